@@ -1,0 +1,49 @@
+# `make help` lists the commands; operations are described in docs/operations.md.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+FLASK := $(BIN)/flask --app wsgi
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --upgrade pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint lock clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: $(VENV)/ready ## install the locked dependencies into .venv
+
+run: setup ## bring the database up to date and serve; the first run prints a key
+	@$(FLASK) serve
+
+test: $(VENV)/ready-dev ## run the whole suite against SQLite and PostgreSQL
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/ready-dev ## check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest that pyproject.toml allows
+	$(COMPILE) --output-file requirements.txt
+	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
+
+clean: ## remove what the commands above installed; data in instance/ stays
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+		{ rm -rf $(VENV); echo "Python's venv module is needed (Debian: apt install python3-venv)."; exit 1; }
+
+# A stamp for each lock file: nothing is installed twice, everything is when a lock changes.
+$(VENV)/ready: requirements.txt | $(BIN)/python
+	@$(PIP) install --quiet --require-hashes -r requirements.txt
+	@touch $@
+
+$(VENV)/ready-dev: requirements-dev.txt | $(VENV)/ready
+	@$(PIP) install --quiet --require-hashes -r requirements-dev.txt
+	@touch $@

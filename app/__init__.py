@@ -1,0 +1,61 @@
+"""The Shop Administration API: coupons and customers over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from app import cli, db, logs, plugins
+from app.api import Api
+from app.config import VERSION, load_settings, misspelt, secret_key
+
+DESCRIPTION = """Administer a shop's coupons and customers.
+
+Press *Authorize* and enter a consumer key as user name and its consumer secret as password
+(`flask --app wsgi keys create` makes one). Bodies are JSON objects, wrapped in a key named after
+the resource. Every error has one shape: `{"errors": [{"code", "message"}]}`.
+"""
+
+
+def create_app(config: Mapping[str, Any] | None = None) -> Flask:
+    """Return a new app.
+
+    Args:
+        config: settings that win over the environment and ``instance/config.py``. ``INSTANCE_PATH``
+            names another instance folder.
+
+    Raises:
+        SettingsError: a setting cannot be used.
+        PluginError: a plugin cannot be used.
+    """
+    overrides = dict(config or {})
+    app = Flask(
+        __name__, instance_relative_config=True, instance_path=overrides.pop("INSTANCE_PATH", None)
+    )
+    app.config.from_pyfile("config.py", silent=True)
+    load_settings(app.config, overrides)
+    app.config["SECRET_KEY"] = app.config["SECRET_KEY"] or secret_key(Path(app.instance_path))
+    app.config["MAX_CONTENT_LENGTH"] = app.config["SHOP_MAX_BODY_BYTES"]
+    app.config.update(
+        API_TITLE=app.config["SHOP_NAME"],
+        API_VERSION=VERSION,
+        OPENAPI_VERSION="3.1.0",
+        OPENAPI_URL_PREFIX=app.config["SHOP_URL_PREFIX"] or "/",
+        API_SPEC_OPTIONS={"info": {"description": DESCRIPTION}, "servers": [{"url": "/"}]},
+    )
+    if hops := app.config["SHOP_TRUSTED_PROXIES"]:
+        proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops)
+        app.wsgi_app = proxied  # type: ignore[method-assign] # the way that Flask documents
+    logs.init_app(app)
+    db.init_app(app)
+    cli.init_app(app)
+    api = Api()
+    api.init_app(app)
+    plugins.init_app(app, api)
+    for name in misspelt(app.config):
+        app.logger.warning("%s is no setting; docs/configuration.md lists them all", name)
+    return app

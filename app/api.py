@@ -1,0 +1,344 @@
+"""All bending of flask-smorest, each at a seam that it documents.
+
+- ``Api``: prefix, id and code converters, field types in the document, the error hook.
+- ``Blueprint``: credentials before the view, the argument parser, the codes of each operation.
+- ``ArgumentParser``: what is JSON, and how validation errors become ours.
+- ``JsonProvider``: orjson.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, cast
+
+import flask_smorest
+import marshmallow as ma
+import orjson
+from apispec.ext.marshmallow.openapi import OpenAPIConverter
+from flask import Flask, Response, current_app, g, request
+from flask.json.provider import JSONProvider
+from marshmallow import ValidationError
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from webargs.flaskparser import FlaskParser
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
+from werkzeug.routing import BaseConverter
+from werkzeug.routing import ValidationError as NoMatch
+
+from app.auth import FailedAttempts, Principal, authenticate
+from app.errors import ERRORS, InvalidParams, ShopError, unavailable
+from app.sanitize import INT64_MAX
+from app.schemas.envelope import Errors
+from app.schemas.fields import either
+
+ATTEMPTS = "shop_api_failed_attempts"
+"""Where an app keeps its counter of wrong credentials, on ``app.extensions``."""
+
+
+# --- JSON ---
+
+
+class JsonProvider(JSONProvider):
+    """Seam: ``Flask.json_provider_class``."""
+
+    def dumps(self, obj: Any, *, indent: int | None = None, **_: Any) -> str:
+        """Return JSON text."""
+        return self._bytes(obj, orjson.OPT_INDENT_2 if indent else 0).decode()
+
+    def loads(self, s: str | bytes, **_: Any) -> Any:
+        """Return what JSON text means."""
+        return orjson.loads(s)
+
+    def response(self, *args: Any, **kwargs: Any) -> Response:
+        """Return a response with the arguments as its JSON body."""
+        body = self._prepare_response_obj(args, kwargs)
+        return Response(self._bytes(body) + b"\n", mimetype="application/json")
+
+    @staticmethod
+    def _bytes(obj: Any, option: int = 0) -> bytes:
+        try:
+            return orjson.dumps(obj, option=option)
+        except TypeError:
+            # An id beyond 64 bits, echoed in a bulk result: orjson writes no such number.
+            return json.dumps(obj, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def answer(
+    body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return a ready response: flask-smorest then documents the view and dumps nothing."""
+    response = cast("Response", current_app.json.response(body))
+    response.status_code = status
+    response.headers.update(headers or {})
+    return response
+
+
+class ArgumentParser(FlaskParser):
+    """Seam: ``Blueprint.ARGUMENTS_PARSER``."""
+
+    DEFAULT_VALIDATION_STATUS = 400
+
+    def load_json(self, req: Any, schema: Any) -> Any:
+        """Return the body's object whatever the Content-Type says; {} when it is none."""
+        body = req.get_data()
+        if not body.strip():
+            return {}
+        try:
+            # orjson is the judge of what is JSON: no NaN, no lone surrogate, no depth bomb. The
+            # standard library then keeps a number's digits: 1234567890123456.78 is no float.
+            orjson.loads(body)
+            loaded = json.loads(body, parse_float=Decimal)
+        except (ValueError, RecursionError) as error:
+            raise ShopError("shop_api_invalid_json", reason=str(error)) from None
+        return loaded if isinstance(loaded, dict) else {}
+
+    def handle_error(
+        self,
+        error: ValidationError,
+        req: Any,
+        schema: Any,
+        **_: Any,
+    ) -> Any:
+        """Raise the one exception, with an entry for each refused input."""
+        raise invalid_params(error, depth=1)
+
+
+def invalid_params(error: ValidationError, depth: int = 0) -> InvalidParams:
+    """Return marshmallow's nested messages as ours.
+
+    Args:
+        error: what ``Schema.load`` raised.
+        depth: how many outer levels are no part of a name (webargs adds the location).
+    """
+    reasons: dict[str, str] = {}
+
+    def collect(messages: Any, path: tuple[str, ...]) -> None:
+        if isinstance(messages, dict):
+            for key, inner in messages.items():
+                collect(inner, (*path, str(key)))
+        else:
+            reasons[".".join(path[depth:])] = " ".join(messages)
+
+    collect(error.messages, ())
+    return InvalidParams(reasons)
+
+
+# --- paths ---
+
+
+class IdConverter(BaseConverter):
+    """``{id}``: one or more digits (spec 4). Seam: ``url_map.converters``."""
+
+    regex = "[0-9]+"
+
+    def to_python(self, value: str) -> int:
+        """Return the id; one beyond 64 bits becomes one that nothing has (decisions 6)."""
+        digits = value.lstrip("0")
+        return min(int(digits or 0), INT64_MAX) if len(digits) < 20 else INT64_MAX
+
+
+class CodeConverter(BaseConverter):
+    """``{code}``: a word character, then word characters, white space and hyphens (spec 4.1)."""
+
+    def to_python(self, value: str) -> str:
+        """Return the code, or have no route."""
+        if not all(_is_word(char) or char.isspace() or char == "-" for char in value):
+            raise NoMatch
+        if not _is_word(value[0]):
+            raise NoMatch
+        return value
+
+
+def _is_word(char: str) -> bool:
+    # Marks are parts of words: many scripts write their vowels with them (decisions 13).
+    return char == "_" or unicodedata.category(char)[0] in "LNM"
+
+
+# --- operations ---
+
+
+def caller() -> Principal:
+    """Return who sent the request."""
+    principal: Principal = g.principal
+    return principal
+
+
+class Blueprint(flask_smorest.Blueprint):
+    """A blueprint of the API, a plugin's too: its views are behind credentials.
+
+    Args:
+        public: its views answer without credentials.
+    """
+
+    ARGUMENTS_PARSER = ArgumentParser()
+
+    def __init__(self, *args: Any, public: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.public = public
+        if not public:
+            self.before_request(_authenticate)
+        self._prepare_doc_cbks.append(self._prepare_shop_doc)
+
+    def add_url_rule(
+        self, rule: str, endpoint: Any = None, view_func: Any = None, **kwargs: Any
+    ) -> None:
+        """Register a view; its name in camel case is the operation's id."""
+        first, *rest = view_func.__name__.split("_")
+        view_func._apidoc = getattr(view_func, "_apidoc", {}) | {
+            "operation_id": first + "".join(word.title() for word in rest),
+            "methods": kwargs.get("methods", ["GET"]),
+        }
+        super().add_url_rule(rule, endpoint, view_func, **kwargs)
+
+    @staticmethod
+    def errors(*codes: str) -> Callable[[Any], Any]:
+        """Document the codes that an operation can answer beside the ones that all share."""
+
+        def decorate(view: Any) -> Any:
+            # The decorators below have made a dict of their own for this view.
+            view._apidoc = {**getattr(view, "_apidoc", {}), "codes": codes}
+            return view
+
+        return decorate
+
+    def _prepare_shop_doc(
+        self, doc: dict[str, Any], doc_info: dict[str, Any], *, method: str, **_: Any
+    ) -> dict[str, Any]:
+        """Write credentials and every status with its codes."""
+        # A view that answers two methods is two operations.
+        second = method.upper() != doc_info["methods"][0]
+        doc["operationId"] = doc_info["operation_id"] + (method.title() if second else "")
+        codes = list(doc_info.get("codes", ()))
+        if not self.public:
+            doc["security"] = [{"basicAuth": []}]
+            codes += ["shop_api_authentication_error", "shop_api_too_many_requests"]
+        if "requestBody" in doc:
+            codes += ["shop_api_invalid_json", "shop_api_request_entity_too_large"]
+        if "requestBody" in doc or doc.get("parameters"):
+            codes.append("shop_api_invalid_param")
+        codes += ["shop_api_internal_error", "shop_api_unavailable"]
+        responses = doc.setdefault("responses", {})
+        for code in dict.fromkeys(codes):
+            status, message = ERRORS[code]
+            message = re.sub(r"\{\w+\}", "…", message)
+            response = responses.setdefault(
+                str(status),
+                {
+                    "description": "",
+                    "content": {
+                        "application/json": {
+                            "schema": {"$ref": "#/components/schemas/Errors"},
+                            "examples": {},
+                        }
+                    },
+                },
+            )
+            response["description"] += f"`{code}`: {message}\n\n"
+            example = {"errors": [{"code": code, "message": message}]}
+            response["content"]["application/json"]["examples"][code] = {"value": example}
+        return doc
+
+
+def _authenticate() -> None:
+    g.principal = authenticate(
+        request.authorization,
+        request.method,
+        request.remote_addr or "",
+        current_app.extensions[ATTEMPTS],
+    )
+
+
+class Api(flask_smorest.Api):
+    """The API of an app: documents, routes under the prefix, and the one error handler."""
+
+    ERROR_SCHEMA = Errors
+    DEFAULT_ERROR_RESPONSE_NAME = None  # each operation names its own
+
+    def init_app(self, app: Flask, **kwargs: Any) -> None:
+        """Mount the document and prepare the app for blueprints."""
+        app.json = JsonProvider(app)
+        app.url_map.converters |= {"id": IdConverter, "code": CodeConverter}
+        # Paths work with and without a trailing slash and never redirect (decisions 6).
+        app.url_map.strict_slashes = False
+        app.url_map.merge_slashes = False
+        app.extensions[ATTEMPTS] = FailedAttempts(app.config["SHOP_AUTH_FAILURES_PER_MINUTE"])
+        super().init_app(app, **kwargs)
+        app.register_error_handler(Exception, self.handle_http_exception)
+        self.ma_plugin.converter.add_attribute_function(_field_schema)
+        self.register_converter(IdConverter, lambda _: {"type": "integer", "minimum": 0})
+        self.register_converter(CodeConverter, lambda _: {"type": "string"})
+        self.spec.components.security_scheme(
+            "basicAuth",
+            {
+                "type": "http",
+                "scheme": "basic",
+                "description": "Consumer key as user name, consumer secret as password.",
+            },
+        )
+
+    def register_blueprint(
+        self, blp: Any, *, parameters: Any = None, prefixed: bool = True, **options: Any
+    ) -> None:
+        """Register a blueprint under ``SHOP_URL_PREFIX``, unless it says otherwise."""
+        own = options.pop("url_prefix", blp.url_prefix) or ""
+        prefix = self._app.config["SHOP_URL_PREFIX"] if prefixed else ""
+        options["url_prefix"] = f"{prefix}{own}" or None
+        super().register_blueprint(blp, parameters=parameters, **options)
+
+    def handle_http_exception(self, error: Exception) -> Response:
+        """Answer any exception with the one envelope (decisions 1). Seam: the error handler."""
+        shop_error = as_shop_error(error)
+        if shop_error.status >= 500:
+            current_app.logger.error(shop_error.code, exc_info=error)
+        return answer({"errors": shop_error.entries}, shop_error.status, shop_error.headers)
+
+
+def as_shop_error(error: Exception) -> ShopError:
+    """Return the error of the table that an exception amounts to."""
+    if isinstance(error, ShopError):
+        return error
+    if isinstance(error, MethodNotAllowed):
+        allowed = ", ".join(sorted(error.valid_methods or ()))
+        return ShopError(
+            "shop_api_method_not_allowed", method=request.method, headers={"Allow": allowed}
+        )
+    if isinstance(error, RequestEntityTooLarge):
+        limit = current_app.config["MAX_CONTENT_LENGTH"]
+        return ShopError("shop_api_request_entity_too_large", limit=limit)
+    if isinstance(error, NotFound):
+        return ShopError("shop_api_no_route")
+    if isinstance(error, HTTPException) and (error.code or 500) < 500:
+        return InvalidParams({"request": error.description or error.name})
+    if isinstance(error, OperationalError | InterfaceError | PoolTimeoutError):
+        return unavailable("The database cannot be reached.")
+    return ShopError("shop_api_internal_error")
+
+
+def _field_schema(
+    converter: OpenAPIConverter,
+    field: ma.fields.Field[Any],
+    ret: dict[str, Any],  # noqa: ARG001 - apispec's signature
+) -> dict[str, Any]:
+    """Return what our fields say of themselves. Seam: ``add_attribute_function``."""
+    if isinstance(field, either):
+        resolve: Callable[[Any], Any] = converter.resolve_nested_schema
+        return {"anyOf": [resolve(schema) for schema in field.schemas]}
+    schema = dict(getattr(field, "openapi", {}))
+    if schema and field.allow_none and "type" in schema:
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        schema["type"] = [*dict.fromkeys([*kinds, "null"])]
+    return schema
+
+
+PAGE_HEADERS = {
+    "X-Total": {"schema": {"type": "integer"}, "description": "How many records match."},
+    "X-TotalPages": {"schema": {"type": "integer"}, "description": "How many pages they fill."},
+    "Link": {
+        "schema": {"type": "string"},
+        "description": "RFC 8288: first, prev, next and last page, as they apply.",
+    },
+}

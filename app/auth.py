@@ -1,0 +1,265 @@
+"""Who is calling: API keys, principals, capabilities and roles (decisions 2)."""
+
+from __future__ import annotations
+
+import hmac
+import math
+import secrets
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from flask import current_app
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+from sqlalchemy import Row, bindparam, delete, select
+from sqlalchemy.orm import Session
+from werkzeug.datastructures import Authorization
+
+from app.db import fetch, in_transaction, now
+from app.errors import ShopError
+from app.models import ApiKey, User, UserRole
+
+
+class Capability(StrEnum):
+    """What a user may do (spec 5, decisions 2)."""
+
+    PUBLISH_SHOP_COUPONS = "publish_shop_coupons"
+    READ_PRIVATE_SHOP_COUPONS = "read_private_shop_coupons"
+    EDIT_SHOP_COUPONS = "edit_shop_coupons"
+    EDIT_OTHERS_SHOP_COUPONS = "edit_others_shop_coupons"
+    DELETE_SHOP_COUPONS = "delete_shop_coupons"
+    DELETE_OTHERS_SHOP_COUPONS = "delete_others_shop_coupons"
+    PUBLISH_SHOP_ORDERS = "publish_shop_orders"
+    READ_PRIVATE_SHOP_ORDERS = "read_private_shop_orders"
+    EDIT_SHOP_ORDERS = "edit_shop_orders"
+    EDIT_OTHERS_SHOP_ORDERS = "edit_others_shop_orders"
+    DELETE_SHOP_ORDERS = "delete_shop_orders"
+    DELETE_OTHERS_SHOP_ORDERS = "delete_others_shop_orders"
+    LIST_USERS = "list_users"
+    CREATE_USERS = "create_users"
+    EDIT_USERS = "edit_users"
+    DELETE_USERS = "delete_users"
+
+
+ROLES: dict[str, frozenset[Capability]] = {
+    "administrator": frozenset(Capability),
+    "shop_manager": frozenset(Capability) - {Capability.DELETE_USERS},
+    "customer": frozenset(),
+    "subscriber": frozenset(),
+}
+
+
+class Permission(StrEnum):
+    """What a key may be used for."""
+
+    READ = "read"
+    WRITE = "write"
+    READ_WRITE = "read_write"
+
+    def allows(self, method: str) -> bool:
+        """Tell whether a key with this permission may send an HTTP method."""
+        needed = Permission.READ if method in {"GET", "HEAD"} else Permission.WRITE
+        return self in {needed, Permission.READ_WRITE}
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The user behind a request, and what that user may do."""
+
+    user_id: int
+    capabilities: frozenset[Capability]
+    key_id: int | None = None
+    permission: Permission = Permission.READ_WRITE
+
+    def can(self, *capabilities: Capability) -> bool:
+        """Tell whether the user holds every one of the capabilities."""
+        return self.capabilities.issuperset(capabilities)
+
+    def require(self, code: str, *capabilities: Capability) -> None:
+        """Raise ShopError with ``code`` unless the user holds every one of the capabilities."""
+        if not self.can(*capabilities):
+            raise ShopError(code)
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key as it is shown once, when it is created."""
+
+    key_id: int
+    user_id: int
+    login: str
+    role: str
+    permission: str
+    consumer_key: str
+    consumer_secret: str
+
+
+_KEY_WITH_ROLES = (
+    select(
+        ApiKey.id,
+        ApiKey.user_id,
+        ApiKey.permission,
+        ApiKey.consumer_secret_hash,
+        UserRole.role,
+    )
+    .outerjoin(UserRole, UserRole.user_id == ApiKey.user_id)
+    .where(ApiKey.consumer_key_hash == bindparam("consumer_key_hash"))
+)
+_KEYS = (
+    select(
+        ApiKey.id,
+        User.username,
+        ApiKey.permission,
+        ApiKey.ending,
+        ApiKey.created_at,
+        ApiKey.description,
+    )
+    .join(User, User.id == ApiKey.user_id)
+    .order_by(ApiKey.id)
+)
+
+
+def capabilities_of(roles: list[str]) -> frozenset[Capability]:
+    """Return the union of what the roles may do; a role that is not known may do nothing."""
+    return frozenset().union(*(ROLES.get(role, frozenset()) for role in roles))
+
+
+def principal_for(consumer_key: str, consumer_secret: str) -> Principal | None:
+    """Return the principal whose key and secret these are, or None.
+
+    Asks the database each time, so that a revoked key ends at once in every worker.
+    """
+    rows = fetch(_KEY_WITH_ROLES, {"consumer_key_hash": _digest(consumer_key)})
+    # The same work whether the key is unknown or the secret is wrong.
+    expected = rows[0].consumer_secret_hash if rows else ""
+    if not hmac.compare_digest(_digest(consumer_secret), expected) or not rows:
+        return None
+    return Principal(
+        user_id=rows[0].user_id,
+        key_id=rows[0].id,
+        permission=Permission(rows[0].permission),
+        capabilities=capabilities_of([row.role for row in rows if row.role]),
+    )
+
+
+class FailedAttempts:
+    """Counts wrong credentials for each address, in the memory of this process.
+
+    Args:
+        per_minute: how many are answered 401 before the answer is 429; 0 counts nothing.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self._limit = RateLimitItemPerMinute(per_minute) if per_minute else None
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+
+    def refuse(self, address: str) -> ShopError:
+        """Count one more failure of an address and return the error that answers it."""
+        if self._limit is None or self._limiter.hit(self._limit, address):
+            return _authentication_error("The consumer key or its secret is wrong.")
+        reset = self._limiter.get_window_stats(self._limit, address).reset_time
+        seconds = max(1, math.ceil(reset - time.time()))
+        return ShopError("shop_api_too_many_requests", headers={"Retry-After": str(seconds)})
+
+
+def authenticate(
+    authorization: Authorization | None, method: str, address: str, attempts: FailedAttempts
+) -> Principal:
+    """Return who sent a request (decisions 2).
+
+    Args:
+        authorization: the parsed ``Authorization`` header, if there is one.
+        method: the HTTP method, which the key's permission must allow.
+        address: where the request came from.
+        attempts: counts the failures.
+
+    Raises:
+        ShopError: credentials are missing or wrong, or the key has no permission for the method.
+    """
+    if authorization is None or authorization.type != "basic":
+        raise _authentication_error("Send an API key by HTTP Basic authentication.")
+    principal = principal_for(authorization.username or "", authorization.password or "")
+    if principal is None:
+        raise attempts.refuse(address)
+    if not principal.permission.allows(method):
+        kind = "read" if method in {"GET", "HEAD"} else "write"
+        raise _authentication_error(f"This API key has no {kind} permission.")
+    return principal
+
+
+def _authentication_error(reason: str) -> ShopError:
+    challenge = {"WWW-Authenticate": 'Basic realm="Shop Administration API", charset="UTF-8"'}
+    return ShopError("shop_api_authentication_error", headers=challenge, reason=reason)
+
+
+def create_key(login: str, role: str, permission: Permission, description: str) -> NewKey:
+    """Create a key for a user, and the user with that role when there is none.
+
+    Args:
+        login: the username, compared without case.
+        role: a key of ROLES, used only for a new user.
+    """
+    consumer_key, consumer_secret = f"ck_{secrets.token_hex(20)}", f"cs_{secrets.token_hex(20)}"
+
+    def work(session: Session) -> NewKey:
+        user = session.scalar(select(User).where(User.username_key == login.lower()))
+        if user is None:
+            user = User(username=login, username_key=login.lower(), created_at=now())
+            session.add(user)
+            session.flush()
+            session.add(UserRole(user_id=user.id, role=role, position=0))
+            session.flush()
+        roles = session.scalars(
+            select(UserRole.role).where(UserRole.user_id == user.id).order_by(UserRole.position)
+        ).all()
+        key = ApiKey(
+            user_id=user.id,
+            permission=permission.value,
+            description=description,
+            consumer_key_hash=_digest(consumer_key),
+            consumer_secret_hash=_digest(consumer_secret),
+            ending=consumer_key[-7:],
+            created_at=now(),
+        )
+        session.add(key)
+        session.flush()
+        return NewKey(
+            key_id=key.id,
+            user_id=user.id,
+            login=user.username,
+            role=roles[0] if roles else "",
+            permission=permission.value,
+            consumer_key=consumer_key,
+            consumer_secret=consumer_secret,
+        )
+
+    return in_transaction(work)
+
+
+def list_keys() -> list[Row[Any]]:
+    """Return every key with its user, oldest first, without either secret."""
+    return list(fetch(_KEYS))
+
+
+def nobody_is_there() -> bool:
+    """Tell whether the shop has no user yet."""
+    return not fetch(select(User.id).limit(1))
+
+
+def revoke_key(key_id: int) -> bool:
+    """End a key at once. Return False when there is none with this id."""
+
+    def work(session: Session) -> bool:
+        gone = session.execute(delete(ApiKey).where(ApiKey.id == key_id).returning(ApiKey.id))
+        return gone.first() is not None
+
+    return in_transaction(work)
+
+
+def _digest(secret: str) -> str:
+    """Return a keyed hash; 160 random bits need no slow one."""
+    key: str = current_app.config["SECRET_KEY"]
+    return hmac.digest(key.encode(), secret.encode(), "sha256").hex()

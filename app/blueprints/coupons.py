@@ -1,0 +1,175 @@
+"""Coupons: the endpoint table of the specification, section 4.1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, Response, current_app, request
+from marshmallow import ValidationError
+
+from app import bulk
+from app.api import PAGE_HEADERS, Api, Blueprint, answer, caller, invalid_params
+from app.bulk import Draft
+from app.models import Coupon
+from app.schemas.coupons import (
+    CouponBulkBody,
+    CouponCreate,
+    CouponCreateBody,
+    CouponEdit,
+    CouponEditBody,
+    CouponEnvelope,
+    CouponList,
+    CouponResults,
+    CouponSchema,
+)
+from app.schemas.envelope import CountSchema, MessageSchema
+from app.schemas.queries import CouponCountQuery, CouponListQuery, DeleteQuery, ReadQuery
+from app.serializers import Serializer
+from app.services import coupons
+
+Query = dict[str, Any]
+Body = dict[str, Any]
+
+COUPON = Serializer(CouponSchema, dict(Coupon.__table__.columns))
+
+blp = Blueprint("coupons", __name__, url_prefix="/coupons", description="Discount coupons.")
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's signature
+    """Register the coupon routes."""
+    api.register_blueprint(blp)
+
+
+@blp.route("")
+@blp.errors()
+@blp.arguments(CouponListQuery, location="query")
+@blp.response(200, CouponList, headers=PAGE_HEADERS)
+def list_coupons(query: Query) -> Response:
+    """List coupons.
+
+    The published coupons that match, newest first. What the caller may not read is left out of
+    rows and totals alike.
+    """
+    view = COUPON.only(query["selection"])
+    size = current_app.config["SHOP_PAGE_SIZE"]
+    page = coupons.list_coupons(caller(), query, view.columns, size)
+    headers = page.headers(request.base_url, list(request.args.items(multi=True)))
+    return answer({"coupons": view.rows(page.rows)}, headers=headers)
+
+
+@blp.route("", methods=["POST"])
+@blp.errors(
+    "shop_api_missing_coupon_data",
+    "shop_api_user_cannot_create_coupon",
+    "shop_api_missing_coupon_code",
+    "shop_api_coupon_code_already_exists",
+    "shop_api_invalid_coupon_type",
+    "shop_api_cannot_create_coupon",
+)
+@blp.arguments(CouponCreateBody)
+@blp.response(201, CouponEnvelope)
+def create_coupon(body: Body) -> Response:
+    """Create a coupon.
+
+    It is published at once. Only `code` is required.
+    """
+    coupon = coupons.create_coupon(caller(), body["coupon"])
+    return answer({"coupon": COUPON.record(coupon)}, 201)
+
+
+@blp.route("/count")
+@blp.errors("shop_api_user_cannot_read_coupons_count")
+@blp.arguments(CouponCountQuery, location="query")
+@blp.response(200, CountSchema)
+def count_coupons(query: Query) -> Response:
+    """Count coupons.
+
+    How many published coupons match the filter.
+    """
+    return answer({"count": coupons.count_coupons(caller(), query)})
+
+
+@blp.route("/<id:coupon_id>")
+@blp.errors("shop_api_invalid_coupon_id", "shop_api_user_cannot_read_coupon")
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, CouponEnvelope)
+def get_coupon(query: Query, coupon_id: int) -> Response:
+    """Read a coupon by its id."""
+    view = COUPON.only(query["selection"])
+    return answer({"coupon": view.row(coupons.get_coupon(caller(), coupon_id, view.columns))})
+
+
+@blp.route("/<id:coupon_id>", methods=["PUT"])
+@blp.errors(
+    "shop_api_missing_coupon_data",
+    "shop_api_invalid_coupon_id",
+    "shop_api_user_cannot_edit_coupon",
+    "shop_api_coupon_code_already_exists",
+    "shop_api_invalid_coupon_type",
+    "shop_api_cannot_update_coupon",
+)
+@blp.arguments(CouponEditBody)
+@blp.response(200, CouponEnvelope)
+def edit_coupon(body: Body, coupon_id: int) -> Response:
+    """Edit a coupon.
+
+    Only supplied fields change; `null` is not supplied. An edit that fails changes nothing.
+    """
+    coupon = coupons.edit_coupon(caller(), coupon_id, body["coupon"])
+    return answer({"coupon": COUPON.record(coupon)})
+
+
+@blp.route("/<id:coupon_id>", methods=["DELETE"])
+@blp.errors("shop_api_invalid_coupon_id", "shop_api_user_cannot_delete_coupon")
+@blp.arguments(DeleteQuery, location="query")
+@blp.response(200, MessageSchema)
+def delete_coupon(query: Query, coupon_id: int) -> Response:
+    """Delete a coupon.
+
+    Moves it to the trash, where it is no longer readable and its code is free again; with
+    `force=true`, removes it permanently.
+    """
+    force = query["force"] == "true"
+    coupons.delete_coupon(caller(), coupon_id, force=force)
+    return answer({"message": "Permanently deleted coupon" if force else "Deleted coupon"})
+
+
+@blp.route("/code/<code:code>")
+@blp.errors("shop_api_invalid_coupon_code", "shop_api_user_cannot_read_coupon")
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, CouponEnvelope)
+def get_coupon_by_code(query: Query, code: str) -> Response:
+    """Read a coupon by its code, in any case."""
+    view = COUPON.only(query["selection"])
+    return answer({"coupon": view.row(coupons.get_coupon_by_code(caller(), code, view.columns))})
+
+
+@blp.route("/bulk", methods=["POST", "PUT"])
+@blp.errors("shop_api_missing_coupons_data", "shop_api_coupons_request_entity_too_large")
+@blp.arguments(CouponBulkBody)
+@blp.response(200, CouponResults)
+def bulk_coupons(body: Body) -> Response:
+    """Create and edit coupons in bulk.
+
+    An item with an `id` is an edit, one without is a create. Results stand in the order of the
+    items; one that fails spoils only itself and says why in its result.
+    """
+    results = bulk.run(
+        body["coupons"],
+        limit=current_app.config["SHOP_BULK_LIMIT"],
+        too_large="shop_api_coupons_request_entity_too_large",
+        invalid_id="shop_api_invalid_coupon_id",
+        load=_load,
+        save=lambda drafts: coupons.save_coupons(caller(), drafts),
+        dump=COUPON.record,
+    )
+    return answer({"coupons": results})
+
+
+def _load(draft: Draft) -> Draft:
+    """Convert a bulk item as the single operation converts its body."""
+    schema = CouponEdit() if draft.id else CouponCreate()
+    try:
+        return Draft(draft.id, schema.load(draft.data))
+    except ValidationError as error:
+        raise invalid_params(error) from None

@@ -1,0 +1,64 @@
+"""What is open to everyone: the index, health, and the documentation (decisions 2, 10, 11)."""
+
+from __future__ import annotations
+
+from flask import Flask, Response, current_app, url_for
+from flask_swagger_ui import get_swaggerui_blueprint
+
+from app.api import Api, Blueprint, answer
+from app.config import VERSION
+from app.db import schema_is_current
+from app.errors import unavailable
+from app.schemas.system import Health, Index
+
+index = Blueprint("index", __name__, public=True, description="Where things are.")
+health = Blueprint("health", __name__, public=True, description="For operators.")
+
+
+def init_app(app: Flask, api: Api) -> None:
+    """Register the open routes: the index and the docs under the prefix, health at the root."""
+    prefix = app.config["SHOP_URL_PREFIX"]
+    api.register_blueprint(index)
+    api.register_blueprint(health, prefixed=False)
+    app.register_blueprint(
+        get_swaggerui_blueprint(
+            f"{prefix}/docs",
+            f"{prefix}/openapi.json",
+            # The other layout asks a validator on the internet for its opinion.
+            config={
+                "app_name": app.config["SHOP_NAME"],
+                "layout": "BaseLayout",
+                "validatorUrl": None,
+                "tryItOutEnabled": True,
+                "persistAuthorization": True,
+            },
+        )
+    )
+
+
+@index.route("/")
+@index.response(200, Index)
+def get_index() -> Response:
+    """Say what this is: name, version and links."""
+    links = {
+        "coupons": url_for("coupons.list_coupons", _external=True),
+        "docs": url_for("swagger_ui.show", _external=True),
+        "openapi": url_for("api-docs.openapi_json", _external=True),
+    }
+    return answer({"name": current_app.config["SHOP_NAME"], "version": VERSION, "links": links})
+
+
+@health.route("/healthz")
+@health.response(200, Health)
+def get_health() -> Response:
+    """Say that the process lives."""
+    return answer({"status": "ok"})
+
+
+@health.route("/readyz")
+@health.response(200, Health)
+def get_readiness() -> Response:
+    """Say whether requests can be served: the database answers and its schema is current."""
+    if not schema_is_current():
+        raise unavailable("The database schema is not current: run `flask --app wsgi db upgrade`.")
+    return answer({"status": "ok"})

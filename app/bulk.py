@@ -1,0 +1,83 @@
+"""The one way of a bulk request: items in, results out, in the order of the items (spec 4.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.errors import InvalidParams, ShopError
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a caller wants written: a new record (id 0), or changes to the one with this id."""
+
+    id: int
+    data: Mapping[str, Any]
+
+
+Outcome = Mapping[str, Any] | ShopError
+"""A written record, or why it was refused."""
+
+
+def run(
+    items: Sequence[Any],
+    *,
+    limit: int,
+    too_large: str,
+    invalid_id: str,
+    load: Callable[[Draft], Draft],
+    save: Callable[[Sequence[Draft]], Sequence[Outcome]],
+    dump: Callable[[Mapping[str, Any]], Any],
+) -> list[Any]:
+    """Write bulk items and return the result of each, in their order.
+
+    Args:
+        items: the items as the client sent them, whatever they are.
+        limit: how many items are accepted.
+        too_large: the code when there are more.
+        invalid_id: the code for a negative id.
+        load: converts the data of a draft, or raises ShopError.
+        save: writes all drafts in one transaction and answers one outcome for each, in order.
+        dump: turns a written record into its result.
+
+    Raises:
+        ShopError: there are too many items; nothing was written.
+    """
+    if len(items) > limit:
+        raise ShopError(too_large, limit=limit)
+    results: list[Any] = [None] * len(items)
+    drafts: dict[int, Draft] = {}
+    for position, item in enumerate(items):
+        draft = Draft(0, {})
+        try:
+            draft = _draft(item)
+            if draft.id < 0:
+                raise ShopError(invalid_id)
+            drafts[position] = load(draft)
+        except ShopError as error:
+            results[position] = _failure(draft, error)
+    outcomes = save(list(drafts.values())) if drafts else ()
+    for (position, draft), outcome in zip(drafts.items(), outcomes, strict=True):
+        results[position] = (
+            _failure(draft, outcome) if isinstance(outcome, ShopError) else dump(outcome)
+        )
+    return results
+
+
+def _draft(item: Any) -> Draft:
+    """Tell an edit from a create (spec 4.3 rule 3, decisions 13)."""
+    if not isinstance(item, dict):
+        raise InvalidParams({"item": "must be an object."})
+    given = item.get("id")
+    if isinstance(given, str) and re.fullmatch("[0-9]{0,4000}", given):
+        given = int(given or 0)
+    if isinstance(given, bool) or not isinstance(given, int | None):
+        raise InvalidParams({"id": "must be an integer."})
+    return Draft(given or 0, item)
+
+
+def _failure(draft: Draft, error: ShopError) -> dict[str, Any]:
+    return {"id": draft.id, "error": {"code": error.code, "message": error.message}}

@@ -1,0 +1,78 @@
+"""``flask --app wsgi keys``: create, list and revoke API keys."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+from flask.cli import AppGroup
+
+from app import auth, sanitize
+
+keys = AppGroup("keys", help="API keys: create, list, revoke.")
+
+
+@keys.command("create")
+@click.option("--login", required=True, help="Username; the user is created when there is none.")
+@click.option(
+    "--role",
+    type=click.Choice(list(auth.ROLES)),
+    default="administrator",
+    show_default=True,
+    help="Role of a new user; an existing user keeps its own.",
+)
+@click.option(
+    "--permission",
+    type=click.Choice([permission.value for permission in auth.Permission]),
+    default="read_write",
+    show_default=True,
+)
+@click.option("--description", default="", help="What the key is for.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON and nothing else.")
+def create(login: str, role: str, permission: str, description: str, *, as_json: bool) -> None:
+    """Create a key and show its secret, once."""
+    if not sanitize.is_username(login):
+        raise click.BadParameter(
+            "1 to 60 letters, digits, _ . - @ and inner single blanks.", param_hint="--login"
+        )
+    key = auth.create_key(login, role, auth.Permission(permission), description)
+    if as_json:
+        click.echo(json.dumps(asdict(key)))
+        return
+    show(key)
+
+
+def show(key: auth.NewKey) -> None:
+    """Print a new key for a person."""
+    click.echo(f"Key {key.key_id} of {key.login} ({key.role}), permission {key.permission}:")
+    click.echo(f"  consumer key     {key.consumer_key}")
+    click.echo(f"  consumer secret  {key.consumer_secret}")
+    click.echo("The secret is not shown again.")
+
+
+@keys.command("list")
+def list_() -> None:
+    """Show every key, without secrets."""
+    row = "{:>6}  {:<20} {:<11} {:<11} {:<20} {}"
+    click.echo(row.format("key_id", "login", "permission", "key", "created", "description"))
+    for key in auth.list_keys():
+        click.echo(
+            row.format(
+                key.id,
+                key.username,
+                key.permission,
+                f"…{key.ending}",
+                f"{key.created_at:%Y-%m-%d %H:%M}",
+                key.description,
+            )
+        )
+
+
+@keys.command("revoke")
+@click.argument("key_id", type=int)
+def revoke(key_id: int) -> None:
+    """End a key at once."""
+    if not auth.revoke_key(key_id):
+        raise click.ClickException(f"There is no key {key_id}; `keys list` shows them all.")
+    click.echo(f"Key {key_id} is revoked.")

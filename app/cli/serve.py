@@ -1,0 +1,33 @@
+"""``flask --app wsgi serve``: what ``make run`` does once everything is installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+from flask import current_app
+from flask.cli import with_appcontext
+from flask_migrate import upgrade
+
+from app import auth, db
+from app.cli.keys import show
+
+
+@click.command("serve")
+@with_appcontext
+def serve() -> None:
+    """Bring the schema up to date, make a first key where there is no user, run gunicorn."""
+    if not db.schema_is_current():
+        upgrade()
+    address = "http://{HOST}:{PORT}{SHOP_URL_PREFIX}".format_map(current_app.config)
+    if auth.nobody_is_there():
+        first = auth.create_key(
+            "admin", "administrator", auth.Permission.READ_WRITE, "created by the first run"
+        )
+        show(first)
+    click.echo(f"API        {address}/")
+    click.echo(f"Swagger UI {address}/docs")
+    sys.stdout.flush()
+    gunicorn = os.path.join(os.path.dirname(sys.executable), "gunicorn")  # noqa: PTH118, PTH120 - for exec
+    os.execv(gunicorn, [gunicorn, "wsgi:app"])  # noqa: S606 - our own program, no shell

@@ -1,0 +1,176 @@
+"""Every setting: its name, its default and one line of meaning.
+
+A setting comes from the environment, else from ``instance/config.py``, else from the default
+below. ``docs/configuration.md`` lists the same table, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import marshmallow as ma
+from flask import Config
+
+VERSION = "1.0.0"
+"""The version of the API: ``info.version`` of the OpenAPI document (decisions 9)."""
+
+
+class SettingsError(Exception):
+    """A setting has a value that cannot be used; the message names it and says why."""
+
+
+def _setting(field: type[ma.fields.Field[Any]], default: Any, meaning: str, **kwargs: Any) -> Any:
+    return field(load_default=default, metadata={"description": meaning}, **kwargs)
+
+
+def _at_least(minimum: int) -> ma.validate.Range:
+    return ma.validate.Range(min=minimum)
+
+
+class _Prefix(ma.fields.String):
+    """A path that starts with a slash and does not end with one; empty for none."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs)
+        return f"/{path}" if (path := text.strip("/ ")) else ""
+
+
+class SettingsSchema(ma.Schema):
+    """The settings that an operator may set (operations.md, Environment)."""
+
+    DATABASE_URL = _setting(
+        ma.fields.String,
+        "sqlite:///shop.db",
+        "Where the data is: a SQLAlchemy URL, `sqlite:///…` (relative to `instance/`) or "
+        "`postgresql://…` (psycopg 3).",
+    )
+    HOST = _setting(ma.fields.String, "127.0.0.1", "The address on which gunicorn listens.")
+    PORT = _setting(
+        ma.fields.Integer,
+        8000,
+        "The port on which gunicorn listens.",
+        validate=ma.validate.Range(min=1, max=65535),
+    )
+    WEB_CONCURRENCY = _setting(
+        ma.fields.Integer,
+        None,
+        "Number of gunicorn workers; none: one for each core.",
+        validate=_at_least(1),
+        allow_none=True,
+    )
+    WEB_THREADS = _setting(
+        ma.fields.Integer, 4, "Threads in each gunicorn worker.", validate=_at_least(1)
+    )
+    SECRET_KEY = _setting(
+        ma.fields.String,
+        None,
+        "Server secret, under which API keys are hashed; at least 16 characters. None: the one in "
+        "`instance/secret_key`, created once with mode 0600. Several machines that share a "
+        "database share it.",
+        validate=ma.validate.Length(min=16),
+        allow_none=True,
+    )
+    SHOP_NAME = _setting(
+        ma.fields.String,
+        "Shop Administration API",
+        "The name shown by `GET /` and in the documentation.",
+    )
+    SHOP_PAGE_SIZE = _setting(
+        ma.fields.Integer, 10, "Rows on a page of a list.", validate=_at_least(1)
+    )
+    SHOP_BULK_LIMIT = _setting(
+        ma.fields.Integer, 100, "Items accepted in one bulk request.", validate=_at_least(1)
+    )
+    SHOP_MAX_BODY_BYTES = _setting(
+        ma.fields.Integer, 5 * 1024 * 1024, "Largest request body, in bytes.", validate=_at_least(1)
+    )
+    SHOP_URL_PREFIX = _setting(
+        _Prefix,
+        "",
+        "A path under which all routes are mounted, e.g. `/shop`; `/healthz` and `/readyz` stay "
+        "at the root.",
+    )
+    SHOP_TRUSTED_PROXIES = _setting(
+        ma.fields.Integer,
+        0,
+        "How many reverse proxies stand in front; that many values of `X-Forwarded-For`, "
+        "`-Proto`, `-Host` and `-Prefix` are believed.",
+        validate=_at_least(0),
+    )
+    SHOP_AUTH_FAILURES_PER_MINUTE = _setting(
+        ma.fields.Integer,
+        60,
+        "Wrong credentials accepted from one address in a minute, by each worker, before the "
+        "answer is 429; 0 is off.",
+        validate=_at_least(0),
+    )
+
+    class Meta:
+        """Other variables of the environment are none of our business."""
+
+        unknown = ma.EXCLUDE
+
+    @ma.validates("DATABASE_URL")
+    def _several_processes_can_open_it(self, url: str, **_: Any) -> None:
+        if not url.startswith(("sqlite:", "postgresql:", "postgresql+psycopg:")):
+            raise ma.ValidationError("must be a sqlite: or a postgresql: URL.")
+        if url in {"sqlite:", "sqlite://"} or ":memory:" in url:
+            raise ma.ValidationError("must name a file: each worker would see a memory of its own.")
+
+
+def load_settings(config: Config, overrides: Mapping[str, Any] | None) -> None:
+    """Fill a Flask configuration with every setting.
+
+    Args:
+        config: an app's configuration, which already holds ``instance/config.py`` if there is one.
+        overrides: settings given to ``create_app``, which win.
+
+    Raises:
+        SettingsError: a value has the wrong type or is out of range. All of them are named.
+    """
+    known = SettingsSchema._declared_fields.keys()
+    given = {name: config[name] for name in known if config.get(name) is not None}
+    given |= {name: os.environ[name] for name in known if os.environ.get(name)}
+    given |= overrides or {}
+    try:
+        config.update(SettingsSchema(unknown=ma.INCLUDE).load(given))
+    except ma.ValidationError as error:
+        reasons = [f"{name}: {' '.join(why)}" for name, why in _messages(error)]
+        raise SettingsError("; ".join(reasons)) from None
+
+
+def _messages(error: ma.ValidationError) -> Iterable[tuple[str, list[str]]]:
+    messages: dict[str, list[str]] = error.normalized_messages()  # type: ignore[no-untyped-call] # marshmallow's
+    return messages.items()
+
+
+def misspelt(names: Iterable[str]) -> list[str]:
+    """Return the names that look like a setting of ours but are none, in order."""
+    return sorted(
+        name
+        for name in names
+        if name.startswith("SHOP_") and name not in SettingsSchema._declared_fields
+    )
+
+
+def secret_key(instance: Path) -> str:
+    """Return the server secret of an instance folder; create it when there is none.
+
+    Two workers that start together agree: the file is created exclusively, the loser reads it.
+    """
+    path = instance / "secret_key"
+    instance.mkdir(parents=True, exist_ok=True)
+    draft = instance / f"secret_key.{os.getpid()}.{secrets.token_hex(4)}"
+    if not path.exists():
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_hex(32))
+        # A hard link appears whole or not at all, and never replaces another worker's secret.
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(draft)
+        draft.unlink()
+    return path.read_text().strip()

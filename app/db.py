@@ -1,0 +1,227 @@
+"""The database: one engine to read, one to write, and how a transaction runs.
+
+Reads go through an engine in AUTOCOMMIT: a select is a statement, not a transaction. Writes go
+through the session's engine, one transaction a request, whole or not at all.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy import (
+    BigInteger,
+    DateTime,
+    Dialect,
+    Engine,
+    Executable,
+    MetaData,
+    Row,
+    event,
+    inspect,
+    text,
+)
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.orm import DeclarativeBase, Session
+from sqlalchemy.types import Integer, TypeDecorator, TypeEngine
+
+T = TypeVar("T")
+
+MIGRATIONS = Path(__file__).parent.parent / "migrations"
+
+ATTEMPTS = 5
+"""How often a transaction starts again after another one came first."""
+
+# PostgreSQL: unique_violation, serialization_failure, deadlock_detected.
+_ANOTHER_CAME_FIRST = {"23505", "40001", "40P01"}
+
+Id = BigInteger().with_variant(Integer, "sqlite")
+"""A 64-bit key; SQLite numbers rows only in a column that is called INTEGER."""
+
+
+NEVER_REUSED = {"sqlite_autoincrement": True}
+"""A table option: the id of a record that is gone is not given to another one."""
+
+
+class Money(TypeDecorator[Decimal]):
+    """A decimal with two places, stored as whole cents.
+
+    Both databases add, compare and sort cents exactly; SQLite has no decimal numbers of its own
+    and would keep 9999999999999999.99 as a float.
+    """
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> int | None:
+        """Return cents."""
+        return None if value is None else int(value.scaleb(2))
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
+        """Return the amount with two places; a sum of PostgreSQL arrives as a Decimal of cents."""
+        return None if value is None else Decimal(int(value)).scaleb(-2)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment with its zone: ``timestamptz`` on PostgreSQL, UTC text on SQLite."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type that the database knows."""
+        return dialect.type_descriptor(DateTime(timezone=dialect.name == "postgresql"))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return UTC; a moment without a zone is a mistake of ours and raises."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a moment needs a time zone")
+        utc = value.astimezone(UTC)
+        return utc if dialect.name == "postgresql" else utc.replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return an aware UTC moment."""
+        if value is None or dialect.name == "postgresql":  # the connection's zone is UTC
+            return value
+        return value.replace(tzinfo=UTC)
+
+
+class Base(DeclarativeBase):
+    """What the tables have in common: constraints with names that migrations can speak of."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+db = SQLAlchemy(
+    model_class=Base,
+    # A committed object keeps its values: nothing is read twice for a response.
+    session_options={"expire_on_commit": False},
+)
+
+
+def init_app(app: Flask) -> None:
+    """Open the two engines of an app on ``DATABASE_URL``."""
+    url = app.config["DATABASE_URL"]
+    options: dict[str, Any] = {
+        "url": url,
+        "json_serializer": lambda value: orjson.dumps(value).decode(),
+        "json_deserializer": orjson.loads,
+        "hide_parameters": True,  # no value of a statement in an error or a log
+    }
+    if make_url(url).get_backend_name() == "sqlite":
+        # Seconds that a writer waits for its turn.
+        options["connect_args"] = {"timeout": 20}
+    else:
+        options["connect_args"] = {"options": "-c timezone=UTC", "connect_timeout": 5}
+        options["pool_pre_ping"] = True
+    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = options
+    app.config["SQLALCHEMY_BINDS"] = {
+        None: dict(options),
+        "read": options | {"isolation_level": "AUTOCOMMIT"},
+    }
+    db.init_app(app)
+    with app.app_context():
+        for engine in db.engines.values():
+            if engine.dialect.name == "sqlite":
+                event.listen(engine, "connect", _prepare_sqlite)
+        if db.engine.dialect.name == "sqlite":
+            event.listen(db.engine, "begin", _begin_immediate)
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
+    connection.isolation_level = None  # we begin transactions ourselves
+    connection.execute("PRAGMA journal_mode = WAL")
+    # A commit is on the disk before it is answered: also a power cut loses nothing.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin_immediate(connection: Any) -> None:
+    # A deferred BEGIN that turns into a write fails at once when another writer is at work.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def read_engine() -> Engine:
+    """Return the engine whose statements commit by themselves."""
+    return db.engines["read"]
+
+
+def fetch(statement: Executable, parameters: dict[str, Any] | None = None) -> Sequence[Row[Any]]:
+    """Return all rows of a select."""
+    with read_engine().connect() as connection:
+        return connection.execute(statement, parameters).all()
+
+
+def in_transaction(work: Callable[[Session], T]) -> T:
+    """Run ``work`` in one write transaction and commit.
+
+    ``work`` looks before it writes, so that refusals have their specified order. When another
+    transaction came first all the same (a unique index was violated, or the database broke a
+    deadlock), the work starts again and then sees what the other one wrote.
+
+    Args:
+        work: called with a session, at most ATTEMPTS times; it must have no effect elsewhere.
+
+    Returns:
+        What ``work`` returned.
+
+    Raises:
+        IntegrityError: a constraint is violated in a way that looking again does not explain.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with db.session() as session, session.begin():
+                return work(session)
+        except DBAPIError as error:
+            if attempt == ATTEMPTS or not another_came_first(error):
+                raise
+    raise AssertionError("unreachable")
+
+
+def another_came_first(error: DBAPIError) -> bool:
+    """Tell whether a transaction failed only because of another one at the same time."""
+    if isinstance(error.orig, sqlite3.Error):
+        return isinstance(error, IntegrityError)
+    return getattr(error.orig, "sqlstate", None) in _ANOTHER_CAME_FIRST
+
+
+def schema_is_current() -> bool:
+    """Tell whether the database has the newest migration of this version."""
+    if not inspect(read_engine()).has_table("alembic_version"):
+        return False
+    return {row[0] for row in fetch(text("SELECT version_num FROM alembic_version"))} == _heads()
+
+
+@cache
+def _heads() -> set[str]:
+    # Alembic is wanted by /readyz only, and its import would slow every start.
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    return set(ScriptDirectory(str(MIGRATIONS)).get_heads())
+
+
+def now() -> datetime:
+    """Return the present moment as records keep it: UTC, whole seconds (decisions 6).
+
+    A fraction would be invisible in answers but not to filters.
+    """
+    return datetime.now(UTC).replace(microsecond=0)

@@ -1,0 +1,108 @@
+"""Every error that the API can answer: one exception, one table of codes.
+
+The table is section 7 of the specification and section 1 of the decisions on one screen. A code
+that is not in it cannot be raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# code: (HTTP status, message). Braces are filled from the keyword arguments of ShopError.
+ERRORS: dict[str, tuple[int, str]] = {
+    # spec 7.1
+    "shop_api_invalid_coupon_id": (404, "No published coupon has this id."),
+    "shop_api_invalid_coupon_code": (404, "No published coupon has this code."),
+    "shop_api_missing_coupon_data": (400, "The body has no 'coupon' object."),
+    "shop_api_missing_coupon_code": (400, "A coupon needs a 'code'."),
+    "shop_api_coupon_code_already_exists": (400, "Another published coupon has this code."),
+    "shop_api_invalid_coupon_type": (
+        400,
+        "Invalid coupon type - the coupon type must be any of these: {types}",
+    ),
+    "shop_api_cannot_create_coupon": (400, "The coupon cannot be stored: {reason}"),
+    "shop_api_cannot_update_coupon": (400, "The coupon cannot be changed: {reason}"),
+    "shop_api_user_cannot_create_coupon": (401, "You are not permitted to create coupons."),
+    "shop_api_user_cannot_read_coupons_count": (401, "You are not permitted to count coupons."),
+    "shop_api_missing_coupons_data": (400, "The body has no 'coupons' array."),
+    "shop_api_coupons_request_entity_too_large": (
+        413,
+        "At most {limit} coupons are accepted in one request.",
+    ),
+    # decisions 1: capabilities checked for each coupon
+    "shop_api_user_cannot_read_coupon": (401, "You are not permitted to read this coupon."),
+    "shop_api_user_cannot_edit_coupon": (401, "You are not permitted to edit this coupon."),
+    "shop_api_user_cannot_delete_coupon": (401, "You are not permitted to delete this coupon."),
+    # decisions 1: whatever raised it
+    "shop_api_authentication_error": (401, "Valid credentials are required. {reason}"),
+    "shop_api_no_route": (404, "Nothing is found at this path."),
+    "shop_api_method_not_allowed": (405, "This path does not answer the method {method}."),
+    "shop_api_invalid_json": (400, "The body is not valid JSON: {reason}"),
+    "shop_api_invalid_param": (400, "{param}: {reason}"),
+    "shop_api_request_entity_too_large": (413, "The body is larger than {limit} bytes."),
+    "shop_api_too_many_requests": (429, "Too many failed attempts. Try again later."),
+    "shop_api_internal_error": (500, "The server could not handle this request."),
+    "shop_api_unavailable": (503, "{reason} Try again shortly."),
+}
+
+
+class ShopError(Exception):
+    """A refusal with a code of the table.
+
+    Args:
+        code: a key of ERRORS; another one raises KeyError at once.
+        param: the input that the error is about, as the client named it (``coupon.amount``).
+        headers: HTTP headers that the answer carries.
+        details: what fills the braces of the message.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        *,
+        param: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **details: Any,
+    ) -> None:
+        self.status, message = ERRORS[code]
+        self.code = code
+        self.message = message.format(param=param, **details)
+        self.param = param
+        self.headers = dict(headers or {})
+        super().__init__(f"{code}: {self.message}")
+
+    @property
+    def entries(self) -> list[dict[str, str]]:
+        """Return the entries of the envelope's ``errors`` list."""
+        entry = {"code": self.code, "message": self.message}
+        return [entry | {"param": self.param} if self.param else entry]
+
+
+class InvalidParams(ShopError):
+    """One or several inputs have a type or value that cannot be understood.
+
+    Args:
+        reasons: for each input, as the client named it, what is wrong with it. At least one.
+    """
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        each = [
+            ShopError("shop_api_invalid_param", param=param, reason=reason)
+            for param, reason in reasons.items()
+        ]
+        first, reason = next(iter(reasons.items()))
+        super().__init__("shop_api_invalid_param", param=first, reason=reason)
+        # A bulk result has room for one message only (spec 4.3 rule 4): it says all of them.
+        self.message = " ".join(error.message for error in each)
+        self._entries = [entry for error in each for entry in error.entries]
+
+    @property
+    def entries(self) -> list[dict[str, str]]:
+        """Return an entry for each input that was refused (decisions 1)."""
+        return self._entries
+
+
+def unavailable(reason: str) -> ShopError:
+    """Return the error for a service that will be back in seconds."""
+    return ShopError("shop_api_unavailable", reason=reason, headers={"Retry-After": "5"})

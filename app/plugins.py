@@ -1,0 +1,79 @@
+"""The plugin door: the core's own blueprints and a stranger's enter the same way.
+
+A plugin is a module, or any object, with ``init_app(app, api)``, named by an entry point of the
+group ``shop_api.plugins``. There it registers blueprints with ``api.register_blueprint`` and adds
+to the registry of the app. ``docs/plugins.md`` tells the rest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from flask import Flask, current_app
+
+GROUP = "shop_api.plugins"
+EXTENSION = "shop_api"
+
+BUILTIN = tuple(
+    EntryPoint(name=name, value=f"app.blueprints.{name}", group=GROUP)
+    for name in ("system", "coupons")
+)
+
+
+class PluginError(Exception):
+    """A plugin cannot be used; the message names it and says why."""
+
+
+@dataclass(slots=True)
+class Registry:
+    """What plugins add to, on ``app.extensions["shop_api"]``: one for each app."""
+
+    coupon_types: list[str] = field(
+        default_factory=lambda: ["fixed_cart", "percent", "fixed_product", "percent_product"]
+    )
+    plugins: list[str] = field(default_factory=list)
+
+    def add_coupon_type(self, name: str) -> None:
+        """Make a coupon type known (spec 2.1). Raises PluginError when it is already."""
+        if name in self.coupon_types:
+            raise PluginError(f"the coupon type {name!r} exists already")
+        self.coupon_types.append(name)
+
+
+def registry() -> Registry:
+    """Return the registry of the current app."""
+    found: Registry = current_app.extensions[EXTENSION]
+    return found
+
+
+def init_app(app: Flask, api: Any) -> None:
+    """Let every plugin in: the built-in ones first, then the installed ones by name.
+
+    Raises:
+        PluginError: two plugins have one name, one cannot be imported, has no ``init_app``, or
+            fails in it. The message says which.
+    """
+    app.extensions[EXTENSION] = found = Registry()
+    doors = [*BUILTIN, *sorted(entry_points(group=GROUP), key=lambda door: door.name)]
+    twice = [name for name, times in Counter(door.name for door in doors).items() if times > 1]
+    if twice:
+        raise PluginError(f"Two plugins are called {twice[0]!r}; uninstall or rename one of them.")
+    for door in doors:
+        try:
+            plugin = door.load()
+        except Exception as error:
+            raise PluginError(
+                f"The plugin {door.name!r} cannot be imported from {door.value!r}: {error}"
+            ) from error
+        if not callable(getattr(plugin, "init_app", None)):
+            raise PluginError(
+                f"The plugin {door.name!r} ({door.value!r}) has no init_app(app, api)."
+            )
+        try:
+            plugin.init_app(app, api)
+        except Exception as error:
+            raise PluginError(f"The plugin {door.name!r} failed at start: {error}") from error
+        found.plugins.append(door.name)

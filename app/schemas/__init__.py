@@ -1,0 +1,1 @@
+"""The shapes on the wire: they convert and describe, they decide nothing."""

@@ -1,0 +1,120 @@
+"""What bodies are wrapped in: the key named after the resource, pages, bulk results, errors."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import marshmallow as ma
+
+from app.errors import ShopError
+from app.schemas import fields
+
+
+class Base(ma.Schema):
+    """Every schema: unknown fields are ignored (decisions 3)."""
+
+    class Meta:
+        """marshmallow's switchboard."""
+
+        unknown = ma.EXCLUDE
+
+
+class Wrapped(ma.fields.Nested):
+    """The object under a wrapper key.
+
+    A body without the key is refused with the operation's own code, before anything else is
+    looked at (decisions 1 and 13).
+    """
+
+    def __init__(self, schema: type[Base], *, missing_code: str) -> None:
+        super().__init__(schema, required=True)
+        self.missing_code = missing_code
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the converted object."""
+        if value is None or value is ma.missing:
+            raise ShopError(self.missing_code)
+        if not isinstance(value, dict):
+            raise ma.ValidationError("must be an object.")
+        return super().deserialize(value, attr, data, **kwargs)
+
+
+class WrappedItems(ma.fields.List[Any]):
+    """The array under a bulk wrapper key. Its items stay as they are: each one fails alone."""
+
+    def __init__(self, item: type[Base], *, missing_code: str) -> None:
+        super().__init__(ma.fields.Nested(item), required=True)
+        self.missing_code = missing_code
+
+    def deserialize(
+        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **_: Any
+    ) -> Any:
+        """Return the array."""
+        if value is None or value is ma.missing:
+            raise ShopError(self.missing_code)
+        if not isinstance(value, list):
+            raise ma.ValidationError("must be an array.")
+        return value
+
+
+def edit_of(create: type[Base], name: str, **more: ma.fields.Field[Any]) -> type[Base]:
+    """Return the schema of an edit: the same fields, none required, none with a default.
+
+    A schema of its own, because a generated client that filled in the defaults of a create would
+    reset every field that its user did not mention.
+    """
+    optional = {}
+    for key, field in create._declared_fields.items():
+        optional[key] = copied = copy.deepcopy(field)
+        copied.required = False
+        copied.load_default = ma.missing
+        copied.metadata = {k: v for k, v in copied.metadata.items() if k != "default"}
+    return type(name, (Base,), {**more, **optional, "__doc__": f"{name}: any subset of fields."})
+
+
+class BulkError(Base):
+    """Why a bulk item was refused."""
+
+    code = fields.Words()
+    message = fields.Words()
+
+
+class BulkFailure(Base):
+    """The result of a bulk item that failed; id 0 for a create (spec 4.3 rule 4)."""
+
+    id = fields.Identifier()
+    error = ma.fields.Nested(BulkError)
+
+
+class ErrorEntry(Base):
+    """One error."""
+
+    code = fields.Words(required=True)
+    message = fields.Words(required=True)
+    param = fields.Words(metadata={"description": "The input that the error is about."})
+
+
+class Errors(Base):
+    """The body of every error (decisions 1)."""
+
+    errors = ma.fields.List(ma.fields.Nested(ErrorEntry), required=True)
+
+
+class CountSchema(Base):
+    """How many records match."""
+
+    count = fields.Number(required=True)
+
+
+class MessageSchema(Base):
+    """What was done."""
+
+    message = fields.Words(required=True)

