@@ -1,80 +1,40 @@
 """All bending of flask-smorest, each at a seam that it documents.
 
-- ``Api``: prefix, id and code converters, field types in the document, the error hook.
+- ``Api``: prefix, path converters, field types in the document, the error hook.
 - ``Blueprint``: credentials before the view, the argument parser, the codes of each operation.
 - ``ArgumentParser``: what is JSON, and how validation errors become ours.
-- ``JsonProvider``: orjson.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 import flask_smorest
 import marshmallow as ma
 import orjson
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask, Response, current_app, g, request
-from flask.json.provider import JSONProvider
 from marshmallow import ValidationError
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
-from werkzeug.routing import BaseConverter
-from werkzeug.routing import ValidationError as NoMatch
 
+from app import paths
+from app.answers import JsonProvider, answer
 from app.auth import FailedAttempts, Principal, authenticate
+from app.bulk import Draft
 from app.errors import ERRORS, InvalidParams, ShopError, unavailable
-from app.sanitize import INT64_MAX
 from app.schemas.envelope import Errors
 from app.schemas.fields import either
 
 ATTEMPTS = "shop_api_failed_attempts"
 """Where an app keeps its counter of wrong credentials, on ``app.extensions``."""
-
-
-# --- JSON ---
-
-
-class JsonProvider(JSONProvider):
-    """Seam: ``Flask.json_provider_class``."""
-
-    def dumps(self, obj: Any, *, indent: int | None = None, **_: Any) -> str:
-        """Return JSON text."""
-        return self._bytes(obj, orjson.OPT_INDENT_2 if indent else 0).decode()
-
-    def loads(self, s: str | bytes, **_: Any) -> Any:
-        """Return what JSON text means."""
-        return orjson.loads(s)
-
-    def response(self, *args: Any, **kwargs: Any) -> Response:
-        """Return a response with the arguments as its JSON body."""
-        body = self._prepare_response_obj(args, kwargs)
-        return Response(self._bytes(body) + b"\n", mimetype="application/json")
-
-    @staticmethod
-    def _bytes(obj: Any, option: int = 0) -> bytes:
-        try:
-            return orjson.dumps(obj, option=option)
-        except TypeError:
-            # An id beyond 64 bits, echoed in a bulk result: orjson writes no such number.
-            return json.dumps(obj, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def answer(
-    body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
-) -> Response:
-    """Return a ready response: flask-smorest then documents the view and dumps nothing."""
-    response = cast("Response", current_app.json.response(body))
-    response.status_code = status
-    response.headers.update(headers or {})
-    return response
 
 
 class ArgumentParser(FlaskParser):
@@ -107,6 +67,18 @@ class ArgumentParser(FlaskParser):
         raise invalid_params(error, depth=1)
 
 
+def item_loader(create: type[ma.Schema], edit: type[ma.Schema]) -> Callable[[Draft], Draft]:
+    """Return what converts a bulk item as the single operation converts its body."""
+
+    def load(draft: Draft) -> Draft:
+        try:
+            return replace(draft, data=(edit if draft.id else create)().load(draft.data))
+        except ValidationError as error:
+            raise invalid_params(error) from None
+
+    return load
+
+
 def invalid_params(error: ValidationError, depth: int = 0) -> InvalidParams:
     """Return marshmallow's nested messages as ours.
 
@@ -125,40 +97,6 @@ def invalid_params(error: ValidationError, depth: int = 0) -> InvalidParams:
 
     collect(error.messages, ())
     return InvalidParams(reasons)
-
-
-# --- paths ---
-
-
-class IdConverter(BaseConverter):
-    """``{id}``: one or more digits (spec 4). Seam: ``url_map.converters``."""
-
-    regex = "[0-9]+"
-
-    def to_python(self, value: str) -> int:
-        """Return the id; one beyond 64 bits becomes one that nothing has (decisions 6)."""
-        digits = value.lstrip("0")
-        return min(int(digits or 0), INT64_MAX) if len(digits) < 20 else INT64_MAX
-
-
-class CodeConverter(BaseConverter):
-    """``{code}``: a word character, then word characters, white space and hyphens (spec 4.1)."""
-
-    def to_python(self, value: str) -> str:
-        """Return the code, or have no route."""
-        if not all(_is_word(char) or char.isspace() or char == "-" for char in value):
-            raise NoMatch
-        if not _is_word(value[0]):
-            raise NoMatch
-        return value
-
-
-def _is_word(char: str) -> bool:
-    # Marks are parts of words: many scripts write their vowels with them (decisions 13).
-    return char == "_" or unicodedata.category(char)[0] in "LNM"
-
-
-# --- operations ---
 
 
 def caller() -> Principal:
@@ -197,13 +135,12 @@ class Blueprint(flask_smorest.Blueprint):
     @staticmethod
     def errors(*codes: str) -> Callable[[Any], Any]:
         """Document the codes that an operation can answer beside the ones that all share."""
+        return _documented({code: ERRORS[code][0] for code in codes})
 
-        def decorate(view: Any) -> Any:
-            # The decorators below have made a dict of their own for this view.
-            view._apidoc = {**getattr(view, "_apidoc", {}), "codes": codes}
-            return view
-
-        return decorate
+    @staticmethod
+    def errors_as(status: int, *codes: str) -> Callable[[Any], Any]:
+        """Document codes that an operation answers with a status of its own (spec 4.2)."""
+        return _documented(dict.fromkeys(codes, status))
 
     def _prepare_shop_doc(
         self, doc: dict[str, Any], doc_info: dict[str, Any], *, method: str, **_: Any
@@ -212,19 +149,19 @@ class Blueprint(flask_smorest.Blueprint):
         # A view that answers two methods is two operations.
         second = method.upper() != doc_info["methods"][0]
         doc["operationId"] = doc_info["operation_id"] + (method.title() if second else "")
-        codes = list(doc_info.get("codes", ()))
+        codes = dict(doc_info.get("codes", {}))
+        common: list[str] = []
         if not self.public:
             doc["security"] = [{"basicAuth": []}]
-            codes += ["shop_api_authentication_error", "shop_api_too_many_requests"]
+            common += ["shop_api_authentication_error", "shop_api_too_many_requests"]
         if "requestBody" in doc:
-            codes += ["shop_api_invalid_json", "shop_api_request_entity_too_large"]
+            common += ["shop_api_invalid_json", "shop_api_request_entity_too_large"]
         if "requestBody" in doc or doc.get("parameters"):
-            codes.append("shop_api_invalid_param")
-        codes += ["shop_api_internal_error", "shop_api_unavailable"]
+            common.append("shop_api_invalid_param")
+        common += ["shop_api_internal_error", "shop_api_unavailable"]
         responses = doc.setdefault("responses", {})
-        for code in dict.fromkeys(codes):
-            status, message = ERRORS[code]
-            message = re.sub(r"\{\w+\}", "…", message)
+        for code, status in (codes | {code: ERRORS[code][0] for code in common}).items():
+            message = re.sub(r"\{\w+\}", "…", ERRORS[code][1])
             response = responses.setdefault(
                 str(status),
                 {
@@ -241,6 +178,15 @@ class Blueprint(flask_smorest.Blueprint):
             example = {"errors": [{"code": code, "message": message}]}
             response["content"]["application/json"]["examples"][code] = {"value": example}
         return doc
+
+
+def _documented(codes: dict[str, int]) -> Callable[[Any], Any]:
+    def decorate(view: Any) -> Any:
+        # The decorators below have made a dict of their own for this view.
+        view._apidoc = getattr(view, "_apidoc", {}) | {"codes": codes}
+        return view
+
+    return decorate
 
 
 def _authenticate() -> None:
@@ -261,7 +207,7 @@ class Api(flask_smorest.Api):
     def init_app(self, app: Flask, **kwargs: Any) -> None:
         """Mount the document and prepare the app for blueprints."""
         app.json = JsonProvider(app)
-        app.url_map.converters |= {"id": IdConverter, "code": CodeConverter}
+        app.url_map.converters |= paths.CONVERTERS
         # Paths work with and without a trailing slash and never redirect (decisions 6).
         app.url_map.strict_slashes = False
         app.url_map.merge_slashes = False
@@ -269,8 +215,8 @@ class Api(flask_smorest.Api):
         super().init_app(app, **kwargs)
         app.register_error_handler(Exception, self.handle_http_exception)
         self.ma_plugin.converter.add_attribute_function(_field_schema)
-        self.register_converter(IdConverter, lambda _: {"type": "integer", "minimum": 0})
-        self.register_converter(CodeConverter, lambda _: {"type": "string"})
+        for converter in paths.CONVERTERS.values():
+            self.register_converter(converter, lambda found: paths.SCHEMAS[type(found)])
         self.spec.components.security_scheme(
             "basicAuth",
             {

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import hmac
 import math
-import secrets
 import time
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from flask import current_app
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
-from sqlalchemy import Row, bindparam, delete, select
-from sqlalchemy.orm import Session
+from sqlalchemy import bindparam, select
 from werkzeug.datastructures import Authorization
 
-from app.db import fetch, in_transaction, now
+from app.db import fetch
 from app.errors import ShopError
-from app.models import ApiKey, User, UserRole
+from app.models import ApiKey, UserRole
 
 
 class Capability(StrEnum):
@@ -84,19 +81,6 @@ class Principal:
             raise ShopError(code)
 
 
-@dataclass(frozen=True, slots=True)
-class NewKey:
-    """A key as it is shown once, when it is created."""
-
-    key_id: int
-    user_id: int
-    login: str
-    role: str
-    permission: str
-    consumer_key: str
-    consumer_secret: str
-
-
 _KEY_WITH_ROLES = (
     select(
         ApiKey.id,
@@ -107,18 +91,6 @@ _KEY_WITH_ROLES = (
     )
     .outerjoin(UserRole, UserRole.user_id == ApiKey.user_id)
     .where(ApiKey.consumer_key_hash == bindparam("consumer_key_hash"))
-)
-_KEYS = (
-    select(
-        ApiKey.id,
-        User.username,
-        ApiKey.permission,
-        ApiKey.ending,
-        ApiKey.created_at,
-        ApiKey.description,
-    )
-    .join(User, User.id == ApiKey.user_id)
-    .order_by(ApiKey.id)
 )
 
 
@@ -132,10 +104,10 @@ def principal_for(consumer_key: str, consumer_secret: str) -> Principal | None:
 
     Asks the database each time, so that a revoked key ends at once in every worker.
     """
-    rows = fetch(_KEY_WITH_ROLES, {"consumer_key_hash": _digest(consumer_key)})
+    rows = fetch(_KEY_WITH_ROLES, {"consumer_key_hash": digest(consumer_key)})
     # The same work whether the key is unknown or the secret is wrong.
     expected = rows[0].consumer_secret_hash if rows else ""
-    if not hmac.compare_digest(_digest(consumer_secret), expected) or not rows:
+    if not hmac.compare_digest(digest(consumer_secret), expected) or not rows:
         return None
     return Principal(
         user_id=rows[0].user_id,
@@ -195,71 +167,7 @@ def _authentication_error(reason: str) -> ShopError:
     return ShopError("shop_api_authentication_error", headers=challenge, reason=reason)
 
 
-def create_key(login: str, role: str, permission: Permission, description: str) -> NewKey:
-    """Create a key for a user, and the user with that role when there is none.
-
-    Args:
-        login: the username, compared without case.
-        role: a key of ROLES, used only for a new user.
-    """
-    consumer_key, consumer_secret = f"ck_{secrets.token_hex(20)}", f"cs_{secrets.token_hex(20)}"
-
-    def work(session: Session) -> NewKey:
-        user = session.scalar(select(User).where(User.username_key == login.lower()))
-        if user is None:
-            user = User(username=login, username_key=login.lower(), created_at=now())
-            session.add(user)
-            session.flush()
-            session.add(UserRole(user_id=user.id, role=role, position=0))
-            session.flush()
-        roles = session.scalars(
-            select(UserRole.role).where(UserRole.user_id == user.id).order_by(UserRole.position)
-        ).all()
-        key = ApiKey(
-            user_id=user.id,
-            permission=permission.value,
-            description=description,
-            consumer_key_hash=_digest(consumer_key),
-            consumer_secret_hash=_digest(consumer_secret),
-            ending=consumer_key[-7:],
-            created_at=now(),
-        )
-        session.add(key)
-        session.flush()
-        return NewKey(
-            key_id=key.id,
-            user_id=user.id,
-            login=user.username,
-            role=roles[0] if roles else "",
-            permission=permission.value,
-            consumer_key=consumer_key,
-            consumer_secret=consumer_secret,
-        )
-
-    return in_transaction(work)
-
-
-def list_keys() -> list[Row[Any]]:
-    """Return every key with its user, oldest first, without either secret."""
-    return list(fetch(_KEYS))
-
-
-def nobody_is_there() -> bool:
-    """Tell whether the shop has no user yet."""
-    return not fetch(select(User.id).limit(1))
-
-
-def revoke_key(key_id: int) -> bool:
-    """End a key at once. Return False when there is none with this id."""
-
-    def work(session: Session) -> bool:
-        gone = session.execute(delete(ApiKey).where(ApiKey.id == key_id).returning(ApiKey.id))
-        return gone.first() is not None
-
-    return in_transaction(work)
-
-
-def _digest(secret: str) -> str:
+def digest(secret: str) -> str:
     """Return a keyed hash; 160 random bits need no slow one."""
     key: str = current_app.config["SECRET_KEY"]
     return hmac.digest(key.encode(), secret.encode(), "sha256").hex()

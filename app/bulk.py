@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.errors import InvalidParams, ShopError
@@ -15,7 +15,7 @@ class Draft:
     """What a caller wants written: a new record (id 0), or changes to the one with this id."""
 
     id: int
-    data: Mapping[str, Any]
+    data: Mapping[str, Any] = field(repr=False)  # it may hold a password
 
 
 Outcome = Mapping[str, Any] | ShopError
@@ -65,6 +65,14 @@ def run(
             _failure(draft, outcome) if isinstance(outcome, ShopError) else dump(outcome)
         )
     return results
+
+
+def only(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return the one record of a single write, or raise its error."""
+    (outcome,) = outcomes
+    if isinstance(outcome, ShopError):
+        raise outcome
+    return dict(outcome)
 
 
 def _draft(item: Any) -> Draft:

@@ -40,6 +40,15 @@ class _Prefix(ma.fields.String):
         return f"/{path}" if (path := text.strip("/ ")) else ""
 
 
+class DelimitedList(ma.fields.String):
+    """Words, separated by commas."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(word.strip() for word in value.split(",") if word.strip())
+        return tuple(value)
+
+
 class SettingsSchema(ma.Schema):
     """The settings that an operator may set (operations.md, Environment)."""
 
@@ -101,6 +110,23 @@ class SettingsSchema(ma.Schema):
         "How many reverse proxies stand in front; that many values of `X-Forwarded-For`, "
         "`-Proto`, `-Host` and `-Prefix` are believed.",
         validate=_at_least(0),
+    )
+    SHOP_PAID_STATUSES = _setting(
+        DelimitedList,
+        ("processing", "completed"),
+        "Order statuses that count towards `total_spent`, separated by commas.",
+    )
+    SHOP_AVATARS = _setting(
+        ma.fields.Boolean, True, "Whether customers have an `avatar_url` (on Gravatar)."
+    )
+    SHOP_ARGON2_TIME_COST = _setting(
+        ma.fields.Integer, 2, "Passes of argon2id over a password.", validate=_at_least(1)
+    )
+    SHOP_ARGON2_MEMORY_KIB = _setting(
+        ma.fields.Integer,
+        19 * 1024,
+        "Memory of argon2id for one password, in KiB.",
+        validate=_at_least(8),
     )
     SHOP_AUTH_FAILURES_PER_MINUTE = _setting(
         ma.fields.Integer,

@@ -7,7 +7,7 @@ through the session's engine, one transaction a request, whole or not at all.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -31,15 +31,19 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Session
-from sqlalchemy.types import Integer, TypeDecorator, TypeEngine
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import Integer, Numeric, String, TypeDecorator, TypeEngine
 
 T = TypeVar("T")
 
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
-ATTEMPTS = 5
-"""How often a transaction starts again after another one came first."""
+ATTEMPTS = 30
+"""How often a transaction starts again after another one came first.
+
+More than a machine runs requests at once: each time at least one of them gets through."""
 
 # PostgreSQL: unique_violation, serialization_failure, deadlock_detected.
 _ANOTHER_CAME_FIRST = {"23505", "40001", "40P01"}
@@ -47,6 +51,9 @@ _ANOTHER_CAME_FIRST = {"23505", "40001", "40P01"}
 Id = BigInteger().with_variant(Integer, "sqlite")
 """A 64-bit key; SQLite numbers rows only in a column that is called INTEGER."""
 
+
+Key = String().with_variant(String(collation="C"), "postgresql")
+"""Text that sorts by its code points, so that both databases agree on every order."""
 
 NEVER_REUSED = {"sqlite_autoincrement": True}
 """A table option: the id of a record that is gone is not given to another one."""
@@ -169,6 +176,58 @@ def fetch(statement: Executable, parameters: dict[str, Any] | None = None) -> Se
     """Return all rows of a select."""
     with read_engine().connect() as connection:
         return connection.execute(statement, parameters).all()
+
+
+class RowStream:
+    """The rows of a select in batches, as one snapshot, in constant memory.
+
+    The first batch is read at once, so that a statement that fails does so here. The connection
+    is given back at the end, after an error, or by ``close``.
+    """
+
+    def __init__(self, statement: Executable, batch: int = 500) -> None:
+        self._connection = read_engine().connect()
+        try:
+            if self._connection.dialect.name == "postgresql":
+                # A server-side cursor lives in a transaction.
+                self._connection.execution_options(isolation_level="REPEATABLE READ")
+            result = self._connection.execution_options(yield_per=batch).execute(statement)
+            self._rest = result.partitions()
+            self._first = next(self._rest, ())
+        except BaseException:
+            self.close()
+            raise
+
+    def batches(self) -> Iterator[Sequence[Row[Any]]]:
+        """Return the batches, none of them empty."""
+        try:
+            if self._first:
+                yield self._first
+            yield from self._rest
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Give the connection back, also before the end."""
+        self._connection.close()
+
+
+class leading_number(FunctionElement[Any]):  # noqa: N801 - named as a function of SQL
+    """The number that a text begins with, 0 when it begins with none."""
+
+    inherit_cache = True
+    type = Numeric()
+
+
+@compiles(leading_number)
+def _cast(element: leading_number, compiler: Any, **kwargs: Any) -> str:
+    return f"CAST({compiler.process(element.clauses, **kwargs)} AS REAL)"
+
+
+@compiles(leading_number, "postgresql")
+def _cast_postgresql(element: leading_number, compiler: Any, **kwargs: Any) -> str:
+    text = compiler.process(element.clauses, **kwargs)
+    return f"coalesce(substring({text} from '^\\s*([-+]?[0-9]+(\\.[0-9]+)?)')::numeric, 0)"
 
 
 def in_transaction(work: Callable[[Session], T]) -> T:

@@ -34,6 +34,31 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_user_cannot_read_coupon": (401, "You are not permitted to read this coupon."),
     "shop_api_user_cannot_edit_coupon": (401, "You are not permitted to edit this coupon."),
     "shop_api_user_cannot_delete_coupon": (401, "You are not permitted to delete this coupon."),
+    # spec 7.2
+    "shop_api_invalid_customer_id": (404, "The customer id is not a positive integer."),
+    "shop_api_invalid_customer": (404, "No user has this id."),
+    "shop_api_invalid_customer_email": (404, "No account has this e-mail address."),
+    "shop_api_user_cannot_read_customer": (401, "You are not permitted to read this customer."),
+    "shop_api_user_cannot_edit_customer": (401, "You are not permitted to edit this customer."),
+    "shop_api_user_cannot_delete_customer": (401, "You are not permitted to delete this customer."),
+    "shop_api_user_cannot_read_customers_count": (401, "You are not permitted to count customers."),
+    "shop_api_user_cannot_create_customer": (401, "You are not permitted to create customers."),
+    "shop_api_missing_customer_data": (400, "The body has no 'customer' object."),
+    "shop_api_missing_customer_email": (400, "A customer needs an 'email'."),
+    "shop_api_missing_customers_data": (400, "The body has no 'customers' array."),
+    "shop_api_customers_request_entity_too_large": (
+        413,
+        "At most {limit} customers are accepted in one request.",
+    ),
+    # decisions 5: from account creation, without a prefix
+    "registration-error-invalid-email": (400, "The e-mail address is not valid."),
+    "registration-error-email-exists": (400, "Another account has this e-mail address."),
+    "registration-error-invalid-username": (
+        400,
+        "The username is not valid: 1 to 60 letters, digits, _ . - @ and inner single blanks.",
+    ),
+    "registration-error-username-exists": (400, "Another account has this username."),
+    "shop_api_cannot_delete_customer": (400, "You cannot delete your own account."),
     # decisions 1: whatever raised it
     "shop_api_authentication_error": (401, "Valid credentials are required. {reason}"),
     "shop_api_no_route": (404, "Nothing is found at this path."),
@@ -71,6 +96,11 @@ class ShopError(Exception):
         self.param = param
         self.headers = dict(headers or {})
         super().__init__(f"{code}: {self.message}")
+
+    def with_status(self, status: int) -> ShopError:
+        """Return this error with another HTTP status (spec 4.2, edit rule 2)."""
+        self.status = status
+        return self
 
     @property
     def entries(self) -> list[dict[str, str]]:

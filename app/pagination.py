@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
+
+from sqlalchemy import ColumnElement, Select, Table, asc, desc, func
+
+from app.db import RowStream, fetch
+from app.sanitize import INT64_MAX
+
+STREAM_ABOVE = 1000
+"""Longer pages are not collected in memory but written row by row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,13 +21,13 @@ class Page:
     """Rows of a list and where they stand in it.
 
     Args:
-        rows: what the page shows.
+        rows: what the page shows; of a long page they come in batches.
         total: how many rows match, whatever the offset and the page size.
         number: the page that was asked for, from 1.
         size: rows on a page; None when one page holds everything.
     """
 
-    rows: Sequence[Any]
+    rows: Sequence[Any] | RowStream
     total: int
     number: int
     size: int | None
@@ -50,3 +58,50 @@ class Page:
         ]
         headers = {"X-Total": str(self.total), "X-TotalPages": str(self.pages)}
         return headers | {"Link": ", ".join(links)} if links else headers
+
+
+def fetch_page(
+    statement: Select[Any],
+    *,
+    key: ColumnElement[Any],
+    tie: ColumnElement[int],
+    query: Mapping[str, Any],
+    size: int | None,
+) -> Page:
+    """Return a page of the rows of a select.
+
+    Args:
+        statement: the select with its conditions, without an order.
+        key: what the rows are sorted by; nulls come last.
+        tie: the id, which sorts equal rows in the same direction, so that pages never overlap.
+        query: ``order``, ``offset`` (absent or 0: by page) and ``page``.
+        size: rows on a page; None for all of them.
+    """
+    direction = asc if query["order"] == "asc" else desc
+    way = direction(key)
+    nullable = getattr(key, "nullable", False)
+    ordered = statement.order_by(way.nulls_last() if nullable else way, direction(tie))
+    # Without a limit there is one page in total; the ones after it are empty.
+    offset = query["offset"] or (size or INT64_MAX) * (query["page"] - 1)
+    limited = ordered.limit(INT64_MAX if size is None else min(size, INT64_MAX))
+    rows = limited.offset(min(offset, INT64_MAX))
+    total = count_rows(statement)
+    long = size is None or size > STREAM_ABOVE
+    return Page(RowStream(rows) if long else fetch(rows), total, query["page"], size)
+
+
+def count_rows(statement: Select[Any]) -> int:
+    """Return how many rows a select has."""
+    counted = statement.with_only_columns(func.count(), maintain_column_froms=True)
+    return int(fetch(counted)[0][0])
+
+
+def between(table: Table, query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of ``created_at_min``, ``…_max`` and ``updated_at_…``, inclusive."""
+    conditions = []
+    for name in ("created_at", "updated_at"):
+        if (moment := query[f"{name}_min"]) is not None:
+            conditions.append(table.c[name] >= moment)
+        if (moment := query[f"{name}_max"]) is not None:
+            conditions.append(table.c[name] <= moment)
+    return conditions

@@ -19,7 +19,7 @@ EXTENSION = "shop_api"
 
 BUILTIN = tuple(
     EntryPoint(name=name, value=f"app.blueprints.{name}", group=GROUP)
-    for name in ("system", "coupons")
+    for name in ("system", "coupons", "customers")
 )
 
 
@@ -34,6 +34,17 @@ class Registry:
     coupon_types: list[str] = field(
         default_factory=lambda: ["fixed_cart", "percent", "fixed_product", "percent_product"]
     )
+    order_statuses: dict[str, str] = field(
+        default_factory=lambda: {
+            "pending": "Pending payment",
+            "processing": "Processing",
+            "on-hold": "On hold",
+            "completed": "Completed",
+            "cancelled": "Cancelled",
+            "refunded": "Refunded",
+            "failed": "Failed",
+        }
+    )
     plugins: list[str] = field(default_factory=list)
 
     def add_coupon_type(self, name: str) -> None:
@@ -41,6 +52,12 @@ class Registry:
         if name in self.coupon_types:
             raise PluginError(f"the coupon type {name!r} exists already")
         self.coupon_types.append(name)
+
+    def add_order_status(self, name: str, label: str) -> None:
+        """Make an order status known (decisions 7). Raises PluginError when it is already."""
+        if name in self.order_statuses:
+            raise PluginError(f"the order status {name!r} exists already")
+        self.order_statuses[name] = label
 
 
 def registry() -> Registry:

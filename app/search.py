@@ -1,10 +1,11 @@
-"""Search in a column of lower-cased text: part of a word, case ignored, the same everywhere."""
+"""Search in columns of lower-cased text: a part of it, case ignored, the same on both databases."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, and_, or_
 
 _SEPARATOR = "\x1f"  # between the texts, so that no search spans two of them
 
@@ -20,3 +21,26 @@ def search_text(*texts: str) -> str:
 def contains(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
     """Return the condition that the text is part of the column; % and _ mean themselves."""
     return column.contains(text.lower(), autoescape=True)
+
+
+def matches(
+    search: ColumnElement[Any], texts: Sequence[ColumnElement[Any]], pattern: str
+) -> ColumnElement[bool]:
+    """Return the condition that one of several texts has a part that fits the pattern.
+
+    Args:
+        search: the column of ``search_text``, which has the index.
+        texts: the columns that it was made of, lower-cased.
+        pattern: any text; ``*`` stands for anything.
+    """
+    parts = [part for part in pattern.lower().split("*") if part]
+    if not parts:
+        return and_(True)
+    if len(parts) == 1:
+        return contains(search, parts[0])
+    escaped = (part.replace("/", "//").replace("%", "/%").replace("_", "/_") for part in parts)
+    like = f"%{'%'.join(escaped)}%"
+    # In the search column a pattern could begin in one text and end in another.
+    return and_(
+        search.like(like, escape="/"), or_(*(column.like(like, escape="/") for column in texts))
+    )

@@ -13,7 +13,7 @@ from typing import Any
 import marshmallow as ma
 from sqlalchemy import ColumnElement
 
-from app.schemas.fields import Output
+from app.schemas.fields import Output, Part
 
 Row = Sequence[Any]
 Columns = Mapping[str, ColumnElement[Any]]
@@ -34,7 +34,7 @@ class Serializer:
         self._schema = schema
         self._all_columns = columns
         self.names: list[str] = []
-        self._parts = self._compile(schema, selection)
+        self._parts = self._compile(schema, selection, "")
         self.columns = [columns[name] for name in self.names]
 
     def only(self, selection: Mapping[str, Any] | None) -> Serializer:
@@ -56,18 +56,24 @@ class Serializer:
         return self.row([record[name] for name in self.names])
 
     def _compile(
-        self, schema: type[ma.Schema], selection: Mapping[str, Any] | None
+        self, schema: type[ma.Schema], selection: Mapping[str, Any] | None, prefix: str
     ) -> list[tuple[str, Callable[[Row], Any]]]:
         parts: list[tuple[str, Callable[[Row], Any]]] = []
         for key, field in schema._declared_fields.items():
-            if selection is not None and selection.get(key, ()) is not None:
-                continue  # not selected, or only a part of what has no parts
-            if not isinstance(field, Output):
-                raise TypeError(f"{schema.__name__}.{key} is no output field")
-            at = itemgetter(len(self.names))
-            self.names.append(key)
-            parts.append((key, _through(type(field).wire, at)))
+            if selection is not None and key not in selection:
+                continue
+            inner = None if selection is None else selection[key]
+            if isinstance(field, Part):
+                parts.append((key, _object(self._compile(field.part, inner, field.prefix))))
+            elif isinstance(field, Output) and inner is None:
+                at = itemgetter(len(self.names))
+                self.names.append(prefix + key)
+                parts.append((key, _through(type(field).wire, at)))
         return parts
+
+
+def _object(parts: list[tuple[str, Callable[[Row], Any]]]) -> Callable[[Row], Any]:
+    return lambda values: {key: make(values) for key, make in parts}
 
 
 def _through(wire: Callable[[Any], Any] | None, at: Callable[[Row], Any]) -> Callable[[Row], Any]:

@@ -11,8 +11,9 @@ from sqlalchemy import delete, event, make_url
 from werkzeug.exceptions import HTTPException
 
 from app import create_app
-from app.auth import Permission, create_key
+from app.auth import Permission
 from app.db import db, in_transaction
+from app.services.keys import create_key
 
 SECRET = "a secret for tests only"
 
@@ -64,6 +65,9 @@ def make_app(database_url, tmp_path_factory):
             "SECRET_KEY": SECRET,
             "INSTANCE_PATH": instance,
             "SHOP_AUTH_FAILURES_PER_MINUTE": 0,
+            # The cheapest hash: the tests set many passwords.
+            "SHOP_ARGON2_TIME_COST": 1,
+            "SHOP_ARGON2_MEMORY_KIB": 8,
         }
         return create_app(defaults | settings)
 
@@ -208,6 +212,15 @@ def statements(app):
         event.remove(engine, "before_cursor_execute", note)
 
 
-def error(status, code, **more):
-    """The status and body of an error, to compare with ``(response.status_code, code)``."""
-    return status, code, more
+@pytest.fixture
+def make_customer(admin):
+    """Return a function: create a customer with ``over`` and return it as the API does."""
+    numbers = iter(range(1, 10_000))
+
+    def make(client=None, **over):
+        body = {"customer": {"email": f"customer-{next(numbers)}@example.com"} | over}
+        response = (client or admin).post("/customers", body)
+        assert response.status_code == 201, response.get_json()
+        return response.get_json()["customer"]
+
+    return make

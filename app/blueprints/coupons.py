@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask, Response, current_app, request
-from marshmallow import ValidationError
+from flask import Flask, Response, current_app
 
 from app import bulk
-from app.api import PAGE_HEADERS, Api, Blueprint, answer, caller, invalid_params
-from app.bulk import Draft
+from app.answers import answer, answer_page
+from app.api import PAGE_HEADERS, Api, Blueprint, caller, item_loader
 from app.models import Coupon
 from app.schemas.coupons import (
     CouponBulkBody,
@@ -53,8 +52,7 @@ def list_coupons(query: Query) -> Response:
     view = COUPON.only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = coupons.list_coupons(caller(), query, view.columns, size)
-    headers = page.headers(request.base_url, list(request.args.items(multi=True)))
-    return answer({"coupons": view.rows(page.rows)}, headers=headers)
+    return answer_page("coupons", view, page)
 
 
 @blp.route("", methods=["POST"])
@@ -159,17 +157,8 @@ def bulk_coupons(body: Body) -> Response:
         limit=current_app.config["SHOP_BULK_LIMIT"],
         too_large="shop_api_coupons_request_entity_too_large",
         invalid_id="shop_api_invalid_coupon_id",
-        load=_load,
+        load=item_loader(CouponCreate, CouponEdit),
         save=lambda drafts: coupons.save_coupons(caller(), drafts),
         dump=COUPON.record,
     )
     return answer({"coupons": results})
-
-
-def _load(draft: Draft) -> Draft:
-    """Convert a bulk item as the single operation converts its body."""
-    schema = CouponEdit() if draft.id else CouponCreate()
-    try:
-        return Draft(draft.id, schema.load(draft.data))
-    except ValidationError as error:
-        raise invalid_params(error) from None

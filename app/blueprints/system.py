@@ -5,7 +5,8 @@ from __future__ import annotations
 from flask import Flask, Response, current_app, url_for
 from flask_swagger_ui import get_swaggerui_blueprint
 
-from app.api import Api, Blueprint, answer
+from app.answers import answer
+from app.api import Api, Blueprint
 from app.config import VERSION
 from app.db import schema_is_current
 from app.errors import unavailable
@@ -42,6 +43,7 @@ def get_index() -> Response:
     """Say what this is: name, version and links."""
     links = {
         "coupons": url_for("coupons.list_coupons", _external=True),
+        "customers": url_for("customers.list_customers", _external=True),
         "docs": url_for("swagger_ui.show", _external=True),
         "openapi": url_for("api-docs.openapi_json", _external=True),
     }

@@ -9,6 +9,7 @@ import click
 from flask.cli import AppGroup
 
 from app import auth, sanitize
+from app.services import keys as service
 
 keys = AppGroup("keys", help="API keys: create, list, revoke.")
 
@@ -36,14 +37,14 @@ def create(login: str, role: str, permission: str, description: str, *, as_json:
         raise click.BadParameter(
             "1 to 60 letters, digits, _ . - @ and inner single blanks.", param_hint="--login"
         )
-    key = auth.create_key(login, role, auth.Permission(permission), description)
+    key = service.create_key(login, role, auth.Permission(permission), description)
     if as_json:
         click.echo(json.dumps(asdict(key)))
         return
     show(key)
 
 
-def show(key: auth.NewKey) -> None:
+def show(key: service.NewKey) -> None:
     """Print a new key for a person."""
     click.echo(f"Key {key.key_id} of {key.login} ({key.role}), permission {key.permission}:")
     click.echo(f"  consumer key     {key.consumer_key}")
@@ -56,7 +57,7 @@ def list_() -> None:
     """Show every key, without secrets."""
     row = "{:>6}  {:<20} {:<11} {:<11} {:<20} {}"
     click.echo(row.format("key_id", "login", "permission", "key", "created", "description"))
-    for key in auth.list_keys():
+    for key in service.list_keys():
         click.echo(
             row.format(
                 key.id,
@@ -73,6 +74,6 @@ def list_() -> None:
 @click.argument("key_id", type=int)
 def revoke(key_id: int) -> None:
     """End a key at once."""
-    if not auth.revoke_key(key_id):
+    if not service.revoke_key(key_id):
         raise click.ClickException(f"There is no key {key_id}; `keys list` shows them all.")
     click.echo(f"Key {key_id} is revoked.")

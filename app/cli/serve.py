@@ -10,8 +10,10 @@ from flask import current_app
 from flask.cli import with_appcontext
 from flask_migrate import upgrade
 
-from app import auth, db
+from app import db
+from app.auth import Permission
 from app.cli.keys import show
+from app.services import keys
 
 
 @click.command("serve")
@@ -21,9 +23,9 @@ def serve() -> None:
     if not db.schema_is_current():
         upgrade()
     address = "http://{HOST}:{PORT}{SHOP_URL_PREFIX}".format_map(current_app.config)
-    if auth.nobody_is_there():
-        first = auth.create_key(
-            "admin", "administrator", auth.Permission.READ_WRITE, "created by the first run"
+    if keys.nobody_is_there():
+        first = keys.create_key(
+            "admin", "administrator", Permission.READ_WRITE, "created by the first run"
         )
         show(first)
     click.echo(f"API        {address}/")

@@ -10,7 +10,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import JSON
 
-from app.db import NEVER_REUSED, Base, Id, Money, UtcDateTime
+from app.db import NEVER_REUSED, Base, Id, Key, Money, UtcDateTime
 
 
 class CouponStatus(StrEnum):
@@ -26,13 +26,13 @@ class Coupon(Base):
     __tablename__ = "coupons"
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    status: Mapped[str]
+    status: Mapped[str] = mapped_column(Key)
     # Editing or deleting someone else's coupon needs another capability (decisions 2).
     author_id: Mapped[int | None] = mapped_column(
         Id, ForeignKey("users.id", ondelete="SET NULL"), index=True
     )
-    code: Mapped[str]
-    type: Mapped[str]
+    code: Mapped[str] = mapped_column(Key)
+    type: Mapped[str] = mapped_column(Key)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
     amount: Mapped[Decimal | None] = mapped_column(Money)
@@ -53,7 +53,7 @@ class Coupon(Base):
     customer_emails: Mapped[list[str]] = mapped_column(JSON)
     description: Mapped[str]
     # Lower-cased code and description, for filter[q].
-    search_text: Mapped[str]
+    search_text: Mapped[str] = mapped_column(Key)
 
     __table_args__ = (
         CheckConstraint("status IN ('published', 'trash')", name="status"),

@@ -1,30 +1,81 @@
-"""User accounts and their roles."""
+"""User accounts: customers of the shop and those who administer it (spec 2.2)."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, func, text
+from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
-from app.db import NEVER_REUSED, Base, Id, UtcDateTime
+from app.db import NEVER_REUSED, Base, Id, Key, UtcDateTime
+from app.models.address import BillingColumns, ShippingColumns
+from app.search import search_text
 
 
-class User(Base):
-    """An account: a customer of the shop or one who administers it."""
+class User(BillingColumns, ShippingColumns, Base):
+    """An account. The ``…_key`` columns hold its names as they are compared: without case.
+
+    Python lowers them: the lower() of the two databases differ.
+    """
 
     __tablename__ = "users"
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    username: Mapped[str]
-    # The name without case, as Python lowers it: the lower() of the two databases differ.
-    username_key: Mapped[str] = mapped_column(unique=True)
+    username: Mapped[str] = mapped_column(Key)
+    username_key: Mapped[str] = mapped_column(Key, unique=True)
+    email: Mapped[str] = mapped_column(Key)  # empty when there is none
+    email_key: Mapped[str] = mapped_column(Key)
+    # None when no password opens the account.
+    password_hash: Mapped[str | None]
+    first_name: Mapped[str] = mapped_column(Key)
+    last_name: Mapped[str] = mapped_column(Key)
+    name_key: Mapped[str] = mapped_column(Key)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    # Everything that filter[q] searches.
+    search_text: Mapped[str] = mapped_column(Key)
 
     __table_args__ = (
         CheckConstraint("username <> ''", name="username_not_empty"),
+        # decisions 5: several accounts may have no address; an address has one account.
+        Index(
+            "uq_users_email_key",
+            "email_key",
+            unique=True,
+            sqlite_where=text("email_key <> ''"),
+            postgresql_where=text("email_key <> ''"),
+        ),
+        Index("ix_users_created", "created_at", "id"),
+        Index("ix_users_updated", "updated_at", "id"),
+        Index("ix_users_email", "email_key", "id"),
         NEVER_REUSED,
     )
+
+
+def sort_key(column: ColumnElement[str] | InstrumentedAttribute[str]) -> ColumnElement[str]:
+    """Return what a column of unlimited text is sorted by: an index entry has its limits."""
+    return func.lower(func.substr(column, 1, 200))
+
+
+NAME_SORT, FIRST_NAME_SORT, LAST_NAME_SORT = (
+    sort_key(column) for column in (User.name_key, User.first_name, User.last_name)
+)
+Index("ix_users_name", NAME_SORT, User.id)
+Index("ix_users_first_name", FIRST_NAME_SORT, User.id)
+Index("ix_users_last_name", LAST_NAME_SORT, User.id)
+
+
+def with_keys(account: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of an account, completed by the ones that are made of others."""
+    name = f"{account['first_name']} {account['last_name']}".strip()
+    return {
+        **account,
+        "username_key": account["username"].lower(),
+        "email_key": account["email"].lower(),
+        "name_key": name.lower(),
+        "search_text": search_text(account["email"], account["username"], name),
+    }
 
 
 class UserRole(Base):
@@ -35,5 +86,7 @@ class UserRole(Base):
     user_id: Mapped[int] = mapped_column(
         Id, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
     )
-    role: Mapped[str] = mapped_column(primary_key=True)
+    role: Mapped[str] = mapped_column(Key, primary_key=True)
     position: Mapped[int]
+
+    __table_args__ = (Index("ix_user_roles_role", "role", "user_id"),)

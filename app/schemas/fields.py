@@ -46,6 +46,12 @@ class Identifier(Output):
     openapi = {"type": "integer", "minimum": 0, "examples": [7]}
 
 
+class OptionalIdentifier(Output):
+    """The id of a record, or null."""
+
+    openapi = {"type": ["integer", "null"], "minimum": 1}
+
+
 class Number(Output):
     """A count."""
 
@@ -91,6 +97,12 @@ class Moment(Output):
         return None if value is None else f"{value.replace(tzinfo=None).isoformat('T', 'seconds')}Z"
 
 
+class OptionalMoment(Moment):
+    """A UTC date-time, or null."""
+
+    openapi = _MOMENT_OUT | {"type": ["string", "null"]}
+
+
 class Day(Output):
     """A day, printed as its midnight UTC; null when there is none."""
 
@@ -112,6 +124,21 @@ class Texts(Output):
     """A list of strings."""
 
     openapi = {"type": "array", "items": {"type": "string"}}
+
+
+class Part(ma.fields.Nested):
+    """An object whose values stand beside those of its parent, under a common prefix."""
+
+    def __init__(self, schema: type[ma.Schema], *, prefix: str = "", **kwargs: Any) -> None:
+        super().__init__(schema, **kwargs)
+        self.part = schema
+        self.prefix = prefix
+
+    def serialize(self, attr: str, obj: Any, accessor: Any = None, **kwargs: Any) -> Any:
+        """Return the object, made of the parent's values."""
+        names = self.part._declared_fields
+        values = {name: ma.utils.get_value(obj, self.prefix + name) for name in names}
+        return self.schema.dump(values)
 
 
 # --- input ---
@@ -170,6 +197,37 @@ class Code(Input):
     def convert(self, value: Any) -> str:
         """Return the code as it is stored and compared."""
         return sanitize.coupon_code(sanitize.text(value))
+
+
+class Plain(Input):
+    """Text without markup: tags and control characters removed, white space collapsed."""
+
+    openapi = _TEXT
+
+    def convert(self, value: Any) -> str:
+        """Return the clean text; empty text is a value."""
+        return sanitize.plain(sanitize.text(value))
+
+
+class InputPart(ma.fields.Nested):
+    """An object inside a resource; ``null`` is not supplied."""
+
+    def __init__(self, schema: type[ma.Schema], **kwargs: Any) -> None:
+        super().__init__(schema, allow_none=True, **kwargs)
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the converted object."""
+        if value is None or value is ma.missing:
+            return ma.missing
+        if not isinstance(value, dict):
+            raise ma.ValidationError("must be an object.")
+        return super().deserialize(value, attr, data, **kwargs)
 
 
 class Decimals(Input):

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from app import sanitize
+from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.envelope import Base
 from app.schemas.fields import Input
 
@@ -34,10 +35,12 @@ class QueryField(Input):
 class Words(QueryField):
     """Text, as it is."""
 
-    openapi = {"type": "string"}
+    openapi = {"type": "string", "maxLength": 1000}
 
     def read(self, value: str) -> str:
         """Return the text."""
+        if len(value) > 1000:
+            raise ValueError("is longer than 1000 characters.")
         return value
 
 
@@ -88,6 +91,23 @@ class PageNumber(Whole):
         return self.read(value)
 
 
+class Limit(Whole):
+    """A page size; 0 is the default, -1 is none (spec 4.2)."""
+
+    def __init__(self, data_key: str, **kwargs: Any) -> None:
+        super().__init__(data_key, minimum=-1, **kwargs)
+
+
+class Pattern(Words):
+    """Text to search for, in which ``*`` is anything."""
+
+    def read(self, value: str) -> str:
+        """Return the pattern. Many stars could keep a database busy for long."""
+        if value.count("*") > 10:
+            raise ValueError("has more than 10 stars.")
+        return super().read(value)
+
+
 class Moments(QueryField):
     """A date-time: ISO with or without offset and fraction, a date, or Unix seconds."""
 
@@ -101,10 +121,12 @@ class Moments(QueryField):
 class Choice(QueryField):
     """One of several words."""
 
-    def __init__(self, data_key: str, *choices: str, default: str) -> None:
+    def __init__(self, data_key: str, *choices: str, default: str | None) -> None:
         super().__init__(data_key, load_default=default)
         self.choices = choices
-        self.openapi = {"type": "string", "enum": list(choices), "default": default}
+        self.openapi = {"type": "string", "enum": list(choices)}
+        if default:
+            self.openapi["default"] = default
 
     def read(self, value: str) -> str:
         """Return the word."""
@@ -171,6 +193,53 @@ class CouponCountQuery(CouponOrder):
 
 
 class CouponListQuery(CouponOrder, ReadQuery):
+    """The query of a list."""
+
+    page = PageNumber()
+
+
+META_KEYS = (
+    "first_name",
+    "last_name",
+    *(f"billing_{name}" for name in BillingAddressSchema._declared_fields),
+    *(f"shipping_{name}" for name in ShippingAddressSchema._declared_fields),
+)
+
+
+class CustomerFilter(Base):
+    """Which customers (spec 4.2, decisions 5)."""
+
+    role = Words(
+        "filter[role]",
+        load_default="customer",
+        metadata={"description": "A single role; `all` is every role."},
+    )
+    q = Pattern(
+        "filter[q]",
+        metadata={"description": "Part of the e-mail, username or name; `*` is anything."},
+    )
+    created_at_min = Moments("filter[created_at_min]")
+    created_at_max = Moments("filter[created_at_max]")
+    updated_at_min = Moments("filter[updated_at_min]")
+    updated_at_max = Moments("filter[updated_at_max]")
+
+
+class CustomerCountQuery(CustomerFilter):
+    """The query of a count: paging and order are checked, and change nothing (decisions 13)."""
+
+    limit = Limit("filter[limit]", metadata={"description": "Rows on a page; -1 is no limit."})
+    offset = Whole("filter[offset]", metadata={"description": "Rows to skip, instead of `page`."})
+    order = Direction("filter[order]", "asc", "desc", default="asc")
+    orderby = Choice(
+        "filter[orderby]",
+        "registered", "id", "email", "login", "username", "name", "first_name", "last_name",
+        "modified", "orders_count", "total_spent", "meta_value", "meta_value_num",
+        default="registered",
+    )  # fmt: skip
+    orderby_meta_key = Choice("filter[orderby_meta_key]", *META_KEYS, default=None)
+
+
+class CustomerListQuery(CustomerCountQuery, ReadQuery):
     """The query of a list."""
 
     page = PageNumber()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from sqlalchemy import (
@@ -11,12 +11,8 @@ from sqlalchemy import (
     Row,
     Select,
     Table,
-    asc,
     bindparam,
     delete,
-    desc,
-    false,
-    func,
     insert,
     or_,
     select,
@@ -25,12 +21,12 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.auth import Capability, Principal
-from app.bulk import Draft, Outcome
+from app.bulk import Draft, Outcome, only
 from app.db import fetch, in_transaction, now
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
-from app.pagination import Page
+from app.pagination import Page, between, count_rows, fetch_page
 from app.plugins import registry
 from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
 from app.search import contains, search_text
@@ -65,26 +61,20 @@ def list_coupons(actor: Principal, query: Mapping[str, Any], columns: Columns, s
     conditions = _conditions(query)
     if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
         return Page([], 0, query["page"], size)  # left out of rows and totals alike
-    key = SORT_KEYS[query["orderby"]]
-    direction = asc if query["order"] == "asc" else desc
-    way = direction(key)
-    ways = (way.nulls_last() if key.nullable else way, direction(TABLE.c.id))
-    offset = query["offset"] or size * (query["page"] - 1)
-    rows = fetch(
-        select(*(columns or [TABLE.c.id]))
-        .where(*conditions)
-        .order_by(*ways)
-        .limit(size)
-        .offset(min(offset, INT64_MAX))
+    return fetch_page(
+        select(*columns, TABLE.c.id).where(*conditions),
+        key=SORT_KEYS[query["orderby"]],
+        tie=TABLE.c.id,
+        query=query,
+        size=size,
     )
-    return Page(rows, _count(conditions), query["page"], size)
 
 
 def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many published coupons match."""
     conditions = _conditions(query)
     actor.require("shop_api_user_cannot_read_coupons_count", Capability.READ_PRIVATE_SHOP_COUPONS)
-    return _count(conditions)
+    return count_rows(select(TABLE.c.id).where(*conditions))
 
 
 def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row[Any]:
@@ -103,36 +93,27 @@ def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row[Any
 
 def _readable(actor: Principal, statement: Select[Any], missing_code: str) -> Row[Any]:
     # The id comes along, so that a selection of no fields still is a select.
-    rows = fetch(statement.add_columns(TABLE.c.id.label("found")).where(PUBLISHED))
+    rows = fetch(statement.add_columns(TABLE.c.id).where(PUBLISHED))
     if not rows:
         raise ShopError(missing_code)
     actor.require("shop_api_user_cannot_read_coupon", Capability.READ_PRIVATE_SHOP_COUPONS)
     return rows[0]
 
 
-def _count(conditions: Sequence[ColumnElement[bool]]) -> int:
-    return int(fetch(select(func.count()).select_from(TABLE).where(*conditions))[0][0])
-
-
 def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     """Return the conditions of a loaded ``CouponFilter``."""
     if query["type"] and query["type"] not in registry().coupon_types:
         raise InvalidParams({"filter[type]": f"must be one of {_known_types()}."})
-    column = TABLE.c
-    wanted: dict[str, Callable[[Any], ColumnElement[bool]]] = {
-        "q": lambda text: contains(column.search_text, text),
-        "type": lambda name: column.type == name,
-        "created_at_min": lambda moment: column.created_at >= moment,
-        "created_at_max": lambda moment: column.created_at <= moment,
-        "updated_at_min": lambda moment: column.updated_at >= moment,
-        "updated_at_max": lambda moment: column.updated_at <= moment,
-        "in_": lambda ids: column.id.in_(ids) if ids else false(),
-        "not_in": column.id.not_in,
-    }
-    return [
-        PUBLISHED,
-        *(make(query[key]) for key, make in wanted.items() if query[key] is not None),
-    ]
+    conditions = [PUBLISHED, *between(TABLE, query)]
+    if query["q"] is not None:
+        conditions.append(contains(TABLE.c.search_text, query["q"]))
+    if query["type"] is not None:
+        conditions.append(TABLE.c.type == query["type"])
+    if query["in_"] is not None:
+        conditions.append(TABLE.c.id.in_(query["in_"]))
+    if query["not_in"] is not None:
+        conditions.append(TABLE.c.id.not_in(query["not_in"]))
+    return conditions
 
 
 # --- write ---
@@ -149,12 +130,12 @@ def save_coupons(actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
 
 def create_coupon(actor: Principal, data: Mapping[str, Any]) -> Record:
     """Create one coupon; return it by its column names."""
-    return _only(save_coupons(actor, [Draft(0, data)]))
+    return only(save_coupons(actor, [Draft(0, data)]))
 
 
 def edit_coupon(actor: Principal, coupon_id: int, data: Mapping[str, Any]) -> Record:
     """Change the supplied fields of one coupon; return it by its column names."""
-    return _only(save_coupons(actor, [Draft(coupon_id, data)]))
+    return only(save_coupons(actor, [Draft(coupon_id, data)]))
 
 
 def delete_coupon(actor: Principal, coupon_id: int, *, force: bool) -> None:
@@ -296,11 +277,3 @@ def _require_storable(code: str, error_code: str) -> None:
 
 def _known_types() -> str:
     return ", ".join(registry().coupon_types)
-
-
-def _only(outcomes: Sequence[Outcome]) -> Record:
-    """Return the one record, or raise the one error."""
-    (outcome,) = outcomes
-    if isinstance(outcome, ShopError):
-        raise outcome
-    return dict(outcome)

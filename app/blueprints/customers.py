@@ -1,0 +1,174 @@
+"""Customers: the endpoint table of the specification, section 4.2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, Response, current_app
+
+from app import bulk
+from app.answers import answer, answer_page
+from app.api import PAGE_HEADERS, Api, Blueprint, caller, item_loader
+from app.schemas.customers import (
+    CustomerBulkBody,
+    CustomerCreate,
+    CustomerCreateBody,
+    CustomerEdit,
+    CustomerEditBody,
+    CustomerEnvelope,
+    CustomerList,
+    CustomerResults,
+    CustomerSchema,
+)
+from app.schemas.envelope import CountSchema, MessageSchema
+from app.schemas.queries import CustomerCountQuery, CustomerListQuery, ReadQuery
+from app.serializers import Serializer
+from app.services import customers
+from app.services.statistics import COLUMNS
+
+Query = dict[str, Any]
+Body = dict[str, Any]
+
+CUSTOMER = Serializer(CustomerSchema, COLUMNS)
+
+blp = Blueprint("customers", __name__, url_prefix="/customers", description="Customer accounts.")
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's signature
+    """Register the customer routes."""
+    api.register_blueprint(blp)
+
+
+@blp.route("")
+@blp.errors()
+@blp.arguments(CustomerListQuery, location="query")
+@blp.response(200, CustomerList, headers=PAGE_HEADERS)
+def list_customers(query: Query) -> Response:
+    """List customers.
+
+    The users with a role, by registration. The list is empty for a caller who may not list users.
+    `filter[limit]=-1` answers all of them, written as they are read.
+    """
+    view = CUSTOMER.only(query["selection"])
+    size = current_app.config["SHOP_PAGE_SIZE"]
+    page = customers.list_customers(caller(), query, view.columns, size)
+    return answer_page("customers", view, page)
+
+
+@blp.route("", methods=["POST"])
+@blp.errors(
+    "shop_api_missing_customer_data",
+    "shop_api_user_cannot_create_customer",
+    "shop_api_missing_customer_email",
+    "registration-error-invalid-email",
+    "registration-error-email-exists",
+    "registration-error-invalid-username",
+    "registration-error-username-exists",
+)
+@blp.arguments(CustomerCreateBody)
+@blp.response(201, CustomerEnvelope)
+def create_customer(body: Body) -> Response:
+    """Create a customer.
+
+    Only `email` is required. Without a username one is made of the e-mail address; without a
+    password none opens the account.
+    """
+    customer = customers.create_customer(caller(), body["customer"])
+    return answer({"customer": CUSTOMER.record(customer)}, 201)
+
+
+@blp.route("/count")
+@blp.errors("shop_api_user_cannot_read_customers_count")
+@blp.arguments(CustomerCountQuery, location="query")
+@blp.response(200, CountSchema)
+def count_customers(query: Query) -> Response:
+    """Count customers.
+
+    How many users match the filter.
+    """
+    return answer({"count": customers.count_customers(caller(), query)})
+
+
+@blp.route("/<id:customer_id>")
+@blp.errors(
+    "shop_api_invalid_customer_id",
+    "shop_api_invalid_customer",
+    "shop_api_user_cannot_read_customer",
+)
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, CustomerEnvelope)
+def get_customer(query: Query, customer_id: int) -> Response:
+    """Read a customer by its id."""
+    view = CUSTOMER.only(query["selection"])
+    row = customers.get_customer(caller(), customer_id, view.columns)
+    return answer({"customer": view.row(row)})
+
+
+@blp.route("/<id:customer_id>", methods=["PUT"])
+@blp.errors_as(
+    400,
+    "shop_api_missing_customer_data",
+    "shop_api_invalid_customer_id",
+    "shop_api_invalid_customer",
+    "shop_api_user_cannot_edit_customer",
+)
+@blp.arguments(CustomerEditBody)
+@blp.response(200, CustomerEnvelope)
+def edit_customer(body: Body, customer_id: int) -> Response:
+    """Edit a customer.
+
+    Only supplied fields change; `null` is not supplied. An e-mail address that is not valid or
+    belongs to another account leaves the stored one as it is. The username never changes.
+    """
+    customer = customers.edit_customer(caller(), customer_id, body["customer"])
+    return answer({"customer": CUSTOMER.record(customer)})
+
+
+@blp.route("/<id:customer_id>", methods=["DELETE"])
+@blp.errors(
+    "shop_api_invalid_customer_id",
+    "shop_api_invalid_customer",
+    "shop_api_user_cannot_delete_customer",
+    "shop_api_cannot_delete_customer",
+)
+@blp.response(200, MessageSchema)
+def delete_customer(customer_id: int) -> Response:
+    """Delete a customer.
+
+    The account is removed for good. Its orders stay and become guest orders.
+    """
+    customers.delete_customer(caller(), customer_id)
+    return answer({"message": "Permanently deleted customer"})
+
+
+@blp.route("/email/<email:email>")
+@blp.errors("shop_api_invalid_customer_email", "shop_api_user_cannot_read_customer")
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, CustomerEnvelope)
+def get_customer_by_email(query: Query, email: str) -> Response:
+    """Read a customer by its e-mail address, in any case."""
+    view = CUSTOMER.only(query["selection"])
+    row = customers.get_customer_by_email(caller(), email, view.columns)
+    return answer({"customer": view.row(row)})
+
+
+@blp.route("/bulk", methods=["POST", "PUT"])
+@blp.errors("shop_api_missing_customers_data", "shop_api_customers_request_entity_too_large")
+@blp.arguments(CustomerBulkBody)
+@blp.response(200, CustomerResults)
+def bulk_customers(body: Body) -> Response:
+    """Create and edit customers in bulk.
+
+    An item with an `id` is an edit, one without is a create. Results stand in the order of the
+    items; one that fails spoils only itself and says why in its result.
+    """
+    results = bulk.run(
+        body["customers"],
+        limit=current_app.config["SHOP_BULK_LIMIT"],
+        too_large="shop_api_customers_request_entity_too_large",
+        invalid_id="shop_api_invalid_customer_id",
+        load=item_loader(CustomerCreate, CustomerEdit),
+        save=lambda drafts: customers.save_customers(caller(), drafts),
+        dump=CUSTOMER.record,
+    )
+    return answer({"customers": results})

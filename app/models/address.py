@@ -1,0 +1,54 @@
+"""The columns of the two addresses, the same for accounts and orders (spec 2.2, 2.3)."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Key
+
+SHIPPING_PARTS = (
+    "first_name",
+    "last_name",
+    "company",
+    "address_1",
+    "address_2",
+    "city",
+    "state",
+    "postcode",
+    "country",
+)
+BILLING_PARTS = (*SHIPPING_PARTS, "email", "phone")
+ADDRESS_COLUMNS = (
+    *(f"billing_{part}" for part in BILLING_PARTS),
+    *(f"shipping_{part}" for part in SHIPPING_PARTS),
+)
+
+
+class BillingColumns:
+    """A billing address: 11 parts."""
+
+    billing_first_name: Mapped[str] = mapped_column(Key)
+    billing_last_name: Mapped[str] = mapped_column(Key)
+    billing_company: Mapped[str] = mapped_column(Key)
+    billing_address_1: Mapped[str] = mapped_column(Key)
+    billing_address_2: Mapped[str] = mapped_column(Key)
+    billing_city: Mapped[str] = mapped_column(Key)
+    billing_state: Mapped[str] = mapped_column(Key)
+    billing_postcode: Mapped[str] = mapped_column(Key)
+    billing_country: Mapped[str] = mapped_column(Key)
+    billing_email: Mapped[str] = mapped_column(Key)
+    billing_phone: Mapped[str] = mapped_column(Key)
+
+
+class ShippingColumns:
+    """A shipping address: 9 parts, no e-mail and no phone."""
+
+    shipping_first_name: Mapped[str] = mapped_column(Key)
+    shipping_last_name: Mapped[str] = mapped_column(Key)
+    shipping_company: Mapped[str] = mapped_column(Key)
+    shipping_address_1: Mapped[str] = mapped_column(Key)
+    shipping_address_2: Mapped[str] = mapped_column(Key)
+    shipping_city: Mapped[str] = mapped_column(Key)
+    shipping_state: Mapped[str] = mapped_column(Key)
+    shipping_postcode: Mapped[str] = mapped_column(Key)
+    shipping_country: Mapped[str] = mapped_column(Key)

@@ -1,0 +1,30 @@
+"""Permissions to download files that were bought (decisions 8)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, Index
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import NEVER_REUSED, Base, Id, Key, UtcDateTime
+
+
+class DownloadPermission(Base):
+    """That the buyer of an order may download a file."""
+
+    __tablename__ = "download_permissions"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    order_id: Mapped[int] = mapped_column(Id, ForeignKey("orders.id", ondelete="CASCADE"))
+    product_id: Mapped[int] = mapped_column(Id)
+    download_id: Mapped[str] = mapped_column(Key)
+    download_name: Mapped[str] = mapped_column(Key)
+    download_url: Mapped[str] = mapped_column(Key)
+    file_name: Mapped[str] = mapped_column(Key)
+    file_url: Mapped[str] = mapped_column(Key)
+    # None is unlimited.
+    downloads_remaining: Mapped[int | None] = mapped_column(Id)
+    access_expires: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    __table_args__ = (Index("ix_download_permissions_order", "order_id", "id"), NEVER_REUSED)

@@ -1,0 +1,62 @@
+"""Orders, as the shop took them (decisions 7)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index
+from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.types import JSON
+
+from app.db import NEVER_REUSED, Base, Id, Key, Money, UtcDateTime
+from app.models.address import BillingColumns, ShippingColumns
+
+
+class Order(BillingColumns, ShippingColumns, Base):
+    """An order. Its lines and addresses are what was agreed at the time, kept as they were."""
+
+    __tablename__ = "orders"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    # None for a guest. An account that goes leaves its orders to a guest (decisions 5).
+    customer_id: Mapped[int | None] = mapped_column(Id, ForeignKey("users.id", ondelete="SET NULL"))
+    order_number: Mapped[str] = mapped_column(Key)
+    order_key: Mapped[str] = mapped_column(Key)
+    status: Mapped[str] = mapped_column(Key)
+    currency: Mapped[str] = mapped_column(Key)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    completed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    total: Mapped[Decimal] = mapped_column(Money)
+    subtotal: Mapped[Decimal] = mapped_column(Money)
+    cart_tax: Mapped[Decimal] = mapped_column(Money)
+    shipping_tax: Mapped[Decimal] = mapped_column(Money)
+    total_shipping: Mapped[Decimal] = mapped_column(Money)
+    total_discount: Mapped[Decimal] = mapped_column(Money)
+    payment_method_id: Mapped[str] = mapped_column(Key)
+    payment_method_title: Mapped[str] = mapped_column(Key)
+    paid: Mapped[bool]
+    note: Mapped[str] = mapped_column(Key)
+    customer_ip: Mapped[str] = mapped_column(Key)
+    customer_user_agent: Mapped[str] = mapped_column(Key)
+    # Lines in the form in which the API shows them (decisions 7); money is text with 2 places.
+    line_items: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    shipping_lines: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    tax_lines: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    fee_lines: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    coupon_lines: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    # Everything that filter[q] searches.
+    search_text: Mapped[str] = mapped_column(Key)
+
+    __table_args__ = (
+        CheckConstraint("status <> ''", name="status_not_empty"),
+        # The statistics of a customer are read from this index alone.
+        Index("ix_orders_customer", "customer_id", "status", "total", "id"),
+        Index("ix_orders_created", "created_at", "id"),
+        Index("ix_orders_updated", "updated_at", "id"),
+        Index("ix_orders_status_created", "status", "created_at", "id"),
+        Index("ix_orders_total", "total", "id"),
+        NEVER_REUSED,
+    )

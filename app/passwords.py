@@ -1,0 +1,27 @@
+"""Passwords: hashed with argon2id, never kept, shown or logged (decisions 5)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from argon2 import PasswordHasher
+from flask import current_app
+
+
+def hash_passwords(passwords: Sequence[str]) -> list[str]:
+    """Return the hash of each password.
+
+    argon2 gives the interpreter free while it works, so that several are made at once and other
+    requests go on.
+    """
+    hasher = PasswordHasher(
+        time_cost=current_app.config["SHOP_ARGON2_TIME_COST"],
+        memory_cost=current_app.config["SHOP_ARGON2_MEMORY_KIB"],
+        parallelism=1,
+    )
+    if len(passwords) < 2:
+        return [hasher.hash(password) for password in passwords]
+    with ThreadPoolExecutor(min(len(passwords), os.cpu_count() or 1)) as pool:
+        return list(pool.map(hasher.hash, passwords))

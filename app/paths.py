@@ -1,0 +1,56 @@
+"""The variable parts of paths, as werkzeug converters (spec 4)."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from werkzeug.routing import BaseConverter, ValidationError
+
+from app.sanitize import INT64_MAX
+
+
+class IdConverter(BaseConverter):
+    """``{id}``: one or more digits (spec 4). Seam: ``url_map.converters``."""
+
+    regex = "[0-9]+"
+
+    def to_python(self, value: str) -> int:
+        """Return the id; one beyond 64 bits becomes one that nothing has (decisions 6)."""
+        digits = value.lstrip("0")
+        return min(int(digits or 0), INT64_MAX) if len(digits) < 20 else INT64_MAX
+
+
+class CodeConverter(BaseConverter):
+    """``{code}``: a word character, then word characters, white space and hyphens (spec 4.1)."""
+
+    def to_python(self, value: str) -> str:
+        """Return the code, or have no route."""
+        if not all(_is_word(char) or char.isspace() or char == "-" for char in value):
+            raise ValidationError
+        if not _is_word(value[0]):
+            raise ValidationError
+        return value
+
+
+def _is_word(char: str) -> bool:
+    # Marks are parts of words: many scripts write their vowels with them (decisions 13).
+    return char == "_" or unicodedata.category(char)[0] in "LNM"
+
+
+class EmailConverter(BaseConverter):
+    """``{email}``: any text, a slash too (spec 4.2)."""
+
+    regex = ".+"
+    part_isolating = False
+
+    def to_python(self, value: str) -> str:
+        """Return the text without the slash with which every path may end."""
+        return value.removesuffix("/")
+
+
+CONVERTERS = {"id": IdConverter, "code": CodeConverter, "email": EmailConverter}
+SCHEMAS = {
+    IdConverter: {"type": "integer", "minimum": 0},
+    CodeConverter: {"type": "string"},
+    EmailConverter: {"type": "string"},
+}

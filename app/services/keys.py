@@ -1,0 +1,109 @@
+"""API keys: create, list, revoke (decisions 2)."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, delete, select
+from sqlalchemy.orm import Session
+
+from app.auth import Permission, digest
+from app.db import fetch, in_transaction, now
+from app.models import ApiKey, User, UserRole
+from app.models.user import with_keys
+from app.services.customers import BLANK
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key as it is shown once, when it is created."""
+
+    key_id: int
+    user_id: int
+    login: str
+    role: str
+    permission: str
+    consumer_key: str
+    consumer_secret: str
+
+
+_KEYS = (
+    select(
+        ApiKey.id,
+        User.username,
+        ApiKey.permission,
+        ApiKey.ending,
+        ApiKey.created_at,
+        ApiKey.description,
+    )
+    .join(User, User.id == ApiKey.user_id)
+    .order_by(ApiKey.id)
+)
+
+
+def create_key(login: str, role: str, permission: Permission, description: str) -> NewKey:
+    """Create a key for a user, and the user with that role when there is none.
+
+    Args:
+        login: the username, compared without case.
+        role: a key of ROLES, used only for a new user.
+    """
+    consumer_key, consumer_secret = f"ck_{secrets.token_hex(20)}", f"cs_{secrets.token_hex(20)}"
+
+    def work(session: Session) -> NewKey:
+        user = session.scalar(select(User).where(User.username_key == login.lower()))
+        if user is None:
+            moment = now()
+            account = BLANK | {"username": login, "email": ""}
+            user = User(**with_keys(account), created_at=moment, updated_at=moment)
+            session.add(user)
+            session.flush()
+            session.add(UserRole(user_id=user.id, role=role, position=0))
+            session.flush()
+        roles = session.scalars(
+            select(UserRole.role).where(UserRole.user_id == user.id).order_by(UserRole.position)
+        ).all()
+        key = ApiKey(
+            user_id=user.id,
+            permission=permission.value,
+            description=description,
+            consumer_key_hash=digest(consumer_key),
+            consumer_secret_hash=digest(consumer_secret),
+            ending=consumer_key[-7:],
+            created_at=now(),
+        )
+        session.add(key)
+        session.flush()
+        return NewKey(
+            key_id=key.id,
+            user_id=user.id,
+            login=user.username,
+            role=roles[0] if roles else "",
+            permission=permission.value,
+            consumer_key=consumer_key,
+            consumer_secret=consumer_secret,
+        )
+
+    return in_transaction(work)
+
+
+def list_keys() -> list[Row[Any]]:
+    """Return every key with its user, oldest first, without either secret."""
+    return list(fetch(_KEYS))
+
+
+def nobody_is_there() -> bool:
+    """Tell whether the shop has no user yet."""
+    return not fetch(select(User.id).limit(1))
+
+
+def revoke_key(key_id: int) -> bool:
+    """End a key at once. Return False when there is none with this id."""
+
+    def work(session: Session) -> bool:
+        gone = session.execute(delete(ApiKey).where(ApiKey.id == key_id).returning(ApiKey.id))
+        return gone.first() is not None
+
+    return in_transaction(work)
