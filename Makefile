@@ -8,7 +8,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint lock clean
+.PHONY: help setup run demo test lint lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -17,6 +17,10 @@ setup: $(VENV)/ready ## install the locked dependencies into .venv
 
 run: setup ## bring the database up to date and serve; the first run prints a key
 	@$(FLASK) serve
+
+demo: setup ## fill the database with a believable shop; prints a key
+	@$(FLASK) db upgrade
+	@$(FLASK) demo --customers 1000 --coupons 200 --orders 3000 --seed 1
 
 test: $(VENV)/ready-dev ## run the whole suite against SQLite and PostgreSQL
 	@$(BIN)/python -m pytest $(ARGS)

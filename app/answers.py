@@ -7,16 +7,17 @@ and dumps nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import orjson
-from flask import Response, current_app, request
+from flask import Response, current_app, request, stream_with_context
 from flask.json.provider import JSONProvider
 
 from app.db import RowStream
 from app.pagination import Page
-from app.serializers import Serializer
+
+Make = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class JsonProvider(JSONProvider):
@@ -54,19 +55,25 @@ def answer(
     return response
 
 
-def answer_page(wrapper: str, view: Serializer, page: Page) -> Response:
-    """Return a page of a list with its headers, under its wrapper key."""
+def answer_page(wrapper: str, make: Make, page: Page) -> Response:
+    """Return a page of a list with its headers, under its wrapper key.
+
+    Args:
+        make: turns rows into the objects of the list.
+    """
     headers = page.headers(request.base_url, list(request.args.items(multi=True)))
     if not isinstance(page.rows, RowStream):
-        return answer({wrapper: view.rows(page.rows)}, headers=headers)
-    response = Response(_written(wrapper, view, page.rows), mimetype="application/json")
+        return answer({wrapper: make(page.rows)}, headers=headers)
+    response = Response(
+        stream_with_context(_written(wrapper, make, page.rows)), mimetype="application/json"
+    )
     response.headers.update(headers)
     # Also a client that goes away, and a HEAD that reads nothing, give the connection back.
     response.call_on_close(page.rows.close)
     return response
 
 
-def _written(wrapper: str, view: Serializer, rows: RowStream) -> Iterator[bytes]:
+def _written(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
     """Write a list in pieces.
 
     An error in the middle breaks the connection off: the closing bracket is not written, so that
@@ -74,6 +81,6 @@ def _written(wrapper: str, view: Serializer, rows: RowStream) -> Iterator[bytes]
     """
     before = f'{{"{wrapper}":['.encode()
     for batch in rows.batches():
-        yield before + orjson.dumps(view.rows(batch))[1:-1]
+        yield before + orjson.dumps(make(batch))[1:-1]
         before = b","
     yield (before if before != b"," else b"") + b"]}\n"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -30,8 +30,10 @@ from app.answers import JsonProvider, answer
 from app.auth import FailedAttempts, Principal, authenticate
 from app.bulk import Draft
 from app.errors import ERRORS, InvalidParams, ShopError, unavailable
+from app.order_extensions import order_places
 from app.schemas.envelope import Errors
-from app.schemas.fields import either
+from app.schemas.fields import Lines, either
+from app.schemas.orders import OrderSchema
 
 ATTEMPTS = "shop_api_failed_attempts"
 """Where an app keeps its counter of wrong credentials, on ``app.extensions``."""
@@ -131,6 +133,19 @@ class Blueprint(flask_smorest.Blueprint):
             "methods": kwargs.get("methods", ["GET"]),
         }
         super().add_url_rule(rule, endpoint, view_func, **kwargs)
+
+    def response(self, status_code: int, schema: Any = None, **kwargs: Any) -> Any:
+        """Document and dump a response; note where it holds orders (see order_extensions)."""
+        decorate = super().response(status_code, schema, **kwargs)
+        places = tuple(order_places(schema)) if schema else ()
+
+        def decorator(view: Any) -> Any:
+            decorated = decorate(view)
+            if places:
+                decorated.order_places = places
+            return decorated
+
+        return decorator
 
     @staticmethod
     def errors(*codes: str) -> Callable[[Any], Any]:
@@ -235,6 +250,15 @@ class Api(flask_smorest.Api):
         options["url_prefix"] = f"{prefix}{own}" or None
         super().register_blueprint(blp, parameters=parameters, **options)
 
+    def describe_orders(self, fields: Mapping[str, ma.fields.Field[Any]]) -> None:
+        """Add the keys of the order extensions to the documentation of orders."""
+        converter = self.ma_plugin.converter
+        names = [name for key, name in converter.refs.items() if issubclass(key[0], OrderSchema)]
+        for name in names:
+            properties = self.spec.components.schemas[name]["properties"]
+            for key, field in reversed(list(fields.items())):
+                properties[key] = converter.field2property(field)
+
     def handle_http_exception(self, error: Exception) -> Response:
         """Answer any exception with the one envelope (decisions 1). Seam: the error handler."""
         shop_error = as_shop_error(error)
@@ -273,6 +297,8 @@ def _field_schema(
     if isinstance(field, either):
         resolve: Callable[[Any], Any] = converter.resolve_nested_schema
         return {"anyOf": [resolve(schema) for schema in field.schemas]}
+    if isinstance(field, Lines):
+        return {"type": "array", "items": converter.resolve_nested_schema(field.line)}  # type: ignore[no-untyped-call] # apispec's
     schema = dict(getattr(field, "openapi", {}))
     if schema and field.allow_none and "type" in schema:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]

@@ -59,6 +59,10 @@ ERRORS: dict[str, tuple[int, str]] = {
     ),
     "registration-error-username-exists": (400, "Another account has this username."),
     "shop_api_cannot_delete_customer": (400, "You cannot delete your own account."),
+    # decisions 1 and 7
+    "shop_api_invalid_order_id": (404, "No order has this id."),
+    "shop_api_user_cannot_read_order": (401, "You are not permitted to read this order."),
+    "shop_api_user_cannot_read_orders_count": (401, "You are not permitted to count orders."),
     # decisions 1: whatever raised it
     "shop_api_authentication_error": (401, "Valid credentials are required. {reason}"),
     "shop_api_no_route": (404, "Nothing is found at this path."),

@@ -8,10 +8,12 @@ to the registry of the app. ``docs/plugins.md`` tells the rest.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+import marshmallow as ma
 from flask import Flask, current_app
 
 GROUP = "shop_api.plugins"
@@ -19,12 +21,28 @@ EXTENSION = "shop_api"
 
 BUILTIN = tuple(
     EntryPoint(name=name, value=f"app.blueprints.{name}", group=GROUP)
-    for name in ("system", "coupons", "customers")
+    for name in ("system", "coupons", "customers", "orders", "order_extensions")
 )
 
 
 class PluginError(Exception):
     """A plugin cannot be used; the message names it and says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderExtension:
+    """A key that every order of every response gets (spec 2.3).
+
+    Args:
+        key: its name in the order.
+        field: describes its value in the OpenAPI document.
+        values: takes the orders of a response, as the API shows them, and returns a value for
+            each of them, in their order.
+    """
+
+    key: str
+    field: ma.fields.Field[Any]
+    values: Callable[[Sequence[dict[str, Any]]], Sequence[Any]]
 
 
 @dataclass(slots=True)
@@ -45,6 +63,7 @@ class Registry:
             "failed": "Failed",
         }
     )
+    order_extensions: dict[str, OrderExtension] = field(default_factory=dict)
     plugins: list[str] = field(default_factory=list)
 
     def add_coupon_type(self, name: str) -> None:
@@ -58,6 +77,12 @@ class Registry:
         if name in self.order_statuses:
             raise PluginError(f"the order status {name!r} exists already")
         self.order_statuses[name] = label
+
+    def add_order_extension(self, extension: OrderExtension) -> None:
+        """Add a key to every order (spec 2.3). Raises PluginError when an extension has it."""
+        if extension.key in self.order_extensions:
+            raise PluginError(f"the order extension {extension.key!r} exists already")
+        self.order_extensions[extension.key] = extension
 
 
 def registry() -> Registry:
@@ -94,3 +119,4 @@ def init_app(app: Flask, api: Any) -> None:
         except Exception as error:
             raise PluginError(f"The plugin {door.name!r} failed at start: {error}") from error
         found.plugins.append(door.name)
+    api.describe_orders({key: each.field for key, each in found.order_extensions.items()})

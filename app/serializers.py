@@ -7,13 +7,14 @@ serializer prints what ``Schema().dump()`` prints.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import marshmallow as ma
 from sqlalchemy import ColumnElement
 
-from app.schemas.fields import Output, Part
+from app.schemas.fields import Lines, Output, Part
 
 Row = Sequence[Any]
 Columns = Mapping[str, ColumnElement[Any]]
@@ -63,11 +64,15 @@ class Serializer:
             if selection is not None and key not in selection:
                 continue
             inner = None if selection is None else selection[key]
-            if isinstance(field, Part):
+            if isinstance(field, Lines) and inner is not None:
+                at = itemgetter(len(self.names))
+                self.names.append(prefix + (field.attribute or key))
+                parts.append((key, _through(partial(narrowed, selection=inner), at)))
+            elif isinstance(field, Part):
                 parts.append((key, _object(self._compile(field.part, inner, field.prefix))))
             elif isinstance(field, Output) and inner is None:
                 at = itemgetter(len(self.names))
-                self.names.append(prefix + key)
+                self.names.append(prefix + (field.attribute or key))
                 parts.append((key, _through(type(field).wire, at)))
         return parts
 
@@ -78,3 +83,18 @@ def _object(parts: list[tuple[str, Callable[[Row], Any]]]) -> Callable[[Row], An
 
 def _through(wire: Callable[[Any], Any] | None, at: Callable[[Row], Any]) -> Callable[[Row], Any]:
     return at if wire is None else lambda values: wire(at(values))
+
+
+def narrowed(value: Any, selection: Mapping[str, Any] | None) -> Any:
+    """Return the selected keys of an object, or of each object of a list, in their own order."""
+    if selection is None:
+        return value
+    if isinstance(value, list):
+        return [narrowed(entry, selection) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: narrowed(inner, selection[key])
+        for key, inner in value.items()
+        if key in selection and (selection[key] is None or isinstance(inner, dict | list))
+    }

@@ -52,7 +52,7 @@ def list_coupons(query: Query) -> Response:
     view = COUPON.only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = coupons.list_coupons(caller(), query, view.columns, size)
-    return answer_page("coupons", view, page)
+    return answer_page("coupons", view.rows, page)
 
 
 @blp.route("", methods=["POST"])

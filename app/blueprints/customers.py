@@ -9,6 +9,7 @@ from flask import Flask, Response, current_app
 from app import bulk
 from app.answers import answer, answer_page
 from app.api import PAGE_HEADERS, Api, Blueprint, caller, item_loader
+from app.order_extensions import OrderView
 from app.schemas.customers import (
     CustomerBulkBody,
     CustomerCreate,
@@ -21,15 +22,17 @@ from app.schemas.customers import (
     CustomerSchema,
 )
 from app.schemas.envelope import CountSchema, MessageSchema
+from app.schemas.orders import Downloads, DownloadSchema, OrderList
 from app.schemas.queries import CustomerCountQuery, CustomerListQuery, ReadQuery
 from app.serializers import Serializer
-from app.services import customers
+from app.services import customers, orders
 from app.services.statistics import COLUMNS
 
 Query = dict[str, Any]
 Body = dict[str, Any]
 
 CUSTOMER = Serializer(CustomerSchema, COLUMNS)
+DOWNLOAD = Serializer(DownloadSchema, orders.DOWNLOAD_COLUMNS)
 
 blp = Blueprint("customers", __name__, url_prefix="/customers", description="Customer accounts.")
 
@@ -52,7 +55,7 @@ def list_customers(query: Query) -> Response:
     view = CUSTOMER.only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = customers.list_customers(caller(), query, view.columns, size)
-    return answer_page("customers", view, page)
+    return answer_page("customers", view.rows, page)
 
 
 @blp.route("", methods=["POST"])
@@ -150,6 +153,36 @@ def get_customer_by_email(query: Query, email: str) -> Response:
     view = CUSTOMER.only(query["selection"])
     row = customers.get_customer_by_email(caller(), email, view.columns)
     return answer({"customer": view.row(row)})
+
+
+@blp.route("/<id:customer_id>/orders")
+@blp.errors(
+    "shop_api_invalid_customer_id",
+    "shop_api_invalid_customer",
+    "shop_api_user_cannot_read_customer",
+)
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, OrderList)
+def list_customer_orders(query: Query, customer_id: int) -> Response:
+    """List the orders of a customer, oldest first."""
+    view = OrderView(query["selection"])
+    rows = orders.orders_of_customer(caller(), customer_id, view.columns)
+    return answer({"orders": view.rows(rows)})
+
+
+@blp.route("/<id:customer_id>/downloads")
+@blp.errors(
+    "shop_api_invalid_customer_id",
+    "shop_api_invalid_customer",
+    "shop_api_user_cannot_read_customer",
+)
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, Downloads)
+def list_customer_downloads(query: Query, customer_id: int) -> Response:
+    """List what a customer may download now, by the id of the permission."""
+    view = DOWNLOAD.only(query["selection"])
+    rows = orders.downloads_of_customer(caller(), customer_id, view.columns)
+    return answer({"downloads": {key: view.row(row) for key, row in rows.items()}})
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])

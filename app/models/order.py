@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index
+from sqlalchemy.ext.hybrid import hybrid_property
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import JSON
 
@@ -37,7 +38,7 @@ class Order(BillingColumns, ShippingColumns, Base):
     total_discount: Mapped[Decimal] = mapped_column(Money)
     payment_method_id: Mapped[str] = mapped_column(Key)
     payment_method_title: Mapped[str] = mapped_column(Key)
-    paid: Mapped[bool]
+    payment_paid: Mapped[bool]
     note: Mapped[str] = mapped_column(Key)
     customer_ip: Mapped[str] = mapped_column(Key)
     customer_user_agent: Mapped[str] = mapped_column(Key)
@@ -49,6 +50,11 @@ class Order(BillingColumns, ShippingColumns, Base):
     coupon_lines: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
     # Everything that filter[q] searches.
     search_text: Mapped[str] = mapped_column(Key)
+
+    @hybrid_property
+    def total_tax(self) -> Decimal:
+        """All taxes together."""
+        return self.cart_tax + self.shipping_tax
 
     __table_args__ = (
         CheckConstraint("status <> ''", name="status_not_empty"),

@@ -72,6 +72,12 @@ class Words(Output):
     openapi = {"type": "string"}
 
 
+class OptionalWords(Output):
+    """A string, or null."""
+
+    openapi = {"type": ["string", "null"]}
+
+
 class Flag(Output):
     """A boolean."""
 
@@ -139,6 +145,14 @@ class Part(ma.fields.Nested):
         names = self.part._declared_fields
         values = {name: ma.utils.get_value(obj, self.prefix + name) for name in names}
         return self.schema.dump(values)
+
+
+class Lines(Output):
+    """A list of objects that are stored in the form in which they are shown."""
+
+    def __init__(self, schema: type[ma.Schema], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.line = schema
 
 
 # --- input ---

@@ -44,6 +44,14 @@ class Words(QueryField):
         return value
 
 
+class WordList(Words):
+    """Words, separated by commas."""
+
+    def read(self, value: str) -> list[str]:  # type: ignore[override] # a list of what Words reads
+        """Return the words."""
+        return [word.strip() for word in super().read(value).split(",") if word.strip()]
+
+
 class FieldList(QueryField):
     """``fields``: names, separated by commas, with one level of dots (decisions 6)."""
 
@@ -240,6 +248,37 @@ class CustomerCountQuery(CustomerFilter):
 
 
 class CustomerListQuery(CustomerCountQuery, ReadQuery):
+    """The query of a list."""
+
+    page = PageNumber()
+
+
+class OrderFilter(Base):
+    """Which orders (decisions 7)."""
+
+    status = WordList("filter[status]", metadata={"description": "Statuses, by commas."})
+    customer_id = Whole(
+        "filter[customer_id]", metadata={"description": "Orders of one account; 0 is guests."}
+    )
+    q = Words(
+        "filter[q]", metadata={"description": "Part of the number, or of a name or an address."}
+    )
+    created_at_min = Moments("filter[created_at_min]")
+    created_at_max = Moments("filter[created_at_max]")
+    updated_at_min = Moments("filter[updated_at_min]")
+    updated_at_max = Moments("filter[updated_at_max]")
+
+
+class OrderCountQuery(OrderFilter):
+    """The query of a count: paging and order are checked, and change nothing (decisions 13)."""
+
+    limit = Limit("filter[limit]", metadata={"description": "Rows on a page; -1 is no limit."})
+    offset = Whole("filter[offset]", metadata={"description": "Rows to skip, instead of `page`."})
+    order = Direction("filter[order]", "asc", "desc", default="desc")
+    orderby = Choice("filter[orderby]", "date", "modified", "id", "total", default="date")
+
+
+class OrderListQuery(OrderCountQuery, ReadQuery):
     """The query of a list."""
 
     page = PageNumber()

@@ -170,7 +170,7 @@ def upgrade() -> None:
         sa.Column("total_discount", sa.BigInteger(), nullable=False),
         sa.Column("payment_method_id", KEY, nullable=False),
         sa.Column("payment_method_title", KEY, nullable=False),
-        sa.Column("paid", sa.Boolean(), nullable=False),
+        sa.Column("payment_paid", sa.Boolean(), nullable=False),
         sa.Column("note", KEY, nullable=False),
         sa.Column("customer_ip", KEY, nullable=False),
         sa.Column("customer_user_agent", KEY, nullable=False),

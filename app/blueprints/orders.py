@@ -1,0 +1,73 @@
+"""Orders, to read (decisions 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, Response, current_app
+
+from app.answers import answer, answer_page
+from app.api import PAGE_HEADERS, Api, Blueprint, caller
+from app.order_extensions import OrderView
+from app.plugins import registry
+from app.schemas.envelope import CountSchema
+from app.schemas.orders import OrderEnvelope, OrderList, OrderStatuses
+from app.schemas.queries import OrderCountQuery, OrderListQuery, ReadQuery
+from app.services import orders
+
+Query = dict[str, Any]
+
+blp = Blueprint(
+    "orders", __name__, url_prefix="/orders", description="Orders, each with its customer."
+)
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's signature
+    """Register the order routes."""
+    api.register_blueprint(blp)
+
+
+@blp.route("")
+@blp.errors()
+@blp.arguments(OrderListQuery, location="query")
+@blp.response(200, OrderList, headers=PAGE_HEADERS)
+def list_orders(query: Query) -> Response:
+    """List orders.
+
+    The orders that match, newest first, each with its customer. The list is empty for a caller who
+    may not read orders.
+    """
+    view = OrderView(query["selection"])
+    size = current_app.config["SHOP_PAGE_SIZE"]
+    page = orders.list_orders(caller(), query, view.columns, size)
+    return answer_page("orders", view.rows, page)
+
+
+@blp.route("/count")
+@blp.errors("shop_api_user_cannot_read_orders_count")
+@blp.arguments(OrderCountQuery, location="query")
+@blp.response(200, CountSchema)
+def count_orders(query: Query) -> Response:
+    """Count orders.
+
+    How many orders match the filter.
+    """
+    return answer({"count": orders.count_orders(caller(), query)})
+
+
+@blp.route("/statuses")
+@blp.errors()
+@blp.response(200, OrderStatuses)
+def list_order_statuses() -> Response:
+    """List the order statuses and what they are called."""
+    return answer({"order_statuses": registry().order_statuses})
+
+
+@blp.route("/<id:order_id>")
+@blp.errors("shop_api_invalid_order_id", "shop_api_user_cannot_read_order")
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, OrderEnvelope)
+def get_order(query: Query, order_id: int) -> Response:
+    """Read an order with its customer."""
+    view = OrderView(query["selection"])
+    return answer({"order": view.row(orders.get_order(caller(), order_id, view.columns))})

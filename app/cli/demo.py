@@ -1,0 +1,108 @@
+"""``flask --app wsgi demo``: a believable shop, the same for the same seed, loaded in bulk."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import islice
+from typing import Any, cast
+
+import click
+from flask.cli import with_appcontext
+from sqlalchemy import Table, func, insert, select
+from sqlalchemy.orm import Session
+
+from app import sanitize
+from app.auth import Permission
+from app.cli.demo_shop import PRODUCTS, DemoShop, Record
+from app.cli.keys import show
+from app.db import fetch, in_transaction, now
+from app.models import Coupon, DownloadPermission, Order, User, UserRole
+from app.services import keys
+from app.services.customers import NEW_ROLE
+
+Maker = Callable[[int], Record]
+
+CHUNK = 5000  # rows in one statement and transaction
+
+
+@click.command("demo")
+@click.option("--customers", default=1000, show_default=True, type=click.IntRange(min=0))
+@click.option("--coupons", default=200, show_default=True, type=click.IntRange(min=0))
+@click.option("--orders", default=3000, show_default=True, type=click.IntRange(min=0))
+@click.option("--seed", default=1, show_default=True, help="The same seed makes the same shop.")
+@click.option("--now", "at", metavar="ISO", help="The shop's present time; default: now.")
+@with_appcontext
+def demo(customers: int, coupons: int, orders: int, seed: int, at: str | None) -> None:
+    """Fill the database with a believable shop and print a key for it."""
+    try:
+        present = sanitize.moment(at) if at else now()
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--now") from None
+    shop = DemoShop(random.Random(seed), present.replace(microsecond=0))  # noqa: S311 - no secrets
+    _load("customers", customers, User, shop.customer, _add_roles)
+    shop.customer_ids = [row[0] for row in fetch(select(UserRole.user_id).where(_is_customer()))]
+    _load("coupons", coupons, Coupon, shop.coupon)
+    _load("orders", orders, Order, shop.order, _add_downloads)
+    key = keys.create_key("admin", "administrator", Permission.READ_WRITE, "created by demo")
+    show(key)
+
+
+def _is_customer() -> Any:
+    return UserRole.role == NEW_ROLE
+
+
+def _load(
+    label: str, length: int, model: type, make: Maker, then: Callable[..., None] | None = None
+) -> None:
+    """Insert records in chunks, each in a transaction, under a progress bar."""
+    table = cast("Table", model.__table__)  # type: ignore[attr-defined] # every model has one
+    start = fetch(select(func.coalesce(func.max(table.c.id), 0)))[0][0] + 1
+    records = (make(number) for number in range(start, start + length))
+    with click.progressbar(length=length, label=f"{label:>10}", file=sys.stderr) as bar:
+        while chunk := list(islice(records, CHUNK)):
+            in_transaction(lambda session, rows=chunk: _insert(session, table, rows, then))  # type: ignore[misc] # the default binds this chunk
+            bar.update(len(chunk))
+
+
+def _insert(
+    session: Session, table: Table, rows: list[Record], then: Callable[..., None] | None
+) -> None:
+    before = session.scalar(select(func.coalesce(func.max(table.c.id), 0)))
+    session.execute(insert(table), rows)
+    if then:
+        then(session, session.scalars(select(table.c.id).where(table.c.id > before)).all(), rows)
+
+
+def _add_roles(session: Session, ids: list[int], _: list[Record]) -> None:
+    rows = [{"user_id": user_id, "role": NEW_ROLE, "position": 0} for user_id in ids]
+    session.execute(insert(UserRole), rows)
+
+
+def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> None:
+    """Grant the buyers of digital products their downloads."""
+    digital = {number: name for number, name, _, _, is_digital in PRODUCTS if is_digital}
+    granted = [
+        {
+            "order_id": order_id,
+            "product_id": line["product_id"],
+            "download_id": f"file-{line['product_id']}",
+            "download_name": digital[line["product_id"]],
+            "download_url": f"https://shop.example/?download_file={line['product_id']}"
+            f"&order={order['order_key']}&key=file-{line['product_id']}",
+            "file_name": digital[line["product_id"]],
+            "file_url": f"https://shop.example/files/{line['product_id']}.pdf",
+            # Every third is limited, every fifth has an end; some are used up or over.
+            "downloads_remaining": order_id % 4 if order_id % 3 == 0 else None,
+            "access_expires": order["created_at"] + timedelta(days=730)
+            if order_id % 5 == 0
+            else None,
+        }
+        for order_id, order in zip(sorted(ids), orders, strict=True)
+        for line in order["line_items"]
+        if line["product_id"] in digital
+    ]
+    if granted:
+        session.execute(insert(DownloadPermission), granted)

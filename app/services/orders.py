@@ -1,0 +1,140 @@
+"""The rules for orders and downloads, which this service reads only (decisions 7 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, Row, Table, or_, select, type_coerce
+
+from app.auth import Capability, Principal
+from app.db import Money, fetch, now
+from app.errors import InvalidParams, ShopError
+from app.models import DownloadPermission, Order
+from app.pagination import Page, between, count_rows, fetch_page
+from app.plugins import registry
+from app.search import contains
+from app.services.customers import get_customer
+from app.services.statistics import COLUMNS as CUSTOMER_COLUMNS
+
+Columns = Sequence[ColumnElement[Any]]
+
+TABLE = cast("Table", Order.__table__)
+DOWNLOADS = cast("Table", DownloadPermission.__table__)
+DOWNLOADABLE = ("processing", "completed")
+
+COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **TABLE.c,
+    "total_tax": type_coerce(TABLE.c.cart_tax + TABLE.c.shipping_tax, Money),
+}
+DOWNLOAD_COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **DOWNLOADS.c,
+    "order_key": TABLE.c.order_key,
+    "file_file": DOWNLOADS.c.file_url,
+}
+SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
+    "date": TABLE.c.created_at,
+    "modified": TABLE.c.updated_at,
+    "id": TABLE.c.id,
+    "total": TABLE.c.total,
+}
+
+
+def list_orders(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the orders that match, newest first unless ``query`` says otherwise.
+
+    Args:
+        query: a loaded ``OrderListQuery``.
+        columns: what to select, of COLUMNS.
+        default_size: rows on a page when the query sets no limit.
+    """
+    size = None if query["limit"] == -1 else query["limit"] or default_size
+    conditions = _conditions(query)
+    if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
+        return Page([], 0, query["page"], size or default_size)
+    return fetch_page(
+        select(*columns, TABLE.c.id).where(*conditions),
+        key=SORT_KEYS[query["orderby"]],
+        tie=TABLE.c.id,
+        query=query,
+        size=size,
+    )
+
+
+def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
+    """Return how many orders match."""
+    conditions = _conditions(query)
+    actor.require("shop_api_user_cannot_read_orders_count", Capability.READ_PRIVATE_SHOP_ORDERS)
+    return count_rows(select(TABLE.c.id).where(*conditions))
+
+
+def get_order(actor: Principal, order_id: int, columns: Columns) -> Row[Any]:
+    """Return the order with this id."""
+    rows = fetch(select(*columns, TABLE.c.id).where(TABLE.c.id == order_id))
+    if not rows:
+        raise ShopError("shop_api_invalid_order_id")
+    actor.require("shop_api_user_cannot_read_order", Capability.READ_PRIVATE_SHOP_ORDERS)
+    return rows[0]
+
+
+def orders_of_customer(actor: Principal, customer_id: int, columns: Columns) -> Sequence[Row[Any]]:
+    """Return all orders of a customer, oldest first (spec 4.2, decisions 7)."""
+    get_customer(actor, customer_id, [])
+    theirs = select(*columns, TABLE.c.id).where(TABLE.c.customer_id == customer_id)
+    return fetch(theirs.order_by(TABLE.c.created_at, TABLE.c.id))
+
+
+def downloads_of_customer(
+    actor: Principal, customer_id: int, columns: Columns
+) -> dict[str, Row[Any]]:
+    """Return what a customer may download now, by the id of the permission (decisions 8)."""
+    get_customer(actor, customer_id, [])
+    rows = fetch(
+        select(*columns, DOWNLOADS.c.id)
+        .join(TABLE, TABLE.c.id == DOWNLOADS.c.order_id)
+        .where(
+            TABLE.c.customer_id == customer_id,
+            TABLE.c.status.in_(DOWNLOADABLE),
+            or_(DOWNLOADS.c.downloads_remaining.is_(None), DOWNLOADS.c.downloads_remaining > 0),
+            or_(DOWNLOADS.c.access_expires.is_(None), DOWNLOADS.c.access_expires > now()),
+        )
+        .order_by(DOWNLOADS.c.id)
+    )
+    return {str(row[-1]): row for row in rows}
+
+
+def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row[Any]]:
+    """Return the values of some customers for the orders that name them, in one statement.
+
+    Complete whatever the caller may list: whoever may read an order may read who ordered
+    (decisions 5).
+
+    Args:
+        ids: customer ids; those that nobody has are left out.
+        columns: what to select, of the columns of a customer.
+    """
+    key = CUSTOMER_COLUMNS["id"]
+    return {row[-1]: row for row in fetch(select(*columns, key).where(key.in_(sorted(ids))))}
+
+
+def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``OrderFilter``."""
+    known = registry().order_statuses
+    conditions = between(TABLE, query)
+    if query["status"] is not None:
+        if unknown := [status for status in query["status"] if status not in known]:
+            reason = f"has no status {unknown[0]!r}; known are {', '.join(known)}."
+            raise InvalidParams({"filter[status]": reason})
+        conditions.append(TABLE.c.status.in_(query["status"]))
+    if query["customer_id"] is not None:
+        # 0 is the customer id of a guest's order (spec 2.3).
+        conditions.append(
+            TABLE.c.customer_id == query["customer_id"]
+            if query["customer_id"]
+            else TABLE.c.customer_id.is_(None)
+        )
+    if query["q"] is not None:
+        conditions.append(contains(TABLE.c.search_text, query["q"]))
+    return conditions
