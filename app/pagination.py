@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from sqlalchemy import ColumnElement, Select, Table, asc, desc, func
+from sqlalchemy import ColumnElement, Select, Table, asc, desc, func, select
 
 from app.db import RowStream, fetch
 from app.sanitize import INT64_MAX
@@ -61,38 +61,42 @@ class Page:
 
 
 def fetch_page(
-    statement: Select[Any],
+    columns: Sequence[ColumnElement[Any]],
+    ids: Select[Any],
     *,
     key: ColumnElement[Any],
-    tie: ColumnElement[int],
     query: Mapping[str, Any],
     size: int | None,
 ) -> Page:
-    """Return a page of the rows of a select.
+    """Return a page of records.
 
     Args:
-        statement: the select with its conditions, without an order.
-        key: what the rows are sorted by; nulls come last.
-        tie: the id, which sorts equal rows in the same direction, so that pages never overlap.
+        columns: what to select of each record; its id comes behind them.
+        ids: selects the id of every record that matches, without an order.
+        key: what the records are sorted by; nulls come last. Equal ones are sorted by id in the
+            same direction, so that pages never overlap.
         query: ``order``, ``offset`` (absent or 0: by page) and ``page``.
         size: rows on a page; None for all of them.
     """
+    (record_id,) = ids.selected_columns
     direction = asc if query["order"] == "asc" else desc
     way = direction(key)
-    nullable = getattr(key, "nullable", False)
-    ordered = statement.order_by(way.nulls_last() if nullable else way, direction(tie))
+    order = (way.nulls_last() if getattr(key, "nullable", False) else way, direction(record_id))
     # Without a limit there is one page in total; the ones after it are empty.
     offset = query["offset"] or (size or INT64_MAX) * (query["page"] - 1)
-    limited = ordered.limit(INT64_MAX if size is None else min(size, INT64_MAX))
-    rows = limited.offset(min(offset, INT64_MAX))
-    total = count_rows(statement)
+    chosen = ids
+    if offset or size is not None:
+        # The page is found in an index first: of the rows that are skipped, no column is read.
+        limit = INT64_MAX if size is None else min(size, INT64_MAX)
+        chosen = ids.order_by(*order).offset(min(offset, INT64_MAX)).limit(limit)
+    rows = select(*columns, record_id).where(record_id.in_(chosen)).order_by(*order)
     long = size is None or size > STREAM_ABOVE
-    return Page(RowStream(rows) if long else fetch(rows), total, query["page"], size)
+    return Page(RowStream(rows) if long else fetch(rows), count_rows(ids), query["page"], size)
 
 
-def count_rows(statement: Select[Any]) -> int:
-    """Return how many rows a select has."""
-    counted = statement.with_only_columns(func.count(), maintain_column_froms=True)
+def count_rows(ids: Select[Any]) -> int:
+    """Return how many records match."""
+    counted = ids.with_only_columns(func.count(), maintain_column_froms=True)
     return int(fetch(counted)[0][0])
 
 

@@ -55,34 +55,26 @@ def database_url(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def make_app(database_url, tmp_path_factory):
-    """Return a function that creates an app on the database of this run."""
-    instance = str(tmp_path_factory.mktemp("instance"))
-
-    def make(**settings):
-        defaults = {
-            "DATABASE_URL": database_url,
-            "SECRET_KEY": SECRET,
-            "INSTANCE_PATH": instance,
-            "SHOP_AUTH_FAILURES_PER_MINUTE": 0,
-            # The cheapest hash: the tests set many passwords.
-            "SHOP_ARGON2_TIME_COST": 1,
-            "SHOP_ARGON2_MEMORY_KIB": 8,
-        }
-        return create_app(defaults | settings)
-
-    return make
+def settings(database_url, tmp_path_factory):
+    """The settings of every app of this run."""
+    return {
+        "DATABASE_URL": database_url,
+        "SECRET_KEY": SECRET,
+        "INSTANCE_PATH": str(tmp_path_factory.mktemp("instance")),
+        "SHOP_AUTH_FAILURES_PER_MINUTE": 0,
+        # The cheapest hash: the tests set many passwords.
+        "SHOP_ARGON2_TIME_COST": 1,
+        "SHOP_ARGON2_MEMORY_KIB": 8,
+    }
 
 
 @pytest.fixture(scope="session")
-def session_app(make_app):
-    app = make_app()
+def session_app(settings):
+    app = create_app(settings)
     with app.app_context():
         upgrade()
     yield app
-    with app.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
+    close(app)
 
 
 @pytest.fixture
@@ -91,7 +83,33 @@ def app(session_app):
     with session_app.app_context():
         in_transaction(_empty)
     yield session_app
-    with session_app.app_context():
+    assert_nothing_is_open(session_app)
+
+
+@pytest.fixture
+def make_app(app, settings):
+    """Return a function: another app on the same shop, with settings of its own."""
+    made = []
+
+    def make(**over):
+        made.append(create_app(settings | over))
+        return made[-1]
+
+    yield make
+    for another in made:
+        assert_nothing_is_open(another)
+        close(another)
+
+
+def close(app):
+    """Give back every connection that an app holds."""
+    with app.app_context():
+        for engine in db.engines.values():
+            engine.dispose()
+
+
+def assert_nothing_is_open(app):
+    with app.app_context():
         for name, engine in db.engines.items():
             assert engine.pool.checkedout() == 0, f"a connection of {name!r} was not given back"
 

@@ -62,9 +62,9 @@ def list_coupons(actor: Principal, query: Mapping[str, Any], columns: Columns, s
     if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
         return Page([], 0, query["page"], size)  # left out of rows and totals alike
     return fetch_page(
-        select(*columns, TABLE.c.id).where(*conditions),
+        columns,
+        select(TABLE.c.id).where(*conditions),
         key=SORT_KEYS[query["orderby"]],
-        tie=TABLE.c.id,
         query=query,
         size=size,
     )

@@ -12,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     FromClause,
     Row,
+    Select,
     and_,
     bindparam,
     delete,
@@ -77,22 +78,14 @@ def list_customers(
     key = _sort_key(query)
     if not actor.can(Capability.LIST_USERS):
         return Page([], 0, query["page"], size or default_size)
-    source = _source(query["role"])
-    return fetch_page(
-        select(*columns, TABLE.c.id).select_from(source).where(*_conditions(query)),
-        key=key,
-        tie=TABLE.c.id,
-        query=query,
-        size=size,
-    )
+    return fetch_page(columns, _matching(query), key=key, query=query, size=size)
 
 
 def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many users match."""
     _sort_key(query)
     actor.require("shop_api_user_cannot_read_customers_count", Capability.LIST_USERS)
-    source = _source(query["role"])
-    return count_rows(select(TABLE.c.id).select_from(source).where(*_conditions(query)))
+    return count_rows(_matching(query))
 
 
 def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row[Any]:
@@ -124,19 +117,17 @@ def _readable(
     return rows[0]
 
 
-def _source(role: str) -> FromClause:
-    if role == EVERY_ROLE:
-        return TABLE
-    return TABLE.join(ROLES, and_(ROLES.c.user_id == TABLE.c.id, ROLES.c.role == role))
-
-
-def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of a loaded ``CustomerFilter`` beside its role."""
+def _matching(query: Mapping[str, Any]) -> Select[Any]:
+    """Return a select of the ids that match a loaded ``CustomerFilter``."""
+    source: FromClause = TABLE
+    if query["role"] != EVERY_ROLE:
+        has_role = and_(ROLES.c.user_id == TABLE.c.id, ROLES.c.role == query["role"])
+        source = TABLE.join(ROLES, has_role)
     conditions = between(TABLE, query)
     if query["q"] is not None:
         texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
         conditions.append(matches(TABLE.c.search_text, texts, query["q"]))
-    return conditions
+    return select(TABLE.c.id).select_from(source).where(*conditions)
 
 
 def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:

@@ -55,9 +55,9 @@ def list_orders(
     if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
         return Page([], 0, query["page"], size or default_size)
     return fetch_page(
-        select(*columns, TABLE.c.id).where(*conditions),
+        columns,
+        select(TABLE.c.id).where(*conditions),
         key=SORT_KEYS[query["orderby"]],
-        tie=TABLE.c.id,
         query=query,
         size=size,
     )

@@ -1,0 +1,82 @@
+"""Loyalty points for the Shop Administration API: a third-party plugin, whole.
+
+It adds a coupon type, an order status, a key to every order, and routes that answer orders.
+"""
+
+from decimal import Decimal
+
+import marshmallow as ma
+from sqlalchemy import select
+
+from app.api import Blueprint
+from app.db import db
+from app.models import Order
+from app.plugins import OrderExtension, registry
+from app.schemas.orders import OrderSchema
+
+
+class Points(ma.Schema):
+    """What an order earned."""
+
+    points = ma.fields.Integer()
+
+
+class OrdersAtPickup(ma.Schema):
+    """Orders that wait in a shop."""
+
+    orders = ma.fields.List(ma.fields.Nested(OrderSchema))
+
+
+class Highlights(ma.Schema):
+    """Orders in places of the plugin's own."""
+
+    best = ma.fields.Nested(OrderSchema)
+    others = ma.fields.Nested(OrderSchema, many=True)
+
+
+blp = Blueprint("loyalty", __name__, url_prefix="/loyalty", description="Loyalty points.")
+
+
+def init_app(app, api):
+    """Enter by the plugin door."""
+    api.register_blueprint(blp)
+    with app.app_context():
+        registry().add_coupon_type("store_credit")
+        registry().add_order_status("awaiting-pickup", "Awaiting pickup")
+        registry().add_order_extension(
+            OrderExtension("loyalty", ma.fields.Nested(Points), points_of)
+        )
+    # A plain Flask view, which writes its JSON by hand.
+    app.add_url_rule("/loyalty-by-hand", view_func=by_hand)
+
+
+def points_of(orders):
+    """Return a point for each whole unit of money, for all orders of a response at once."""
+    return [{"points": int(Decimal(order["total"]))} for order in orders]
+
+
+@blp.route("/pickup")
+@blp.response(200, OrdersAtPickup)
+def list_orders_at_pickup():
+    """List the orders that wait in a shop."""
+    waiting = select(Order).where(Order.status == "awaiting-pickup").order_by(Order.id)
+    return {"orders": db.session.scalars(waiting).all()}
+
+
+@blp.route("/highlights")
+@blp.response(200, Highlights)
+def get_highlights():
+    """Show the largest order and the others."""
+    best, *others = db.session.scalars(select(Order).order_by(Order.total.desc())).all()
+    return {"best": best, "others": others}
+
+
+def by_hand():
+    """Answer orders without any schema."""
+    orders = db.session.scalars(select(Order).order_by(Order.id)).all()
+    return {
+        "orders": [
+            {"id": order.id, "total": str(order.total), "customer_id": order.customer_id or 0}
+            for order in orders
+        ]
+    }
