@@ -10,6 +10,7 @@ from app import bulk
 from app.answers import answer, answer_page
 from app.api import PAGE_HEADERS, Api, Blueprint, caller, item_loader
 from app.models import Coupon
+from app.schemas import examples
 from app.schemas.coupons import (
     CouponBulkBody,
     CouponCreate,
@@ -42,7 +43,7 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's 
 @blp.route("")
 @blp.errors()
 @blp.arguments(CouponListQuery, location="query")
-@blp.response(200, CouponList, headers=PAGE_HEADERS)
+@blp.response(200, CouponList, headers=PAGE_HEADERS, example={"coupons": [examples.COUPON]})
 def list_coupons(query: Query) -> Response:
     """List coupons.
 
@@ -64,8 +65,8 @@ def list_coupons(query: Query) -> Response:
     "shop_api_invalid_coupon_type",
     "shop_api_cannot_create_coupon",
 )
-@blp.arguments(CouponCreateBody)
-@blp.response(201, CouponEnvelope)
+@blp.arguments(CouponCreateBody, example={"coupon": examples.NEW_COUPON})
+@blp.response(201, CouponEnvelope, example={"coupon": examples.COUPON})
 def create_coupon(body: Body) -> Response:
     """Create a coupon.
 
@@ -78,7 +79,7 @@ def create_coupon(body: Body) -> Response:
 @blp.route("/count")
 @blp.errors("shop_api_user_cannot_read_coupons_count")
 @blp.arguments(CouponCountQuery, location="query")
-@blp.response(200, CountSchema)
+@blp.response(200, CountSchema, example={"count": 1})
 def count_coupons(query: Query) -> Response:
     """Count coupons.
 
@@ -90,7 +91,7 @@ def count_coupons(query: Query) -> Response:
 @blp.route("/<id:coupon_id>")
 @blp.errors("shop_api_invalid_coupon_id", "shop_api_user_cannot_read_coupon")
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, CouponEnvelope)
+@blp.response(200, CouponEnvelope, example={"coupon": examples.COUPON})
 def get_coupon(query: Query, coupon_id: int) -> Response:
     """Read a coupon by its id."""
     view = COUPON.only(query["selection"])
@@ -106,8 +107,8 @@ def get_coupon(query: Query, coupon_id: int) -> Response:
     "shop_api_invalid_coupon_type",
     "shop_api_cannot_update_coupon",
 )
-@blp.arguments(CouponEditBody)
-@blp.response(200, CouponEnvelope)
+@blp.arguments(CouponEditBody, example={"coupon": examples.COUPON_EDIT})
+@blp.response(200, CouponEnvelope, example={"coupon": examples.EDITED_COUPON})
 def edit_coupon(body: Body, coupon_id: int) -> Response:
     """Edit a coupon.
 
@@ -120,7 +121,7 @@ def edit_coupon(body: Body, coupon_id: int) -> Response:
 @blp.route("/<id:coupon_id>", methods=["DELETE"])
 @blp.errors("shop_api_invalid_coupon_id", "shop_api_user_cannot_delete_coupon")
 @blp.arguments(DeleteQuery, location="query")
-@blp.response(200, MessageSchema)
+@blp.response(200, MessageSchema, example={"message": "Deleted coupon"})
 def delete_coupon(query: Query, coupon_id: int) -> Response:
     """Delete a coupon.
 
@@ -135,7 +136,7 @@ def delete_coupon(query: Query, coupon_id: int) -> Response:
 @blp.route("/code/<code:code>")
 @blp.errors("shop_api_invalid_coupon_code", "shop_api_user_cannot_read_coupon")
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, CouponEnvelope)
+@blp.response(200, CouponEnvelope, example={"coupon": examples.COUPON})
 def get_coupon_by_code(query: Query, code: str) -> Response:
     """Read a coupon by its code, in any case."""
     view = COUPON.only(query["selection"])
@@ -144,8 +145,8 @@ def get_coupon_by_code(query: Query, code: str) -> Response:
 
 @blp.route("/bulk", methods=["POST", "PUT"])
 @blp.errors("shop_api_missing_coupons_data", "shop_api_coupons_request_entity_too_large")
-@blp.arguments(CouponBulkBody)
-@blp.response(200, CouponResults)
+@blp.arguments(CouponBulkBody, example={"coupons": examples.COUPON_ITEMS})
+@blp.response(200, CouponResults, example={"coupons": examples.COUPON_RESULTS})
 def bulk_coupons(body: Body) -> Response:
     """Create and edit coupons in bulk.
 

@@ -10,6 +10,7 @@ from app import bulk
 from app.answers import answer, answer_page
 from app.api import PAGE_HEADERS, Api, Blueprint, caller, item_loader
 from app.order_extensions import OrderView
+from app.schemas import examples
 from app.schemas.customers import (
     CustomerBulkBody,
     CustomerCreate,
@@ -45,7 +46,7 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's 
 @blp.route("")
 @blp.errors()
 @blp.arguments(CustomerListQuery, location="query")
-@blp.response(200, CustomerList, headers=PAGE_HEADERS)
+@blp.response(200, CustomerList, headers=PAGE_HEADERS, example={"customers": [examples.CUSTOMER]})
 def list_customers(query: Query) -> Response:
     """List customers.
 
@@ -68,8 +69,8 @@ def list_customers(query: Query) -> Response:
     "registration-error-invalid-username",
     "registration-error-username-exists",
 )
-@blp.arguments(CustomerCreateBody)
-@blp.response(201, CustomerEnvelope)
+@blp.arguments(CustomerCreateBody, example={"customer": examples.NEW_CUSTOMER})
+@blp.response(201, CustomerEnvelope, example={"customer": examples.CUSTOMER})
 def create_customer(body: Body) -> Response:
     """Create a customer.
 
@@ -83,7 +84,7 @@ def create_customer(body: Body) -> Response:
 @blp.route("/count")
 @blp.errors("shop_api_user_cannot_read_customers_count")
 @blp.arguments(CustomerCountQuery, location="query")
-@blp.response(200, CountSchema)
+@blp.response(200, CountSchema, example={"count": 1})
 def count_customers(query: Query) -> Response:
     """Count customers.
 
@@ -99,7 +100,7 @@ def count_customers(query: Query) -> Response:
     "shop_api_user_cannot_read_customer",
 )
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, CustomerEnvelope)
+@blp.response(200, CustomerEnvelope, example={"customer": examples.CUSTOMER})
 def get_customer(query: Query, customer_id: int) -> Response:
     """Read a customer by its id."""
     view = CUSTOMER.only(query["selection"])
@@ -115,8 +116,8 @@ def get_customer(query: Query, customer_id: int) -> Response:
     "shop_api_invalid_customer",
     "shop_api_user_cannot_edit_customer",
 )
-@blp.arguments(CustomerEditBody)
-@blp.response(200, CustomerEnvelope)
+@blp.arguments(CustomerEditBody, example={"customer": examples.CUSTOMER_EDIT})
+@blp.response(200, CustomerEnvelope, example={"customer": examples.EDITED_CUSTOMER})
 def edit_customer(body: Body, customer_id: int) -> Response:
     """Edit a customer.
 
@@ -134,7 +135,7 @@ def edit_customer(body: Body, customer_id: int) -> Response:
     "shop_api_user_cannot_delete_customer",
     "shop_api_cannot_delete_customer",
 )
-@blp.response(200, MessageSchema)
+@blp.response(200, MessageSchema, example={"message": "Permanently deleted customer"})
 def delete_customer(customer_id: int) -> Response:
     """Delete a customer.
 
@@ -147,7 +148,7 @@ def delete_customer(customer_id: int) -> Response:
 @blp.route("/email/<email:email>")
 @blp.errors("shop_api_invalid_customer_email", "shop_api_user_cannot_read_customer")
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, CustomerEnvelope)
+@blp.response(200, CustomerEnvelope, example={"customer": examples.CUSTOMER})
 def get_customer_by_email(query: Query, email: str) -> Response:
     """Read a customer by its e-mail address, in any case."""
     view = CUSTOMER.only(query["selection"])
@@ -162,7 +163,7 @@ def get_customer_by_email(query: Query, email: str) -> Response:
     "shop_api_user_cannot_read_customer",
 )
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, OrderList)
+@blp.response(200, OrderList, example={"orders": [examples.ORDER]})
 def list_customer_orders(query: Query, customer_id: int) -> Response:
     """List the orders of a customer, oldest first."""
     view = OrderView(query["selection"])
@@ -177,7 +178,7 @@ def list_customer_orders(query: Query, customer_id: int) -> Response:
     "shop_api_user_cannot_read_customer",
 )
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, Downloads)
+@blp.response(200, Downloads, example={"downloads": {"1": examples.DOWNLOAD}})
 def list_customer_downloads(query: Query, customer_id: int) -> Response:
     """List what a customer may download now, by the id of the permission."""
     view = DOWNLOAD.only(query["selection"])
@@ -187,8 +188,8 @@ def list_customer_downloads(query: Query, customer_id: int) -> Response:
 
 @blp.route("/bulk", methods=["POST", "PUT"])
 @blp.errors("shop_api_missing_customers_data", "shop_api_customers_request_entity_too_large")
-@blp.arguments(CustomerBulkBody)
-@blp.response(200, CustomerResults)
+@blp.arguments(CustomerBulkBody, example={"customers": examples.CUSTOMER_ITEMS})
+@blp.response(200, CustomerResults, example={"customers": examples.CUSTOMER_RESULTS})
 def bulk_customers(body: Body) -> Response:
     """Create and edit customers in bulk.
 

@@ -10,6 +10,7 @@ from app.answers import answer, answer_page
 from app.api import PAGE_HEADERS, Api, Blueprint, caller
 from app.order_extensions import OrderView
 from app.plugins import registry
+from app.schemas import examples
 from app.schemas.envelope import CountSchema
 from app.schemas.orders import OrderEnvelope, OrderList, OrderStatuses
 from app.schemas.queries import OrderCountQuery, OrderListQuery, ReadQuery
@@ -30,7 +31,7 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's 
 @blp.route("")
 @blp.errors()
 @blp.arguments(OrderListQuery, location="query")
-@blp.response(200, OrderList, headers=PAGE_HEADERS)
+@blp.response(200, OrderList, headers=PAGE_HEADERS, example={"orders": [examples.ORDER]})
 def list_orders(query: Query) -> Response:
     """List orders.
 
@@ -46,7 +47,7 @@ def list_orders(query: Query) -> Response:
 @blp.route("/count")
 @blp.errors("shop_api_user_cannot_read_orders_count")
 @blp.arguments(OrderCountQuery, location="query")
-@blp.response(200, CountSchema)
+@blp.response(200, CountSchema, example={"count": 1})
 def count_orders(query: Query) -> Response:
     """Count orders.
 
@@ -57,7 +58,7 @@ def count_orders(query: Query) -> Response:
 
 @blp.route("/statuses")
 @blp.errors()
-@blp.response(200, OrderStatuses)
+@blp.response(200, OrderStatuses, example={"order_statuses": examples.ORDER_STATUSES})
 def list_order_statuses() -> Response:
     """List the order statuses and what they are called."""
     return answer({"order_statuses": registry().order_statuses})
@@ -66,7 +67,7 @@ def list_order_statuses() -> Response:
 @blp.route("/<id:order_id>")
 @blp.errors("shop_api_invalid_order_id", "shop_api_user_cannot_read_order")
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, OrderEnvelope)
+@blp.response(200, OrderEnvelope, example={"order": examples.ORDER})
 def get_order(query: Query, order_id: int) -> Response:
     """Read an order with its customer."""
     view = OrderView(query["selection"])

@@ -38,7 +38,15 @@ def init_app(app: Flask, api: Api) -> None:
 
 
 @index.route("/")
-@index.response(200, Index)
+@index.response(
+    200,
+    Index,
+    example={
+        "name": "Shop Administration API",
+        "version": VERSION,
+        "links": {"coupons": "http://127.0.0.1:8000/coupons"},
+    },
+)
 def get_index() -> Response:
     """Say what this is: name, version and links."""
     links = {
@@ -51,14 +59,14 @@ def get_index() -> Response:
 
 
 @health.route("/healthz")
-@health.response(200, Health)
+@health.response(200, Health, example={"status": "ok"})
 def get_health() -> Response:
     """Say that the process lives."""
     return answer({"status": "ok"})
 
 
 @health.route("/readyz")
-@health.response(200, Health)
+@health.response(200, Health, example={"status": "ok"})
 def get_readiness() -> Response:
     """Say whether requests can be served: the database answers and its schema is current."""
     if not schema_is_current():

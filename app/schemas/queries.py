@@ -15,11 +15,15 @@ Selection = dict[str, "Selection | None"]
 """What ``fields`` selects: names; under a name None for all of it, or a selection of its parts."""
 
 
+def _nothing() -> None:
+    """Be the default of what is not supplied; a plain None would stand in the document."""
+
+
 class QueryField(Input):
     """A query parameter; an empty one is not supplied unless its kind says otherwise."""
 
     def __init__(self, data_key: str | None = None, **kwargs: Any) -> None:
-        kwargs.setdefault("load_default", None)
+        kwargs.setdefault("load_default", _nothing)
         super().__init__(data_key=data_key, **kwargs)
         self.allow_none = False
 
@@ -130,7 +134,7 @@ class Choice(QueryField):
     """One of several words."""
 
     def __init__(self, data_key: str, *choices: str, default: str | None) -> None:
-        super().__init__(data_key, load_default=default)
+        super().__init__(data_key, load_default=default or _nothing)
         self.choices = choices
         self.openapi = {"type": "string", "enum": list(choices)}
         if default:
