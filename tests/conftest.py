@@ -7,12 +7,14 @@ from base64 import b64encode
 import psycopg
 import pytest
 from flask_migrate import upgrade
-from sqlalchemy import delete, event, make_url
+from sqlalchemy import delete, event, make_url, update
 from werkzeug.exceptions import HTTPException
 
 from app import create_app
 from app.auth import Permission, create_key
 from app.db import db, in_transaction
+from app.errors import ERRORS
+from app.models import Coupon
 
 SECRET = "a secret for tests only"
 
@@ -76,9 +78,7 @@ def session_app(make_app):
     with app.app_context():
         upgrade()
     yield app
-    with app.app_context():
-        for engine in db.engines.values():
-            engine.dispose()
+    close(app)
 
 
 @pytest.fixture
@@ -208,6 +208,65 @@ def statements(app):
         event.remove(engine, "before_cursor_execute", note)
 
 
-def error(status, code, **more):
-    """The status and body of an error, to compare with ``(response.status_code, code)``."""
-    return status, code, more
+@pytest.fixture
+def app_with(app, make_app):
+    """Return a function: another app on the same shop, with settings of its own."""
+    made = []
+
+    def make(**settings):
+        made.append(make_app(**settings))
+        return made[-1]
+
+    yield make
+    for another in made:
+        close(another)
+
+
+@pytest.fixture
+def store(app):
+    """Return a function that writes columns of a coupon past the API: what only time does."""
+
+    def write(coupon_id, **columns):
+        statement = update(Coupon).where(Coupon.id == coupon_id).values(**columns)
+        with app.app_context():
+            in_transaction(lambda session: session.execute(statement))
+
+    return write
+
+
+def close(app):
+    """Give back every connection that an app holds."""
+    with app.app_context():
+        for engine in db.engines.values():
+            engine.dispose()
+
+
+def reply(response):
+    """The status and the body of a response."""
+    return response.status_code, response.get_json()
+
+
+def refusal(code, param=None, **details):
+    """The reply that the table of errors fixes for a code."""
+    status, message = ERRORS[code]
+    entry = {"code": code, "message": message.format(param=param, **details)}
+    return status, {"errors": [entry | ({"param": param} if param else {})]}
+
+
+def failure(code, coupon_id=0, **details):
+    """The result of a bulk item that the table of errors fixes for a code."""
+    message = ERRORS[code][1].format(**details)
+    return {"id": coupon_id, "error": {"code": code, "message": message}}
+
+
+def codes(response):
+    """The status and the codes of an error whose words are nobody's promise."""
+    return response.status_code, *(entry["code"] for entry in response.get_json()["errors"])
+
+
+def refused_params(response):
+    """The inputs that a response refuses to understand, in order."""
+    assert response.status_code == 400, response.get_json()
+    entries = response.get_json()["errors"]
+    assert {entry["code"] for entry in entries} == {"shop_api_invalid_param"}
+    return [entry["param"] for entry in entries]
