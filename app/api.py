@@ -20,15 +20,15 @@ import orjson
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask, Response, current_app, g, request
 from marshmallow import ValidationError
-from sqlalchemy.exc import InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from webargs.flaskparser import FlaskParser
+from werkzeug.datastructures import Authorization
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from app import paths
 from app.answers import JsonProvider, answer
 from app.auth import FailedAttempts, Principal, authenticate
 from app.bulk import Draft
+from app.db import is_out_of_reach
 from app.errors import ERRORS, InvalidParams, ShopError, unavailable
 from app.order_extensions import order_places
 from app.schemas.envelope import Errors
@@ -74,7 +74,7 @@ def item_loader(create: type[ma.Schema], edit: type[ma.Schema]) -> Callable[[Dra
 
     def load(draft: Draft) -> Draft:
         try:
-            return replace(draft, data=(edit if draft.id else create)().load(draft.data))
+            return replace(draft, data=(create if draft.id is None else edit)().load(draft.data))
         except ValidationError as error:
             raise invalid_params(error) from None
 
@@ -206,11 +206,22 @@ def _documented(codes: dict[str, int]) -> Callable[[Any], Any]:
 
 def _authenticate() -> None:
     g.principal = authenticate(
-        request.authorization,
+        _authorization(),
         request.method,
         request.remote_addr or "",
         current_app.extensions[ATTEMPTS],
     )
+
+
+def _authorization() -> Authorization | None:
+    """Return the parsed header, None when there is none; one that cannot be read is wrong."""
+    header = request.headers.get("Authorization")
+    if header is None:
+        return None
+    try:
+        return request.authorization or Authorization("unknown")
+    except ValueError:  # werkzeug does not expect a letter beyond ASCII
+        return Authorization("unknown")
 
 
 class Api(flask_smorest.Api):
@@ -283,7 +294,7 @@ def as_shop_error(error: Exception) -> ShopError:
         return ShopError("shop_api_no_route")
     if isinstance(error, HTTPException) and (error.code or 500) < 500:
         return InvalidParams({"request": error.description or error.name})
-    if isinstance(error, OperationalError | InterfaceError | PoolTimeoutError):
+    if is_out_of_reach(error):
         return unavailable("The database cannot be reached.")
     return ShopError("shop_api_internal_error")
 

@@ -151,9 +151,11 @@ def authenticate(
     Raises:
         ShopError: credentials are missing or wrong, or the key has no permission for the method.
     """
-    if authorization is None or authorization.type != "basic":
+    if authorization is None:
         raise _authentication_error("Send an API key by HTTP Basic authentication.")
-    principal = principal_for(authorization.username or "", authorization.password or "")
+    principal = None
+    if authorization.type == "basic":
+        principal = principal_for(authorization.username or "", authorization.password or "")
     if principal is None:
         raise attempts.refuse(address)
     if not principal.permission.allows(method):

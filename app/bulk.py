@@ -12,9 +12,9 @@ from app.errors import InvalidParams, ShopError
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a caller wants written: a new record (id 0), or changes to the one with this id."""
+    """What a caller wants written: a new record (no id), or changes to the one with this id."""
 
-    id: int
+    id: int | None
     data: Mapping[str, Any] = field(repr=False)  # it may hold a password
 
 
@@ -51,10 +51,10 @@ def run(
     results: list[Any] = [None] * len(items)
     drafts: dict[int, Draft] = {}
     for position, item in enumerate(items):
-        draft = Draft(0, {})
+        draft = Draft(None, {})
         try:
             draft = _draft(item)
-            if draft.id < 0:
+            if draft.id is not None and draft.id < 0:
                 raise ShopError(invalid_id)
             drafts[position] = load(draft)
         except ShopError as error:
@@ -84,8 +84,8 @@ def _draft(item: Any) -> Draft:
         given = int(given or 0)
     if isinstance(given, bool) or not isinstance(given, int | None):
         raise InvalidParams({"id": "must be an integer."})
-    return Draft(given or 0, item)
+    return Draft(given or None, item)
 
 
 def _failure(draft: Draft, error: ShopError) -> dict[str, Any]:
-    return {"id": draft.id, "error": {"code": error.code, "message": error.message}}
+    return {"id": draft.id or 0, "error": {"code": error.code, "message": error.message}}

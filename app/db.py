@@ -30,7 +30,8 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.sql.functions import FunctionElement
@@ -47,6 +48,12 @@ More than a machine runs requests at once: each time at least one of them gets t
 
 # PostgreSQL: unique_violation, serialization_failure, deadlock_detected.
 _ANOTHER_CAME_FIRST = {"23505", "40001", "40P01"}
+
+# Connection exception, insufficient resources, operator intervention (57014, a statement that took
+# too long, is none of them), lock not available.
+_POSTGRESQL_OUT_OF_REACH = ("08", "53", "57P", "55P03")
+_SQLITE_OUT_OF_REACH = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR",
+                        "SQLITE_FULL", "SQLITE_READONLY")  # fmt: skip
 
 Id = BigInteger().with_variant(Integer, "sqlite")
 """A 64-bit key; SQLite numbers rows only in a column that is called INTEGER."""
@@ -261,6 +268,24 @@ def another_came_first(error: DBAPIError) -> bool:
     if isinstance(error.orig, sqlite3.Error):
         return isinstance(error, IntegrityError)
     return getattr(error.orig, "sqlstate", None) in _ANOTHER_CAME_FIRST
+
+
+def is_out_of_reach(error: BaseException) -> bool:
+    """Tell whether an error says that the database cannot be reached, or not now.
+
+    Not whether it refused a statement: that is a mistake of ours.
+    """
+    if isinstance(error, PoolTimeoutError):
+        return True
+    if not isinstance(error, DBAPIError) or not isinstance(
+        error, OperationalError | InterfaceError
+    ):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        name = getattr(error.orig, "sqlite_errorname", "")
+        return name.startswith(_SQLITE_OUT_OF_REACH)
+    state = getattr(error.orig, "sqlstate", None)
+    return state is None or state.startswith(_POSTGRESQL_OUT_OF_REACH)
 
 
 def schema_is_current() -> bool:

@@ -66,8 +66,8 @@ def text(value: Any) -> str:
 
 def plain(value: str) -> str:
     """Return text without markup: a name or a part of an address (decisions 5 and 13)."""
-    stripped = _without_tags(html.unescape(value))
-    return " ".join(stripped.translate(_CONTROL).split())
+    # Control characters first: between the letters of a tag they must not hide it.
+    return " ".join(_without_tags(html.unescape(value).translate(_CONTROL)).split())
 
 
 def coupon_code(value: str) -> str:
@@ -105,7 +105,7 @@ def integer(value: Any) -> int:
         # Python refuses to convert thousands of digits; long before that, 64 bits are exceeded.
         number = int(digits) if len(digits.lstrip("+-0")) <= 19 else INT64_MAX + 1
     elif isinstance(value, Decimal):
-        number = int(value) if value.adjusted() < 20 else INT64_MAX + 1
+        number = int(value) if not value or value.adjusted() < 20 else INT64_MAX + 1
     elif isinstance(value, int):
         number = int(value)
     else:
@@ -162,7 +162,7 @@ def is_email(address: str) -> bool:
     if len(address) > _EMAIL_MAX_LENGTH:
         return False
     try:
-        email_validator.validate_email(address, check_deliverability=False)
+        email_validator.validate_email(address, check_deliverability=False, strict=True)
     except email_validator.EmailNotValidError:
         return False
     return True
@@ -201,18 +201,25 @@ def moment(value: Any) -> datetime:
     A date is its midnight; a time without a zone is UTC.
     """
     written = _short(value)
-    if re.fullmatch(r"@?-?[0-9]{9,12}", written):
-        return _since_epoch(int(written.lstrip("@")))
+    # Digits are Unix seconds, but for a year, of which nobody means half past midnight in 1970,
+    # and for eight of them that are an ISO date.
+    if re.fullmatch(r"@?-?[0-9]{1,13}", written) and not re.fullmatch(r"[0-9]{4}", written):
+        iso = _iso(written) if re.fullmatch(r"[0-9]{8}", written) else None
+        return iso or _since_epoch(int(written.lstrip("@")))
     # A '+' that a client forgot to encode arrives as a blank.
     written = (
         re.sub(r"(?<=[0-9]) (?=[0-9]{2}:?[0-9]{2}$)", "+", written) if "T" in written else written
     )
-    if not re.match(r"[0-9]{4}-?[0-9W]", written):
+    if (found := _iso(written)) is None:
         raise ValueError("must be a date-time such as 2026-11-20T09:38:00Z.")
+    return found
+
+
+def _iso(written: str) -> datetime | None:
     try:
         return _utc(datetime.fromisoformat(written))
-    except (ValueError, OverflowError) as error:
-        raise ValueError("must be a date-time such as 2026-11-20T09:38:00Z.") from error
+    except (ValueError, OverflowError):
+        return None
 
 
 def day(value: Any, today: date) -> date | None:
@@ -305,7 +312,9 @@ def _worded_day(written: str, _: date) -> date | None:
         return None
 
 
-def _zone(name: str | None, offset: int | None) -> tzoffset:
+def _zone(name: str | None, offset: int | None) -> tzoffset | None:
+    if name is None and offset is None:
+        return None
     if offset is None:
         if name not in _ZONES:
             raise ValueError("names a time zone that is not known.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,12 +16,17 @@ def search_text(*texts: str) -> str:
 
     Lowered by Python: the lower() of SQLite knows ASCII only.
     """
-    return _SEPARATOR.join(texts).lower()
+    return comparable(_SEPARATOR.join(texts))
+
+
+def comparable(text: str) -> str:
+    """Return text without case, and with one spelling for each letter (NFC)."""
+    return unicodedata.normalize("NFC", text.lower())
 
 
 def contains(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
     """Return the condition that the text is part of the column; % and _ mean themselves."""
-    return column.contains(text.lower(), autoescape=True)
+    return column.contains(comparable(text), autoescape=True)
 
 
 def matches(
@@ -33,7 +39,7 @@ def matches(
         texts: the columns that it was made of, lower-cased.
         pattern: any text; ``*`` stands for anything.
     """
-    parts = [part for part in pattern.lower().split("*") if part]
+    parts = [part for part in comparable(pattern).split("*") if part]
     if not parts:
         return and_(True)
     if len(parts) == 1:

@@ -7,12 +7,14 @@ from base64 import b64encode
 import psycopg
 import pytest
 from flask_migrate import upgrade
-from sqlalchemy import delete, event, make_url
+from sqlalchemy import delete, event, make_url, update
 from werkzeug.exceptions import HTTPException
 
 from app import create_app
 from app.auth import Permission
 from app.db import db, in_transaction
+from app.errors import ERRORS
+from app.models import Coupon
 from app.services.keys import create_key
 
 SECRET = "a secret for tests only"
@@ -242,3 +244,46 @@ def make_customer(admin):
         return response.get_json()["customer"]
 
     return make
+
+
+@pytest.fixture
+def store(app):
+    """Return a function that writes columns of a coupon past the API: what only time does."""
+
+    def write(coupon_id, **columns):
+        statement = update(Coupon).where(Coupon.id == coupon_id).values(**columns)
+        with app.app_context():
+            in_transaction(lambda session: session.execute(statement))
+
+    return write
+
+
+def reply(response):
+    """The status and the body of a response."""
+    return response.status_code, response.get_json()
+
+
+def refusal(code, param=None, **details):
+    """The reply that the table of errors fixes for a code."""
+    status, message = ERRORS[code]
+    entry = {"code": code, "message": message.format(param=param, **details)}
+    return status, {"errors": [entry | ({"param": param} if param else {})]}
+
+
+def failure(code, coupon_id=0, **details):
+    """The result of a bulk item that the table of errors fixes for a code."""
+    message = ERRORS[code][1].format(**details)
+    return {"id": coupon_id, "error": {"code": code, "message": message}}
+
+
+def codes(response):
+    """The status and the codes of an error whose words are nobody's promise."""
+    return response.status_code, *(entry["code"] for entry in response.get_json()["errors"])
+
+
+def refused_params(response):
+    """The inputs that a response refuses to understand, in order."""
+    assert response.status_code == 400, response.get_json()
+    entries = response.get_json()["errors"]
+    assert {entry["code"] for entry in entries} == {"shop_api_invalid_param"}
+    return [entry["param"] for entry in entries]

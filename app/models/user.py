@@ -10,7 +10,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
 from app.db import NEVER_REUSED, Base, Id, Key, UtcDateTime
 from app.models.address import BillingColumns, ShippingColumns
-from app.search import search_text
+from app.search import comparable, search_text
 
 
 class User(BillingColumns, ShippingColumns, Base):
@@ -73,7 +73,7 @@ def with_keys(account: dict[str, Any]) -> dict[str, Any]:
         **account,
         "username_key": account["username"].lower(),
         "email_key": account["email"].lower(),
-        "name_key": name.lower(),
+        "name_key": comparable(name),
         "search_text": search_text(account["email"], account["username"], name),
     }
 

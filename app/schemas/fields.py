@@ -162,6 +162,7 @@ class Input(ma.fields.Field[Any]):
     """A value of a request. Subclasses say how it is converted."""
 
     openapi: Mapping[str, Any] = {}  # its JSON Schema without null; app.api writes it
+    refuses_nul = True  # before any cleaning (decisions 13)
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(allow_none=True, **kwargs)
@@ -178,7 +179,7 @@ class Input(ma.fields.Field[Any]):
             default = self.load_default
             return default() if callable(default) else default
         try:
-            if isinstance(value, str) and "\0" in value:
+            if self.refuses_nul and isinstance(value, str) and "\0" in value:
                 raise ValueError("must not contain a NUL character.")
             return self.convert(value)
         except ValueError as error:
@@ -258,6 +259,7 @@ class OnlyTrue(Input):
     """True only for exactly boolean true; any other value is false (spec 2.1)."""
 
     openapi = {"type": "boolean"}
+    refuses_nul = False  # "any other value" is false (spec 2.1)
 
     def convert(self, value: Any) -> bool:
         """Return whether the value is true itself."""

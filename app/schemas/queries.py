@@ -11,6 +11,9 @@ from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.envelope import Base
 from app.schemas.fields import Input
 
+MAX_IDS = 10_000
+"""Ids in one parameter: fewer than a database accepts values in one statement."""
+
 Selection = dict[str, "Selection | None"]
 """What ``fields`` selects: names; under a name None for all of it, or a selection of its parts."""
 
@@ -162,6 +165,8 @@ class Ids(QueryField):
 
     def read(self, value: str) -> list[int]:
         """Return the ids; those beyond 64 bits identify nothing."""
+        if value.count(",") >= MAX_IDS:
+            raise ValueError(f"has more than {MAX_IDS} ids.")
         if not re.fullmatch(r"\s*[0-9]{1,100}\s*(,\s*[0-9]{1,100}\s*)*", value):
             raise ValueError("must be ids, separated by commas.")
         return [number for number in map(int, value.split(",")) if number <= sanitize.INT64_MAX]

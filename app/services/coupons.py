@@ -130,7 +130,7 @@ def save_coupons(actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
 
 def create_coupon(actor: Principal, data: Mapping[str, Any]) -> Record:
     """Create one coupon; return it by its column names."""
-    return only(save_coupons(actor, [Draft(0, data)]))
+    return only(save_coupons(actor, [Draft(None, data)]))
 
 
 def edit_coupon(actor: Principal, coupon_id: int, data: Mapping[str, Any]) -> Record:
@@ -168,13 +168,15 @@ def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[O
     is taken, one that it gave up is free.
     """
     coupons = _lock(session, drafts)
-    holders = {coupon["code"]: coupon_id for coupon_id, coupon in coupons.items()}
+    holders: dict[str, int | None] = {
+        coupon["code"]: coupon_id for coupon_id, coupon in coupons.items()
+    }
     outcomes: list[Outcome] = []
     created: list[Record] = []
     edited: list[Record] = []
     for draft in drafts:
         try:
-            if draft.id:
+            if draft.id is not None:
                 before = coupons.get(draft.id)
                 after = _edited(actor, before, draft.data, holders)
                 if before and draft.data:
@@ -203,7 +205,7 @@ def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[O
 
 def _lock(session: Session, drafts: Sequence[Draft]) -> dict[int, Record]:
     """Return the published coupons that the drafts name, by id, held until the commit."""
-    ids = [draft.id for draft in drafts if 0 < draft.id <= INT64_MAX]
+    ids = [draft.id for draft in drafts if 0 < (draft.id or 0) <= INT64_MAX]
     codes = [draft.data["code"] for draft in drafts if "code" in draft.data]
     statement = (
         select(TABLE)
@@ -214,7 +216,9 @@ def _lock(session: Session, drafts: Sequence[Draft]) -> dict[int, Record]:
     return {row["id"]: dict(row) for row in session.execute(statement).mappings()}
 
 
-def _created(actor: Principal, data: Mapping[str, Any], holders: Mapping[str, int]) -> Record:
+def _created(
+    actor: Principal, data: Mapping[str, Any], holders: Mapping[str, int | None]
+) -> Record:
     """Return the coupon that shall be created (spec 4.1, create rules in their order)."""
     actor.require("shop_api_user_cannot_create_coupon", Capability.PUBLISH_SHOP_COUPONS)
     if "code" not in data:
@@ -235,7 +239,10 @@ def _created(actor: Principal, data: Mapping[str, Any], holders: Mapping[str, in
 
 
 def _edited(
-    actor: Principal, coupon: Record | None, data: Mapping[str, Any], holders: Mapping[str, int]
+    actor: Principal,
+    coupon: Record | None,
+    data: Mapping[str, Any],
+    holders: Mapping[str, int | None],
 ) -> Record:
     """Return the coupon as it shall become (spec 4.1, edit rules in their order)."""
     if coupon is None:

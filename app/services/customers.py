@@ -157,7 +157,7 @@ def save_customers(actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
 
 def create_customer(actor: Principal, data: Mapping[str, Any]) -> Record:
     """Create one customer; return it by the names of COLUMNS."""
-    return only(save_customers(actor, [Draft(0, data)]))
+    return only(save_customers(actor, [Draft(None, data)]))
 
 
 def edit_customer(actor: Principal, customer_id: int, data: Mapping[str, Any]) -> Record:
@@ -211,16 +211,18 @@ def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[O
     earlier item took is taken, an address that it gave up is free.
     """
     accounts = _lock(session, drafts)
-    held = _capabilities(session, [draft.id for draft in drafts])
+    held = _capabilities(session, [draft.id or 0 for draft in drafts])
     customers = {account["id"]: account for account in accounts}
-    emails = {account["email_key"]: account["id"] for account in accounts if account["email"]}
+    emails: dict[str, int | None] = {
+        account["email_key"]: account["id"] for account in accounts if account["email"]
+    }
     usernames = {account["username_key"] for account in accounts}
     outcomes: list[Outcome] = []
     created: list[Record] = []
     edited: list[Record] = []
     for draft in drafts:
         try:
-            if draft.id:
+            if draft.id is not None:
                 before = customers.get(draft.id)
                 after = _edited(actor, before, draft.data, emails, held)
                 if before and draft.data:
@@ -242,11 +244,11 @@ def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[O
 
 def _lock(session: Session, drafts: Sequence[Draft]) -> list[Record]:
     """Return the accounts that the drafts name or may clash with, held until the commit."""
-    ids = [draft.id for draft in drafts if 0 < draft.id <= sanitize.INT64_MAX]
+    ids = [draft.id for draft in drafts if 0 < (draft.id or 0) <= sanitize.INT64_MAX]
     emails = {sanitize.sanitized_email(draft.data.get("email", "")).lower() for draft in drafts}
     usernames = {draft.data.get("username", "").lower() for draft in drafts}
     for draft in drafts:
-        if not draft.id and not draft.data.get("username"):
+        if draft.id is None and not draft.data.get("username"):
             usernames |= _generated(draft.data.get("email", ""), range(1, _LOCKED_NAMES + 1))
     statement = (
         select(TABLE)
@@ -267,7 +269,7 @@ def _created(
     session: Session,
     actor: Principal,
     data: Mapping[str, Any],
-    emails: Mapping[str, int],
+    emails: Mapping[str, int | None],
     usernames: set[str],
 ) -> Record:
     """Return the account that shall be created (spec 4.2, create rules in their order)."""
@@ -301,7 +303,7 @@ def _edited(
     actor: Principal,
     customer: Record | None,
     data: Mapping[str, Any],
-    emails: Mapping[str, int],
+    emails: Mapping[str, int | None],
     held: Mapping[int, frozenset[Capability]],
 ) -> Record:
     """Return the account as it shall become (spec 4.2, edit rules; decisions 2 and 5)."""

@@ -1,0 +1,326 @@
+"""Who is calling: keys, permissions, roles, failures (decisions 1, 2, 13)."""
+
+from base64 import b64encode
+from types import SimpleNamespace
+
+import pytest
+from conftest import Client, codes, refusal, reply
+
+from app.db import in_transaction
+from app.models import User, UserRole
+from app.services.keys import revoke_key
+
+UNKNOWN_KEY = SimpleNamespace(consumer_key=f"ck_{'0' * 40}", consumer_secret=f"cs_{'0' * 40}")
+REFUSED = (401, "shop_api_authentication_error")
+TOO_MANY = refusal("shop_api_too_many_requests")
+
+
+def basic(pair):
+    encoded = b64encode(pair if isinstance(pair, bytes) else pair.encode()).decode()
+    return f"Basic {encoded}"
+
+
+def assert_refused(response):
+    assert codes(response) == REFUSED
+    assert response.headers["WWW-Authenticate"].startswith('Basic realm="')
+    assert response.content_type == "application/json"
+
+
+# --- credentials ---
+
+
+def test_credentials_missing(anonymous):
+    assert_refused(anonymous.get("/coupons"))
+
+
+def test_credentials_right(admin):
+    assert reply(admin.get("/coupons")) == (200, {"coupons": []})
+
+
+def test_scheme_is_named_in_any_case(anonymous, admin):
+    pair = f"{admin.key.consumer_key}:{admin.key.consumer_secret}"
+    for scheme in ("Basic", "basic", "BASIC"):
+        header = basic(pair).replace("Basic", scheme)
+        assert anonymous.get("/coupons", headers={"Authorization": header}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("consumer_key", "consumer_secret"),
+    [
+        ("{unknown_key}", "{unknown_secret}"),
+        ("{key}", "{unknown_secret}"),
+        ("{unknown_key}", "{secret}"),
+        ("{secret}", "{key}"),
+        ("{key}", ""),
+        ("", "{secret}"),
+        ("", ""),
+        ("{key}", "{key}"),
+        ("{key}", "{other_secret}"),
+        ("{key}", "{secret} "),
+        ("{key}", "{secret}x"),
+        ("{key}", "{secret}:"),
+        (" {key}", "{secret}"),
+        ("{key}\0", "{secret}"),
+        ("administrator", "{secret}"),
+        ("é", "日本"),
+        ("x" * 10_000, "x" * 10_000),
+    ],
+)
+def test_credentials_wrong(anonymous, client_for, consumer_key, consumer_secret):
+    key, other = client_for().key, client_for("shop_manager").key
+    pair = f"{consumer_key}:{consumer_secret}".format(
+        key=key.consumer_key,
+        secret=key.consumer_secret,
+        other_secret=other.consumer_secret,
+        unknown_key=UNKNOWN_KEY.consumer_key,
+        unknown_secret=UNKNOWN_KEY.consumer_secret,
+    )
+    assert_refused(anonymous.get("/coupons", headers={"Authorization": basic(pair)}))
+
+
+def test_secret_in_upper_case(anonymous, admin):
+    pair = f"{admin.key.consumer_key}:{admin.key.consumer_secret.upper()}"
+    assert_refused(anonymous.get("/coupons", headers={"Authorization": basic(pair)}))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        " ",
+        "Basic",
+        "Basic ",
+        "Basic !!!",
+        "Basic abc",
+        "Basic ====",
+        basic("no colon"),
+        basic(b"\xff\xfe:\xff"),
+        basic("ck_1:cs_1") + ", Basic again",
+        "Bearer {secret}",
+        "Digest username=x",
+        "Token x",
+        "{key}:{secret}",
+        "nonsense",
+        "Basic é",
+    ],
+)
+def test_credentials_malformed(anonymous, admin, header):
+    header = header.format(key=admin.key.consumer_key, secret=admin.key.consumer_secret)
+    assert_refused(anonymous.get("/coupons", headers={"Authorization": header}))
+
+
+def test_credentials_in_the_query(anonymous, admin):
+    query = {
+        "consumer_key": admin.key.consumer_key,
+        "consumer_secret": admin.key.consumer_secret,
+    }
+    assert_refused(anonymous.get("/coupons", query))
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/coupons"),
+        ("POST", "/coupons"),
+        ("GET", "/coupons/count"),
+        ("GET", "/coupons/1"),
+        ("PUT", "/coupons/1"),
+        ("DELETE", "/coupons/1"),
+        ("GET", "/coupons/code/x"),
+        ("POST", "/coupons/bulk"),
+        ("PUT", "/coupons/bulk"),
+    ],
+)
+def test_credentials_stand_before_body_and_query(anonymous, method, path):
+    assert_refused(anonymous.request(method, path, data="{not JSON", query_string={"page": "x"}))
+    assert_refused(Client(anonymous.app, UNKNOWN_KEY).request(method, path, data="{not JSON"))
+
+
+def test_routing_stands_before_credentials(anonymous):
+    assert reply(anonymous.get("/nothing")) == refusal("shop_api_no_route")
+    assert reply(anonymous.delete("/coupons")) == refusal(
+        "shop_api_method_not_allowed", method="DELETE"
+    )
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/openapi.json", "/docs/"])
+def test_open_route_needs_no_credentials(anonymous, path):
+    assert anonymous.get(path).status_code == 200
+    assert anonymous.get(path, headers={"Authorization": basic("ck_x:cs_x")}).status_code == 200
+
+
+# --- permissions ---
+
+READS = [
+    ("GET", "/coupons"),
+    ("HEAD", "/coupons"),
+    ("GET", "/coupons/1"),
+    ("GET", "/coupons/count"),
+]
+WRITES = [
+    ("POST", "/coupons"),
+    ("PUT", "/coupons/1"),
+    ("DELETE", "/coupons/1"),
+    ("POST", "/coupons/bulk"),
+    ("PUT", "/coupons/bulk"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), READS + WRITES)
+@pytest.mark.parametrize("permission", ["read", "write", "read_write"])
+def test_permission(client_for, permission, method, path):
+    response = client_for(permission=permission).request(method, path)
+    needed = "read" if (method, path) in READS else "write"
+    refused = permission not in {needed, "read_write"}
+    assert (response.status_code == 401) == refused
+    if refused:
+        assert response.headers["WWW-Authenticate"].startswith('Basic realm="')
+    if refused and method != "HEAD":
+        assert_refused(response)
+
+
+def test_permission_stands_before_capabilities_and_body(client_for):
+    client = client_for("customer", "read")
+    assert_refused(client.post("/coupons", data="{not JSON"))
+    assert_refused(client_for("customer", "write").get("/coupons/count"))
+
+
+def test_permission_write_answers_with_what_it_wrote(client_for):
+    client = client_for(permission="write")
+    response = client.post("/coupons", {"coupon": {"code": "summer"}})
+    assert response.status_code == 201
+    path = f"/coupons/{response.get_json()['coupon']['id']}"
+    assert client.put(path, {"coupon": {"amount": 5}}).get_json()["coupon"]["amount"] == "5.00"
+
+
+# --- keys and users ---
+
+
+def test_key_revoked(app, client_for):
+    first, second = client_for(), client_for()
+    with app.app_context():
+        assert revoke_key(first.key.key_id)
+    assert_refused(first.get("/coupons"))
+    assert second.get("/coupons").status_code == 200
+
+
+def test_key_of_a_deleted_user(app, client_for):
+    client, other = client_for(login="ann"), client_for(login="bob")
+    with app.app_context():
+        in_transaction(lambda session: session.delete(session.get(User, client.key.user_id)))
+    assert_refused(client.get("/coupons"))
+    assert_refused(client.post("/coupons", {"coupon": {"code": "x"}}))
+    assert other.get("/coupons").status_code == 200
+
+
+def test_key_is_not_stored_in_clear(app, admin):
+    halves = {admin.key.consumer_key, admin.key.consumer_secret}
+    secret = admin.key.consumer_secret.removeprefix("cs_")
+    with app.app_context():
+        rows = in_transaction(
+            lambda session: session.connection().exec_driver_sql("SELECT * FROM api_keys").all()
+        )
+    (stored,) = rows
+    assert not halves & {str(value) for value in stored}
+    assert not any(secret in str(value) for value in stored)
+
+
+def test_key_has_the_documented_form(admin):
+    for half, prefix in ((admin.key.consumer_key, "ck_"), (admin.key.consumer_secret, "cs_")):
+        assert half.startswith(prefix)
+        assert len(half) == 43
+        assert set(half[3:]) <= set("0123456789abcdef")
+
+
+@pytest.mark.parametrize(
+    ("roles", "status"),
+    [
+        ([], 401),
+        (["customer"], 401),
+        (["subscriber", "customer"], 401),
+        (["customer", "shop_manager"], 200),
+        (["shop_manager", "customer"], 200),
+        (["no such role", "administrator"], 200),
+    ],
+    ids=str,
+)
+def test_capabilities_are_the_union_of_the_roles(app, client_for, roles, status):
+    client = client_for("subscriber")
+    user_id = client.key.user_id
+
+    def give(session):
+        session.delete(session.get(UserRole, (user_id, "subscriber")))
+        session.flush()
+        for position, role in enumerate(roles):
+            session.add(UserRole(user_id=user_id, role=role, position=position))
+
+    with app.app_context():
+        in_transaction(give)
+    assert client.get("/coupons/count").status_code == status
+
+
+# --- too many failures ---
+
+
+def test_wrong_credentials_too_often(make_app, admin):
+    app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=2)
+    wrong, right, nobody = Client(app, UNKNOWN_KEY), Client(app, admin.key), Client(app)
+    assert_refused(wrong.get("/coupons"))
+    assert_refused(wrong.get("/coupons"))
+    for _ in range(2):
+        response = wrong.get("/coupons")
+        assert reply(response) == TOO_MANY
+        assert 1 <= int(response.headers["Retry-After"]) <= 60
+    assert reply(right.get("/coupons")) == (200, {"coupons": []})
+    assert_refused(nobody.get("/coupons"))
+
+
+def test_wrong_secret_of_a_known_key_too_often(make_app, admin):
+    key = SimpleNamespace(
+        consumer_key=admin.key.consumer_key, consumer_secret=UNKNOWN_KEY.consumer_secret
+    )
+    wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), key)
+    assert_refused(wrong.post("/coupons"))
+    assert reply(wrong.post("/coupons")) == TOO_MANY
+
+
+def test_failures_are_counted_for_each_address(make_app, admin):
+    wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), UNKNOWN_KEY)
+    for address in ("192.0.2.1", "192.0.2.2", "2001:db8::1"):
+        environ = {"REMOTE_ADDR": address}
+        assert_refused(wrong.get("/coupons", environ_overrides=environ))
+        assert reply(wrong.get("/coupons", environ_overrides=environ)) == TOO_MANY
+
+
+def test_forwarded_address_is_not_believed_without_a_proxy(make_app, admin):
+    wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), UNKNOWN_KEY)
+    assert_refused(wrong.get("/coupons", headers={"X-Forwarded-For": "192.0.2.1"}))
+    assert reply(wrong.get("/coupons", headers={"X-Forwarded-For": "192.0.2.2"})) == TOO_MANY
+
+
+def test_missing_credentials_are_not_counted(make_app, admin):
+    app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1)
+    for _ in range(5):
+        assert_refused(Client(app).get("/coupons"))
+    assert_refused(Client(app, UNKNOWN_KEY).get("/coupons"))
+
+
+def test_valid_keys_are_not_limited(make_app, client_for):
+    key = client_for(permission="read").key
+    client = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), key)
+    for _ in range(5):
+        assert client.get("/coupons").status_code == 200
+
+
+def test_failures_are_not_counted_when_the_setting_is_0(make_app, admin):
+    wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=0), UNKNOWN_KEY)
+    for _ in range(100):
+        assert_refused(wrong.get("/coupons"))
+
+
+def test_open_routes_and_unknown_paths_are_not_limited(make_app, admin):
+    wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), UNKNOWN_KEY)
+    assert_refused(wrong.get("/coupons"))
+    assert reply(wrong.get("/coupons")) == TOO_MANY
+    assert wrong.get("/healthz").status_code == 200
+    assert reply(wrong.get("/nothing")) == refusal("shop_api_no_route")

@@ -1,0 +1,501 @@
+"""Coupons in bulk (spec 4.3; decisions 1, 3, 13)."""
+
+import json
+
+import pytest
+from conftest import Client, codes, failure, refusal, refused_params, reply
+
+MAX = 2**63 - 1
+GONE = "shop_api_invalid_coupon_id"
+TAKEN = "shop_api_coupon_code_already_exists"
+PARAM = "shop_api_invalid_param"
+TYPES = (
+    "Invalid coupon type - the coupon type must be any of these: "
+    "fixed_cart, percent, fixed_product, percent_product"
+)
+
+
+@pytest.fixture(params=["POST", "PUT"])
+def bulk(request, admin):
+    """Return a function: the results of items, sent by each of the two methods."""
+
+    def send(*items, client=None):
+        response = (client or admin).request(
+            request.param, "/coupons/bulk", json={"coupons": list(items)}
+        )
+        assert response.status_code == 200, response.get_json()
+        body = json.loads(response.data)  # keeps the digits of an id beyond 64 bits
+        assert list(body) == ["coupons"]
+        return body["coupons"]
+
+    return send
+
+
+def read(client, coupon_id):
+    return client.get(f"/coupons/{coupon_id}").get_json()["coupon"]
+
+
+def shop_codes(client):
+    """The codes of the published coupons, by id."""
+    listed = client.get("/coupons", {"fields": "id,code"}).get_json()["coupons"]
+    return {coupon["id"]: coupon["code"] for coupon in listed}
+
+
+def refused(result):
+    """The id and the code of a failed item whose words are nobody's promise."""
+    assert set(result) == {"id", "error"}
+    assert set(result["error"]) == {"code", "message"}
+    assert isinstance(result["error"]["message"], str)
+    assert result["error"]["message"]
+    return result["id"], result["error"]["code"]
+
+
+# --- create and edit ---
+
+
+def test_bulk_creates_as_the_single_create(admin, bulk, make_coupon):
+    single = make_coupon(code="single", amount="5", product_ids=["7", "x"])
+    (result,) = bulk({"code": "Several", "amount": "5", "product_ids": ["7", "x"]})
+    made = {name: result[name] for name in ("id", "created_at", "updated_at")}
+    assert result == single | made | {"code": "several"}
+    assert read(admin, result["id"]) == result
+
+
+def test_bulk_edits_as_the_single_edit(admin, bulk, make_coupon):
+    coupon = make_coupon(usage_limit=5)
+    (result,) = bulk({"id": coupon["id"], "amount": "5", "description": None})
+    assert result == coupon | {"amount": "5.00", "updated_at": result["updated_at"]}
+    assert read(admin, coupon["id"]) == result
+
+
+def test_bulk_results_are_in_the_order_of_the_items(admin, bulk, make_coupon):
+    one, two = make_coupon(code="one"), make_coupon(code="two")
+    results = bulk(
+        {"code": "new 1"},
+        {"id": two["id"], "amount": 2},
+        "not an object",
+        {"code": "new 2"},
+        {"id": 999_999, "amount": 3},
+        {"code": "one"},
+        {"id": one["id"], "amount": 1},
+        {"code": "new 3"},
+    )
+    assert [result.get("code") for result in results] == [
+        "new 1",
+        "two",
+        None,
+        "new 2",
+        None,
+        None,
+        "one",
+        "new 3",
+    ]
+    assert refused(results[2]) == (0, PARAM)
+    assert results[4] == failure(GONE, 999_999)
+    assert results[5] == failure(TAKEN)
+    stored = [result for result in results if "error" not in result]
+    assert [read(admin, result["id"]) for result in stored] == stored
+
+
+def test_bulk_creates_in_the_order_of_the_items(admin, bulk):
+    results = bulk(*({"code": f"c{(number * 37) % 100}"} for number in range(100)))
+    assert [result["code"] for result in results] == [f"c{(n * 37) % 100}" for n in range(100)]
+    ids = [result["id"] for result in results]
+    assert ids == sorted(set(ids))
+
+
+def test_bulk_without_items(bulk):
+    assert bulk() == []
+
+
+# --- which record ---
+
+
+@pytest.mark.parametrize("form", ["{}", '"{}"', '"00{}"'])
+def test_bulk_id_selects(admin, bulk, make_coupon, form):
+    make_coupon()
+    coupon = make_coupon()
+    (result,) = bulk({"id": json.loads(form.format(coupon["id"])), "amount": 5})
+    assert result == coupon | {"amount": "5.00", "updated_at": result["updated_at"]}
+    assert len(shop_codes(admin)) == 2
+
+
+@pytest.mark.parametrize("given", [None, 0, "0", "", "000"], ids=json.dumps)
+def test_bulk_id_creates(admin, bulk, make_coupon, given):
+    coupon = make_coupon()
+    (result,) = bulk({"id": given, "code": "new"})
+    assert shop_codes(admin) == {coupon["id"]: coupon["code"], result["id"]: "new"}
+
+
+@pytest.mark.parametrize(
+    ("given", "echoed"),
+    [
+        (999_999, 999_999),
+        ("999999", 999_999),
+        (MAX, MAX),
+        (MAX + 1, MAX + 1),
+        (2**64, 2**64),
+        (10**30, 10**30),
+        ("9" * 30, int("9" * 30)),
+        (-1, -1),
+        (-MAX - 1, -MAX - 1),
+        (-(10**30), -(10**30)),
+    ],
+    ids=str,
+)
+def test_bulk_id_identifies_nothing(admin, bulk, make_coupon, given, echoed):
+    coupon = make_coupon()
+    assert bulk({"id": given, "code": "new"}) == [failure(GONE, echoed)]
+    assert shop_codes(admin) == {coupon["id"]: coupon["code"]}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        True,
+        False,
+        1.5,
+        "abc",
+        "1a",
+        " 1",
+        "1 ",
+        "-1",
+        "+1",
+        "1.0",
+        "٣",
+        [],
+        [1],
+        {},
+        {"id": 1},
+        "1\0",
+    ],
+    ids=json.dumps,
+)
+def test_bulk_id_is_none(admin, bulk, make_coupon, given):
+    coupon = make_coupon()
+    (result,) = bulk({"id": given, "code": "new"})
+    assert refused(result) == (0, PARAM)
+    assert shop_codes(admin) == {coupon["id"]: coupon["code"]}
+
+
+@pytest.mark.parametrize("force", ["false", "true"])
+def test_bulk_id_of_a_deleted_coupon(admin, bulk, make_coupon, force):
+    coupon = make_coupon()
+    admin.delete(f"/coupons/{coupon['id']}", {"force": force})
+    assert bulk({"id": coupon["id"], "amount": 1}) == [failure(GONE, coupon["id"])]
+
+
+# --- failing items ---
+
+
+@pytest.mark.parametrize(
+    "item", [None, True, False, 0, 1, 1.5, "", "x", [], [{"code": "x"}]], ids=json.dumps
+)
+def test_bulk_item_is_no_object(admin, bulk, item):
+    first, result, last = bulk({"code": "a"}, item, {"code": "b"})
+    assert refused(result) == (0, PARAM)
+    assert shop_codes(admin) == {first["id"]: "a", last["id"]: "b"}
+
+
+FAILING_CREATES = {
+    "nothing": ({}, failure("shop_api_missing_coupon_code")),
+    "no code": ({"amount": 1}, failure("shop_api_missing_coupon_code")),
+    "code null": ({"code": None}, failure("shop_api_missing_coupon_code")),
+    "code taken": ({"code": "TAKEN"}, failure(TAKEN)),
+    "unknown type": (
+        {"code": "x", "type": "x"},
+        {"id": 0, "error": {"code": "shop_api_invalid_coupon_type", "message": TYPES}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("item", "expected"), FAILING_CREATES.values(), ids=list(FAILING_CREATES))
+def test_bulk_failing_create(admin, bulk, make_coupon, item, expected):
+    taken = make_coupon(code="taken")
+    first, result, last = bulk({"code": "a"}, item, {"code": "b"})
+    assert result == expected
+    assert shop_codes(admin) == {taken["id"]: "taken", first["id"]: "a", last["id"]: "b"}
+
+
+FAILING_EDITS = {
+    "wrong value": ({"amount": "x"}, PARAM),
+    "wrong type": ({"code": []}, PARAM),
+    "nul": ({"description": "\0"}, PARAM),
+    "code taken": ({"code": "TAKEN"}, TAKEN),
+    "unknown type": ({"type": "x"}, "shop_api_invalid_coupon_type"),
+    "code empty": ({"code": " "}, "shop_api_cannot_update_coupon"),
+}
+
+
+@pytest.mark.parametrize(("fields", "code"), FAILING_EDITS.values(), ids=list(FAILING_EDITS))
+def test_bulk_failing_edit(admin, bulk, make_coupon, fields, code):
+    make_coupon(code="taken")
+    coupon, other = make_coupon(), make_coupon()
+    result, last = bulk(
+        {"id": coupon["id"], "usage_limit": 7} | fields, {"id": other["id"], "amount": 1}
+    )
+    assert refused(result) == (coupon["id"], code)
+    assert read(admin, coupon["id"]) == coupon
+    assert read(admin, other["id"]) == last
+
+
+def test_bulk_create_that_cannot_be_stored(bulk):
+    assert [refused(result) for result in bulk({"code": " "}, {"code": "a" * 100_000})] == [
+        (0, "shop_api_cannot_create_coupon")
+    ] * 2
+
+
+def test_bulk_failing_item_names_every_wrong_field(bulk):
+    (result,) = bulk({"code": "x", "amount": "x", "usage_limit": []})
+    assert refused(result) == (0, PARAM)
+    assert "amount" in result["error"]["message"]
+    assert "usage_limit" in result["error"]["message"]
+
+
+def test_bulk_type_error_stands_before_an_unknown_id(bulk):
+    (result,) = bulk({"id": 999_999, "amount": "x"})
+    assert refused(result) == (999_999, PARAM)
+
+
+def test_bulk_of_failing_items_only(admin, bulk):
+    results = bulk({}, None, {"id": 5}, {"id": -5})
+    assert results[0] == failure("shop_api_missing_coupon_code")
+    assert refused(results[1]) == (0, PARAM)
+    assert results[2:] == [failure(GONE, 5), failure(GONE, -5)]
+    assert shop_codes(admin) == {}
+
+
+# --- items of one bulk, one after the other ---
+
+
+def test_bulk_same_code_twice(admin, bulk):
+    first, *others = bulk({"code": "Summer"}, {"code": "summer"}, {"code": " SUMMER "})
+    assert others == [failure(TAKEN)] * 2
+    assert shop_codes(admin) == {first["id"]: "summer"}
+
+
+def test_bulk_failed_create_leaves_its_code_free(admin, bulk):
+    _, result = bulk({"code": "summer", "type": "x"}, {"code": "summer"})
+    assert shop_codes(admin) == {result["id"]: "summer"}
+
+
+def test_bulk_rename_frees_the_code_for_a_create(admin, bulk, make_coupon):
+    old = make_coupon(code="summer")
+    _, new = bulk({"id": old["id"], "code": "winter"}, {"code": "summer"})
+    assert shop_codes(admin) == {old["id"]: "winter", new["id"]: "summer"}
+
+
+def test_bulk_rename_comes_too_late_for_an_earlier_create(admin, bulk, make_coupon):
+    old = make_coupon(code="summer")
+    result, renamed = bulk({"code": "summer"}, {"id": old["id"], "code": "winter"})
+    assert result == failure(TAKEN)
+    assert shop_codes(admin) == {old["id"]: "winter"}
+    assert renamed["code"] == "winter"
+
+
+def test_bulk_rename_frees_the_code_for_a_rename(admin, bulk, make_coupon):
+    one, two = make_coupon(code="one"), make_coupon(code="two")
+    bulk({"id": one["id"], "code": "three"}, {"id": two["id"], "code": "one"})
+    assert shop_codes(admin) == {one["id"]: "three", two["id"]: "one"}
+
+
+def test_bulk_rename_to_a_code_that_an_earlier_item_took(admin, bulk, make_coupon):
+    one, two = make_coupon(code="one"), make_coupon(code="two")
+    _, created, *results = bulk(
+        {"id": one["id"], "code": "three"},
+        {"code": "four"},
+        {"id": two["id"], "code": "three"},
+        {"id": two["id"], "code": "four"},
+        {"code": "three"},
+    )
+    assert results == [failure(TAKEN, two["id"])] * 2 + [failure(TAKEN)]
+    assert shop_codes(admin) == {one["id"]: "three", two["id"]: "two", created["id"]: "four"}
+
+
+def test_bulk_refused_rename_keeps_the_old_code_taken(admin, bulk, make_coupon):
+    one = make_coupon(code="one")
+    results = bulk({"id": one["id"], "code": "two", "type": "x"}, {"code": "one"}, {"code": "two"})
+    assert refused(results[0]) == (one["id"], "shop_api_invalid_coupon_type")
+    assert results[1] == failure(TAKEN)
+    assert shop_codes(admin) == {one["id"]: "one", results[2]["id"]: "two"}
+
+
+def test_bulk_swap_of_codes_needs_a_third(admin, bulk, make_coupon):
+    one, two = make_coupon(code="one"), make_coupon(code="two")
+    assert bulk({"id": one["id"], "code": "two"}, {"id": two["id"], "code": "one"}) == [
+        failure(TAKEN, one["id"]),
+        failure(TAKEN, two["id"]),
+    ]
+    assert shop_codes(admin) == {one["id"]: "one", two["id"]: "two"}
+    bulk(
+        {"id": one["id"], "code": "between"},
+        {"id": two["id"], "code": "one"},
+        {"id": one["id"], "code": "two"},
+    )
+    assert shop_codes(admin) == {one["id"]: "two", two["id"]: "one"}
+
+
+def test_bulk_rotation_of_codes(admin, bulk, make_coupon):
+    a, b, c = (make_coupon(code=code)["id"] for code in "abc")
+    results = bulk(
+        {"id": a, "code": "free"},
+        {"id": b, "code": "a"},
+        {"id": c, "code": "b"},
+        {"id": a, "code": "c"},
+        {"code": "free"},
+    )
+    assert shop_codes(admin) == {a: "c", b: "a", c: "b", results[-1]["id"]: "free"}
+
+
+def test_bulk_rename_there_and_back(admin, bulk, make_coupon):
+    coupon = make_coupon(code="one")
+    _, taken, _, free = bulk(
+        {"id": coupon["id"], "code": "two"},
+        {"code": "two"},
+        {"id": coupon["id"], "code": "one"},
+        {"code": "two"},
+    )
+    assert taken == failure(TAKEN)
+    assert shop_codes(admin) == {coupon["id"]: "one", free["id"]: "two"}
+
+
+def test_bulk_same_id_several_times(admin, bulk, make_coupon):
+    coupon = make_coupon(usage_limit=1)
+    *_, failed, last = bulk(
+        {"id": coupon["id"], "amount": 1},
+        {"id": str(coupon["id"]), "description": "text"},
+        {"id": coupon["id"], "amount": 2, "type": "x"},
+        {"id": coupon["id"], "usage_count": 3},
+    )
+    assert refused(failed) == (coupon["id"], "shop_api_invalid_coupon_type")
+    expected = {"amount": "1.00", "description": "text", "usage_count": 3}
+    assert last == coupon | expected | {"updated_at": last["updated_at"]}
+    assert read(admin, coupon["id"]) == last
+
+
+def test_bulk_edit_to_its_own_code(bulk, make_coupon):
+    coupon = make_coupon(code="one")
+    (result,) = bulk({"id": coupon["id"], "code": " ONE"})
+    assert result == coupon | {"updated_at": result["updated_at"]}
+
+
+def test_bulk_edit_without_fields(bulk, make_coupon):
+    coupon = make_coupon()
+    assert bulk({"id": coupon["id"]}, {"id": coupon["id"], "amount": None}) == [coupon, coupon]
+
+
+# --- limits ---
+
+
+def test_bulk_of_100_items(admin, bulk):
+    assert len(bulk(*({"code": f"c{number}"} for number in range(100)))) == 100
+    assert reply(admin.get("/coupons/count")) == (200, {"count": 100})
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+@pytest.mark.parametrize("item", [{"code": "x"}, None, {"amount": "x"}, {"id": -1}], ids=json.dumps)
+def test_bulk_of_101_items(admin, method, item):
+    items = [{"code": f"c{number}"} for number in range(100)]
+    response = admin.request(method, "/coupons/bulk", json={"coupons": [*items, item]})
+    assert reply(response) == refusal("shop_api_coupons_request_entity_too_large", limit=100)
+    assert reply(admin.get("/coupons/count")) == (200, {"count": 0})
+
+
+def test_bulk_limit_is_a_setting(make_app, admin):
+    client = Client(make_app(SHOP_BULK_LIMIT=2), admin.key)
+    items = [{"code": code} for code in "abc"]
+    assert reply(client.post("/coupons/bulk", {"coupons": items})) == refusal(
+        "shop_api_coupons_request_entity_too_large", limit=2
+    )
+    assert client.post("/coupons/bulk", {"coupons": items[:2]}).status_code == 200
+
+
+def test_bulk_limit_stands_before_capabilities(client_for):
+    response = client_for("customer").post("/coupons/bulk", {"coupons": [{}] * 101})
+    assert codes(response) == (413, "shop_api_coupons_request_entity_too_large")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+@pytest.mark.parametrize("body", [{}, {"coupons": None}, {"coupon": []}, [], None], ids=json.dumps)
+def test_bulk_without_its_key(admin, method, body):
+    response = admin.request(method, "/coupons/bulk", json=body)
+    assert reply(response) == refusal("shop_api_missing_coupons_data")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+@pytest.mark.parametrize("items", [{}, {"code": "x"}, "x", 5, True], ids=json.dumps)
+def test_bulk_of_no_array(admin, method, items):
+    response = admin.request(method, "/coupons/bulk", json={"coupons": items})
+    assert refused_params(response) == ["coupons"]
+
+
+# --- who may ---
+
+
+@pytest.mark.parametrize("role", ["customer", "subscriber"])
+def test_bulk_checks_capabilities_of_each_item(client_for, admin, bulk, make_coupon, role):
+    coupon = make_coupon()
+    results = bulk(
+        {"code": "new"},
+        {},
+        {"id": coupon["id"], "amount": 1},
+        {"id": 999_999},
+        {"id": -1},
+        {"code": "x", "amount": "x"},
+        client=client_for(role),
+    )
+    assert results[:5] == [
+        failure("shop_api_user_cannot_create_coupon"),
+        failure("shop_api_user_cannot_create_coupon"),
+        failure("shop_api_user_cannot_edit_coupon", coupon["id"]),
+        failure(GONE, 999_999),
+        failure(GONE, -1),
+    ]
+    assert refused(results[5]) == (0, PARAM)
+    assert reply(admin.get("/coupons")) == (200, {"coupons": [coupon]})
+
+
+def test_bulk_of_a_shop_manager(client_for, bulk, make_coupon):
+    coupon = make_coupon()
+    edited, created = bulk(
+        {"id": coupon["id"], "amount": 1}, {"code": "new"}, client=client_for("shop_manager")
+    )
+    assert (edited["amount"], created["code"]) == ("1.00", "new")
+
+
+# --- statements ---
+
+
+def without_begin(statements):
+    """Without SQLite's BEGIN, which the driver of PostgreSQL sends by itself."""
+    return [statement for statement in statements if not statement.startswith("BEGIN")]
+
+
+@pytest.mark.parametrize("items", [1, 3])
+def test_bulk_create_statements(bulk, statements, items):
+    statements.clear()
+    bulk(*({"code": f"c{number}"} for number in range(items)))
+    assert len(without_begin(statements)) == 3  # the key, the look-up, the insert
+
+
+@pytest.mark.parametrize("items", [1, 3])
+def test_bulk_edit_statements(bulk, make_coupon, statements, items):
+    ids = [make_coupon()["id"] for _ in range(items)]
+    statements.clear()
+    bulk(*({"id": coupon_id, "amount": 1} for coupon_id in ids))
+    assert len(without_begin(statements)) == 3  # the key, the look-up, the update
+
+
+@pytest.mark.parametrize("items", [1, 3])
+def test_bulk_of_both_statements(bulk, make_coupon, statements, items):
+    ids = [make_coupon()["id"] for _ in range(items)]
+    statements.clear()
+    edits = [{"id": coupon_id, "code": f"edited {coupon_id}"} for coupon_id in ids]
+    bulk(*edits, *({"code": f"c{number}"} for number in range(items)))
+    assert len(without_begin(statements)) == 4  # the key, the look-up, the update, the insert
+
+
+def test_bulk_of_refused_items_statements(bulk, statements):
+    statements.clear()
+    bulk({"code": []}, None, {"id": -1})
+    assert len(statements) == 1  # the key
