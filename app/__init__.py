@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,6 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     api = Api()
     api.init_app(app)
     plugins.init_app(app, api)
-    for name in misspelt(app.config):
+    for name in misspelt({*app.config, *os.environ}):
         app.logger.warning("%s is no setting; docs/configuration.md lists them all", name)
     return app

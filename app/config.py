@@ -78,10 +78,9 @@ class SettingsSchema(ma.Schema):
     SECRET_KEY = _setting(
         ma.fields.String,
         None,
-        "Server secret, under which API keys are hashed; at least 16 characters. None: the one in "
-        "`instance/secret_key`, created once with mode 0600. Several machines that share a "
+        "Server secret, under which API keys are hashed; use 32 random characters. None: the one "
+        "in `instance/secret_key`, created once with mode 0600. Several machines that share a "
         "database share it.",
-        validate=ma.validate.Length(min=16),
         allow_none=True,
     )
     SHOP_NAME = _setting(

@@ -60,6 +60,11 @@ class Page:
         return headers | {"Link": ", ".join(links)} if links else headers
 
 
+def page_size(query: Mapping[str, Any], default: int) -> int | None:
+    """Return the rows on a page: ``limit``, where -1 is no limit and 0 the default (spec 4.2)."""
+    return None if query["limit"] == -1 else query["limit"] or default
+
+
 def fetch_page(
     columns: Sequence[ColumnElement[Any]],
     ids: Select[Any],

@@ -30,7 +30,7 @@ from app.db import fetch, in_transaction, leading_number, now
 from app.errors import InvalidParams, ShopError
 from app.models.address import ADDRESS_COLUMNS
 from app.models.user import FIRST_NAME_SORT, LAST_NAME_SORT, NAME_SORT, sort_key, with_keys
-from app.pagination import Page, between, count_rows, fetch_page
+from app.pagination import Page, between, count_rows, fetch_page, page_size
 from app.passwords import hash_passwords
 from app.search import matches
 from app.services.statistics import COLUMNS, COMPUTED, ROLES, TABLE
@@ -38,13 +38,11 @@ from app.services.statistics import COLUMNS, COMPUTED, ROLES, TABLE
 Columns = Sequence[ColumnElement[Any]]
 Record = dict[str, Any]
 
-
 EVERY_ROLE = "all"
 NEW_ROLE = "customer"
 BLANK = {"password_hash": None} | dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), "")
 # How many generated usernames are looked up along with everything else; more are hardly needed.
 _LOCKED_NAMES = 9
-
 
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "registered": TABLE.c.created_at,
@@ -74,7 +72,7 @@ def list_customers(
         columns: what to select, of COLUMNS.
         default_size: rows on a page when the query sets no limit.
     """
-    size = None if query["limit"] == -1 else query["limit"] or default_size
+    size = page_size(query, default_size)
     key = _sort_key(query)
     if not actor.can(Capability.LIST_USERS):
         return Page([], 0, query["page"], size or default_size)

@@ -11,7 +11,7 @@ from app.auth import Capability, Principal
 from app.db import Money, fetch, now
 from app.errors import InvalidParams, ShopError
 from app.models import DownloadPermission, Order
-from app.pagination import Page, between, count_rows, fetch_page
+from app.pagination import Page, between, count_rows, fetch_page, page_size
 from app.plugins import registry
 from app.search import contains
 from app.services.customers import get_customer
@@ -50,7 +50,7 @@ def list_orders(
         columns: what to select, of COLUMNS.
         default_size: rows on a page when the query sets no limit.
     """
-    size = None if query["limit"] == -1 else query["limit"] or default_size
+    size = page_size(query, default_size)
     conditions = _conditions(query)
     if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
         return Page([], 0, query["page"], size or default_size)
