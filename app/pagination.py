@@ -67,9 +67,11 @@ def page_size(query: Mapping[str, Any], default: int) -> int | None:
 
 def fetch_page(
     columns: Sequence[ColumnElement[Any]],
+    record_id: ColumnElement[int],
     ids: Select[Any],
     *,
     key: ColumnElement[Any],
+    key_of_ids: ColumnElement[Any] | None = None,
     query: Mapping[str, Any],
     size: int | None,
 ) -> Page:
@@ -77,26 +79,33 @@ def fetch_page(
 
     Args:
         columns: what to select of each record; its id comes behind them.
+        record_id: the column of the records' ids.
         ids: selects the id of every record that matches, without an order.
         key: what the records are sorted by; nulls come last. Equal ones are sorted by id in the
             same direction, so that pages never overlap.
+        key_of_ids: the same, as ``ids`` can see it; None where it is the same column.
         query: ``order``, ``offset`` (absent or 0: by page) and ``page``.
         size: rows on a page; None for all of them.
     """
-    (record_id,) = ids.selected_columns
-    direction = asc if query["order"] == "asc" else desc
-    way = direction(key)
-    order = (way.nulls_last() if getattr(key, "nullable", False) else way, direction(record_id))
+    (found_id,) = ids.selected_columns
     # Without a limit there is one page in total; the ones after it are empty.
     offset = query["offset"] or (size or INT64_MAX) * (query["page"] - 1)
     chosen = ids
     if offset or size is not None:
         # The page is found in an index first: of the rows that are skipped, no column is read.
         limit = INT64_MAX if size is None else min(size, INT64_MAX)
+        order = _order(query, key if key_of_ids is None else key_of_ids, found_id)
         chosen = ids.order_by(*order).offset(min(offset, INT64_MAX)).limit(limit)
+    order = _order(query, key, record_id)
     rows = select(*columns, record_id).where(record_id.in_(chosen)).order_by(*order)
     long = size is None or size > STREAM_ABOVE
     return Page(RowStream(rows) if long else fetch(rows), count_rows(ids), query["page"], size)
+
+
+def _order(query: Mapping[str, Any], key: ColumnElement[Any], tie: ColumnElement[int]) -> Any:
+    direction = asc if query["order"] == "asc" else desc
+    way = direction(key)
+    return (way.nulls_last() if getattr(key, "nullable", False) else way, direction(tie))
 
 
 def count_rows(ids: Select[Any]) -> int:

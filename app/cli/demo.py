@@ -20,6 +20,7 @@ from app.cli.demo_shop import PRODUCTS, DemoShop, Record
 from app.cli.keys import show
 from app.db import fetch, in_transaction, now
 from app.models import Coupon, DownloadPermission, Order, User, UserRole
+from app.models.user import role_of
 from app.services import keys
 from app.services.customers import NEW_ROLE
 
@@ -76,8 +77,11 @@ def _insert(
         then(session, session.scalars(select(table.c.id).where(table.c.id > before)).all(), rows)
 
 
-def _add_roles(session: Session, ids: list[int], _: list[Record]) -> None:
-    rows = [{"user_id": user_id, "role": NEW_ROLE, "position": 0} for user_id in ids]
+def _add_roles(session: Session, ids: list[int], users: list[Record]) -> None:
+    rows = [
+        role_of(user_id, NEW_ROLE, user["created_at"])
+        for user_id, user in zip(sorted(ids), users, strict=True)
+    ]
     session.execute(insert(UserRole), rows)
 
 

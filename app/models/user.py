@@ -88,5 +88,13 @@ class UserRole(Base):
     )
     role: Mapped[str] = mapped_column(Key, primary_key=True)
     position: Mapped[int]
+    # The user's registration, which never changes: a list of one role by registration, and its
+    # total, are read from the index below alone.
+    registered_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
-    __table_args__ = (Index("ix_user_roles_role", "role", "user_id"),)
+    __table_args__ = (Index("ix_user_roles_role", "role", "registered_at", "user_id"),)
+
+
+def role_of(user_id: int, role: str, registered_at: datetime) -> dict[str, Any]:
+    """Return the columns of a user's first role."""
+    return {"user_id": user_id, "role": role, "position": 0, "registered_at": registered_at}

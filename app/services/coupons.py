@@ -63,6 +63,7 @@ def list_coupons(actor: Principal, query: Mapping[str, Any], columns: Columns, s
         return Page([], 0, query["page"], size)  # left out of rows and totals alike
     return fetch_page(
         columns,
+        TABLE.c.id,
         select(TABLE.c.id).where(*conditions),
         key=SORT_KEYS[query["orderby"]],
         query=query,

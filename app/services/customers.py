@@ -10,10 +10,8 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    FromClause,
     Row,
     Select,
-    and_,
     bindparam,
     delete,
     insert,
@@ -29,7 +27,14 @@ from app.bulk import Draft, Outcome, only
 from app.db import fetch, in_transaction, leading_number, now
 from app.errors import InvalidParams, ShopError
 from app.models.address import ADDRESS_COLUMNS
-from app.models.user import FIRST_NAME_SORT, LAST_NAME_SORT, NAME_SORT, sort_key, with_keys
+from app.models.user import (
+    FIRST_NAME_SORT,
+    LAST_NAME_SORT,
+    NAME_SORT,
+    role_of,
+    sort_key,
+    with_keys,
+)
 from app.pagination import Page, between, count_rows, fetch_page, page_size
 from app.passwords import hash_passwords
 from app.search import matches
@@ -76,14 +81,18 @@ def list_customers(
     key = _sort_key(query)
     if not actor.can(Capability.LIST_USERS):
         return Page([], 0, query["page"], size or default_size)
-    return fetch_page(columns, _matching(query), key=key, query=query, size=size)
+    ids, key_of_ids = _matching(query, key)
+    return fetch_page(
+        columns, TABLE.c.id, ids, key=key, key_of_ids=key_of_ids, query=query, size=size
+    )
 
 
 def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many users match."""
-    _sort_key(query)
+    key = _sort_key(query)
     actor.require("shop_api_user_cannot_read_customers_count", Capability.LIST_USERS)
-    return count_rows(_matching(query))
+    ids, _ = _matching(query, key)
+    return count_rows(ids)
 
 
 def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row[Any]:
@@ -115,17 +124,26 @@ def _readable(
     return rows[0]
 
 
-def _matching(query: Mapping[str, Any]) -> Select[Any]:
-    """Return a select of the ids that match a loaded ``CustomerFilter``."""
-    source: FromClause = TABLE
-    if query["role"] != EVERY_ROLE:
-        has_role = and_(ROLES.c.user_id == TABLE.c.id, ROLES.c.role == query["role"])
-        source = TABLE.join(ROLES, has_role)
+def _matching(
+    query: Mapping[str, Any], key: ColumnElement[Any]
+) -> tuple[Select[Any], ColumnElement[Any]]:
+    """Return a select of the ids that match a loaded ``CustomerFilter``, and its sort key.
+
+    A role by registration, which is what most lists ask for, is found in the index of the roles
+    alone.
+    """
     conditions = between(TABLE, query)
     if query["q"] is not None:
         texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
         conditions.append(matches(TABLE.c.search_text, texts, query["q"]))
-    return select(TABLE.c.id).select_from(source).where(*conditions)
+    if query["role"] == EVERY_ROLE:
+        return select(TABLE.c.id).where(*conditions), key
+    ids = select(ROLES.c.user_id).where(ROLES.c.role == query["role"])
+    if key is TABLE.c.created_at:
+        key = ROLES.c.registered_at
+        if not conditions:
+            return ids, key
+    return ids.join(TABLE, TABLE.c.id == ROLES.c.user_id).where(*conditions), key
 
 
 def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:
@@ -345,7 +363,7 @@ def _write(session: Session, created: Sequence[Record], edited: Sequence[Record]
         ids = {row.username_key: row.id for row in rows}
         for account in created:
             account["id"] = ids[account["username_key"]]
-        roles = [{"user_id": id_, "role": NEW_ROLE, "position": 0} for id_ in ids.values()]
+        roles = [role_of(account["id"], NEW_ROLE, account["created_at"]) for account in created]
         session.execute(insert(ROLES), roles)
 
 

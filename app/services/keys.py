@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.auth import Permission, digest
 from app.db import fetch, in_transaction, now
 from app.models import ApiKey, User, UserRole
-from app.models.user import with_keys
+from app.models.user import role_of, with_keys
 from app.services.customers import BLANK
 
 
@@ -60,7 +60,7 @@ def create_key(login: str, role: str, permission: Permission, description: str) 
             user = User(**with_keys(account), created_at=moment, updated_at=moment)
             session.add(user)
             session.flush()
-            session.add(UserRole(user_id=user.id, role=role, position=0))
+            session.add(UserRole(**role_of(user.id, role, moment)))
             session.flush()
         roles = session.scalars(
             select(UserRole.role).where(UserRole.user_id == user.id).order_by(UserRole.position)

@@ -56,6 +56,7 @@ def list_orders(
         return Page([], 0, query["page"], size or default_size)
     return fetch_page(
         columns,
+        TABLE.c.id,
         select(TABLE.c.id).where(*conditions),
         key=SORT_KEYS[query["orderby"]],
         query=query,

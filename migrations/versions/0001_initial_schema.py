@@ -223,13 +223,16 @@ def upgrade() -> None:
         sa.Column("user_id", ID, nullable=False),
         sa.Column("role", KEY, nullable=False),
         sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("registered_at", MOMENT, nullable=False),
         sa.ForeignKeyConstraint(
             ["user_id"], ["users.id"], name=op.f("fk_user_roles_user_id"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("user_id", "role", name=op.f("pk_user_roles")),
     )
     with op.batch_alter_table("user_roles", schema=None) as batch_op:
-        batch_op.create_index("ix_user_roles_role", ["role", "user_id"], unique=False)
+        batch_op.create_index(
+            "ix_user_roles_role", ["role", "registered_at", "user_id"], unique=False
+        )
 
     op.create_table(
         "download_permissions",
