@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 
 import click
@@ -20,6 +21,7 @@ from app.services import keys
 @with_appcontext
 def serve() -> None:
     """Bring the schema up to date, make a first key where there is no user, run gunicorn."""
+    _require_free_port(current_app.config["HOST"], current_app.config["PORT"])
     if not db.schema_is_current():
         upgrade()
     address = "http://{HOST}:{PORT}{SHOP_URL_PREFIX}".format_map(current_app.config)
@@ -33,3 +35,16 @@ def serve() -> None:
     sys.stdout.flush()
     gunicorn = os.path.join(os.path.dirname(sys.executable), "gunicorn")  # noqa: PTH118, PTH120 - for exec
     os.execv(gunicorn, [gunicorn, "wsgi:app"])  # noqa: S606 - our own program, no shell
+
+
+def _require_free_port(host: str, port: int) -> None:
+    """Refuse a port that is taken: gunicorn, which shares ports, would share a stranger's too."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise click.ClickException(
+            f"{host}:{port} cannot be used: {error.strerror}. Choose another: PORT=8001 make run"
+        ) from None
