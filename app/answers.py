@@ -80,7 +80,11 @@ def _written(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
     half a list does not look like a whole one.
     """
     before = f'{{"{wrapper}":['.encode()
-    for batch in rows.batches():
-        yield before + orjson.dumps(make(batch))[1:-1]
-        before = b","
+    try:
+        for batch in rows.batches():
+            yield before + orjson.dumps(make(batch))[1:-1]
+            before = b","
+    except Exception:
+        current_app.logger.exception("a list broke off")
+        raise
     yield (before if before != b"," else b"") + b"]}\n"

@@ -30,7 +30,6 @@ from app.auth import FailedAttempts, Principal, authenticate
 from app.bulk import Draft
 from app.db import is_out_of_reach
 from app.errors import ERRORS, InvalidParams, ShopError, unavailable
-from app.order_extensions import order_places
 from app.schemas.envelope import Errors
 from app.schemas.fields import Lines, either
 from app.schemas.orders import OrderSchema
@@ -134,19 +133,6 @@ class Blueprint(flask_smorest.Blueprint):
         }
         super().add_url_rule(rule, endpoint, view_func, **kwargs)
 
-    def response(self, status_code: int, schema: Any = None, **kwargs: Any) -> Any:
-        """Document and dump a response; note where it holds orders (see order_extensions)."""
-        decorate = super().response(status_code, schema, **kwargs)
-        places = tuple(order_places(schema)) if schema else ()
-
-        def decorator(view: Any) -> Any:
-            decorated = decorate(view)
-            if places:
-                decorated.order_places = places
-            return decorated
-
-        return decorator
-
     @staticmethod
     def errors(*codes: str) -> Callable[[Any], Any]:
         """Document the codes that an operation can answer beside the ones that all share."""
@@ -162,8 +148,10 @@ class Blueprint(flask_smorest.Blueprint):
     ) -> dict[str, Any]:
         """Write credentials and every status with its codes."""
         # A view that answers two methods is two operations.
-        second = method.upper() != doc_info["methods"][0]
-        doc["operationId"] = doc_info["operation_id"] + (method.title() if second else "")
+        methods = doc_info.get("methods", [method.upper()])
+        second = "" if method.upper() == methods[0] else method.title()
+        if "operation_id" in doc_info:  # a class of methods, as a plugin may have, has none
+            doc["operationId"] = doc_info["operation_id"] + second
         codes = dict(doc_info.get("codes", {}))
         common: list[str] = []
         if not self.public:

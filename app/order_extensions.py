@@ -22,10 +22,9 @@ from app.serializers import Serializer, narrowed
 from app.services.orders import COLUMNS
 
 Selection = Mapping[str, Any] | None
-Place = tuple[str, ...]
 
 ORDER = Serializer(OrderSchema, COLUMNS)
-WRAPPERS: tuple[Place, ...] = (("order",), ("orders",))
+_KNOWN = "shop_api_views_with_orders"  # on app.extensions
 _MAY_HOLD_ORDERS = re.compile(rb'"orders?"\s*:')
 
 
@@ -58,8 +57,9 @@ class OrderView:
 def extend_response(response: Response) -> Response:
     """Extend the orders in a response that a view made by other means.
 
-    What is no JSON, an error or streamed passes untouched, and so does a key ``order`` whose value
-    is no order.
+    Where the view is documented with an OrderSchema, they are wherever the body holds orders;
+    elsewhere they are under the wrapper keys ``order`` and ``orders``. What is no JSON, an error
+    or streamed passes untouched, and so does a key ``order`` whose value is no order.
     """
     if (
         g.get("orders_are_extended")
@@ -68,33 +68,77 @@ def extend_response(response: Response) -> Response:
         or not response.is_json
     ):
         return response
-    view = current_app.view_functions.get(request.endpoint or "")
-    places = getattr(view, "order_places", WRAPPERS)
+    documented = _is_documented_with_orders()
     data = response.get_data()
-    if places == WRAPPERS and not _MAY_HOLD_ORDERS.search(data):
+    if not documented and not _MAY_HOLD_ORDERS.search(data):
         return response
     try:
         body = orjson.loads(data)
     except ValueError:
         return response
-    orders = [order for place in places for order in _orders_at(body, place)]
-    if orders:
+    if orders := list(_orders_in(body)) if documented else _wrapped_orders(body):
         selection = FieldList().deserialize(request.args.get("fields"))
         _extend(orders, orders, selection if request.method in {"GET", "HEAD"} else None)
         response.set_data(current_app.json.dumps(body))
     return response
 
 
-def order_places(schema: Any, above: Place = ()) -> Iterator[Place]:
-    """Return where a response schema holds orders: the names on the way to each OrderSchema."""
-    schema = schema() if isinstance(schema, type) else schema
-    if isinstance(schema, OrderSchema):
-        yield above
-    elif isinstance(schema, ma.Schema):
-        for name, field in schema.fields.items():
-            inner = field.inner if isinstance(field, ma.fields.List) else field
-            if isinstance(inner, ma.fields.Nested) and len(above) < 3:
-                yield from order_places(inner.schema, (*above, field.data_key or name))
+def _is_documented_with_orders() -> bool:
+    """Tell whether a response schema of the current view holds an OrderSchema, anywhere in it."""
+    known: dict[tuple[str | None, str], bool] = current_app.extensions.setdefault(_KNOWN, {})
+    operation = request.endpoint, request.method
+    if operation not in known:
+        view: Any = current_app.view_functions.get(request.endpoint or "")
+        method = getattr(view, "view_class", None)  # flask-smorest documents a class by methods
+        view = getattr(method, request.method.lower(), view)
+        responses = getattr(view, "_apidoc", {}).get("response", {}).get("responses", {})
+        known[operation] = any(
+            _holds_orders(doc.get("schema"), frozenset())
+            for docs in responses.values()
+            for doc in docs
+            if isinstance(doc, dict)
+        )
+    return known[operation]
+
+
+def _holds_orders(part: Any, seen: frozenset[type]) -> bool:
+    """Tell whether a schema or a field is, or holds, an OrderSchema."""
+    if isinstance(part, ma.fields.Nested):
+        part = part.schema
+    if isinstance(part, ma.fields.List):
+        return _holds_orders(part.inner, seen)
+    if isinstance(part, ma.fields.Dict):
+        return _holds_orders(part.value_field, seen)
+    if isinstance(part, OrderSchema):
+        return True
+    if not isinstance(part, ma.Schema) or type(part) in seen:
+        return False
+    return any(_holds_orders(field, seen | {type(part)}) for field in part.fields.values())
+
+
+def _orders_in(body: Any) -> Iterator[dict[str, Any]]:
+    """Return every order in a body, however deep."""
+    if _is_order(body):
+        yield body
+    elif isinstance(body, dict | list):
+        for inner in body.values() if isinstance(body, dict) else body:
+            yield from _orders_in(inner)
+
+
+def _wrapped_orders(body: Any) -> list[dict[str, Any]]:
+    """Return the orders under the wrapper keys; none of a list that holds anything else."""
+    if not isinstance(body, dict):
+        return []
+    lists = [[body["order"]]] if "order" in body else []
+    if isinstance(body.get("orders"), list):
+        lists.append(body["orders"])
+    return [order for orders in lists if all(map(_is_order, orders)) for order in orders]
+
+
+def _is_order(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        type(value.get(key)) is int and value[key] >= 0 for key in ("id", "customer_id")
+    )
 
 
 def _extend(
@@ -112,17 +156,3 @@ def _extend(
         for result, value in zip(results, values, strict=True):
             result.pop(extension.key, None)  # whoever wrote one by hand: it goes to its place
             result[extension.key] = narrowed(value, inner)
-
-
-def _orders_at(body: Any, place: Place) -> list[dict[str, Any]]:
-    """Return the orders in a body; none unless everything at the place is an order."""
-    for name in place:
-        body = body.get(name) if isinstance(body, dict) else None
-    found = body if isinstance(body, list) else [body]
-    return found if all(_is_order(value) for value in found) else []
-
-
-def _is_order(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        type(value.get(key)) is int and value[key] >= 0 for key in ("id", "customer_id")
-    )

@@ -99,6 +99,13 @@ def test_plugin_schema_with_orders_under_names_of_its_own(plugged, app):
     body = plugged.get("/loyalty/highlights").get_json()
     assert (body["best"]["id"], body["best"]["customer"]) == (large, GUEST)
     assert [(order["id"], order["customer"]) for order in body["others"]] == [(small, GUEST)]
+    assert body["by_number"]["1001"]["customer"] == GUEST
+
+
+def test_plugin_class_of_methods_with_a_bare_order(plugged, app):
+    order_id = insert_order(app)
+    expected = plugged.get(f"/orders/{order_id}").get_json()["order"]
+    assert plugged.get("/loyalty/newest").get_json() == expected
 
 
 def test_plugin_view_by_hand_is_extended(plugged, app, make_customer):

@@ -6,6 +6,7 @@ It adds a coupon type, an order status, a key to every order, and routes that an
 from decimal import Decimal
 
 import marshmallow as ma
+from flask.views import MethodView
 from sqlalchemy import select
 
 from app.api import Blueprint
@@ -32,6 +33,7 @@ class Highlights(ma.Schema):
 
     best = ma.fields.Nested(OrderSchema)
     others = ma.fields.Nested(OrderSchema, many=True)
+    by_number = ma.fields.Dict(keys=ma.fields.String(), values=ma.fields.Nested(OrderSchema))
 
 
 blp = Blueprint("loyalty", __name__, url_prefix="/loyalty", description="Loyalty points.")
@@ -68,7 +70,18 @@ def list_orders_at_pickup():
 def get_highlights():
     """Show the largest order and the others."""
     best, *others = db.session.scalars(select(Order).order_by(Order.total.desc())).all()
-    return {"best": best, "others": others}
+    by_number = {order.order_number: order for order in others}
+    return {"best": best, "others": others, "by_number": by_number}
+
+
+@blp.route("/newest")
+class Newest(MethodView):
+    """A class of methods, as flask-smorest has them too."""
+
+    @blp.response(200, OrderSchema)
+    def get(self):
+        """Show the newest order, without a wrapper."""
+        return db.session.scalars(select(Order).order_by(Order.id.desc()).limit(1)).one()
 
 
 def by_hand():
