@@ -17,6 +17,9 @@ from flask.json.provider import JSONProvider
 from app.db import RowStream
 from app.pagination import Page
 
+MOST_READ = 64 * 1024 * 1024
+"""Bytes of a refused body that are read before the connection is closed all the same."""
+
 Make = Callable[[Sequence[Any]], Sequence[Any]]
 
 
@@ -52,6 +55,19 @@ def answer(
     response = cast("Response", current_app.json.response(body))
     response.status_code = status
     response.headers.update(headers or {})
+    return response
+
+
+def read_to_the_end(response: Response) -> Response:
+    """Read what a refused request has left of its body.
+
+    A client that is still sending when the connection closes sees a reset instead of the answer.
+    """
+    environ = request.environ
+    if environ.get("wsgi.input_terminated"):  # else reading on would wait for ever
+        left = MOST_READ
+        while left > 0 and (piece := environ["wsgi.input"].read(64 * 1024)):
+            left -= len(piece)
     return response
 
 

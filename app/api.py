@@ -25,7 +25,7 @@ from werkzeug.datastructures import Authorization
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from app import paths
-from app.answers import JsonProvider, answer
+from app.answers import JsonProvider, answer, read_to_the_end
 from app.auth import FailedAttempts, Principal, authenticate
 from app.bulk import Draft
 from app.db import is_out_of_reach
@@ -46,6 +46,9 @@ class ArgumentParser(FlaskParser):
     def load_json(self, req: Any, schema: Any) -> Any:
         """Return the body's object whatever the Content-Type says; {} when it is none."""
         body = req.get_data()
+        # Of a body without a length werkzeug reads as much as is allowed, and says nothing.
+        if len(body) >= req.max_content_length and req.environ["wsgi.input"].read(1):
+            raise RequestEntityTooLarge
         if not body.strip():
             return {}
         try:
@@ -228,6 +231,7 @@ class Api(flask_smorest.Api):
         app.extensions[ATTEMPTS] = FailedAttempts(app.config["SHOP_AUTH_FAILURES_PER_MINUTE"])
         super().init_app(app, **kwargs)
         app.register_error_handler(Exception, self.handle_http_exception)
+        app.after_request(read_to_the_end)
         self.ma_plugin.converter.add_attribute_function(_field_schema)
         for converter in paths.CONVERTERS.values():
             self.register_converter(converter, lambda found: paths.SCHEMAS[type(found)])
