@@ -5,7 +5,7 @@ from pathlib import Path
 
 host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{host}]' if ':' in host else host}:{os.environ.get('PORT') or '8000'}"
-worker_class = "gthread"
+worker_class = "app.worker.Worker"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
 threads = int(os.environ.get("WEB_THREADS") or 4)
 # Without it the worker that wakes first takes all keep-alive connections.

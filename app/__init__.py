@@ -49,7 +49,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
         API_SPEC_OPTIONS={"info": {"description": DESCRIPTION}, "servers": [{"url": "/"}]},
     )
     if hops := app.config["SHOP_TRUSTED_PROXIES"]:
-        proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops, x_prefix=hops)
+        proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)
         app.wsgi_app = proxied  # type: ignore[method-assign] # the way that Flask documents
     logs.init_app(app)
     db.init_app(app)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
 import marshmallow as ma
-from flask import Config
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 
 VERSION = "1.0.0"
 """The version of the API: ``info.version`` of the OpenAPI document (decisions 9)."""
@@ -25,6 +27,8 @@ class SettingsError(Exception):
 
 
 def _setting(field: type[ma.fields.Field[Any]], default: Any, meaning: str, **kwargs: Any) -> Any:
+    if field is ma.fields.Integer:
+        kwargs["strict"] = True  # 1.5 is none
     return field(load_default=default, metadata={"description": meaning}, **kwargs)
 
 
@@ -37,7 +41,10 @@ class _Prefix(ma.fields.String):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text: str = super()._deserialize(value, attr, data, **kwargs)
-        return f"/{path}" if (path := text.strip("/ ")) else ""
+        path = text.strip("/ ")
+        if not re.fullmatch(r"[A-Za-z0-9._~/-]*", path):
+            raise ma.ValidationError("must be a path of letters, digits and . _ ~ - /")
+        return f"/{path}" if path else ""
 
 
 class DelimitedList(ma.fields.String):
@@ -107,7 +114,7 @@ class SettingsSchema(ma.Schema):
         ma.fields.Integer,
         0,
         "How many reverse proxies stand in front; that many values of `X-Forwarded-For`, "
-        "`-Proto`, `-Host` and `-Prefix` are believed.",
+        "`-Proto` and `-Host` are believed.",
         validate=_at_least(0),
     )
     SHOP_PAID_STATUSES = _setting(
@@ -142,13 +149,17 @@ class SettingsSchema(ma.Schema):
 
     @ma.validates("DATABASE_URL")
     def _several_processes_can_open_it(self, url: str, **_: Any) -> None:
-        if not url.startswith(("sqlite:", "postgresql:", "postgresql+psycopg:")):
+        try:
+            parsed = make_url(url)
+        except (ArgumentError, ValueError):
+            raise ma.ValidationError("is no URL of a database.") from None
+        if parsed.drivername not in {"sqlite", "postgresql", "postgresql+psycopg"}:
             raise ma.ValidationError("must be a sqlite: or a postgresql: URL.")
-        if url in {"sqlite:", "sqlite://"} or ":memory:" in url:
+        if parsed.drivername == "sqlite" and parsed.database in {None, "", ":memory:"}:
             raise ma.ValidationError("must name a file: each worker would see a memory of its own.")
 
 
-def load_settings(config: Config, overrides: Mapping[str, Any] | None) -> None:
+def load_settings(config: MutableMapping[str, Any], overrides: Mapping[str, Any] | None) -> None:
     """Fill a Flask configuration with every setting.
 
     Args:
@@ -198,4 +209,6 @@ def secret_key(instance: Path) -> str:
         with contextlib.suppress(FileExistsError):
             path.hardlink_to(draft)
         draft.unlink()
-    return path.read_text().strip()
+    if not (secret := path.read_text().strip()):
+        raise SettingsError(f"SECRET_KEY: {path} is empty; remove it, and a new one is made.")
+    return secret

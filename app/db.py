@@ -24,6 +24,7 @@ from sqlalchemy import (
     Engine,
     Executable,
     MetaData,
+    Result,
     Row,
     event,
     inspect,
@@ -193,13 +194,14 @@ class RowStream:
     """
 
     def __init__(self, statement: Executable, batch: int = 500) -> None:
+        self._result: Result[Any] | None = None
         self._connection = read_engine().connect()
         try:
             if self._connection.dialect.name == "postgresql":
                 # A server-side cursor lives in a transaction.
                 self._connection.execution_options(isolation_level="REPEATABLE READ")
-            result = self._connection.execution_options(yield_per=batch).execute(statement)
-            self._rest = result.partitions()
+            self._result = self._connection.execution_options(yield_per=batch).execute(statement)
+            self._rest = self._result.partitions()
             self._first = next(self._rest, ())
         except BaseException:
             self.close()
@@ -216,6 +218,8 @@ class RowStream:
 
     def close(self) -> None:
         """Give the connection back, also before the end."""
+        if self._result is not None:
+            self._result.close()
         self._connection.close()
 
 
@@ -234,7 +238,9 @@ def _cast(element: leading_number, compiler: Any, **kwargs: Any) -> str:
 @compiles(leading_number, "postgresql")
 def _cast_postgresql(element: leading_number, compiler: Any, **kwargs: Any) -> str:
     text = compiler.process(element.clauses, **kwargs)
-    return f"coalesce(substring({text} from '^\\s*([-+]?[0-9]+(\\.[0-9]+)?)')::numeric, 0)"
+    # So many digits and no more, so that a text of thousands is a number for both databases.
+    digits = r"[-+]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,2})?"
+    return f"coalesce(substring({text} from '^\\s*({digits})')::float8, 0)"
 
 
 def in_transaction(work: Callable[[Session], T]) -> T:

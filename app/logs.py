@@ -1,4 +1,4 @@
-"""JSON logs on standard output: one line a request, and what the libraries have to say.
+"""JSON logs: one line a request on standard output, what went wrong on standard error.
 
 A line never holds a secret, a password or a body: of the request it names the route, not the
 path, and no header.
@@ -19,6 +19,8 @@ from flask import Flask, Response, g, request
 
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")  # decisions 13
 
+_DETAIL = re.compile(r"DETAIL:.*?(?=\n\[SQL|\n\n|\Z)", re.DOTALL)
+
 _SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.processors.add_log_level,
@@ -34,10 +36,11 @@ def init_app(app: Flask) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stdout),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(sys.stdout)
+    # Standard output is for requests; a command prints its result there.
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*_SHARED, structlog.processors.format_exc_info],
+            foreign_pre_chain=[*_SHARED, structlog.processors.format_exc_info, _hide_values],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.JSONRenderer(serializer=_json),
@@ -71,6 +74,13 @@ def _end(response: Response) -> Response:
         key_id=principal.key_id if principal else None,
     )
     return response
+
+
+def _hide_values(_: Any, __: str, line: Any) -> Any:
+    """Take the values out of a traceback: PostgreSQL tells the row that it refused."""
+    if "exception" in line:
+        line["exception"] = _DETAIL.sub("DETAIL: hidden", line["exception"])
+    return line
 
 
 def _is_ours(handler: logging.Handler) -> bool:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from werkzeug.routing import BaseConverter, ValidationError
 
-from app.sanitize import INT64_MAX
+from app.sanitize import INT64_MAX, is_word
 
 
 class IdConverter(BaseConverter):
@@ -25,16 +23,11 @@ class CodeConverter(BaseConverter):
 
     def to_python(self, value: str) -> str:
         """Return the code, or have no route."""
-        if not all(_is_word(char) or char.isspace() or char == "-" for char in value):
+        if not all(is_word(char) or char.isspace() or char == "-" for char in value):
             raise ValidationError
-        if not _is_word(value[0]):
+        if not is_word(value[0]):
             raise ValidationError
         return value
-
-
-def _is_word(char: str) -> bool:
-    # Marks are parts of words: many scripts write their vowels with them (decisions 13).
-    return char == "_" or unicodedata.category(char)[0] in "LNM"
 
 
 class EmailConverter(BaseConverter):

@@ -30,9 +30,12 @@ CODE_MAX_LENGTH = 500
 _EMAIL_MAX_LENGTH = 254  # RFC 5321 4.5.3.1.3, without the angle brackets
 _DATE_MAX_LENGTH = 64  # the longest RFC 2822 date has 37 characters
 _LEADING_INTEGER = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-_IMPOSSIBLE_IN_LOCAL = re.compile(r"[^\w.!#$%&'*+/=?^`{|}~-]")
-_IMPOSSIBLE_IN_DOMAIN = re.compile(r"[^\w.-]")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_DECIMAL_MAX_LENGTH = 1000
+# Of ASCII: white space, control and what RFC 5322 calls specials; everything beyond it may stand
+# in an address (RFC 6531), but for blanks and control characters.
+_IMPOSSIBLE_IN_LOCAL = re.compile(r"[\s\x00-\x20\"(),:;<>@\[\\\]\x7f-\x9f]")
+_IMPOSSIBLE_IN_DOMAIN = re.compile(r"[\s\x00-,/:-@\[-`{-\x9f]")
 # Tab and newline are white space; the other control characters vanish (decisions 13).
 _CONTROL = {
     code: None
@@ -44,7 +47,6 @@ _DEFAULTS = (datetime(2000, 1, 1), datetime(2004, 2, 2))  # noqa: DTZ001 - see a
 # RFC 2822 4.3: the zones that have a name.
 _ZONES = {"UT": 0, "GMT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5,
           "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}  # fmt: skip
-_USERNAME = re.compile(r"[\w.@-]+(?: [\w.@-]+)*")
 
 
 # --- text ---
@@ -66,13 +68,33 @@ def text(value: Any) -> str:
 
 def plain(value: str) -> str:
     """Return text without markup: a name or a part of an address (decisions 5 and 13)."""
-    # Control characters first: between the letters of a tag they must not hide it.
-    return " ".join(_without_tags(html.unescape(value).translate(_CONTROL)).split())
+    return _squeezed(_decoded(value))
 
 
 def coupon_code(value: str) -> str:
     """Return a code as it is stored and compared: on create, edit and look-up (decisions 4)."""
-    return unicodedata.normalize("NFC", plain(value).lower())
+    # Lower case first: a letter beyond ASCII can become one that makes a tag.
+    return _squeezed(unicodedata.normalize("NFC", _decoded(value).lower()))
+
+
+def is_word(char: str) -> bool:
+    """Tell whether a character is part of a word, in any script (decisions 13).
+
+    Marks are: many scripts write their vowels with them.
+    """
+    return char == "_" or unicodedata.category(char)[0] in "LNM"
+
+
+def _decoded(value: str) -> str:
+    try:
+        return html.unescape(value)
+    except ValueError:  # a number of thousands of digits
+        raise ValueError("has a character reference that names no character.") from None
+
+
+def _squeezed(value: str) -> str:
+    # Control characters first: between the letters of a tag they must not hide it.
+    return " ".join(_without_tags(value.translate(_CONTROL)).split())
 
 
 def _without_tags(value: str) -> str:
@@ -101,9 +123,11 @@ def integer(value: Any) -> int:
     """Return the integer that a value begins with, 0 when it begins with none (decisions 3, 13)."""
     if isinstance(value, str):
         found = _LEADING_INTEGER.match(value.strip())
-        digits = found.group() if found else "0"
+        text_of_it = found.group() if found else "0"
+        digits = text_of_it.lstrip("+-").lstrip("0") or "0"
         # Python refuses to convert thousands of digits; long before that, 64 bits are exceeded.
-        number = int(digits) if len(digits.lstrip("+-0")) <= 19 else INT64_MAX + 1
+        number = int(digits) if len(digits) <= 19 else INT64_MAX + 2
+        number = -number if text_of_it.startswith("-") else number
     elif isinstance(value, Decimal):
         number = int(value) if not value or value.adjusted() < 20 else INT64_MAX + 1
     elif isinstance(value, int):
@@ -132,13 +156,15 @@ def money(value: Any) -> Decimal | None:
         value = value.strip()
         if not value:
             return None
-        if not _DECIMAL.fullmatch(value):
+        if len(value) > _DECIMAL_MAX_LENGTH or not _DECIMAL.fullmatch(value):
             raise ValueError("must be a decimal number.")
         value = Decimal(value)
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise ValueError("must be a decimal number.")
     try:
         exact = Decimal(value)
+        if not exact.is_finite():
+            raise InvalidOperation
         if exact and exact.adjusted() >= 16:
             raise ValueError("has more than 16 digits before the point.")
         # Far below a cent it is zero; quantize itself would refuse so many digits.
@@ -189,7 +215,18 @@ def sanitized_email(value: str) -> str:
 
 def is_username(name: str) -> bool:
     """Tell whether a username is valid (decisions 13)."""
-    return 1 <= len(name) <= 60 and bool(_USERNAME.fullmatch(name))
+    return (
+        1 <= len(name) <= 60
+        and all(is_word(char) or char in ".@- " for char in name)
+        and name == name.strip(" ")
+        and "  " not in name
+    )
+
+
+def username_of(address: str) -> str:
+    """Return a username made of the local part of an address; empty when nothing is left."""
+    local = address.partition("@")[0]
+    return "".join(char for char in local if is_word(char) or char in ".-")
 
 
 # --- dates ---

@@ -6,9 +6,10 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_
+from sqlalchemy import ColumnElement, and_, false, or_, true
 
-_SEPARATOR = "\x1f"  # between the texts, so that no search spans two of them
+# Between the texts, so that no search spans two of them: a code point that is no character.
+_SEPARATOR = "\uffff"
 
 
 def search_text(*texts: str) -> str:
@@ -16,16 +17,21 @@ def search_text(*texts: str) -> str:
 
     Lowered by Python: the lower() of SQLite knows ASCII only.
     """
-    return comparable(_SEPARATOR.join(texts))
+    return _SEPARATOR.join(map(comparable, texts))
 
 
 def comparable(text: str) -> str:
-    """Return text without case, and with one spelling for each letter (NFC)."""
-    return unicodedata.normalize("NFC", text.lower())
+    """Return text without case, and with one spelling for each letter (NFC).
+
+    Greek has two small sigmas, of which one ends a word: lower() alone would not find a part.
+    """
+    return unicodedata.normalize("NFC", text.lower()).replace("\u03c2", "\u03c3")
 
 
 def contains(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
     """Return the condition that the text is part of the column; % and _ mean themselves."""
+    if _SEPARATOR in text:
+        return false()
     return column.contains(comparable(text), autoescape=True)
 
 
@@ -41,7 +47,7 @@ def matches(
     """
     parts = [part for part in comparable(pattern).split("*") if part]
     if not parts:
-        return and_(True)
+        return true()
     if len(parts) == 1:
         return contains(search, parts[0])
     escaped = (part.replace("/", "//").replace("%", "/%").replace("_", "/_") for part in parts)

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from app import sanitize
 from app.auth import Permission
 from app.cli.demo_shop import PRODUCTS, DemoShop, Record
-from app.cli.keys import show
+from app.cli.keys import require_schema, show
 from app.db import fetch, in_transaction, now
 from app.models import Coupon, DownloadPermission, Order, User, UserRole
 from app.models.user import role_of
@@ -38,6 +38,7 @@ CHUNK = 5000  # rows in one statement and transaction
 @with_appcontext
 def demo(customers: int, coupons: int, orders: int, seed: int, at: str | None) -> None:
     """Fill the database with a believable shop and print a key for it."""
+    require_schema()
     try:
         present = sanitize.moment(at) if at else now()
     except ValueError as error:

@@ -9,9 +9,18 @@ import click
 from flask.cli import AppGroup
 
 from app import auth, sanitize
+from app.db import schema_is_current
 from app.services import keys as service
 
 keys = AppGroup("keys", help="API keys: create, list, revoke.")
+
+
+def require_schema() -> None:
+    """Refuse a database without the tables, with the command that makes them."""
+    if not schema_is_current():
+        raise click.ClickException(
+            "The database schema is not current; run: flask --app wsgi db upgrade"
+        )
 
 
 @keys.command("create")
@@ -33,6 +42,7 @@ keys = AppGroup("keys", help="API keys: create, list, revoke.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON and nothing else.")
 def create(login: str, role: str, permission: str, description: str, *, as_json: bool) -> None:
     """Create a key and show its secret, once."""
+    require_schema()
     if not sanitize.is_username(login):
         raise click.BadParameter(
             "1 to 60 letters, digits, _ . - @ and inner single blanks.", param_hint="--login"
@@ -55,6 +65,7 @@ def show(key: service.NewKey) -> None:
 @keys.command("list")
 def list_() -> None:
     """Show every key, without secrets."""
+    require_schema()
     row = "{:>6}  {:<20} {:<11} {:<11} {:<20} {}"
     click.echo(row.format("key_id", "login", "permission", "key", "created", "description"))
     for key in service.list_keys():
@@ -74,6 +85,7 @@ def list_() -> None:
 @click.argument("key_id", type=int)
 def revoke(key_id: int) -> None:
     """End a key at once."""
+    require_schema()
     if not service.revoke_key(key_id):
         raise click.ClickException(f"There is no key {key_id}; `keys list` shows them all.")
     click.echo(f"Key {key_id} is revoked.")

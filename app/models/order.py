@@ -58,6 +58,8 @@ class Order(BillingColumns, ShippingColumns, Base):
 
     __table_args__ = (
         CheckConstraint("status <> ''", name="status_not_empty"),
+        # In cents. SQLite adds whole numbers of 64 bits: thousands of such orders of one customer.
+        CheckConstraint("abs(total) <= 1000000000000000", name="total_in_range"),
         # The statistics of a customer are read from this index alone.
         Index("ix_orders_customer", "customer_id", "status", "total", "id"),
         Index("ix_orders_created", "created_at", "id"),

@@ -71,8 +71,8 @@ def with_keys(account: dict[str, Any]) -> dict[str, Any]:
     name = f"{account['first_name']} {account['last_name']}".strip()
     return {
         **account,
-        "username_key": account["username"].lower(),
-        "email_key": account["email"].lower(),
+        "username_key": comparable(account["username"]),
+        "email_key": comparable(account["email"]),
         "name_key": comparable(name),
         "search_text": search_text(account["email"], account["username"], name),
     }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from flask import current_app
 from sqlalchemy import (
     ColumnElement,
     Row,
@@ -37,7 +37,7 @@ from app.models.user import (
 )
 from app.pagination import Page, between, count_rows, fetch_page, page_size
 from app.passwords import hash_passwords
-from app.search import matches
+from app.search import comparable, matches
 from app.services.statistics import COLUMNS, COMPUTED, ROLES, TABLE
 
 Columns = Sequence[ColumnElement[Any]]
@@ -104,7 +104,7 @@ def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row
     """Return the user with this e-mail address, in any case (spec 4.2)."""
     if not sanitize.is_email(email):
         raise ShopError("shop_api_invalid_customer_email")
-    same = TABLE.c.email_key == email.lower()
+    same = TABLE.c.email_key == comparable(email)
     return _readable(actor, same, "shop_api_invalid_customer_email", columns)
 
 
@@ -261,8 +261,10 @@ def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[O
 def _lock(session: Session, drafts: Sequence[Draft]) -> list[Record]:
     """Return the accounts that the drafts name or may clash with, held until the commit."""
     ids = [draft.id for draft in drafts if 0 < (draft.id or 0) <= sanitize.INT64_MAX]
-    emails = {sanitize.sanitized_email(draft.data.get("email", "")).lower() for draft in drafts}
-    usernames = {draft.data.get("username", "").lower() for draft in drafts}
+    given = [draft.data.get("email", "") for draft in drafts]
+    emails = {comparable(address) for address in given}
+    emails |= {comparable(sanitize.sanitized_email(address)) for address in given}
+    usernames = {comparable(draft.data.get("username", "")) for draft in drafts}
     for draft in drafts:
         if draft.id is None and not draft.data.get("username"):
             usernames |= _generated(draft.data.get("email", ""), range(1, _LOCKED_NAMES + 1))
@@ -295,12 +297,12 @@ def _created(
     if not sanitize.is_email(data["email"]):
         raise ShopError("registration-error-invalid-email")
     email = sanitize.email(data["email"])
-    if email.lower() in emails:
+    if comparable(email) in emails:
         raise ShopError("registration-error-email-exists")
     username = data.get("username") or _free_username(session, email, usernames)
     if not sanitize.is_username(username):
         raise ShopError("registration-error-invalid-username")
-    if username.lower() in usernames:
+    if comparable(username) in usernames:
         raise ShopError("registration-error-username-exists")
     moment = now()
     return with_keys(
@@ -335,7 +337,7 @@ def _edited(
         after["email"] = ""
     email = sanitize.sanitized_email(data.get("email", ""))
     # An address that is none, or that another account has, changes nothing and is no error.
-    if email and emails.get(email.lower(), customer["id"]) == customer["id"]:
+    if email and emails.get(comparable(email), customer["id"]) == customer["id"]:
         after["email"] = email
     return with_keys(after)
 
@@ -376,8 +378,16 @@ def _with_computed(session: Session, outcomes: Sequence[Outcome]) -> list[Outcom
         TABLE.c.id.in_(ids)
     )
     computed = {row["id"]: dict(row) for row in session.execute(statement).mappings()}
+    # The avatar belongs to the address that this outcome shows, also when a later item changed it.
+    avatars = current_app.config["SHOP_AVATARS"]
     return [
-        outcome if isinstance(outcome, ShopError) else {**outcome, **computed[outcome["id"]]}
+        outcome
+        if isinstance(outcome, ShopError)
+        else {
+            **outcome,
+            **computed[outcome["id"]],
+            "avatar_url": outcome["email"] if avatars else None,
+        }
         for outcome in outcomes
     ]
 
@@ -390,18 +400,18 @@ def _free_username(session: Session, email: str, taken: set[str]) -> str:
             taken |= set(
                 session.scalars(select(TABLE.c.username_key).where(TABLE.c.username_key.in_(more)))
             )
-        if (name := _numbered(email, number)).lower() not in taken:
+        if comparable(name := _numbered(email, number)) not in taken:
             return name
     raise AssertionError("unreachable")
 
 
 def _generated(email: str, numbers: Iterable[int]) -> set[str]:
-    return {_numbered(email, number).lower() for number in numbers}
+    return {comparable(_numbered(email, number)) for number in numbers}
 
 
 def _numbered(email: str, number: int) -> str:
     """Return a numbered username made of an address: john, john2, john3 and so on."""
-    local = re.sub(r"[^\w.-]", "", email.partition("@")[0])[:50] or NEW_ROLE
+    local = sanitize.username_of(email)[:50] or NEW_ROLE
     return local if number == 1 else f"{local}{number}"
 
 

@@ -13,6 +13,8 @@ from app.auth import Permission, digest
 from app.db import fetch, in_transaction, now
 from app.models import ApiKey, User, UserRole
 from app.models.user import role_of, with_keys
+from app.sanitize import INT64_MAX
+from app.search import comparable
 from app.services.customers import BLANK
 
 
@@ -53,7 +55,7 @@ def create_key(login: str, role: str, permission: Permission, description: str) 
     consumer_key, consumer_secret = f"ck_{secrets.token_hex(20)}", f"cs_{secrets.token_hex(20)}"
 
     def work(session: Session) -> NewKey:
-        user = session.scalar(select(User).where(User.username_key == login.lower()))
+        user = session.scalar(select(User).where(User.username_key == comparable(login)))
         if user is None:
             moment = now()
             account = BLANK | {"username": login, "email": ""}
@@ -101,6 +103,8 @@ def nobody_is_there() -> bool:
 
 def revoke_key(key_id: int) -> bool:
     """End a key at once. Return False when there is none with this id."""
+    if key_id > INT64_MAX:
+        return False
 
     def work(session: Session) -> bool:
         gone = session.execute(delete(ApiKey).where(ApiKey.id == key_id).returning(ApiKey.id))

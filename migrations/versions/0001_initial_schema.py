@@ -201,6 +201,7 @@ def upgrade() -> None:
         sa.Column("shipping_postcode", KEY, nullable=False),
         sa.Column("shipping_country", KEY, nullable=False),
         sa.CheckConstraint("status <> ''", name=op.f("ck_orders_status_not_empty")),
+        sa.CheckConstraint("abs(total) <= 1000000000000000", name=op.f("ck_orders_total_in_range")),
         sa.ForeignKeyConstraint(
             ["customer_id"], ["users.id"], name=op.f("fk_orders_customer_id"), ondelete="SET NULL"
         ),
