@@ -76,6 +76,38 @@ def session_app(make_app):
     with app.app_context():
         upgrade()
     yield app
+    _close(app)
+
+
+@pytest.fixture
+def own_app(make_app):
+    """Return a function: an app of this test's own, with the settings that it names."""
+    apps = []
+
+    def make(**settings):
+        apps.append(make_app(**settings))
+        return apps[-1]
+
+    yield make
+    for app in apps:
+        _close(app)
+
+
+@pytest.fixture
+def fresh_database_url(database_url, tmp_path):
+    """An empty database of this test's own, without any table, on the engine of the run."""
+    if database_url.startswith("sqlite:"):
+        yield f"sqlite:///{tmp_path}/fresh.db"
+        return
+    name = f"shop_test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    yield make_url(database_url).set(database=name).render_as_string(hide_password=False)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def _close(app):
     with app.app_context():
         for engine in db.engines.values():
             engine.dispose()
