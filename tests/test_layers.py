@@ -25,17 +25,17 @@ LAYERS = [
 ]
 PURE, DATA, WHO, RULES, SHAPES, EDGE, TOP = LAYERS
 MAY_IMPORT = {
-    **dict.fromkeys(PURE, set()),
+    **{part: set() for part in PURE},
     "db": PURE,
     "search": PURE,
     "models": PURE | {"db"},
-    **dict.fromkeys(WHO, PURE | DATA | WHO),
-    **dict.fromkeys(RULES, PURE | DATA | WHO | RULES),
-    **dict.fromkeys(SHAPES, PURE | SHAPES),
+    **{part: PURE | DATA | WHO for part in WHO},
+    **{part: PURE | DATA | WHO | RULES for part in RULES},
+    **{part: PURE | SHAPES for part in SHAPES},
     "logs": PURE,
     "api": PURE | DATA | WHO | RULES | SHAPES,
     "blueprints": PURE | DATA | WHO | RULES | SHAPES | {"api"},
-    **dict.fromkeys(TOP, set().union(*LAYERS) | {"logs"}),
+    **{part: set().union(*LAYERS) | {"logs"} for part in TOP},
 }
 # Packages that compute and do nothing else: no framework, no database, no request.
 PURE_PACKAGES = {"dateutil", "email_validator", "marshmallow"}

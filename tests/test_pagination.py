@@ -21,7 +21,7 @@ PAGES = [
     # everything on one page
     (1, 1, 10, 1, None),
     (10, 1, 10, 1, None),
-    # ceil(total / size)
+    # a page that is not full is a page
     (11, 1, 10, 2, link(next=2, last=2)),
     (20, 1, 10, 2, link(next=2, last=2)),
     (21, 1, 10, 3, link(next=2, last=3)),
