@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import SECRET, Client
 
 from app.auth import NewKey
 from app.db import db, fetch
 from app.models import ApiKey
-from conftest import SECRET, Client
 
 ROOT = Path(__file__).parent.parent
 KEYS = [
@@ -103,10 +103,12 @@ def test_create_prints_the_key_for_a_person(app, run):
     assert key.endswith(stored.ending)
     assert (result.exit_code, result.stdout) == (
         0,
-        f"Key {stored.id} of erp (shop_manager), permission read_write:\n"
-        f"  consumer key     {key}\n"
-        f"  consumer secret  {secret}\n"
-        "The secret is not shown again.\n",
+        (
+            f"Key {stored.id} of erp (shop_manager), permission read_write:\n"
+            f"  consumer key     {key}\n"
+            f"  consumer secret  {secret}\n"
+            "The secret is not shown again.\n"
+        ),
     )
 
 
@@ -144,7 +146,9 @@ def test_create_with_bad_input_says_why_and_makes_nothing(app, run, arguments, m
         assert fetch(db.select(ApiKey.id)) == []
 
 
-def test_create_with_json_prints_nothing_else_whatever_there_is_to_warn_about(session_app, tmp_path):
+def test_create_with_json_prints_nothing_else_whatever_there_is_to_warn_about(
+    session_app, tmp_path
+):
     # operations.md: one line on standard output and nothing else. A script reads it.
     with session_app.app_context():
         url = db.engine.url.render_as_string(hide_password=False)
@@ -181,8 +185,10 @@ def test_list_shows_every_key_without_secrets(app, run, create):
     header, *lines = result.stdout.splitlines()
     assert header.split() == ["key_id", "login", "permission", "key", "created", "description"]
     assert [line.split()[0] for line in lines] == [str(first["key_id"]), str(second["key_id"])]
-    assert ["erp", "read", "the ERP"] == [
-        word for word in ("erp", "read", "the ERP") if word in lines[0]
+    assert [word for word in ("erp", "read", "the ERP") if word in lines[0]] == [
+        "erp",
+        "read",
+        "the ERP",
     ]
     assert "Anna Maria" in lines[1]
     for made in (first, second):

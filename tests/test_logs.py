@@ -8,15 +8,25 @@ from functools import cached_property
 
 import pytest
 import structlog
+from conftest import Client
 from sqlalchemy import insert
 
 from app.api import Blueprint
 from app.auth import Permission, create_key
 from app.db import db, in_transaction, now
 from app.models import User
-from conftest import Client
 
-LINE = {"event", "level", "key_id", "method", "milliseconds", "request_id", "route", "status", "time"}
+LINE = {
+    "event",
+    "level",
+    "key_id",
+    "method",
+    "milliseconds",
+    "request_id",
+    "route",
+    "status",
+    "time",
+}
 
 
 class Logged:
@@ -186,7 +196,11 @@ def send(client, method, path, **kwargs):
     return client.request(
         method,
         path,
-        query_string={"filter[q]": SECRETS["query"], "page": "1", "consumer_secret": "secret-query"},
+        query_string={
+            "filter[q]": SECRETS["query"],
+            "page": "1",
+            "consumer_secret": "secret-query",
+        },
         headers={
             "User-Agent": SECRETS["agent"],
             "Cookie": f"a={SECRETS['header']}",

@@ -35,7 +35,9 @@ def operations(document):
 
 def walk(node):
     yield node
-    for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+    for inner in (
+        node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    ):
         yield from walk(inner)
 
 
@@ -121,7 +123,9 @@ def test_every_path_parameter_is_declared(document):
 
 
 def test_no_reference_is_dangling(document):
-    references = {node["$ref"] for node in walk(document) if isinstance(node, dict) and "$ref" in node}
+    references = {
+        node["$ref"] for node in walk(document) if isinstance(node, dict) and "$ref" in node
+    }
     assert references
     for reference in references:
         node = document

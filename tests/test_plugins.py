@@ -6,16 +6,22 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
+import marshmallow as ma
 import pytest
+from conftest import Client
 
 from app import plugins
-from app.api import Blueprint, answer, caller
+from app.api import Blueprint, caller
 from app.auth import Capability, Permission, create_key
 from app.errors import ShopError
 from app.plugins import GROUP, PluginError, registry
-from conftest import Client
+from app.schemas.envelope import Base
 
 ROOT = Path(__file__).parent.parent
+
+
+class Gifts(Base):
+    gifts = ma.fields.List(ma.fields.Integer(), required=True)
 
 
 class Gift:
@@ -27,10 +33,11 @@ class Gift:
 
         @blp.route("")
         @blp.errors("shop_api_user_cannot_read_coupon")
+        @blp.response(200, Gifts)
         def list_gifts():
             """List gifts."""
             caller().require("shop_api_user_cannot_read_coupon", Capability.LIST_USERS)
-            return answer({"gifts": [caller().user_id]})
+            return {"gifts": [caller().user_id]}
 
         @blp.route("/refused")
         def refuse_gift():
@@ -96,13 +103,17 @@ HERE = __name__
         ),
         (
             [("gone", "no_such_module_of_ours")],
-            "The plugin 'gone' cannot be imported from 'no_such_module_of_ours': "
-            "No module named 'no_such_module_of_ours'",
+            (
+                "The plugin 'gone' cannot be imported from 'no_such_module_of_ours': "
+                "No module named 'no_such_module_of_ours'"
+            ),
         ),
         (
             [("gone", f"{HERE}:Nothing")],
-            f"The plugin 'gone' cannot be imported from '{HERE}:Nothing': "
-            f"module '{HERE}' has no attribute 'Nothing'",
+            (
+                f"The plugin 'gone' cannot be imported from '{HERE}:Nothing': "
+                f"module '{HERE}' has no attribute 'Nothing'"
+            ),
         ),
         (
             [("shut", f"{HERE}:HERE")],
@@ -220,8 +231,9 @@ def test_plugin_is_documented_and_stands_under_the_prefix(app, install):
         "tags": ["gifts"],
         "security": [{"basicAuth": []}],
     }
-    assert "shop_api_user_cannot_read_coupon" in (
-        operation["responses"]["401"]["content"]["application/json"]["examples"]
+    assert (
+        "shop_api_user_cannot_read_coupon"
+        in (operation["responses"]["401"]["content"]["application/json"]["examples"])
     )
 
 
