@@ -103,6 +103,26 @@ def make_app(app, settings):
         close(another)
 
 
+@pytest.fixture
+def client_with(make_app, admin):
+    """Return a function: the administrator's client of an app with other settings."""
+    return lambda **over: Client(make_app(**over), admin.key)
+
+
+@pytest.fixture
+def fresh_database_url(database_url, tmp_path):
+    """An empty database of this test's own, without any table, on the engine of the run."""
+    if database_url.startswith("sqlite:"):
+        yield f"sqlite:///{tmp_path}/fresh.db"
+        return
+    name = f"shop_test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    yield make_url(database_url).set(database=name).render_as_string(hide_password=False)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
 def close(app):
     """Give back every connection that an app holds."""
     with app.app_context():

@@ -1,0 +1,257 @@
+"""The commands that an operator types (operations.md, Commands)."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import SECRET, Client
+
+from app.auth import NewKey
+from app.db import db, fetch
+from app.models import ApiKey
+
+ROOT = Path(__file__).parent.parent
+KEYS = [
+    "key_id",
+    "user_id",
+    "login",
+    "role",
+    "permission",
+    "consumer_key",
+    "consumer_secret",
+]
+
+
+@pytest.fixture
+def run(app):
+    """Return a function: run a command of the app and return its result."""
+    return lambda *arguments: app.test_cli_runner().invoke(args=[*map(str, arguments)])
+
+
+@pytest.fixture
+def create(run):
+    """Return a function: create a key with ``--json`` and return what was printed."""
+
+    def make(login="erp", *options):
+        result = run("keys", "create", "--login", login, "--json", *options)
+        assert (result.exit_code, result.stderr) == (0, "")
+        (line,) = result.stdout.splitlines()
+        assert result.stdout == f"{line}\n"
+        return json.loads(line)
+
+    return make
+
+
+def client_of(app, made):
+    return Client(app, NewKey(**made))
+
+
+# --- create ---
+
+
+def test_create_with_json_prints_one_line_with_exactly_these_keys(create):
+    made = create("erp", "--role", "shop_manager", "--permission", "read", "--description", "ERP")
+    assert list(made) == KEYS
+    assert {name: made[name] for name in ("login", "role", "permission")} == {
+        "login": "erp",
+        "role": "shop_manager",
+        "permission": "read",
+    }
+    assert [type(made[name]) for name in ("key_id", "user_id")] == [int, int]
+    for name, prefix in (("consumer_key", "ck_"), ("consumer_secret", "cs_")):
+        assert made[name].startswith(prefix)
+        assert len(made[name]) == 43
+        assert set(made[name][3:]) <= set("0123456789abcdef")
+
+
+def test_create_without_options_makes_an_administrator_who_may_write(app, create):
+    made = create()
+    assert (made["role"], made["permission"]) == ("administrator", "read_write")
+    assert client_of(app, made).post("/coupons", {"coupon": {"code": "a"}}).status_code == 201
+
+
+def test_create_for_an_existing_user_adds_a_key_and_keeps_the_role(app, create):
+    first = create("Erp", "--role", "customer")
+    second = create("ERP", "--role", "administrator", "--permission", "read")
+    kept = {"user_id": first["user_id"], "login": "Erp", "role": "customer", "permission": "read"}
+    assert {name: second[name] for name in kept} == kept
+    for name in ("key_id", "consumer_key", "consumer_secret"):
+        assert first[name] != second[name]
+    assert client_of(app, first).get("/coupons").status_code == 200
+    assert client_of(app, second).get("/coupons").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("permission", "read", "write"),
+    [("read", 200, 401), ("write", 401, 201), ("read_write", 200, 201)],
+)
+def test_create_with_a_permission_allows_that_much(app, create, permission, read, write):
+    client = client_of(app, create("erp", "--permission", permission))
+    assert client.get("/coupons").status_code == read
+    assert client.post("/coupons", {"coupon": {"code": "a"}}).status_code == write
+
+
+def test_create_prints_the_key_for_a_person(app, run):
+    result = run("keys", "create", "--login", "erp", "--role", "shop_manager")
+    with app.app_context():
+        (stored,) = fetch(db.select(ApiKey.id, ApiKey.ending))
+    words = result.stdout.split()
+    key, secret = (next(w for w in words if w.startswith(p)) for p in ("ck_", "cs_"))
+    assert key.endswith(stored.ending)
+    assert (result.exit_code, result.stdout) == (
+        0,
+        (
+            f"Key {stored.id} of erp (shop_manager), permission read_write:\n"
+            f"  consumer key     {key}\n"
+            f"  consumer secret  {secret}\n"
+            "The secret is not shown again.\n"
+        ),
+    )
+
+
+def test_create_stores_neither_half_in_clear(app, create):
+    made = create()
+    with app.app_context():
+        (row,) = fetch(db.select(ApiKey))
+    halves = made["consumer_key"][3:], made["consumer_secret"][3:]
+    assert [half for half in halves if half in repr(tuple(row))] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing option '--login'"),
+        (["--login", ""], "Invalid value for --login: 1 to 60 letters"),
+        (["--login", " erp"], "Invalid value for --login: 1 to 60 letters"),
+        (["--login", "x" * 61], "Invalid value for --login: 1 to 60 letters"),
+        (["--login", "<b>"], "Invalid value for --login: 1 to 60 letters"),
+        (["--login", "erp", "--role", "king"], "Invalid value for '--role': 'king' is not one of"),
+        (
+            ["--login", "erp", "--permission", "all"],
+            "Invalid value for '--permission': 'all' is not one of",
+        ),
+        (["--login", "erp", "--colour", "red"], "No such option"),
+        (["erp"], "Missing option '--login'"),
+    ],
+)
+def test_create_with_bad_input_says_why_and_makes_nothing(app, run, arguments, message):
+    result = run("keys", "create", *arguments, "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    with app.app_context():
+        assert fetch(db.select(ApiKey.id)) == []
+
+
+def test_create_with_json_prints_nothing_else_whatever_there_is_to_warn_about(
+    session_app, tmp_path
+):
+    # operations.md: one line on standard output and nothing else. A script reads it.
+    with session_app.app_context():
+        url = db.engine.url.render_as_string(hide_password=False)
+    settings = {"DATABASE_URL": url, "SECRET_KEY": SECRET, "INSTANCE_PATH": str(tmp_path)}
+    command = [sys.executable, "-c", MISSPELT, "keys", "create", "--login", "erp", "--json"]
+    environment = os.environ | {"SETTINGS": json.dumps(settings)}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert [list(json.loads(line)) for line in done.stdout.splitlines()] == [KEYS]
+
+
+# As ``flask --app wsgi``, with a setting that somebody misspelt.
+MISSPELT = """
+import json
+import os
+from flask.cli import FlaskGroup
+from app import create_app
+
+settings = json.loads(os.environ["SETTINGS"]) | {"SHOP_PAGESIZE": 5}
+FlaskGroup(create_app=lambda: create_app(settings)).main(prog_name="flask")
+"""
+
+
+# --- list ---
+
+
+def test_list_shows_every_key_without_secrets(app, run, create):
+    first = create("erp", "--permission", "read", "--description", "the ERP")
+    second = create("Anna Maria")
+    result = run("keys", "list")
+    assert (result.exit_code, result.stderr) == (0, "")
+    header, *lines = result.stdout.splitlines()
+    assert header.split() == ["key_id", "login", "permission", "key", "created", "description"]
+    assert [line.split()[0] for line in lines] == [str(first["key_id"]), str(second["key_id"])]
+    assert [word for word in ("erp", "read", "the ERP") if word in lines[0]] == [
+        "erp",
+        "read",
+        "the ERP",
+    ]
+    assert "Anna Maria" in lines[1]
+    for made in (first, second):
+        for name in ("consumer_key", "consumer_secret"):
+            assert made[name] not in result.stdout
+            assert made[name][3:20] not in result.stdout
+        assert made["consumer_secret"][-7:] not in result.stdout
+        assert made["consumer_key"][-7:] in result.stdout
+
+
+def test_list_of_nothing_is_a_table_without_rows(run):
+    result = run("keys", "list")
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 1)
+
+
+# --- revoke ---
+
+
+def test_revoke_ends_a_key_at_once_for_a_running_app(app, run, create):
+    ended, other = create(), create()
+    running, still = client_of(app, ended), client_of(app, other)
+    assert running.get("/coupons").status_code == 200
+    result = run("keys", "revoke", ended["key_id"])
+    assert (result.exit_code, result.stdout) == (0, f"Key {ended['key_id']} is revoked.\n")
+    assert running.get("/coupons").status_code == 401
+    assert still.get("/coupons").status_code == 200
+    assert str(ended["key_id"]) not in [
+        line.split()[0] for line in run("keys", "list").stdout.splitlines()
+    ]
+
+
+def test_revoke_from_another_process_ends_a_key_at_once(app, own_app, create):
+    made = create()
+    running = client_of(app, made)
+    assert running.get("/coupons").status_code == 200
+    own_app().test_cli_runner().invoke(args=["keys", "revoke", str(made["key_id"])])
+    assert running.get("/coupons").status_code == 401
+
+
+@pytest.mark.parametrize("key_id", ["0", "999999999", str(2**63 - 1), str(2**63), "9" * 30])
+def test_revoke_of_no_key_says_so(run, create, key_id):
+    create()
+    result = run("keys", "revoke", key_id)
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        1,
+        "",
+        f"Error: There is no key {key_id}; `keys list` shows them all.\n",
+    )
+
+
+def test_revoke_twice_says_so(run, create):
+    key_id = create()["key_id"]
+    codes = [run("keys", "revoke", key_id).exit_code for _ in range(2)]
+    assert codes == [0, 1]
+
+
+@pytest.mark.parametrize("arguments", [[], ["erp"], ["1.5"], ["1", "2"]])
+def test_revoke_with_bad_input_says_why(run, arguments):
+    result = run("keys", "revoke", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Error: " in result.stderr
+
+
+def test_commands_of_the_contract_are_there(app, run):
+    for command in (["db", "upgrade"], ["keys", "create"], ["keys", "list"], ["openapi", "write"]):
+        assert run(*command, "--help").exit_code == 0

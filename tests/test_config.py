@@ -1,0 +1,318 @@
+"""Every setting: its default, where it may come from, and what is refused."""
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from conftest import Client
+from flask import Config
+from flask_migrate import upgrade
+
+from app import create_app
+from app.auth import Permission, create_key
+from app.config import SettingsError, SettingsSchema, load_settings, secret_key
+from app.db import db
+from app.plugins import registry
+
+MIB = 1024 * 1024
+LONG_SECRET = "sixteen letters!"
+
+# name, default, text in the environment, what it means
+SETTINGS = [
+    ("DATABASE_URL", "sqlite:///shop.db", "postgresql://db/shop", "postgresql://db/shop"),
+    ("HOST", "127.0.0.1", "::1", "::1"),
+    ("PORT", 8000, "8080", 8080),
+    ("WEB_CONCURRENCY", None, "3", 3),
+    ("WEB_THREADS", 4, "8", 8),
+    ("SECRET_KEY", None, LONG_SECRET, LONG_SECRET),
+    ("SHOP_NAME", "Shop Administration API", "Café", "Café"),
+    ("SHOP_PAGE_SIZE", 10, "25", 25),
+    ("SHOP_BULK_LIMIT", 100, " 7 ", 7),
+    ("SHOP_MAX_BODY_BYTES", 5 * MIB, "1024", 1024),
+    ("SHOP_URL_PREFIX", "", "shop/v1/", "/shop/v1"),
+    ("SHOP_TRUSTED_PROXIES", 0, "2", 2),
+    ("SHOP_AUTH_FAILURES_PER_MINUTE", 60, "0", 0),
+]
+NAMES = [name for name, *_ in SETTINGS]
+
+
+@pytest.fixture(autouse=True)
+def nothing_in_the_environment(monkeypatch):
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def loaded(overrides=None, file=None):
+    """What an app's configuration holds, given overrides and ``instance/config.py``."""
+    config = Config("", file or {})
+    load_settings(config, overrides)
+    return config
+
+
+# --- where a setting comes from ---
+
+
+def test_table_names_every_setting():
+    assert list(SettingsSchema._declared_fields) == NAMES
+
+
+@pytest.mark.parametrize(("name", "default"), [row[:2] for row in SETTINGS])
+def test_setting_that_nobody_sets_has_its_default(name, default):
+    assert loaded()[name] == default
+
+
+@pytest.mark.parametrize(("name", "default", "text", "value"), SETTINGS)
+def test_setting_from_the_environment(monkeypatch, name, default, text, value):
+    monkeypatch.setenv(name, text)
+    assert loaded() == {row[0]: row[1] for row in SETTINGS} | {name: value}
+
+
+@pytest.mark.parametrize(("name", "default", "text", "value"), SETTINGS)
+def test_setting_from_overrides(name, default, text, value):
+    assert loaded({name: text}) == {row[0]: row[1] for row in SETTINGS} | {name: value}
+
+
+@pytest.mark.parametrize(("name", "default"), [row[:2] for row in SETTINGS])
+def test_empty_variable_is_no_setting(monkeypatch, name, default):
+    monkeypatch.setenv(name, "")
+    assert loaded()[name] == default
+
+
+def test_overrides_win_over_environment_over_file_over_default(monkeypatch):
+    monkeypatch.setenv("SHOP_PAGE_SIZE", "3")
+    monkeypatch.setenv("SHOP_BULK_LIMIT", "3")
+    found = loaded(
+        {"SHOP_PAGE_SIZE": 4}, {"SHOP_PAGE_SIZE": 2, "SHOP_BULK_LIMIT": 2, "WEB_THREADS": 2}
+    )
+    assert [found[name] for name in ("SHOP_PAGE_SIZE", "SHOP_BULK_LIMIT", "WEB_THREADS")] == [
+        4,
+        3,
+        2,
+    ]
+    assert found["PORT"] == 8000
+
+
+def test_settings_from_the_instance_folder(tmp_path):
+    (tmp_path / "config.py").write_text("SHOP_PAGE_SIZE = 3\nSHOP_NAME = 'Corner shop'\n")
+    app = create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET})
+    assert (app.config["SHOP_PAGE_SIZE"], app.config["SHOP_NAME"]) == (3, "Corner shop")
+
+
+# --- what is refused ---
+
+BAD = [
+    ("DATABASE_URL", "mysql://db/shop"),
+    ("DATABASE_URL", "shop.db"),
+    ("DATABASE_URL", "sqlite:shop.db"),
+    ("DATABASE_URL", "sqlite://"),
+    ("DATABASE_URL", "sqlite:///"),  # SQLAlchemy means memory by it
+    ("DATABASE_URL", "sqlite:///:memory:"),
+    ("DATABASE_URL", "postgresql:shop"),
+    ("DATABASE_URL", "postgresql://user:geheim@db:port/shop"),
+    ("DATABASE_URL", "postgresql+psycopg2://db/shop"),
+    ("PORT", "http"),
+    ("PORT", "0"),
+    ("PORT", "65536"),
+    ("WEB_CONCURRENCY", "0"),
+    ("WEB_CONCURRENCY", "auto"),
+    ("WEB_THREADS", "0"),
+    ("WEB_THREADS", "four"),
+    ("SECRET_KEY", "fifteen letters"),
+    ("SHOP_PAGE_SIZE", "0"),
+    ("SHOP_PAGE_SIZE", "ten"),
+    ("SHOP_PAGE_SIZE", "1.5"),
+    ("SHOP_BULK_LIMIT", "-1"),
+    ("SHOP_BULK_LIMIT", "100 items"),
+    ("SHOP_MAX_BODY_BYTES", "0"),
+    ("SHOP_MAX_BODY_BYTES", "5 MiB"),
+    ("SHOP_URL_PREFIX", "/<shop>"),  # routes would ask for a part of the path
+    ("SHOP_URL_PREFIX", "/shop?x#y"),
+    ("SHOP_TRUSTED_PROXIES", "-1"),
+    ("SHOP_TRUSTED_PROXIES", "127.0.0.1"),
+    ("SHOP_AUTH_FAILURES_PER_MINUTE", "-1"),
+    ("SHOP_AUTH_FAILURES_PER_MINUTE", "off"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), BAD)
+def test_bad_value_is_refused_by_name(tmp_path, monkeypatch, name, text):
+    monkeypatch.setenv(name, text)
+    with pytest.raises(SettingsError, match=f"^{name}: ") as raised:
+        create_app({"INSTANCE_PATH": str(tmp_path)})
+    assert "geheim" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []  # a refused start leaves nothing behind
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_value_of_a_wrong_type_is_refused_by_name(name):
+    with pytest.raises(SettingsError, match=f"^{name}: "):
+        loaded({name: []})
+
+
+def test_several_bad_values_are_reported_together():
+    with pytest.raises(SettingsError) as raised:
+        loaded({"PORT": "x", "SHOP_PAGE_SIZE": 0})
+    assert [part.split(":")[0] for part in str(raised.value).split("; ")] == [
+        "PORT",
+        "SHOP_PAGE_SIZE",
+    ]
+
+
+# --- misspelt names ---
+
+
+def warning_about(name):
+    return f"{name} is no setting; docs/configuration.md lists them all"
+
+
+def test_misspelt_override_is_warned_about(tmp_path, caplog):
+    create_app(
+        {"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET, "SHOP_PAGESIZE": 5, "OTHER": 1}
+    )
+    assert caplog.messages == [warning_about("SHOP_PAGESIZE")]
+
+
+def test_misspelt_name_in_the_instance_folder_is_warned_about(tmp_path, caplog):
+    (tmp_path / "config.py").write_text("SHOP_PAGESIZE = 5\n")
+    create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET})
+    assert caplog.messages == [warning_about("SHOP_PAGESIZE")]
+
+
+def test_misspelt_variable_is_warned_about(tmp_path, caplog, monkeypatch):
+    monkeypatch.setenv("SHOP_PAGESIZE", "5")
+    create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET})
+    assert caplog.messages == [warning_about("SHOP_PAGESIZE")]
+
+
+def test_known_names_are_not_warned_about(tmp_path, caplog):
+    create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET, "SHOP_PAGE_SIZE": 5})
+    assert caplog.messages == []
+
+
+# --- the secret of the instance folder ---
+
+
+def test_secret_key_is_created_once_for_the_owner_only(tmp_path):
+    folder = tmp_path / "not there yet"
+    first = create_app({"INSTANCE_PATH": str(folder)}).config["SECRET_KEY"]
+    second = create_app({"INSTANCE_PATH": str(folder)}).config["SECRET_KEY"]
+    assert (first, second) == ((folder / "secret_key").read_text(), first)
+    assert len(first) == 64
+    assert stat.S_IMODE((folder / "secret_key").stat().st_mode) == 0o600
+    assert [path.name for path in folder.iterdir()] == ["secret_key"]
+
+
+def test_secret_key_that_is_given_makes_no_file(tmp_path):
+    app = create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET})
+    assert app.config["SECRET_KEY"] == LONG_SECRET
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_secret_key_of_concurrent_creators_is_one(tmp_path):
+    together = Barrier(16)
+
+    def create(_):
+        together.wait(10)
+        return secret_key(tmp_path)
+
+    with ThreadPoolExecutor(16) as pool:
+        found = set(pool.map(create, range(16)))
+    assert found == {(tmp_path / "secret_key").read_text()}
+    assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
+
+
+def test_secret_key_of_another_folder_is_another_one(tmp_path):
+    assert secret_key(tmp_path / "a") != secret_key(tmp_path / "b")
+
+
+# --- two apps in one process ---
+
+
+@pytest.fixture
+def two_shops(app, own_app, fresh_database_url, tmp_path):
+    """The app of the run, and one with a database, a secret and settings of its own."""
+    other = own_app(
+        DATABASE_URL=fresh_database_url,
+        SECRET_KEY="another secret for tests",
+        INSTANCE_PATH=str(tmp_path),
+        SHOP_NAME="Other",
+        SHOP_PAGE_SIZE=1,
+        SHOP_BULK_LIMIT=1,
+        SHOP_MAX_BODY_BYTES=200,
+        SHOP_URL_PREFIX="/other",
+        SHOP_AUTH_FAILURES_PER_MINUTE=1,
+    )
+    with other.app_context():
+        upgrade()
+        registry().add_coupon_type("gift")
+    return app, other
+
+
+def client_of(app):
+    with app.app_context():
+        return Client(app, create_key("admin", "administrator", Permission("read_write"), ""))
+
+
+def test_two_apps_have_their_own_data_keys_and_routes(two_shops):
+    app, other = two_shops
+    here, there = client_of(app), client_of(other)
+    assert here.post("/coupons", {"coupon": {"code": "a"}}).status_code == 201
+    assert there.get("/other/coupons").get_json() == {"coupons": []}
+    assert there.get("/coupons").status_code == 404
+    assert here.get("/other/coupons").status_code == 404
+    assert Client(other, here.key).get("/other/coupons").status_code == 401
+
+
+def test_two_apps_have_their_own_coupon_types(two_shops):
+    app, other = two_shops
+    gift = {"coupon": {"code": "g", "type": "gift"}}
+    assert client_of(other).post("/other/coupons", gift).status_code == 201
+    refused = client_of(app).post("/coupons", gift)
+    assert (refused.status_code, refused.get_json()["errors"][0]["code"]) == (
+        400,
+        "shop_api_invalid_coupon_type",
+    )
+
+
+def test_two_apps_have_their_own_limits(two_shops):
+    app, other = two_shops
+    two = {"coupons": [{"code": "a"}, {"code": "b"}]}
+    long = {"coupon": {"code": "c", "description": "x" * 200}}
+    assert client_of(other).post("/other/coupons/bulk", two).status_code == 413
+    assert client_of(other).post("/other/coupons", long).status_code == 413
+    assert client_of(app).post("/coupons/bulk", two).status_code == 200
+    assert client_of(app).post("/coupons", long).status_code == 201
+    assert client_of(app).get("/coupons").headers["X-TotalPages"] == "1"
+    assert client_of(other).get("/other/").get_json()["name"] == "Other"
+    assert client_of(app).get("/").get_json()["name"] == "Shop Administration API"
+
+
+def test_two_apps_count_failed_attempts_apart(two_shops):
+    app, other = two_shops
+    wrong = {"Authorization": "Basic eDp5"}
+    path = "/other/coupons"
+    found = [Client(other).get(path, headers=wrong).status_code for _ in range(3)]
+    assert found == [401, 429, 429]
+    assert Client(app).get("/coupons", headers=wrong).status_code == 401
+
+
+def test_two_apps_have_their_own_documents(two_shops):
+    app, other = two_shops
+    here = app.test_client().get("/openapi.json").get_json()
+    there = other.test_client().get("/other/openapi.json").get_json()
+    moved = {
+        path if path in {"/healthz", "/readyz"} else f"/other{path}": operations
+        for path, operations in here["paths"].items()
+    }
+    assert (there["info"]["title"], there["paths"]) == ("Other", moved)
+    assert here["components"] == there["components"]
+
+
+def test_two_apps_have_their_own_engines(two_shops):
+    app, other = two_shops
+    with app.app_context():
+        here = set(map(id, db.engines.values()))
+    with other.app_context():
+        there = set(map(id, db.engines.values()))
+    assert (len(here), len(there), here & there) == (2, 2, set())

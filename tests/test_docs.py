@@ -1,0 +1,198 @@
+"""The documents say what the service does: each table and each command is compared with it."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from conftest import Client
+from flask_migrate import upgrade
+
+from app import auth
+from app.config import SettingsSchema
+from app.errors import ERRORS
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+
+
+def read(name):
+    return (ROOT / name).read_text()
+
+
+def tables(text):
+    """The tables of a document: for each one its header and its rows, cell by cell."""
+    found = []
+    for block in re.findall(r"(?:^\|.*\|\n?)+", text, re.MULTILINE):
+        header, _, *rows = [
+            [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            for line in block.strip().splitlines()
+        ]
+        found.append((header, rows))
+    return found
+
+
+def table(name, *header):
+    (rows,) = [rows for found, rows in tables(read(name)) if found == list(header)]
+    return rows
+
+
+# --- tables ---
+
+
+def test_configuration_lists_every_setting_with_default_and_meaning():
+    def shown(default):
+        return "none" if default in {None, ""} else f"`{default}`"
+
+    assert table("docs/configuration.md", "Setting", "Default", "Meaning") == [
+        [f"`{name}`", shown(field.load_default), field.metadata["description"]]
+        for name, field in SettingsSchema._declared_fields.items()
+    ]
+
+
+def test_errors_lists_every_code_with_its_status_and_what_to_do():
+    rows = [
+        row
+        for header, found in tables(read("docs/errors.md"))
+        if header == ["Code", "Status", "What to do"]
+        for row in found
+    ]
+    assert {code.strip("`"): int(status) for code, status, _ in rows} == {
+        code: status for code, (status, _) in ERRORS.items()
+    }
+    assert len(rows) == len(ERRORS)
+    assert [code for code, _, advice in rows if not re.fullmatch(r"[A-Z`].{15,}\.", advice)] == []
+
+
+def test_api_lists_every_operation(session_app):
+    document = session_app.test_client().get("/openapi.json").get_json()
+    assert table("docs/api.md", "Method", "Path", "Operation", "What it does") == [
+        [method.upper(), f"`{path}`", f"`{operation['operationId']}`", operation["summary"]]
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method != "parameters"
+    ]
+
+
+def test_api_lists_what_every_role_may_do():
+    (header, rows) = next(
+        found for found in tables(read("docs/api.md")) if found[0][0] == "Capability"
+    )
+    roles = [name.strip("`") for name in header[1:]]
+    assert roles == list(auth.ROLES)
+    assert {
+        role: {row[0].strip("`") for row in rows if row[position] == "yes"}
+        for position, role in enumerate(roles, 1)
+    } == {role: {str(capability) for capability in held} for role, held in auth.ROLES.items()}
+
+
+# --- links and commands ---
+
+
+def anchors(text):
+    """The anchors of a document's headings, as code hosts make them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_relative_link_exists(name):
+    for target in re.findall(r"\]\(([^)\s]+)\)", read(name)):
+        if urlsplit(target).scheme:
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / name).parent / path if path else ROOT / name
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file.read_text()), target
+
+
+def commands(name):
+    """What a document tells to type: in-line code, and the lines of its console blocks."""
+    text = read(name)
+    blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", text, re.DOTALL)
+    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    inline = re.findall(r"(?<!`)`([^`]+)`(?!`)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return [*lines, *(" ".join(code.split()) for code in inline)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_make_command_is_in_the_makefile(name):
+    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
+    named = {found[1] for line in commands(name) if (found := re.match(r"make ([a-z-]+)", line))}
+    assert sorted(named - targets) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_flask_command_is_one(session_app, name):
+    for line in commands(name):
+        found = re.match(r"(?:\S*/)?flask --app wsgi ((?:[a-z]+ ?)+)", line)
+        if not found:
+            continue
+        result = session_app.test_cli_runner().invoke(args=[*found[1].split()[:2], "--help"])
+        assert result.exit_code == 0, line
+
+
+def test_every_document_is_named_in_the_readme():
+    linked = set(re.findall(r"\]\(([\w/.]+\.md)\)", read("README.md")))
+    assert sorted({*NAMES} - linked) == ["README.md"]
+
+
+# --- the examples of the README ---
+
+
+def curls():
+    """The curl commands of the README, in order, as a shell would split them."""
+    blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", read("README.md"), re.DOTALL)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    split = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
+    return [words[1:] for words in split if words[:1] == ["curl"]]
+
+
+def request_of(arguments):
+    """What curl would send: method, path with its query, body, credentials."""
+    method, body, user, address = None, None, None, None
+    words = iter(arguments)
+    for word in words:
+        match word:
+            case "-u":
+                user = next(words)
+            case "-X":
+                method = next(words)
+            case "-d":
+                body = next(words)
+            case _:
+                assert not word.startswith("-"), f"curl {word} is not known here"
+                assert address is None
+                address = word if "://" in word else f"http://{word}"
+    return method or ("POST" if body else "GET"), urlsplit(address), body, user
+
+
+def test_readme_examples_work_in_their_order(own_app, fresh_database_url):
+    app = own_app(DATABASE_URL=fresh_database_url)
+    with app.app_context():
+        upgrade()
+        key = auth.create_key("admin", "administrator", auth.Permission.READ_WRITE, "")
+    client, seen = Client(app, key), []
+    for arguments in curls():
+        method, address, body, user = request_of(arguments)
+        assert (address.netloc, user) == ("localhost:8000", "$KEY")
+        response = client.request(
+            method,
+            f"{address.path}?{address.query}",
+            data=body,
+            # curl -d says so, whatever the body is
+            content_type="application/x-www-form-urlencoded" if body else None,
+        )
+        assert response.status_code in {200, 201}, (arguments, response.get_json())
+        assert "error" not in json.dumps(response.get_json()), arguments
+        seen.append((method, address.path))
+    # The README says that it shows each of these.
+    assert {method for method, _ in seen} == {"GET", "POST", "PUT", "DELETE"}
+    assert ("POST", "/coupons/bulk") in seen
+
+
+def test_readme_names_the_settings_of_a_first_run():
+    assert "export KEY=ck_…:cs_…" in read("README.md")

@@ -1,0 +1,265 @@
+"""What an operator sees: one JSON line a request, and nothing that is nobody's business."""
+
+import json
+import logging
+from base64 import b64encode
+from datetime import datetime
+from functools import cached_property
+
+import pytest
+import structlog
+from conftest import Client
+from sqlalchemy import insert
+
+from app.api import Blueprint
+from app.auth import Permission, create_key
+from app.db import db, in_transaction, now
+from app.models import User
+
+LINE = {
+    "event",
+    "level",
+    "key_id",
+    "method",
+    "milliseconds",
+    "request_id",
+    "route",
+    "status",
+    "time",
+}
+
+
+class Logged:
+    """An app whose lines are read back.
+
+    It starts when a test first asks for it, not before: an app prints to the standard output that
+    it finds when it starts.
+    """
+
+    def __init__(self, own_app, capsys):
+        self._own_app = own_app
+        self._capsys = capsys
+
+    @cached_property
+    def app(self):
+        app = self._own_app()
+        _add_views_that_fail(app)
+        return app
+
+    @cached_property
+    def key(self):
+        with self.app.app_context():
+            return create_key("erp", "administrator", Permission("read_write"), "")
+
+    @property
+    def client(self):
+        return Client(self.app, self.key)
+
+    @property
+    def anonymous(self):
+        return Client(self.app)
+
+    def lines(self):
+        """The lines that were printed since the last time."""
+        return [json.loads(line) for line in self._capsys.readouterr().out.splitlines()]
+
+
+@pytest.fixture
+def logged(app, own_app, capsys):
+    configuration, handlers = structlog.get_config(), logging.getLogger().handlers
+    yield Logged(own_app, capsys)
+    structlog.configure(**configuration)
+    logging.getLogger().handlers = handlers
+
+
+def _add_views_that_fail(app):
+    blp = Blueprint("broken", __name__, public=True)
+
+    @blp.route("/broken/<word>", methods=["POST"])
+    def break_down(word):
+        raise RuntimeError("broken on purpose")
+
+    @blp.route("/twice/<word>", methods=["POST"])
+    def write_twice(word):
+        def work(session):
+            row = {"username": word, "username_key": word, "created_at": now()}
+            session.execute(insert(User), [row])
+            session.execute(insert(User), [row])
+
+        in_transaction(work)
+
+    api = app.extensions["flask-smorest"]["apis"][""]["ext_obj"]
+    api.register_blueprint(blp)
+
+
+def test_request_is_one_line(logged):
+    logged.client.post("/coupons", {"coupon": {"code": "a"}}, headers={"X-Request-Id": "id-1"})
+    (line,) = logged.lines()
+    assert set(line) == LINE
+    assert {name: line[name] for name in LINE - {"time", "milliseconds"}} == {
+        "event": "request",
+        "level": "info",
+        "request_id": "id-1",
+        "method": "POST",
+        "route": "/coupons",
+        "status": 201,
+        "key_id": logged.key.key_id,
+    }
+    assert isinstance(line["milliseconds"], float)
+    assert line["milliseconds"] >= 0
+    assert datetime.fromisoformat(line["time"]).utcoffset().total_seconds() == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "route", "status"),
+    [
+        ("GET", "/coupons/7", "/coupons/<id:coupon_id>", 404),
+        ("GET", "/coupons/code/secretcode", "/coupons/code/<code:code>", 404),
+        ("HEAD", "/coupons", "/coupons", 200),
+        ("PATCH", "/coupons/7", None, 405),
+        ("GET", "/nowhere/at/all", None, 404),
+    ],
+)
+def test_line_names_the_route_and_not_the_path(logged, method, path, route, status):
+    logged.client.request(method, path)
+    (line,) = logged.lines()
+    assert (line["method"], line["route"], line["status"]) == (method, route, status)
+
+
+def test_line_of_an_open_route_or_a_refused_caller_has_no_key(logged):
+    statuses = [logged.anonymous.get(path).status_code for path in ("/", "/healthz", "/coupons")]
+    assert statuses == [200, 200, 401]
+    assert [(line["key_id"], line["status"]) for line in logged.lines()] == [
+        (None, 200),
+        (None, 200),
+        (None, 401),
+    ]
+
+
+def test_line_has_the_request_id_of_the_answer(logged):
+    ids = [
+        logged.client.get("/coupons", headers=headers).headers["X-Request-Id"]
+        for headers in ({}, {"X-Request-Id": "my.own-id_1"}, {"X-Request-Id": "not a sane one"})
+    ]
+    assert ids[1] == "my.own-id_1"
+    assert len(set(ids)) == 3
+    assert [line["request_id"] for line in logged.lines()] == ids
+
+
+def test_failure_is_logged_with_its_traceback_under_the_request_id(logged):
+    response = logged.anonymous.post("/broken/x", {}, headers={"X-Request-Id": "id-2"})
+    assert (response.status_code, response.get_json()) == (
+        500,
+        {
+            "errors": [
+                {
+                    "code": "shop_api_internal_error",
+                    "message": "The server could not handle this request.",
+                }
+            ]
+        },
+    )
+    failure, line = logged.lines()
+    assert {name: failure[name] for name in ("event", "level", "request_id")} == {
+        "event": "shop_api_internal_error",
+        "level": "error",
+        "request_id": "id-2",
+    }
+    assert failure["exception"].splitlines()[0] == "Traceback (most recent call last):"
+    assert failure["exception"].splitlines()[-1] == "RuntimeError: broken on purpose"
+    assert (line["event"], line["status"], line["request_id"]) == ("request", 500, "id-2")
+
+
+# --- what is nobody's business ---
+
+SECRETS = {
+    "body": "secret-body",
+    "query": "secret-query",
+    "path": "secret-path",
+    "header": "secret-header",
+    "agent": "secret-agent",
+}
+REQUESTS = [
+    ("POST", "/coupons", 201),
+    ("POST", "/coupons/bulk", 200),
+    ("GET", "/coupons", 200),
+    ("GET", "/coupons/code/secret-path", 404),
+    ("DELETE", "/coupons/999", 404),
+    ("GET", "/secret-path", 404),
+    ("PATCH", "/coupons/code/secret-path", 405),
+    ("POST", "/broken/secret-path", 500),
+    ("POST", "/twice/secret-path", 500),
+]
+
+
+def send(client, method, path, **kwargs):
+    return client.request(
+        method,
+        path,
+        query_string={
+            "filter[q]": SECRETS["query"],
+            "page": "1",
+            "consumer_secret": "secret-query",
+        },
+        headers={
+            "User-Agent": SECRETS["agent"],
+            "Cookie": f"a={SECRETS['header']}",
+            "X-Anything": SECRETS["header"],
+        }
+        | kwargs.pop("headers", {}),
+        **kwargs,
+    )
+
+
+def leaks(printed, key):
+    pair = f"{key.consumer_key}:{key.consumer_secret}"
+    hidden = {
+        "key": key.consumer_key,
+        "secret": key.consumer_secret,
+        "Authorization": b64encode(pair.encode()).decode(),
+        **SECRETS,
+    }
+    return sorted(name for name, value in hidden.items() if value in printed)
+
+
+@pytest.mark.parametrize(("method", "path", "status"), REQUESTS)
+def test_no_line_holds_anything_of_a_request(logged, method, path, status):
+    body = {
+        "coupon": {"code": SECRETS["body"], "description": SECRETS["body"]},
+        "coupons": [{"code": SECRETS["body"]}, {"code": SECRETS["body"]}, SECRETS["body"]],
+    }
+    assert send(logged.client, method, path, json=body).status_code == status
+    lines = logged.lines()
+    assert [line["status"] for line in lines if line["event"] == "request"] == [status]
+    assert leaks(json.dumps(lines), logged.key) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"coupon": secret-body', 400),
+        (b'{"coupon": "secret-body"}', 400),
+        (b'{"coupon": {"code": ["secret-body"], "amount": "secret-body"}}', 400),
+        (b'"secret-body' + b"x" * 2_000_000, 413),
+    ],
+)
+def test_no_line_holds_anything_of_a_refused_body(logged, body, status):
+    logged.app.config["MAX_CONTENT_LENGTH"] = 1_000_000
+    assert send(logged.client, "POST", "/coupons", data=body).status_code == status
+    assert leaks(json.dumps(logged.lines()), logged.key) == []
+
+
+def test_no_line_holds_wrong_credentials(logged):
+    wrong = b64encode(f"{logged.key.consumer_key}:cs_secret-header".encode()).decode()
+    for header in (f"Basic {wrong}", "Basic secret-header", "Bearer secret-header"):
+        response = send(logged.anonymous, "GET", "/coupons", headers={"Authorization": header})
+        assert response.status_code == 401
+    lines = logged.lines()
+    assert len(lines) == 3
+    assert leaks(json.dumps(lines), logged.key) == []
+    assert wrong not in json.dumps(lines)
+
+
+def test_an_engine_of_the_app_hides_its_parameters(logged):
+    with logged.app.app_context():
+        assert [engine.hide_parameters for engine in db.engines.values()] == [True, True]

@@ -1,0 +1,147 @@
+"""The schema: from nothing to the models and back, on both databases (decisions 11)."""
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from flask_migrate import downgrade, upgrade
+from sqlalchemy import inspect, text
+
+from app.db import MIGRATIONS, db
+
+NOT_CURRENT = (
+    503,
+    {
+        "errors": [
+            {
+                "code": "shop_api_unavailable",
+                "message": "The database schema is not current: run `flask --app wsgi db upgrade`. "
+                "Try again shortly.",
+            }
+        ]
+    },
+)
+CURRENT = (200, {"status": "ok"})
+
+
+@pytest.fixture
+def fresh_app(own_app, fresh_database_url):
+    """An app on a database without any table."""
+    app = own_app(DATABASE_URL=fresh_database_url)
+    with app.app_context():
+        yield app
+
+
+def readiness(app):
+    response = app.test_client().get("/readyz")
+    return response.status_code, response.get_json()
+
+
+def schema():
+    """All tables of the database, but Alembic's own, as the database itself describes them."""
+    found = inspect(db.engine)
+
+    def by_name(rows):
+        for row in rows:
+            options = row.get("dialect_options", {})
+            options.update({name: str(option) for name, option in options.items()})
+        return sorted((sorted(map(repr, row.items())) for row in rows), key=str)
+
+    return {
+        name: {
+            "columns": [
+                (column["name"], str(column["type"]), column["nullable"], column["default"])
+                for column in found.get_columns(name)
+            ],
+            "primary key": found.get_pk_constraint(name),
+            "foreign keys": by_name(found.get_foreign_keys(name)),
+            "unique": by_name(found.get_unique_constraints(name)),
+            "checks": by_name(found.get_check_constraints(name)),
+            "indexes": by_name(found.get_indexes(name)),
+        }
+        for name in found.get_table_names()
+        if name != "alembic_version"
+    }
+
+
+def test_there_is_one_head():
+    script = ScriptDirectory(str(MIGRATIONS))
+    assert len(script.get_heads()) == 1
+    assert len(script.get_bases()) == 1
+
+
+def test_migrating_from_nothing_equals_the_models(fresh_app):
+    upgrade()
+    with db.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        assert compare_metadata(context, db.metadata) == []
+
+
+def test_migrating_from_nothing_makes_what_the_models_make(fresh_app):
+    # Autogenerate does not look at check constraints and the conditions of indexes.
+    upgrade()
+    migrated = schema()
+    downgrade(revision="base")
+    db.create_all(bind_key=None)
+    assert migrated == schema()
+    assert migrated.keys() == db.metadata.tables.keys()
+
+
+def test_down_to_base_leaves_nothing_and_up_again_works(fresh_app):
+    upgrade()
+    first = schema()
+    downgrade(revision="base")
+    assert schema() == {}
+    upgrade()
+    assert schema() == first
+
+
+def test_upgrading_twice_changes_nothing(fresh_app):
+    upgrade()
+    first = schema()
+    upgrade()
+    assert schema() == first
+
+
+def test_readyz_follows_the_schema(fresh_app):
+    assert readiness(fresh_app) == NOT_CURRENT  # no table at all
+    upgrade()
+    assert readiness(fresh_app) == CURRENT
+    downgrade(revision="base")
+    assert readiness(fresh_app) == NOT_CURRENT
+    upgrade()
+    assert readiness(fresh_app) == CURRENT
+
+
+@pytest.mark.parametrize("version", ["0000", "zzzz"])
+def test_readyz_with_another_version_of_the_schema_is_503(fresh_app, version):
+    upgrade()
+    with db.engine.begin() as connection:
+        connection.execute(text(f"UPDATE alembic_version SET version_num = '{version}'"))
+    assert readiness(fresh_app) == NOT_CURRENT
+
+
+def test_readyz_of_a_schema_that_is_behind_says_when_to_come_back(fresh_app):
+    headers = fresh_app.test_client().get("/readyz").headers
+    assert (headers["Retry-After"], headers["Content-Type"]) == ("5", "application/json")
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:////no/such/folder/shop.db", "postgresql://nobody@127.0.0.1:1/shop"]
+)
+def test_readyz_without_a_database_is_503(own_app, url):
+    client = own_app(DATABASE_URL=url).test_client()
+    response = client.get("/readyz")
+    assert (response.status_code, response.get_json()) == (
+        503,
+        {
+            "errors": [
+                {
+                    "code": "shop_api_unavailable",
+                    "message": "The database cannot be reached. Try again shortly.",
+                }
+            ]
+        },
+    )
+    assert response.headers["Retry-After"] == "5"
+    assert client.get("/healthz").get_json() == {"status": "ok"}

@@ -1,0 +1,261 @@
+"""The plugin door: who is turned away, and what a plugin can do (decisions 4, docs/plugins.md)."""
+
+import re
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import ModuleType
+
+import marshmallow as ma
+import pytest
+from conftest import Client
+
+from app import plugins
+from app.api import Blueprint, caller
+from app.auth import Capability, Permission, create_key
+from app.errors import ShopError
+from app.plugins import GROUP, PluginError, registry
+from app.schemas.envelope import Base
+
+ROOT = Path(__file__).parent.parent
+
+
+class Gifts(Base):
+    gifts = ma.fields.List(ma.fields.Integer(), required=True)
+
+
+class Gift:
+    """A plugin with a coupon type and routes of its own."""
+
+    @staticmethod
+    def init_app(app, api):
+        blp = Blueprint("gifts", __name__, url_prefix="/gifts", description="Gifts.")
+
+        @blp.route("")
+        @blp.errors("shop_api_user_cannot_read_coupon")
+        @blp.response(200, Gifts)
+        def list_gifts():
+            """List gifts."""
+            caller().require("shop_api_user_cannot_read_coupon", Capability.LIST_USERS)
+            return {"gifts": [caller().user_id]}
+
+        @blp.route("/refused")
+        def refuse_gift():
+            """Refuse."""
+            raise ShopError("shop_api_invalid_coupon_id")
+
+        api.register_blueprint(blp)
+        with app.app_context():
+            registry().add_coupon_type("gift")
+
+
+class Anew:
+    """Adds a coupon type that is there already."""
+
+    @staticmethod
+    def init_app(app, api):
+        app.extensions[plugins.EXTENSION].add_coupon_type("percent")
+
+
+class Failing:
+    @staticmethod
+    def init_app(app, api):
+        raise KeyError("colour")
+
+
+class Closed:
+    init_app = "not a function"
+
+
+@pytest.fixture
+def install(monkeypatch, own_app):
+    """Return a function: an app in whose environment these entry points are installed."""
+
+    def make(*doors, **settings):
+        found = [EntryPoint(name=name, value=value, group=GROUP) for name, value in doors]
+
+        def entry_points(*, group):
+            assert group == "shop_api.plugins"
+            return found
+
+        monkeypatch.setattr(plugins, "entry_points", entry_points)
+        return own_app(**settings)
+
+    return make
+
+
+# --- who is turned away ---
+
+HERE = __name__
+
+
+@pytest.mark.parametrize(
+    ("doors", "message"),
+    [
+        (
+            [("gift", f"{HERE}:Gift"), ("gift", f"{HERE}:Anew")],
+            "Two plugins are called 'gift'; uninstall or rename one of them.",
+        ),
+        # nobody takes the place of a built-in one
+        (
+            [("coupons", f"{HERE}:Gift")],
+            "Two plugins are called 'coupons'; uninstall or rename one of them.",
+        ),
+        (
+            [("gone", "no_such_module_of_ours")],
+            (
+                "The plugin 'gone' cannot be imported from 'no_such_module_of_ours': "
+                "No module named 'no_such_module_of_ours'"
+            ),
+        ),
+        (
+            [("gone", f"{HERE}:Nothing")],
+            (
+                f"The plugin 'gone' cannot be imported from '{HERE}:Nothing': "
+                f"module '{HERE}' has no attribute 'Nothing'"
+            ),
+        ),
+        (
+            [("shut", f"{HERE}:HERE")],
+            f"The plugin 'shut' ('{HERE}:HERE') has no init_app(app, api).",
+        ),
+        (
+            [("shut", f"{HERE}:Closed")],
+            f"The plugin 'shut' ('{HERE}:Closed') has no init_app(app, api).",
+        ),
+        ([("fails", f"{HERE}:Failing")], "The plugin 'fails' failed at start: 'colour'"),
+        (
+            [("anew", f"{HERE}:Anew")],
+            "The plugin 'anew' failed at start: the coupon type 'percent' exists already",
+        ),
+    ],
+)
+def test_plugin_that_cannot_be_used_is_named(install, doors, message):
+    with pytest.raises(PluginError) as raised:
+        install(*doors)
+    assert str(raised.value) == message
+
+
+def test_coupon_type_that_exists_is_refused_and_changes_nothing():
+    ours = plugins.Registry()
+    with pytest.raises(PluginError, match=r"^the coupon type 'percent' exists already$"):
+        ours.add_coupon_type("percent")
+    assert ours.coupon_types == ["fixed_cart", "percent", "fixed_product", "percent_product"]
+
+
+# --- who comes in ---
+
+
+def client_on(app, role="administrator"):
+    with app.app_context():
+        return Client(app, create_key(role, role, Permission("read_write"), ""))
+
+
+def test_plugins_come_in_by_name_after_the_core(app, install):
+    first = [plugins.BUILTIN[0].name, *(door.name for door in plugins.BUILTIN[1:])]
+    other = install(("zebra", f"{HERE}:Gift"), ("ant", "test_plugins_ant"))
+    assert other.extensions[plugins.EXTENSION].plugins == [*first, "ant", "zebra"]
+    assert app.extensions[plugins.EXTENSION].plugins == first
+
+
+@pytest.fixture(autouse=True)
+def a_module_with_a_door():
+    """``test_plugins_ant``: a plugin is a module, too."""
+    module = ModuleType("test_plugins_ant")
+    module.init_app = lambda app, api: None
+    sys.modules[module.__name__] = module
+    yield
+    del sys.modules[module.__name__]
+
+
+def test_plugin_adds_a_coupon_type(app, install):
+    client = client_on(install(("gift", f"{HERE}:Gift")))
+    made = client.post("/coupons", {"coupon": {"code": "g", "type": "gift"}})
+    assert (made.status_code, made.get_json()["coupon"]["type"]) == (201, "gift")
+    found = client.get("/coupons", {"filter[type]": "gift"}).get_json()["coupons"]
+    assert found == [made.get_json()["coupon"]]
+    refused = client.post("/coupons", {"coupon": {"code": "h", "type": "nonsense"}})
+    assert (refused.status_code, refused.get_json()) == (
+        400,
+        {
+            "errors": [
+                {
+                    "code": "shop_api_invalid_coupon_type",
+                    "message": "Invalid coupon type - the coupon type must be any of these: "
+                    "fixed_cart, percent, fixed_product, percent_product, gift",
+                }
+            ]
+        },
+    )
+
+
+def test_plugin_adds_a_route_behind_credentials(app, install):
+    other = install(("gift", f"{HERE}:Gift"))
+    admin, customer = client_on(other), client_on(other, "customer")
+    answered = admin.get("/gifts")
+    assert (answered.status_code, answered.get_json()) == (200, {"gifts": [admin.key.user_id]})
+    assert admin.get("/gifts/").status_code == 200
+    assert Client(other).get("/gifts").status_code == 401
+    assert customer.get("/gifts").get_json()["errors"][0]["code"] == (
+        "shop_api_user_cannot_read_coupon"
+    )
+    assert client_on(app).get("/gifts").status_code == 404
+
+
+def test_plugin_answers_errors_in_the_envelope(app, install):
+    client = client_on(install(("gift", f"{HERE}:Gift")))
+    response = client.http.get(
+        "/gifts/refused", auth=(client.key.consumer_key, client.key.consumer_secret)
+    )
+    assert (response.status_code, response.get_json()) == (
+        404,
+        {
+            "errors": [
+                {
+                    "code": "shop_api_invalid_coupon_id",
+                    "message": "No published coupon has this id.",
+                }
+            ]
+        },
+    )
+
+
+def test_plugin_is_documented_and_stands_under_the_prefix(app, install):
+    other = install(("gift", f"{HERE}:Gift"), SHOP_URL_PREFIX="/shop")
+    assert client_on(other).get("/shop/gifts").status_code == 200
+    document = other.test_client().get("/shop/openapi.json").get_json()
+    operation = document["paths"]["/shop/gifts"]["get"]
+    assert {name: operation[name] for name in ("operationId", "summary", "tags", "security")} == {
+        "operationId": "listGifts",
+        "summary": "List gifts.",
+        "tags": ["gifts"],
+        "security": [{"basicAuth": []}],
+    }
+    assert (
+        "shop_api_user_cannot_read_coupon"
+        in (operation["responses"]["401"]["content"]["application/json"]["examples"])
+    )
+
+
+# --- the example that people copy ---
+
+
+def test_example_of_the_documentation_works(app, install, monkeypatch):
+    text = (ROOT / "docs" / "plugins.md").read_text()
+    (source,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (group, name, value) = re.search(
+        r'```toml\n.*?\[project\.entry-points\."(.+?)"\]\n(\w+) = "(\w+)"', text, re.DOTALL
+    ).groups()
+    assert group == GROUP
+    module = ModuleType(value)
+    monkeypatch.setitem(sys.modules, value, module)
+    exec(compile(source, f"{value}.py", "exec"), module.__dict__)
+    client = client_on(install((name, value)))
+    made = client.post("/coupons", {"coupon": {"code": "thanks", "type": "gift_card"}})
+    assert (made.status_code, made.get_json()["coupon"]["type"]) == (201, "gift_card")
+    answered = client.get("/gift-cards")
+    assert (answered.status_code, answered.get_json()) == (
+        200,
+        {"gift_cards": [{"code": "thanks", "amount": "0.00"}]},
+    )
+    assert Client(client.app).get("/gift-cards").status_code == 401
