@@ -224,3 +224,20 @@ def make_customer(admin):
         return response.get_json()["customer"]
 
     return make
+
+
+@pytest.fixture
+def client_with(admin, make_app):
+    """Return a function: the administrator's client on an app of its own with other settings."""
+    apps = []
+
+    def make(**settings):
+        apps.append(make_app(**settings))
+        return Client(apps[-1], admin.key)
+
+    yield make
+    for app in apps:
+        with app.app_context():
+            for name, engine in db.engines.items():
+                assert engine.pool.checkedout() == 0, f"a connection of {name!r} was not given back"
+                engine.dispose()
