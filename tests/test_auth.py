@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 from conftest import Client, codes, refusal, reply
 
-from app.db import in_transaction
+from app.db import in_transaction, now
 from app.models import User, UserRole
+from app.models.user import role_of
 from app.services.keys import revoke_key
 
 UNKNOWN_KEY = SimpleNamespace(consumer_key=f"ck_{'0' * 40}", consumer_secret=f"cs_{'0' * 40}")
@@ -252,7 +253,7 @@ def test_capabilities_are_the_union_of_the_roles(app, client_for, roles, status)
         session.delete(session.get(UserRole, (user_id, "subscriber")))
         session.flush()
         for position, role in enumerate(roles):
-            session.add(UserRole(user_id=user_id, role=role, position=position))
+            session.add(UserRole(**role_of(user_id, role, now()) | {"position": position}))
 
     with app.app_context():
         in_transaction(give)

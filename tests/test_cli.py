@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from conftest import SECRET, Client
 
-from app.auth import NewKey
 from app.db import db, fetch
 from app.models import ApiKey
+from app.services.keys import NewKey
 
 ROOT = Path(__file__).parent.parent
 KEYS = [
@@ -220,11 +220,11 @@ def test_revoke_ends_a_key_at_once_for_a_running_app(app, run, create):
     ]
 
 
-def test_revoke_from_another_process_ends_a_key_at_once(app, own_app, create):
+def test_revoke_from_another_process_ends_a_key_at_once(app, make_app, create):
     made = create()
     running = client_of(app, made)
     assert running.get("/coupons").status_code == 200
-    own_app().test_cli_runner().invoke(args=["keys", "revoke", str(made["key_id"])])
+    make_app().test_cli_runner().invoke(args=["keys", "revoke", str(made["key_id"])])
     assert running.get("/coupons").status_code == 401
 
 

@@ -10,10 +10,11 @@ from flask import Config
 from flask_migrate import upgrade
 
 from app import create_app
-from app.auth import Permission, create_key
+from app.auth import Permission
 from app.config import SettingsError, SettingsSchema, load_settings, secret_key
 from app.db import db
 from app.plugins import registry
+from app.services.keys import create_key
 
 MIB = 1024 * 1024
 LONG_SECRET = "sixteen letters!"
@@ -32,6 +33,10 @@ SETTINGS = [
     ("SHOP_MAX_BODY_BYTES", 5 * MIB, "1024", 1024),
     ("SHOP_URL_PREFIX", "", "shop/v1/", "/shop/v1"),
     ("SHOP_TRUSTED_PROXIES", 0, "2", 2),
+    ("SHOP_PAID_STATUSES", ("processing", "completed"), "completed, paid,", ("completed", "paid")),
+    ("SHOP_AVATARS", True, "no", False),
+    ("SHOP_ARGON2_TIME_COST", 2, "3", 3),
+    ("SHOP_ARGON2_MEMORY_KIB", 19 * 1024, "65536", 65536),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", 60, "0", 0),
 ]
 NAMES = [name for name, *_ in SETTINGS]
@@ -118,10 +123,12 @@ BAD = [
     ("WEB_CONCURRENCY", "auto"),
     ("WEB_THREADS", "0"),
     ("WEB_THREADS", "four"),
-    ("SECRET_KEY", "fifteen letters"),
     ("SHOP_PAGE_SIZE", "0"),
     ("SHOP_PAGE_SIZE", "ten"),
     ("SHOP_PAGE_SIZE", "1.5"),
+    ("SHOP_ARGON2_TIME_COST", "0"),
+    ("SHOP_ARGON2_MEMORY_KIB", "7"),
+    ("SHOP_AVATARS", "perhaps"),
     ("SHOP_BULK_LIMIT", "-1"),
     ("SHOP_BULK_LIMIT", "100 items"),
     ("SHOP_MAX_BODY_BYTES", "0"),
@@ -147,7 +154,7 @@ def test_bad_value_is_refused_by_name(tmp_path, monkeypatch, name, text):
 @pytest.mark.parametrize("name", NAMES)
 def test_value_of_a_wrong_type_is_refused_by_name(name):
     with pytest.raises(SettingsError, match=f"^{name}: "):
-        loaded({name: []})
+        loaded({name: {}})
 
 
 def test_several_bad_values_are_reported_together():
@@ -230,9 +237,9 @@ def test_secret_key_of_another_folder_is_another_one(tmp_path):
 
 
 @pytest.fixture
-def two_shops(app, own_app, fresh_database_url, tmp_path):
+def two_shops(app, make_app, fresh_database_url, tmp_path):
     """The app of the run, and one with a database, a secret and settings of its own."""
-    other = own_app(
+    other = make_app(
         DATABASE_URL=fresh_database_url,
         SECRET_KEY="another secret for tests",
         INSTANCE_PATH=str(tmp_path),

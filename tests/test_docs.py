@@ -13,6 +13,7 @@ from flask_migrate import upgrade
 from app import auth
 from app.config import SettingsSchema
 from app.errors import ERRORS
+from app.services.keys import create_key
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -45,7 +46,8 @@ def table(name, *header):
 
 def test_configuration_lists_every_setting_with_default_and_meaning():
     def shown(default):
-        return "none" if default in {None, ""} else f"`{default}`"
+        text = ",".join(default) if isinstance(default, tuple) else default
+        return "none" if text in {None, ""} else f"`{text}`"
 
     assert table("docs/configuration.md", "Setting", "Default", "Meaning") == [
         [f"`{name}`", shown(field.load_default), field.metadata["description"]]
@@ -144,11 +146,11 @@ def test_every_document_is_named_in_the_readme():
 
 
 def curls():
-    """The curl commands of the README, in order, as a shell would split them."""
+    """The curl commands of the README, and its make demo, as a shell would split them."""
     blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", read("README.md"), re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     split = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
-    return [words[1:] for words in split if words[:1] == ["curl"]]
+    return [words for words in split if words[:1] == ["curl"] or words == ["make", "demo"]]
 
 
 def request_of(arguments):
@@ -170,13 +172,17 @@ def request_of(arguments):
     return method or ("POST" if body else "GET"), urlsplit(address), body, user
 
 
-def test_readme_examples_work_in_their_order(own_app, fresh_database_url):
-    app = own_app(DATABASE_URL=fresh_database_url)
+def test_readme_examples_work_in_their_order(make_app, fresh_database_url):
+    app = make_app(DATABASE_URL=fresh_database_url)
     with app.app_context():
         upgrade()
-        key = auth.create_key("admin", "administrator", auth.Permission.READ_WRITE, "")
+        key = create_key("admin", "administrator", auth.Permission.READ_WRITE, "")
     client, seen = Client(app, key), []
-    for arguments in curls():
+    for command, *arguments in curls():
+        if command == "make":
+            demo = ["demo", "--customers", "40", "--coupons", "5", "--orders", "60"]
+            assert app.test_cli_runner().invoke(args=demo).exit_code == 0
+            continue
         method, address, body, user = request_of(arguments)
         assert (address.netloc, user) == ("localhost:8000", "$KEY")
         response = client.request(

@@ -12,9 +12,10 @@ from conftest import Client
 from sqlalchemy import insert
 
 from app.api import Blueprint
-from app.auth import Permission, create_key
+from app.auth import Permission
 from app.db import db, in_transaction, now
 from app.models import User
+from app.services.keys import create_key
 
 LINE = {
     "event",
@@ -36,13 +37,13 @@ class Logged:
     it finds when it starts.
     """
 
-    def __init__(self, own_app, capsys):
-        self._own_app = own_app
+    def __init__(self, make_app, capsys):
+        self._make_app = make_app
         self._capsys = capsys
 
     @cached_property
     def app(self):
-        app = self._own_app()
+        app = self._make_app()
         _add_views_that_fail(app)
         return app
 
@@ -60,14 +61,15 @@ class Logged:
         return Client(self.app)
 
     def lines(self):
-        """The lines that were printed since the last time."""
-        return [json.loads(line) for line in self._capsys.readouterr().out.splitlines()]
+        """The lines that were printed since the last time: failures first, then requests."""
+        printed = self._capsys.readouterr()
+        return [json.loads(line) for line in (printed.err + printed.out).splitlines()]
 
 
 @pytest.fixture
-def logged(app, own_app, capsys):
+def logged(app, make_app, capsys):
     configuration, handlers = structlog.get_config(), logging.getLogger().handlers
-    yield Logged(own_app, capsys)
+    yield Logged(make_app, capsys)
     structlog.configure(**configuration)
     logging.getLogger().handlers = handlers
 

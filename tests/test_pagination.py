@@ -66,10 +66,10 @@ def test_links_keep_the_other_parameters():
     )
 
 
-def test_links_lead_through_the_list(app, own_app, admin, make_coupon):
+def test_links_lead_through_the_list(app, make_app, admin, make_coupon):
     made = [make_coupon(description="sold here")["id"] for _ in range(5)]
     make_coupon(description="sold out")
-    admin.http = own_app(SHOP_PAGE_SIZE=2).test_client()
+    admin.http = make_app(SHOP_PAGE_SIZE=2).test_client()
     path, query, seen, steps = "/coupons", {"filter[q]": "HERE", "fields": "id"}, [], []
     while path:
         response = admin.get(path, query)

@@ -12,10 +12,11 @@ from conftest import Client
 
 from app import plugins
 from app.api import Blueprint, caller
-from app.auth import Capability, Permission, create_key
+from app.auth import Capability, Permission
 from app.errors import ShopError
 from app.plugins import GROUP, PluginError, registry
 from app.schemas.envelope import Base
+from app.services.keys import create_key
 
 ROOT = Path(__file__).parent.parent
 
@@ -68,7 +69,7 @@ class Closed:
 
 
 @pytest.fixture
-def install(monkeypatch, own_app):
+def install(monkeypatch, make_app):
     """Return a function: an app in whose environment these entry points are installed."""
 
     def make(*doors, **settings):
@@ -79,7 +80,7 @@ def install(monkeypatch, own_app):
             return found
 
         monkeypatch.setattr(plugins, "entry_points", entry_points)
-        return own_app(**settings)
+        return make_app(**settings)
 
     return make
 

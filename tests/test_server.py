@@ -18,8 +18,9 @@ import pytest
 from flask_migrate import upgrade
 
 from app import create_app
-from app.auth import Permission, create_key
+from app.auth import Permission
 from app.db import db
+from app.services.keys import create_key
 
 ROOT = Path(__file__).parent.parent
 SECRET = "a secret for the server tests"

@@ -5,7 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ColumnElement, ForeignKey, Index, func, text
+from sqlalchemy import (
+    CheckConstraint,
+    ColumnElement,
+    ForeignKeyConstraint,
+    Index,
+    UniqueConstraint,
+    func,
+    text,
+)
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
 from app.db import NEVER_REUSED, Base, Id, Key, UtcDateTime
@@ -47,6 +55,8 @@ class User(BillingColumns, ShippingColumns, Base):
             postgresql_where=text("email_key <> ''"),
         ),
         Index("ix_users_created", "created_at", "id"),
+        # Together, so that a role can refer to both.
+        UniqueConstraint("id", "created_at"),
         Index("ix_users_updated", "updated_at", "id"),
         Index("ix_users_email", "email_key", "id"),
         NEVER_REUSED,
@@ -83,16 +93,22 @@ class UserRole(Base):
 
     __tablename__ = "user_roles"
 
-    user_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
-    )
+    user_id: Mapped[int] = mapped_column(Id, primary_key=True)
     role: Mapped[str] = mapped_column(Key, primary_key=True)
     position: Mapped[int]
-    # The user's registration, which never changes: a list of one role by registration, and its
-    # total, are read from the index below alone.
+    # The user's registration, which the foreign key keeps the same: a list of one role by
+    # registration, and its total, are read from the index below alone.
     registered_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
-    __table_args__ = (Index("ix_user_roles_role", "role", "registered_at", "user_id"),)
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["user_id", "registered_at"],
+            ["users.id", "users.created_at"],
+            ondelete="CASCADE",
+            onupdate="CASCADE",
+        ),
+        Index("ix_user_roles_role", "role", "registered_at", "user_id"),
+    )
 
 
 def role_of(user_id: int, role: str, registered_at: datetime) -> dict[str, Any]:

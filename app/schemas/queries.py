@@ -32,7 +32,7 @@ class QueryField(Input):
 
     def convert(self, value: Any) -> Any:
         """Return the converted parameter."""
-        return self.read(value) if value.strip() else self.deserialize(None)
+        return self.read(value) if value.strip(" ") else self.deserialize(None)
 
     def read(self, value: str) -> Any:
         """Convert text that is not blank, or raise ValueError."""

@@ -48,6 +48,7 @@ def upgrade() -> None:
         sa.Column("shipping_country", KEY, nullable=False),
         sa.CheckConstraint("username <> ''", name=op.f("ck_users_username_not_empty")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
+        sa.UniqueConstraint("id", "created_at", name=op.f("uq_users_id_created_at")),
         sa.UniqueConstraint("username_key", name=op.f("uq_users_username_key")),
         sqlite_autoincrement=True,
     )
@@ -226,7 +227,11 @@ def upgrade() -> None:
         sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("registered_at", MOMENT, nullable=False),
         sa.ForeignKeyConstraint(
-            ["user_id"], ["users.id"], name=op.f("fk_user_roles_user_id"), ondelete="CASCADE"
+            ["user_id", "registered_at"],
+            ["users.id", "users.created_at"],
+            name=op.f("fk_user_roles_user_id_registered_at"),
+            ondelete="CASCADE",
+            onupdate="CASCADE",
         ),
         sa.PrimaryKeyConstraint("user_id", "role", name=op.f("pk_user_roles")),
     )
