@@ -74,8 +74,9 @@ def plain(value: str) -> str:
 
 def coupon_code(value: str) -> str:
     """Return a code as it is stored and compared: on create, edit and look-up (decisions 4)."""
-    # Lower case first: a letter beyond ASCII can become one that makes a tag.
-    return _squeezed(unicodedata.normalize("NFC", _decoded(value).lower()))
+    # Lower case first: a letter beyond ASCII can become one that makes a tag. NFC last: letters
+    # may meet only when what stood between them is gone.
+    return unicodedata.normalize("NFC", _squeezed(_decoded(value).lower()))
 
 
 def is_word(char: str) -> bool:

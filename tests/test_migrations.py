@@ -10,7 +10,10 @@ from sqlalchemy import inspect, text
 from app.db import MIGRATIONS, db
 
 # SQLAlchemy cannot describe an index on an expression in SQLite; their SQL is compared below.
-pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning"),
+    pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression"),
+]
 
 NOT_CURRENT = (
     503,
