@@ -115,6 +115,11 @@ def integer(value: Any) -> int:
     return number
 
 
+def whole(value: Any) -> Any:
+    """Return a number without a fraction as an int: JSON tells 5.0 and 5 apart no more than we."""
+    return int(value) if isinstance(value, Decimal) and value == value.to_integral() else value
+
+
 def count(value: Any) -> int:
     """Return a non-negative integer: the absolute value (spec 2.1)."""
     if (number := abs(integer(value))) > INT64_MAX:
@@ -230,6 +235,7 @@ def day(value: Any, today: date) -> date | None:
             ``tomorrow``, ``+1 month``, Unix seconds. A date-time with an offset is taken to UTC.
         today: the day on which ``tomorrow`` and ``+1 month`` are reckoned, UTC.
     """
+    value = whole(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return _since_epoch(value).date()
     written = _short(value)
