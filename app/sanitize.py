@@ -56,8 +56,6 @@ def text(value: Any) -> str:
         raise ValueError("must be a string.")
     if isinstance(value, Decimal):
         return json.dumps(float(value))
-    if isinstance(value, int) and abs(value) > INT64_MAX:
-        raise ValueError("is a number outside 64 bits.")
     cleaned = str(value)
     if "\0" in cleaned:
         raise ValueError("must not contain a NUL character.")

@@ -155,6 +155,8 @@ def test_code_is_normalised(admin, make_coupon, given, code):
         (1.5, "1.5"),
         (Raw("1.0"), "1.0"),
         (MAX, str(MAX)),
+        (MAX + 1, str(MAX + 1)),
+        (-(10**300), str(-(10**300))),
         ("x" * 100_000, "x" * 100_000),
     ),
 )
