@@ -224,7 +224,11 @@ class Api(flask_smorest.Api):
         app.url_map.strict_slashes = False
         app.url_map.merge_slashes = False
         app.extensions[ATTEMPTS] = FailedAttempts(app.config["SHOP_AUTH_FAILURES_PER_MINUTE"])
-        super().init_app(app, spec_kwargs={"marshmallow_plugin": openapi.Plugin()}, **kwargs)
+        plugins = {
+            "flask_plugin": openapi.PathPlugin(),
+            "marshmallow_plugin": openapi.FieldPlugin(),
+        }
+        super().init_app(app, spec_kwargs=plugins, **kwargs)
         app.register_error_handler(Exception, self.handle_http_exception)
         for converter in paths.CONVERTERS.values():
             self.register_converter(converter, self._path_schema)

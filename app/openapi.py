@@ -9,6 +9,8 @@ from typing import Any
 import marshmallow as ma
 from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
+from flask_smorest.spec.plugins import FlaskPlugin
+from werkzeug.routing import Rule
 
 from app.errors import ERRORS
 from app.plugins import Registry
@@ -130,10 +132,22 @@ class Converter(OpenAPIConverter):
         return nullable
 
 
-class Plugin(MarshmallowPlugin):
+class FieldPlugin(MarshmallowPlugin):
     """Seam: ``marshmallow_plugin`` of flask-smorest."""
 
     Converter = Converter
+
+
+class PathPlugin(FlaskPlugin):
+    """Seam: ``flask_plugin`` of flask-smorest."""
+
+    def rule_to_params(self, rule: Rule) -> list[Document]:
+        """Return the path parameters of a rule, described by what their schemas say."""
+        parameters: list[Document] = super().rule_to_params(rule)
+        for parameter in parameters:
+            if meaning := parameter["schema"].pop("description", None):
+                parameter["description"] = meaning
+        return parameters
 
 
 def _field_schema(

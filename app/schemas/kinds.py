@@ -109,12 +109,24 @@ STATUSES_PARAMETER: Schema = {
 
 # --- path parameters ---
 
-PATH_ID: Schema = {"type": "integer", "format": "int64", "minimum": 0, "examples": [7]}
+PATH_ID: Schema = {
+    "description": "One or more digits.",
+    "type": "integer",
+    "format": "int64",
+    "minimum": 0,
+    "examples": [7],
+}
 # Letters of any script; of ASCII's other signs only the underscore, and the hyphen further on.
 PATH_CODE: Schema = {
+    "description": "A word character, then word characters of any script, white space and hyphens.",
     "type": "string",
     "pattern": r"^[^\u0000-/:-@\[-^`{-\u007f]"
     r"[^\u0000-\u0008\u000e-\u001b!-,./:-@\[-^`{-\u007f]*$",
     "examples": ["summer-2030"],
 }
-PATH_EMAIL: Schema = {"type": "string", "minLength": 1, "examples": ["ada@example.com"]}
+PATH_EMAIL: Schema = {
+    "description": "A valid e-mail address.",
+    "type": "string",
+    "minLength": 1,
+    "examples": ["ada@example.com"],
+}
