@@ -3,15 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FLASK := $(BIN)/flask --app wsgi
+SPECTRAL := tests/lint/node_modules
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test lint lock clean
+.PHONY: help setup run demo test lint lint-openapi lock clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: $(VENV)/ready ## install the locked dependencies into .venv
 
@@ -29,13 +30,22 @@ lint: $(VENV)/ready-dev ## check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory lint-openapi; \
+		else echo "The OpenAPI document was not checked: that needs node and npm."; fi
+
+lint-openapi: $(VENV)/ready-dev $(SPECTRAL)/ready ## check both versions of the OpenAPI document (needs node)
+	@for version in 3.1.0 3.0.3; do \
+		SHOP_OPENAPI_VERSION=$$version $(FLASK) openapi write $(VENV)/openapi-$$version.json && \
+		$(SPECTRAL)/.bin/spectral lint --quiet --fail-severity=hint \
+			--ruleset tests/lint/.spectral.yaml $(VENV)/openapi-$$version.json || exit 1; \
+	done
 
 lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest that pyproject.toml allows
 	$(COMPILE) --output-file requirements.txt
 	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
 
 clean: ## remove what the commands above installed; data in instance/ stays
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(SPECTRAL) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -46,6 +56,10 @@ $(BIN)/python:
 # A stamp for each lock file: nothing is installed twice, everything is when a lock changes.
 $(VENV)/ready: requirements.txt | $(BIN)/python
 	@$(PIP) install --quiet --require-hashes -r requirements.txt
+	@touch $@
+
+$(SPECTRAL)/ready: tests/lint/package-lock.json
+	@npm ci --silent --prefix tests/lint
 	@touch $@
 
 $(VENV)/ready-dev: requirements-dev.txt | $(VENV)/ready

@@ -44,7 +44,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     app.config.update(
         API_TITLE=app.config["SHOP_NAME"],
         API_VERSION=VERSION,
-        OPENAPI_VERSION="3.1.0",
+        OPENAPI_VERSION=app.config["SHOP_OPENAPI_VERSION"],
         OPENAPI_URL_PREFIX=app.config["SHOP_URL_PREFIX"] or "/",
         API_SPEC_OPTIONS={"info": {"description": DESCRIPTION}, "servers": [{"url": "/"}]},
     )

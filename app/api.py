@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -17,21 +16,21 @@ from typing import Any
 import flask_smorest
 import marshmallow as ma
 import orjson
-from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask, Response, current_app, g, request
 from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.datastructures import Authorization
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
+from werkzeug.routing import BaseConverter
 
-from app import paths
+from app import openapi, paths
 from app.answers import JsonProvider, answer, read_to_the_end
 from app.auth import FailedAttempts, Principal, authenticate
 from app.bulk import Draft
 from app.db import is_out_of_reach
 from app.errors import ERRORS, InvalidParams, ShopError, unavailable
+from app.plugins import Registry
 from app.schemas.envelope import Errors
-from app.schemas.fields import Lines, either
 from app.schemas.orders import OrderSchema
 
 ATTEMPTS = "shop_api_failed_attempts"
@@ -133,6 +132,7 @@ class Blueprint(flask_smorest.Blueprint):
         view_func._apidoc = getattr(view_func, "_apidoc", {}) | {
             "operation_id": first + "".join(word.title() for word in rest),
             "methods": kwargs.get("methods", ["GET"]),
+            "has_variable": "<" in rule,
         }
         super().add_url_rule(rule, endpoint, view_func, **kwargs)
 
@@ -160,29 +160,15 @@ class Blueprint(flask_smorest.Blueprint):
         if not self.public:
             doc["security"] = [{"basicAuth": []}]
             common += ["shop_api_authentication_error", "shop_api_too_many_requests"]
+        if doc_info.get("has_variable"):
+            common.append("shop_api_no_route")
         if "requestBody" in doc:
             common += ["shop_api_invalid_json", "shop_api_request_entity_too_large"]
         if "requestBody" in doc or doc.get("parameters"):
             common.append("shop_api_invalid_param")
         common += ["shop_api_internal_error", "shop_api_unavailable"]
-        responses = doc.setdefault("responses", {})
-        for code, status in (codes | {code: ERRORS[code][0] for code in common}).items():
-            message = re.sub(r"\{\w+\}", "…", ERRORS[code][1])
-            response = responses.setdefault(
-                str(status),
-                {
-                    "description": "",
-                    "content": {
-                        "application/json": {
-                            "schema": {"$ref": "#/components/schemas/Errors"},
-                            "examples": {},
-                        }
-                    },
-                },
-            )
-            response["description"] += f"`{code}`: {message}\n\n"
-            example = {"errors": [{"code": code, "message": message}]}
-            response["content"]["application/json"]["examples"][code] = {"value": example}
+        codes |= {code: ERRORS[code][0] for code in common}
+        openapi.describe_errors(doc.setdefault("responses", {}), codes.items())
         return doc
 
 
@@ -229,12 +215,19 @@ class Api(flask_smorest.Api):
         app.url_map.strict_slashes = False
         app.url_map.merge_slashes = False
         app.extensions[ATTEMPTS] = FailedAttempts(app.config["SHOP_AUTH_FAILURES_PER_MINUTE"])
-        super().init_app(app, **kwargs)
+        plugins = {
+            "flask_plugin": openapi.PathPlugin(),
+            "marshmallow_plugin": openapi.FieldPlugin(),
+        }
+        super().init_app(app, spec_kwargs=plugins, **kwargs)
         app.register_error_handler(Exception, self.handle_http_exception)
         app.after_request(read_to_the_end)
-        self.ma_plugin.converter.add_attribute_function(_field_schema)
         for converter in paths.CONVERTERS.values():
-            self.register_converter(converter, lambda found: paths.SCHEMAS[type(found)])
+            self.register_converter(converter, self._path_schema)
+        for name, header in openapi.HEADERS.items():
+            self.spec.components.header(name, header)
+        # flask-smorest's own pages, which we have otherwise.
+        self.spec.components.schemas.pop("PaginationMetadata", None)
         self.spec.components.security_scheme(
             "basicAuth",
             {
@@ -252,6 +245,14 @@ class Api(flask_smorest.Api):
         prefix = self._app.config["SHOP_URL_PREFIX"] if prefixed else ""
         options["url_prefix"] = f"{prefix}{own}" or None
         super().register_blueprint(blp, parameters=parameters, **options)
+
+    def _path_schema(self, converter: BaseConverter) -> dict[str, Any]:
+        return openapi.as_version(paths.SCHEMAS[type(converter)], str(self.spec.openapi_version))
+
+    def describe_known(self, registry: Registry) -> None:
+        """Write what plugins have made known into the document, once all of them are in."""
+        # The lists and objects in there are the document itself, not copies.
+        openapi.describe_known(self.spec.to_dict(), registry)
 
     def describe_orders(self, fields: Mapping[str, ma.fields.Field[Any]]) -> None:
         """Add the keys of the order extensions to the documentation of orders."""
@@ -289,31 +290,3 @@ def as_shop_error(error: Exception) -> ShopError:
     if is_out_of_reach(error):
         return unavailable("The database cannot be reached.")
     return ShopError("shop_api_internal_error")
-
-
-def _field_schema(
-    converter: OpenAPIConverter,
-    field: ma.fields.Field[Any],
-    ret: dict[str, Any],  # noqa: ARG001 - apispec's signature
-) -> dict[str, Any]:
-    """Return what our fields say of themselves. Seam: ``add_attribute_function``."""
-    if isinstance(field, either):
-        resolve: Callable[[Any], Any] = converter.resolve_nested_schema
-        return {"anyOf": [resolve(schema) for schema in field.schemas]}
-    if isinstance(field, Lines):
-        return {"type": "array", "items": converter.resolve_nested_schema(field.line)}  # type: ignore[no-untyped-call] # apispec's
-    schema = dict(getattr(field, "openapi", {}))
-    if schema and field.allow_none and "type" in schema:
-        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        schema["type"] = [*dict.fromkeys([*kinds, "null"])]
-    return schema
-
-
-PAGE_HEADERS = {
-    "X-Total": {"schema": {"type": "integer"}, "description": "How many records match."},
-    "X-TotalPages": {"schema": {"type": "integer"}, "description": "How many pages they fill."},
-    "Link": {
-        "schema": {"type": "string"},
-        "description": "RFC 8288: first, prev, next and last page, as they apply.",
-    },
-}

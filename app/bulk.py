@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.errors import InvalidParams, ShopError
+from app.sanitize import whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def _draft(item: Any) -> Draft:
     """Tell an edit from a create (spec 4.3 rule 3, decisions 13)."""
     if not isinstance(item, dict):
         raise InvalidParams({"item": "must be an object."})
-    given = item.get("id")
+    given = whole(item.get("id"))
     if isinstance(given, str) and re.fullmatch("[0-9]{0,4000}", given):
         given = int(given or 0)
     if isinstance(given, bool) or not isinstance(given, int | None):

@@ -109,6 +109,13 @@ class SettingsSchema(ma.Schema):
         "A path under which all routes are mounted, e.g. `/shop`; `/healthz` and `/readyz` stay "
         "at the root.",
     )
+    SHOP_OPENAPI_VERSION = _setting(
+        ma.fields.String,
+        "3.1.0",
+        "The version of OpenAPI in which the document is written: `3.1.0`, or `3.0.3` for older "
+        "tools.",
+        validate=ma.validate.OneOf(["3.1.0", "3.0.3"]),
+    )
     SHOP_TRUSTED_PROXIES = _setting(
         ma.fields.Integer,
         0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from werkzeug.routing import BaseConverter, ValidationError
 
 from app.sanitize import INT64_MAX, is_word
+from app.schemas.kinds import PATH_CODE, PATH_EMAIL, PATH_ID
 
 
 class IdConverter(BaseConverter):
@@ -42,8 +43,4 @@ class EmailConverter(BaseConverter):
 
 
 CONVERTERS = {"id": IdConverter, "code": CodeConverter, "email": EmailConverter}
-SCHEMAS = {
-    IdConverter: {"type": "integer", "minimum": 0},
-    CodeConverter: {"type": "string"},
-    EmailConverter: {"type": "string"},
-}
+SCHEMAS = {IdConverter: PATH_ID, CodeConverter: PATH_CODE, EmailConverter: PATH_EMAIL}

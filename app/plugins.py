@@ -119,4 +119,5 @@ def init_app(app: Flask, api: Any) -> None:
         except Exception as error:
             raise PluginError(f"The plugin {door.name!r} failed at start: {error}") from error
         found.plugins.append(door.name)
+    api.describe_known(found)
     api.describe_orders({key: each.field for key, each in found.order_extensions.items()})

@@ -59,8 +59,6 @@ def text(value: Any) -> str:
         raise ValueError("must be a string.")
     if isinstance(value, Decimal):
         return json.dumps(float(value))
-    if isinstance(value, int) and abs(value) > INT64_MAX:
-        raise ValueError("is a number outside 64 bits.")
     cleaned = str(value)
     if "\0" in cleaned:
         raise ValueError("must not contain a NUL character.")
@@ -137,6 +135,11 @@ def integer(value: Any) -> int:
     if not -INT64_MAX - 1 <= number <= INT64_MAX:
         raise ValueError("is a number outside 64 bits.")
     return number
+
+
+def whole(value: Any) -> Any:
+    """Return a number without a fraction as an int: JSON tells 5.0 and 5 apart no more than we."""
+    return int(value) if isinstance(value, Decimal) and value == value.to_integral() else value
 
 
 def count(value: Any) -> int:
@@ -267,6 +270,7 @@ def day(value: Any, today: date) -> date | None:
             ``tomorrow``, ``+1 month``, Unix seconds. A date-time with an offset is taken to UTC.
         today: the day on which ``tomorrow`` and ``+1 month`` are reckoned, UTC.
     """
+    value = whole(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return _since_epoch(value).date()
     written = _short(value)

@@ -120,7 +120,7 @@ def test_bulk_id_selects(admin, bulk, make_coupon, form):
     assert len(shop_codes(admin)) == 2
 
 
-@pytest.mark.parametrize("given", [None, 0, "0", "", "000"], ids=json.dumps)
+@pytest.mark.parametrize("given", [None, 0, 0.0, "0", "", "000"], ids=json.dumps)
 def test_bulk_id_creates(admin, bulk, make_coupon, given):
     coupon = make_coupon()
     (result,) = bulk({"id": given, "code": "new"})
@@ -135,6 +135,7 @@ def test_bulk_id_creates(admin, bulk, make_coupon, given):
         (MAX, MAX),
         (MAX + 1, MAX + 1),
         (2**64, 2**64),
+        (999_999.0, 999_999),
         (10**30, 10**30),
         ("9" * 30, int("9" * 30)),
         (-1, -1),

@@ -20,7 +20,7 @@ LAYERS = [
     {"auth", "plugins", "pagination", "passwords"},
     {"services", "bulk"},
     {"schemas", "serializers", "paths"},
-    {"answers", "order_extensions", "api", "blueprints"},
+    {"answers", "order_extensions", "openapi", "api", "blueprints"},
     {"app", "cli", "wsgi", "worker"},
 ]
 PURE, DATA, WHO, RULES, SHAPES, EDGE, TOP = LAYERS
@@ -36,7 +36,8 @@ MAY_IMPORT = {
     "logs": PURE,
     "answers": BELOW_THE_EDGE,
     "order_extensions": BELOW_THE_EDGE,
-    "api": BELOW_THE_EDGE | {"answers"},
+    "openapi": BELOW_THE_EDGE,
+    "api": BELOW_THE_EDGE | {"answers", "openapi"},
     "blueprints": BELOW_THE_EDGE | EDGE,
     **{part: set().union(*LAYERS) | {"logs"} for part in TOP},
 }

@@ -225,3 +225,15 @@ def test_response_that_is_broken_json_passes_untouched(by_hand):
         return text, 200, {"Content-Type": "application/json"}
 
     assert by_hand(view).http.get("/by-hand").get_data(as_text=True) == text
+
+
+def test_plugin_names_are_in_the_document(plugged):
+    document = plugged.get("/openapi.json").get_json()
+    types = ["fixed_cart", "percent", "fixed_product", "percent_product", "store_credit"]
+    coupon = document["components"]["schemas"]["CouponEdit"]["properties"]
+    assert coupon["type"]["enum"] == [*types, None]
+    coupons, orders = (document["paths"][path]["get"] for path in ("/coupons", "/orders"))
+    schemas = {each["name"]: each["schema"] for each in coupons["parameters"]}
+    assert schemas["filter[type]"]["enum"] == types
+    schemas = {each["name"]: each["schema"] for each in orders["parameters"]}
+    assert "awaiting-pickup" in schemas["filter[status]"]["pattern"]

@@ -98,6 +98,14 @@ def test_order_of_account_has_the_customer_as_read_by_id(admin, app, make_custom
     assert admin.get(f"/customers/{customer['id']}/orders").get_json() == {"orders": [body]}
 
 
+@pytest.mark.parametrize("customer_id", [2**63 - 1, 2**63, 10**30])
+def test_orders_of_an_id_beyond_64_bits(admin, app, customer_id):
+    insert_order(app)
+    query = {"filter[customer_id]": str(customer_id)}
+    assert admin.get("/orders", query).get_json() == {"orders": []}
+    assert admin.get("/orders/count", query).get_json() == {"count": 0}
+
+
 @pytest.mark.parametrize("order_id", [1, 0, 10**30])
 def test_order_unknown(admin, order_id):
     assert refused(admin.get(f"/orders/{order_id}")) == (404, "shop_api_invalid_order_id")

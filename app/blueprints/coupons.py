@@ -8,8 +8,9 @@ from flask import Flask, Response, current_app
 
 from app import bulk
 from app.answers import answer, answer_page
-from app.api import PAGE_HEADERS, Api, Blueprint, caller, item_loader
+from app.api import Api, Blueprint, caller, item_loader
 from app.models import Coupon
+from app.openapi import PAGE_HEADERS
 from app.schemas import examples
 from app.schemas.coupons import (
     CouponBulkBody,
@@ -93,7 +94,10 @@ def count_coupons(query: Query) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, CouponEnvelope, example={"coupon": examples.COUPON})
 def get_coupon(query: Query, coupon_id: int) -> Response:
-    """Read a coupon by its id."""
+    """Read a coupon by its id.
+
+    Only published coupons are found.
+    """
     view = COUPON.only(query["selection"])
     return answer({"coupon": view.row(coupons.get_coupon(caller(), coupon_id, view.columns))})
 
@@ -138,7 +142,11 @@ def delete_coupon(query: Query, coupon_id: int) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, CouponEnvelope, example={"coupon": examples.COUPON})
 def get_coupon_by_code(query: Query, code: str) -> Response:
-    """Read a coupon by its code, in any case."""
+    """Read a coupon by its code, in any case.
+
+    Only published coupons are found. The code is normalised as on create; of several coupons with
+    it, the newest is answered.
+    """
     view = COUPON.only(query["selection"])
     return answer({"coupon": view.row(coupons.get_coupon_by_code(caller(), code, view.columns))})
 

@@ -8,7 +8,8 @@ from flask import Flask, Response, current_app
 
 from app import bulk
 from app.answers import answer, answer_page
-from app.api import PAGE_HEADERS, Api, Blueprint, caller, item_loader
+from app.api import Api, Blueprint, caller, item_loader
+from app.openapi import PAGE_HEADERS
 from app.order_extensions import OrderView
 from app.schemas import examples
 from app.schemas.customers import (
@@ -102,7 +103,10 @@ def count_customers(query: Query) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, CustomerEnvelope, example={"customer": examples.CUSTOMER})
 def get_customer(query: Query, customer_id: int) -> Response:
-    """Read a customer by its id."""
+    """Read a customer by its id.
+
+    Any user account is found, whatever its roles.
+    """
     view = CUSTOMER.only(query["selection"])
     row = customers.get_customer(caller(), customer_id, view.columns)
     return answer({"customer": view.row(row)})
@@ -150,7 +154,10 @@ def delete_customer(customer_id: int) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, CustomerEnvelope, example={"customer": examples.CUSTOMER})
 def get_customer_by_email(query: Query, email: str) -> Response:
-    """Read a customer by its e-mail address, in any case."""
+    """Read a customer by its e-mail address, in any case.
+
+    Any user account is found, whatever its roles.
+    """
     view = CUSTOMER.only(query["selection"])
     row = customers.get_customer_by_email(caller(), email, view.columns)
     return answer({"customer": view.row(row)})
@@ -165,7 +172,10 @@ def get_customer_by_email(query: Query, email: str) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, OrderList, example={"orders": [examples.ORDER]})
 def list_customer_orders(query: Query, customer_id: int) -> Response:
-    """List the orders of a customer, oldest first."""
+    """List the orders of a customer, oldest first.
+
+    Each with its customer; an empty list when there are none.
+    """
     view = OrderView(query["selection"])
     rows = orders.orders_of_customer(caller(), customer_id, view.columns)
     return answer({"orders": view.rows(rows)})
@@ -180,7 +190,11 @@ def list_customer_orders(query: Query, customer_id: int) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, Downloads, example={"downloads": {"1": examples.DOWNLOAD}})
 def list_customer_downloads(query: Query, customer_id: int) -> Response:
-    """List what a customer may download now, by the id of the permission."""
+    """List what a customer may download now, by the id of the permission.
+
+    Downloads of orders that are processing or completed, as long as any remain and access has not
+    expired.
+    """
     view = DOWNLOAD.only(query["selection"])
     rows = orders.downloads_of_customer(caller(), customer_id, view.columns)
     return answer({"downloads": {key: view.row(row) for key, row in rows.items()}})

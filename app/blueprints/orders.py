@@ -7,7 +7,8 @@ from typing import Any
 from flask import Flask, Response, current_app
 
 from app.answers import answer, answer_page
-from app.api import PAGE_HEADERS, Api, Blueprint, caller
+from app.api import Api, Blueprint, caller
+from app.openapi import PAGE_HEADERS
 from app.order_extensions import OrderView
 from app.plugins import registry
 from app.schemas import examples
@@ -60,7 +61,10 @@ def count_orders(query: Query) -> Response:
 @blp.errors()
 @blp.response(200, OrderStatuses, example={"order_statuses": examples.ORDER_STATUSES})
 def list_order_statuses() -> Response:
-    """List the order statuses and what they are called."""
+    """List the order statuses and what they are called.
+
+    The keys are what `filter[status]` and the `status` of an order know.
+    """
     return answer({"order_statuses": registry().order_statuses})
 
 
@@ -69,6 +73,10 @@ def list_order_statuses() -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, OrderEnvelope, example={"order": examples.ORDER})
 def get_order(query: Query, order_id: int) -> Response:
-    """Read an order with its customer."""
+    """Read an order with its customer.
+
+    An order of an account shows the full customer, one of a guest the names and addresses that the
+    guest gave.
+    """
     view = OrderView(query["selection"])
     return answer({"order": view.row(orders.get_order(caller(), order_id, view.columns))})

@@ -48,7 +48,10 @@ def init_app(app: Flask, api: Api) -> None:
     },
 )
 def get_index() -> Response:
-    """Say what this is: name, version and links."""
+    """Say what this is: name, version and links.
+
+    Open to everyone.
+    """
     links = {
         "coupons": url_for("coupons.list_coupons", _external=True),
         "customers": url_for("customers.list_customers", _external=True),
@@ -61,14 +64,20 @@ def get_index() -> Response:
 @health.route("/healthz")
 @health.response(200, Health, example={"status": "ok"})
 def get_health() -> Response:
-    """Say that the process lives."""
+    """Say that the process lives.
+
+    Open to everyone. Says nothing of the database.
+    """
     return answer({"status": "ok"})
 
 
 @health.route("/readyz")
 @health.response(200, Health, example={"status": "ok"})
 def get_readiness() -> Response:
-    """Say whether requests can be served: the database answers and its schema is current."""
+    """Say whether requests can be served: the database answers and its schema is current.
+
+    Open to everyone. 503 while the database does not answer or its schema is not current.
+    """
     if not schema_is_current():
         raise unavailable("The database schema is not current: run `flask --app wsgi db upgrade`.")
     return answer({"status": "ok"})

@@ -6,62 +6,98 @@ import marshmallow as ma
 
 from app.schemas import fields
 from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, edit_of
-from app.schemas.fields import either
+from app.schemas.fields import ZERO, either
+
+_TYPE = "The type of the discount."
+_ALONE = "Whether it cannot be combined with other coupons."
+_PRODUCTS = "Ids of the products that it applies to; empty for all."
+_NOT_PRODUCTS = "Ids of products that it does not apply to."
+_CATEGORIES = "Ids of the product categories that it applies to; empty for all."
+_NOT_CATEGORIES = "Ids of product categories that it does not apply to."
+_SHIPPING = "Whether it makes shipping free."
+_NOT_SALE = "Whether it leaves out items that are on sale."
+_DATE = (
+    "The day on which it expires: a date, a date-time (taken to UTC), an RFC 2822 date, "
+    "`31 December 2030`, `12/31/2030` (month first), `tomorrow`, `+1 month`, or Unix seconds. "
+    "Empty is none."
+)
+_AMOUNT = "Kept to the cent, half up; at most 16 digits before the point."
+_COUNT = "The absolute value of the integer that it begins with."
 
 
 class CouponSchema(Base):
     """A coupon as it is read."""
 
-    id = fields.Identifier()
-    code = fields.Words()
-    type = fields.Words()
-    created_at = fields.Moment()
-    updated_at = fields.Moment()
-    amount = fields.Amount()
-    individual_use = fields.Flag()
-    product_ids = fields.Identifiers()
-    exclude_product_ids = fields.Identifiers()
-    usage_limit = fields.Limit()
-    usage_limit_per_user = fields.Limit()
-    limit_usage_to_x_items = fields.Number()
-    usage_count = fields.Number()
-    expiry_date = fields.Day()
-    enable_free_shipping = fields.Flag()
-    product_category_ids = fields.Identifiers()
-    exclude_product_category_ids = fields.Identifiers()
-    exclude_sale_items = fields.Flag()
-    minimum_amount = fields.Amount()
-    maximum_amount = fields.Amount()
-    customer_emails = fields.Texts()
-    description = fields.Words()
+    id = fields.Identifier("Coupon id.")
+    code = fields.Words("Coupon code, in lower case.")
+    type = fields.Words(_TYPE)
+    created_at = fields.Moment("When it was created, UTC.")
+    updated_at = fields.Moment("When it was last changed, UTC.")
+    amount = fields.Amount("The discount: money, or per cent.")
+    individual_use = fields.Flag(_ALONE)
+    product_ids = fields.Identifiers(_PRODUCTS)
+    exclude_product_ids = fields.Identifiers(_NOT_PRODUCTS)
+    usage_limit = fields.Limit("How often it can be used; null for any number.")
+    usage_limit_per_user = fields.Limit("How often one customer can use it; null for any number.")
+    limit_usage_to_x_items = fields.Number("How many items it applies to; 0 for all.")
+    usage_count = fields.Number("How often it was used.")
+    expiry_date = fields.Day("Midnight UTC of the day on which it expires, or null.")
+    enable_free_shipping = fields.Flag(_SHIPPING)
+    product_category_ids = fields.Identifiers(_CATEGORIES)
+    exclude_product_category_ids = fields.Identifiers(_NOT_CATEGORIES)
+    exclude_sale_items = fields.Flag(_NOT_SALE)
+    minimum_amount = fields.Amount("The least that an order must come to.")
+    maximum_amount = fields.Amount("The most that an order may come to.")
+    customer_emails = fields.Texts("Only for these e-mail addresses; empty for all.")
+    description = fields.Words("What it is for.")
 
 
 class CouponCreate(Base):
     """A coupon to create: `code`, and whatever shall differ from the defaults."""
 
-    code = fields.Code(required=True)
-    type = fields.Text(load_default="fixed_cart")
-    amount = fields.Decimals(load_default=fields.ZERO)
-    individual_use = fields.OnlyTrue(load_default=False)
-    product_ids = fields.IdArray(load_default=list)
-    exclude_product_ids = fields.IdArray(load_default=list)
-    usage_limit = fields.Count(load_default=0)
-    usage_limit_per_user = fields.Count(load_default=0)
-    limit_usage_to_x_items = fields.Count(load_default=0)
-    usage_count = fields.Count(load_default=0)
-    expiry_date = fields.DateText(load_default=None)
-    enable_free_shipping = fields.OnlyTrue(load_default=False)
-    product_category_ids = fields.IdArray(load_default=list)
-    exclude_product_category_ids = fields.IdArray(load_default=list)
-    exclude_sale_items = fields.OnlyTrue(load_default=False)
-    minimum_amount = fields.Decimals(load_default=None)
-    maximum_amount = fields.Decimals(load_default=None)
-    customer_emails = fields.EmailArray(load_default=list)
-    description = fields.Text(load_default="")
+    code = fields.Code(
+        "Coupon code. Markup is removed, white space collapsed, letters become lower case; then it "
+        "must have 1 to 500 characters and be no other published coupon's.",
+        required=True,
+    )
+    type = fields.CouponType(_TYPE, load_default="fixed_cart")
+    amount = fields.Decimals(f"The discount: money, or per cent. {_AMOUNT}", load_default=ZERO)
+    individual_use = fields.OnlyTrue(_ALONE, load_default=False)
+    product_ids = fields.IdArray(_PRODUCTS, load_default=list)
+    exclude_product_ids = fields.IdArray(_NOT_PRODUCTS, load_default=list)
+    usage_limit = fields.Count(
+        f"How often it can be used; 0 for any number. {_COUNT}", load_default=0
+    )
+    usage_limit_per_user = fields.Count(
+        f"How often one customer can use it; 0 for any number. {_COUNT}", load_default=0
+    )
+    limit_usage_to_x_items = fields.Count(
+        f"How many items it applies to; 0 for all. {_COUNT}", load_default=0
+    )
+    usage_count = fields.Count(f"How often it was used. {_COUNT}", load_default=0)
+    expiry_date = fields.DateText(_DATE, load_default=None)
+    enable_free_shipping = fields.OnlyTrue(_SHIPPING, load_default=False)
+    product_category_ids = fields.IdArray(_CATEGORIES, load_default=list)
+    exclude_product_category_ids = fields.IdArray(_NOT_CATEGORIES, load_default=list)
+    exclude_sale_items = fields.OnlyTrue(_NOT_SALE, load_default=False)
+    minimum_amount = fields.Decimals(
+        f"The least that an order must come to; empty is 0. {_AMOUNT}", load_default=None
+    )
+    maximum_amount = fields.Decimals(
+        f"The most that an order may come to; empty is 0. {_AMOUNT}", load_default=None
+    )
+    customer_emails = fields.EmailArray(
+        "Only for these e-mail addresses; `*@example.com` is a domain. What is no address is "
+        "dropped.",
+        load_default=list,
+    )
+    description = fields.Text("What it is for.", load_default="")
 
 
 CouponEdit = edit_of(CouponCreate, "CouponEdit")
-CouponItem = edit_of(CouponCreate, "CouponItem", id=fields.RecordId())
+CouponItem = edit_of(
+    CouponCreate, "CouponItem", id=fields.RecordId("Which coupon to edit; absent or 0 creates.")
+)
 
 
 class CouponEnvelope(Base):

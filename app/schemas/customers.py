@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import marshmallow as ma
 
@@ -10,26 +11,28 @@ from app.schemas import fields
 from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, edit_of
 from app.schemas.fields import either
 
+_CLEANED = "Markup is removed, white space collapsed."
+
 
 class ShippingAddressSchema(Base):
     """A shipping address: 9 subfields, no e-mail and no phone."""
 
-    first_name = fields.Words()
-    last_name = fields.Words()
-    company = fields.Words()
-    address_1 = fields.Words()
-    address_2 = fields.Words()
-    city = fields.Words()
-    state = fields.Words()
-    postcode = fields.Words()
-    country = fields.Words()
+    first_name = fields.Words("First name.")
+    last_name = fields.Words("Last name.")
+    company = fields.Words("Company.")
+    address_1 = fields.Words("Street and number.")
+    address_2 = fields.Words("Second line of the street address.")
+    city = fields.Words("City.")
+    state = fields.Words("State, county or province.")
+    postcode = fields.Words("Postcode.")
+    country = fields.Words("Country, usually its two-letter code.")
 
 
 class BillingAddressSchema(ShippingAddressSchema):
     """A billing address: 11 subfields."""
 
-    email = fields.Words()
-    phone = fields.Words()
+    email = fields.Words("E-mail address of the address.")
+    phone = fields.Words("Phone number.")
 
 
 class Avatar(fields.Output):
@@ -49,18 +52,18 @@ class Avatar(fields.Output):
 class CustomerSchema(Base):
     """A customer as it is read."""
 
-    id = fields.Identifier()
-    created_at = fields.Moment()
-    email = fields.Words()
-    first_name = fields.Words()
-    last_name = fields.Words()
-    username = fields.Words()
-    role = fields.Words()
-    last_order_id = fields.OptionalIdentifier()
-    last_order_date = fields.OptionalMoment()
-    orders_count = fields.Number()
-    total_spent = fields.Amount()
-    avatar_url = Avatar()
+    id = fields.Identifier("Customer (user) id.")
+    created_at = fields.Moment("When the account was registered, UTC.")
+    email = fields.Words("E-mail address of the account; empty when it has none.")
+    first_name = fields.Words("First name.")
+    last_name = fields.Words("Last name.")
+    username = fields.Words("Login name.")
+    role = fields.Words("The first of the user's roles.")
+    last_order_id = fields.OptionalIdentifier("Id of the most recent order, or null.")
+    last_order_date = fields.OptionalMoment("When that order was created, UTC, or null.")
+    orders_count = fields.Number("How many orders the customer has.")
+    total_spent = fields.Amount("The total of the paid ones.")
+    avatar_url = Avatar("Address of the avatar image, or null.")
     billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
     shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
 
@@ -68,38 +71,54 @@ class CustomerSchema(Base):
 class ShippingAddressInput(Base):
     """Subfields of a shipping address; other keys are ignored."""
 
-    first_name = fields.Plain()
-    last_name = fields.Plain()
-    company = fields.Plain()
-    address_1 = fields.Plain()
-    address_2 = fields.Plain()
-    city = fields.Plain()
-    state = fields.Plain()
-    postcode = fields.Plain()
-    country = fields.Plain()
+    first_name = fields.Plain("First name.")
+    last_name = fields.Plain("Last name.")
+    company = fields.Plain("Company.")
+    address_1 = fields.Plain("Street and number.")
+    address_2 = fields.Plain("Second line of the street address.")
+    city = fields.Plain("City.")
+    state = fields.Plain("State, county or province.")
+    postcode = fields.Plain("Postcode.")
+    country = fields.Plain("Country, usually its two-letter code.")
 
 
 class BillingAddressInput(ShippingAddressInput):
     """Subfields of a billing address; other keys are ignored."""
 
-    email = fields.Plain()
-    phone = fields.Plain()
+    email = fields.Plain("E-mail address of the address.")
+    phone = fields.Plain("Phone number.")
 
 
 class CustomerCreate(Base):
     """A customer to create: `email`, and whatever else is known."""
 
-    email = fields.Text(required=True)
-    username = fields.Text()
-    password = fields.Text(load_only=True)
-    first_name = fields.Plain()
-    last_name = fields.Plain()
+    email = fields.Address("E-mail address, which no other account has.", required=True)
+    username = fields.Text(
+        "Login name: 1 to 60 letters, digits, `_ . - @` and inner single blanks. Empty: one made "
+        "of the e-mail address."
+    )
+    password = fields.Password("Empty: no password opens the account.", load_only=True)
+    first_name = fields.Plain(f"First name. {_CLEANED}")
+    last_name = fields.Plain(f"Last name. {_CLEANED}")
     billing_address = fields.InputPart(BillingAddressInput)
     shipping_address = fields.InputPart(ShippingAddressInput)
 
 
-CustomerEdit = edit_of(CustomerCreate, "CustomerEdit")
-CustomerItem = edit_of(CustomerCreate, "CustomerItem", id=fields.RecordId())
+_EDITS: dict[str, ma.fields.Field[Any]] = {
+    "email": fields.Text(
+        "E-mail address. One that is not valid or has another account changes nothing; empty "
+        "removes the address."
+    ),
+    "username": fields.Text("Never changes."),
+    "password": fields.Password("The new password; empty changes nothing.", load_only=True),
+}
+CustomerEdit = edit_of(CustomerCreate, "CustomerEdit", **_EDITS)
+CustomerItem = edit_of(
+    CustomerCreate,
+    "CustomerItem",
+    id=fields.RecordId("Which customer to edit; absent or 0 creates."),
+    email=fields.Text("E-mail address; a create needs a valid one that no other account has."),
+)
 
 
 class CustomerEnvelope(Base):

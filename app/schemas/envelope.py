@@ -75,31 +75,34 @@ def edit_of(create: type[Base], name: str, **more: ma.fields.Field[Any]) -> type
     for key, field in create._declared_fields.items():
         optional[key] = copied = copy.deepcopy(field)
         copied.required = False
+        copied.allow_none = True
         copied.load_default = ma.missing
         copied.metadata = {k: v for k, v in copied.metadata.items() if k != "default"}
-    return type(name, (Base,), {**more, **optional, "__doc__": f"{name}: any subset of fields."})
+    return type(
+        name, (Base,), {**more, **optional, **more, "__doc__": f"{name}: any subset of fields."}
+    )
 
 
 class BulkError(Base):
     """Why a bulk item was refused."""
 
-    code = fields.Words()
-    message = fields.Words()
+    code = fields.Words("A code as the single operation answers it.", required=True)
+    message = fields.Words("What is wrong, for people.", required=True)
 
 
 class BulkFailure(Base):
     """The result of a bulk item that failed; id 0 for a create (spec 4.3 rule 4)."""
 
-    id = fields.Identifier()
-    error = ma.fields.Nested(BulkError)
+    id = fields.EchoedIdentifier("The id that the item gave; 0 for a create.", required=True)
+    error = ma.fields.Nested(BulkError, required=True)
 
 
 class ErrorEntry(Base):
     """One error."""
 
-    code = fields.Words(required=True)
-    message = fields.Words(required=True)
-    param = fields.Words(metadata={"description": "The input that the error is about."})
+    code = fields.Words("What is wrong, for programs.", required=True)
+    message = fields.Words("What is wrong, for people.", required=True)
+    param = fields.Words("The input that the error is about.")
 
 
 class Errors(Base):
@@ -111,10 +114,10 @@ class Errors(Base):
 class CountSchema(Base):
     """How many records match."""
 
-    count = fields.Number(required=True)
+    count = fields.Number("How many records match.", required=True)
 
 
 class MessageSchema(Base):
     """What was done."""
 
-    message = fields.Words(required=True)
+    message = fields.Words("What was done.", required=True)

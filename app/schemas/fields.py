@@ -15,13 +15,14 @@ from typing import Any
 import marshmallow as ma
 
 from app import sanitize
+from app.schemas import kinds
 
 ZERO = Decimal("0.00")
 
-_TEXT = {"type": ["string", "number"]}
-_INTEGER = {"type": ["integer", "number", "string", "boolean"]}
-_AMOUNT_OUT = {"type": "string", "pattern": r"^-?[0-9]+\.[0-9]{2}$", "examples": ["10.00"]}
-_MOMENT_OUT = {"type": "string", "format": "date-time", "examples": ["2026-11-20T09:38:00Z"]}
+
+def _described(meaning: str) -> dict[str, Any]:
+    return {"metadata": {"description": meaning}} if meaning else {}
+
 
 # --- output ---
 
@@ -34,7 +35,10 @@ class Output(ma.fields.Field[Any]):
     """
 
     wire: Callable[[Any], Any] | None = None
-    openapi: Mapping[str, Any] = {}  # its JSON Schema; app.api writes it into the document
+    openapi: kinds.Schema = {}  # its JSON Schema; app.api writes it into the document
+
+    def __init__(self, meaning: str = "", **kwargs: Any) -> None:
+        super().__init__(**_described(meaning), **kwargs)
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
         return value if self.wire is None else type(self).wire(value)  # type: ignore[misc]
@@ -43,25 +47,25 @@ class Output(ma.fields.Field[Any]):
 class Identifier(Output):
     """The id of a record."""
 
-    openapi = {"type": "integer", "minimum": 0, "examples": [7]}
+    openapi = kinds.IDENTIFIER
 
 
 class OptionalIdentifier(Output):
     """The id of a record, or null."""
 
-    openapi = {"type": ["integer", "null"], "minimum": 1}
+    openapi = kinds.OPTIONAL_IDENTIFIER
 
 
 class Number(Output):
     """A count."""
 
-    openapi = {"type": "integer", "minimum": 0}
+    openapi = kinds.NUMBER
 
 
 class Limit(Output):
     """A count of which 0 means none, printed as null."""
 
-    openapi = {"type": ["integer", "null"], "minimum": 1}
+    openapi = {**kinds.NUMBER, "type": ["integer", "null"], "minimum": 1}
 
     wire = staticmethod(lambda value: value or None)
 
@@ -87,7 +91,7 @@ class Flag(Output):
 class Amount(Output):
     """A decimal with 2 places, as a string; empty prints as 0.00 (decisions 3)."""
 
-    openapi = _AMOUNT_OUT
+    openapi = kinds.AMOUNT
 
     wire = staticmethod(lambda value: "0.00" if value is None else str(value))
 
@@ -95,7 +99,7 @@ class Amount(Output):
 class Moment(Output):
     """A UTC date-time without a fraction: 2026-11-20T09:38:00Z (decisions 6)."""
 
-    openapi = _MOMENT_OUT
+    openapi = kinds.MOMENT
 
     @staticmethod
     def wire(value: datetime | None) -> str | None:
@@ -106,13 +110,13 @@ class Moment(Output):
 class OptionalMoment(Moment):
     """A UTC date-time, or null."""
 
-    openapi = _MOMENT_OUT | {"type": ["string", "null"]}
+    openapi = {**kinds.MOMENT, "type": ["string", "null"]}
 
 
 class Day(Output):
     """A day, printed as its midnight UTC; null when there is none."""
 
-    openapi = _MOMENT_OUT | {"type": ["string", "null"], "examples": ["2030-12-31T00:00:00Z"]}
+    openapi = {**kinds.MOMENT, "type": ["string", "null"], "examples": ["2030-12-31T00:00:00Z"]}
 
     @staticmethod
     def wire(value: date | None) -> str | None:
@@ -120,10 +124,16 @@ class Day(Output):
         return None if value is None else f"{value.isoformat()}T00:00:00Z"
 
 
+class EchoedIdentifier(Output):
+    """The id that a bulk item gave, whatever it identifies (decisions 13)."""
+
+    openapi = {"type": "integer"}
+
+
 class Identifiers(Output):
     """A list of ids."""
 
-    openapi = {"type": "array", "items": {"type": "integer"}}
+    openapi = {"type": "array", "items": {"type": "integer", "format": "int64"}}
 
 
 class Texts(Output):
@@ -150,8 +160,8 @@ class Part(ma.fields.Nested):
 class Lines(Output):
     """A list of objects that are stored in the form in which they are shown."""
 
-    def __init__(self, schema: type[ma.Schema], **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, schema: type[ma.Schema], meaning: str = "", **kwargs: Any) -> None:
+        super().__init__(meaning, **kwargs)
         self.line = schema
 
 
@@ -161,11 +171,13 @@ class Lines(Output):
 class Input(ma.fields.Field[Any]):
     """A value of a request. Subclasses say how it is converted."""
 
-    openapi: Mapping[str, Any] = {}  # its JSON Schema without null; app.api writes it
+    openapi: kinds.Schema = {}  # its JSON Schema without null; app.api writes it
     refuses_nul = True  # before any cleaning (decisions 13)
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(allow_none=True, **kwargs)
+    def __init__(self, meaning: str = "", **kwargs: Any) -> None:
+        # Null is not supplied, and of what is required the document says so.
+        kwargs.setdefault("allow_none", not kwargs.get("required"))
+        super().__init__(**_described(meaning), **kwargs)
 
     def deserialize(
         self,
@@ -197,17 +209,35 @@ class Input(ma.fields.Field[Any]):
 class Text(Input):
     """A string, kept as it was sent."""
 
-    openapi = _TEXT
+    openapi = kinds.TEXT_IN
 
     def convert(self, value: Any) -> str:
         """Return the text."""
         return sanitize.text(value)
 
 
+class CouponType(Text):
+    """The name of a coupon type; which ones are known, only the app knows (decisions 4)."""
+
+    openapi = kinds.KNOWN_COUPON_TYPE
+
+
+class Address(Text):
+    """The e-mail address of an account to create."""
+
+    openapi = kinds.ADDRESS_IN
+
+
+class Password(Text):
+    """A password."""
+
+    openapi = {**kinds.TEXT_IN, "format": "password"}
+
+
 class Code(Input):
     """A coupon code, normalised (decisions 4)."""
 
-    openapi = _TEXT | {"examples": ["summer-2030"]}
+    openapi = {**kinds.TEXT_IN, "minLength": 1, "examples": ["summer-2030"]}
 
     def convert(self, value: Any) -> str:
         """Return the code as it is stored and compared."""
@@ -217,7 +247,7 @@ class Code(Input):
 class Plain(Input):
     """Text without markup: tags and control characters removed, white space collapsed."""
 
-    openapi = _TEXT
+    openapi = kinds.TEXT_IN
 
     def convert(self, value: Any) -> str:
         """Return the clean text; empty text is a value."""
@@ -248,7 +278,7 @@ class InputPart(ma.fields.Nested):
 class Decimals(Input):
     """A decimal, kept to the cent; empty text is empty."""
 
-    openapi = {"type": ["string", "number"], "examples": ["10.00"]}
+    openapi = kinds.AMOUNT_IN
 
     def convert(self, value: Any) -> Decimal | None:
         """Return the amount."""
@@ -269,7 +299,7 @@ class OnlyTrue(Input):
 class Count(Input):
     """A non-negative integer: the absolute value of what the text begins with."""
 
-    openapi = _INTEGER
+    openapi = kinds.COUNT_IN
 
     def convert(self, value: Any) -> int:
         """Return the count."""
@@ -288,10 +318,13 @@ class _Array(Input):
         raise NotImplementedError
 
 
+_ID_IN = {**kinds.INTEGER_IN, "type": [*kinds.INTEGER_IN["type"], "null"]}
+
+
 class IdArray(_Array):
     """An array of ids; entries that become 0 are dropped (spec 2.1)."""
 
-    openapi = {"type": "array", "items": _INTEGER}
+    openapi = {"type": "array", "items": _ID_IN}
 
     def entry(self, value: Any) -> int:
         """Return an id, or 0."""
@@ -301,7 +334,7 @@ class IdArray(_Array):
 class EmailArray(_Array):
     """An array of e-mail addresses; entries that become empty are dropped (spec 2.1)."""
 
-    openapi = {"type": "array", "items": _TEXT}
+    openapi = {"type": "array", "items": {**kinds.TEXT_IN, "type": ["string", "number", "null"]}}
 
     def entry(self, value: Any) -> str:
         """Return an address, or an empty string."""
@@ -311,7 +344,7 @@ class EmailArray(_Array):
 class DateText(Input):
     """Any date string (decisions 4); empty means none."""
 
-    openapi = {"type": ["string", "integer"], "examples": ["2030-12-31"]}
+    openapi = kinds.DAY_IN
 
     def convert(self, value: Any) -> date | None:
         """Return the day, UTC."""
@@ -321,10 +354,7 @@ class DateText(Input):
 class RecordId(Input):
     """Which record a bulk item edits; ``app.bulk`` reads it (spec 4.3 rule 3)."""
 
-    openapi = {
-        "type": ["integer", "string"],
-        "description": "Edits that record; absent or 0 creates.",
-    }
+    openapi = kinds.RECORD_ID_IN
 
     def convert(self, value: Any) -> Any:
         """Return it unread."""

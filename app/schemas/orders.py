@@ -6,7 +6,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.schemas import fields
+from app.schemas import fields, kinds
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.envelope import Base
 
@@ -14,77 +14,77 @@ from app.schemas.envelope import Base
 class LineItemSchema(Base):
     """What was bought."""
 
-    id = fields.Identifier()
-    subtotal = fields.Amount()
-    subtotal_tax = fields.Amount()
-    total = fields.Amount()
-    total_tax = fields.Amount()
-    price = fields.Amount()
-    quantity = fields.Number()
-    tax_class = fields.OptionalWords()
-    name = fields.Words()
-    product_id = fields.OptionalIdentifier()
-    sku = fields.OptionalWords()
-    meta = ma.fields.List(ma.fields.Dict())
+    id = fields.Identifier("Id of the line.")
+    subtotal = fields.Amount("Before discounts, without tax.")
+    subtotal_tax = fields.Amount("The tax on it.")
+    total = fields.Amount("After discounts, without tax.")
+    total_tax = fields.Amount("The tax on it.")
+    price = fields.Amount("Of one piece.")
+    quantity = fields.Number("How many pieces.")
+    tax_class = fields.OptionalWords("Class of tax, or null.")
+    name = fields.Words("Name of the product.")
+    product_id = fields.OptionalIdentifier("Id of the product, or null.")
+    sku = fields.OptionalWords("Stock keeping unit, or null.")
+    meta = ma.fields.List(ma.fields.Dict(), metadata={"description": "What else is known of it."})
 
 
 class ShippingLineSchema(Base):
     """How it is sent."""
 
-    id = fields.Identifier()
-    method_id = fields.Words()
-    method_title = fields.Words()
-    total = fields.Amount()
+    id = fields.Identifier("Id of the line.")
+    method_id = fields.Words("Name of the method, for programs.")
+    method_title = fields.Words("Name of the method.")
+    total = fields.Amount("What it costs, without tax.")
 
 
 class TaxLineSchema(Base):
     """A tax."""
 
-    id = fields.Identifier()
-    rate_id = fields.Identifier()
-    code = fields.Words()
-    title = fields.Words()
-    total = fields.Amount()
-    compound = fields.Flag()
+    id = fields.Identifier("Id of the line.")
+    rate_id = fields.Identifier("Id of the rate.")
+    code = fields.Words("Code of the rate.")
+    title = fields.Words("Name of the rate.")
+    total = fields.Amount("The tax.")
+    compound = fields.Flag("Whether it is reckoned on other taxes too.")
 
 
 class FeeLineSchema(Base):
     """A fee."""
 
-    id = fields.Identifier()
-    title = fields.Words()
-    tax_class = fields.OptionalWords()
-    total = fields.Amount()
-    total_tax = fields.Amount()
+    id = fields.Identifier("Id of the line.")
+    title = fields.Words("Name of the fee.")
+    tax_class = fields.OptionalWords("Class of tax, or null.")
+    total = fields.Amount("The fee, without tax.")
+    total_tax = fields.Amount("The tax on it.")
 
 
 class CouponLineSchema(Base):
     """A coupon that was used."""
 
-    id = fields.Identifier()
-    code = fields.Words()
-    amount = fields.Amount()
+    id = fields.Identifier("Id of the line.")
+    code = fields.Words("Code of the coupon.")
+    amount = fields.Amount("How much it took off.")
 
 
 class PaymentDetailsSchema(Base):
     """How it is paid."""
 
-    method_id = fields.Words()
-    method_title = fields.Words()
-    paid = fields.Flag()
+    method_id = fields.Words("Name of the method, for programs.")
+    method_title = fields.Words("Name of the method.")
+    paid = fields.Flag("Whether it is paid.")
 
 
 class CustomerId(fields.Output):
     """The account that ordered; 0 for a guest."""
 
-    openapi = {"type": "integer", "minimum": 0}
+    openapi = kinds.NUMBER
     wire = staticmethod(lambda value: value or 0)
 
 
 class Quantity(fields.Output):
     """How many pieces the line items are, all together."""
 
-    openapi = {"type": "integer", "minimum": 0}
+    openapi = kinds.NUMBER
 
     @staticmethod
     def wire(line_items: list[dict[str, Any]]) -> int:
@@ -109,30 +109,36 @@ class OrderSchema(Base):
     Whoever answers with this schema gets the order extensions too, ``customer`` as the last key.
     """
 
-    id = fields.Identifier()
-    order_number = fields.Words()
-    order_key = fields.Words()
-    created_at = fields.Moment()
-    updated_at = fields.Moment()
-    completed_at = fields.OptionalMoment()
-    status = fields.Words()
-    currency = fields.Words()
-    total = fields.Amount()
-    subtotal = fields.Amount()
-    total_line_items_quantity = Quantity(attribute="line_items", dump_only=True)
-    total_tax = fields.Amount()
-    total_shipping = fields.Amount()
-    cart_tax = fields.Amount()
-    shipping_tax = fields.Amount()
-    total_discount = fields.Amount()
-    shipping_methods = MethodTitles(attribute="shipping_lines", dump_only=True)
+    id = fields.Identifier("Order id.")
+    order_number = fields.Words("The number that the customer knows.")
+    order_key = fields.Words("A secret of the customer and the shop.")
+    created_at = fields.Moment("When it was placed, UTC.")
+    updated_at = fields.Moment("When it was last changed, UTC.")
+    completed_at = fields.OptionalMoment("When it was completed, UTC; null until then.")
+    status = fields.Words("A key of `GET /orders/statuses`.")
+    currency = fields.Words("Three-letter code.")
+    total = fields.Amount("What is to be paid.")
+    subtotal = fields.Amount("The line items before discounts, without tax.")
+    total_line_items_quantity = Quantity(
+        "How many pieces, all together.", attribute="line_items", dump_only=True
+    )
+    total_tax = fields.Amount("All taxes.")
+    total_shipping = fields.Amount("Shipping, without tax.")
+    cart_tax = fields.Amount("The tax on the line items and fees.")
+    shipping_tax = fields.Amount("The tax on shipping.")
+    total_discount = fields.Amount("What coupons took off.")
+    shipping_methods = MethodTitles(
+        "Names of the shipping methods, separated by commas.",
+        attribute="shipping_lines",
+        dump_only=True,
+    )
     payment_details = fields.Part(PaymentDetailsSchema, prefix="payment_")
     billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
     shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
-    note = fields.Words()
-    customer_ip = fields.Words()
-    customer_user_agent = fields.Words()
-    customer_id = CustomerId()
+    note = fields.Words("What the customer wrote.")
+    customer_ip = fields.Words("Address from which it was placed.")
+    customer_user_agent = fields.Words("Browser with which it was placed.")
+    customer_id = CustomerId("The account that ordered; 0 for a guest.")
     line_items = fields.Lines(LineItemSchema)
     shipping_lines = fields.Lines(ShippingLineSchema)
     tax_lines = fields.Lines(TaxLineSchema)
@@ -143,10 +149,10 @@ class OrderSchema(Base):
 class GuestSchema(Base):
     """Who ordered without an account: exactly these six keys (spec 2.3)."""
 
-    id = fields.Identifier()
-    email = fields.Words()
-    first_name = fields.Words()
-    last_name = fields.Words()
+    id = fields.Number("Always 0.")
+    email = fields.Words("The billing e-mail address.")
+    first_name = fields.Words("First name of the billing address.")
+    last_name = fields.Words("Last name of the billing address.")
     billing_address = ma.fields.Nested(BillingAddressSchema)
     shipping_address = ma.fields.Nested(ShippingAddressSchema)
 
@@ -181,21 +187,23 @@ class Remaining(fields.Output):
 class FileSchema(Base):
     """A file."""
 
-    name = fields.Words()
-    file = fields.Words()
+    name = fields.Words("Name of the file.")
+    file = fields.Words("Where the file is.")
 
 
 class DownloadSchema(Base):
     """A file that a customer may download."""
 
-    download_url = fields.Words()
-    download_id = fields.Words()
-    product_id = fields.Identifier()
-    download_name = fields.Words()
-    order_id = fields.Identifier()
-    order_key = fields.Words()
-    downloads_remaining = Remaining()
-    access_expires = fields.OptionalMoment()
+    download_url = fields.Words("Where the customer downloads it.")
+    download_id = fields.Words("Name of the file, for programs.")
+    product_id = fields.Identifier("Id of the product.")
+    download_name = fields.Words("Name of the file.")
+    order_id = fields.Identifier("Id of the order that it was bought with.")
+    order_key = fields.Words("Key of that order.")
+    downloads_remaining = Remaining(
+        "How often it can be downloaded: digits, or empty for any number."
+    )
+    access_expires = fields.OptionalMoment("When the permission ends, UTC, or null.")
     file = fields.Part(FileSchema, prefix="file_")
 
 

@@ -7,12 +7,18 @@ from datetime import datetime
 from typing import Any
 
 from app import sanitize
+from app.schemas import kinds
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.envelope import Base
 from app.schemas.fields import Input
 
+WHITE_SPACE = " \t\n\v\f\r"
+"""What is blank; strip() alone would count control characters too, which can be searched for."""
+
 MAX_IDS = 10_000
 """Ids in one parameter: fewer than a database accepts values in one statement."""
+
+_TIMES = "a date-time, a date (its midnight, UTC) or Unix seconds."
 
 Selection = dict[str, "Selection | None"]
 """What ``fields`` selects: names; under a name None for all of it, or a selection of its parts."""
@@ -25,14 +31,13 @@ def _nothing() -> None:
 class QueryField(Input):
     """A query parameter; an empty one is not supplied unless its kind says otherwise."""
 
-    def __init__(self, data_key: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, data_key: str | None = None, meaning: str = "", **kwargs: Any) -> None:
         kwargs.setdefault("load_default", _nothing)
-        super().__init__(data_key=data_key, **kwargs)
-        self.allow_none = False
+        super().__init__(meaning, data_key=data_key, allow_none=False, **kwargs)
 
     def convert(self, value: Any) -> Any:
         """Return the converted parameter."""
-        return self.read(value) if value.strip(" ") else self.deserialize(None)
+        return self.read(value) if value.strip(WHITE_SPACE) else self.deserialize(None)
 
     def read(self, value: str) -> Any:
         """Convert text that is not blank, or raise ValueError."""
@@ -42,7 +47,7 @@ class QueryField(Input):
 class Words(QueryField):
     """Text, as it is."""
 
-    openapi = {"type": "string", "maxLength": 1000}
+    openapi = kinds.TEXT_PARAMETER
 
     def read(self, value: str) -> str:
         """Return the text."""
@@ -51,8 +56,16 @@ class Words(QueryField):
         return value
 
 
-class WordList(Words):
-    """Words, separated by commas."""
+class CouponType(Words):
+    """The name of a coupon type."""
+
+    openapi = kinds.KNOWN_COUPON_TYPE
+
+
+class Statuses(Words):
+    """Order statuses, separated by commas."""
+
+    openapi = kinds.STATUSES_PARAMETER
 
     def read(self, value: str) -> list[str]:  # type: ignore[override] # a list of what Words reads
         """Return the words."""
@@ -62,7 +75,7 @@ class WordList(Words):
 class FieldList(QueryField):
     """``fields``: names, separated by commas, with one level of dots (decisions 6)."""
 
-    openapi = {"type": "string", "examples": ["id,code"]}
+    openapi = kinds.FIELDS_PARAMETER
 
     def read(self, value: str) -> Selection:
         """Return the selection."""
@@ -79,10 +92,10 @@ class FieldList(QueryField):
 class Whole(QueryField):
     """A whole number of at least ``minimum``."""
 
-    openapi = {"type": "integer"}
-
-    def __init__(self, data_key: str | None = None, *, minimum: int = 0, **kwargs: Any) -> None:
-        super().__init__(data_key, **kwargs)
+    def __init__(
+        self, data_key: str | None = None, meaning: str = "", *, minimum: int = 0, **kwargs: Any
+    ) -> None:
+        super().__init__(data_key, meaning, **kwargs)
         self.minimum = minimum
         self.openapi = {"type": "integer", "minimum": minimum}
 
@@ -98,8 +111,7 @@ class PageNumber(Whole):
     """``page``: from 1; an empty one is not a number (decisions 6)."""
 
     def __init__(self) -> None:
-        super().__init__(minimum=1, load_default=1)
-        self.openapi = self.openapi | {"default": 1}
+        super().__init__(None, "Which page of the list, from 1.", minimum=1, load_default=1)
 
     def convert(self, value: Any) -> int:
         """Return the number."""
@@ -109,12 +121,22 @@ class PageNumber(Whole):
 class Limit(Whole):
     """A page size; 0 is the default, -1 is none (spec 4.2)."""
 
-    def __init__(self, data_key: str, **kwargs: Any) -> None:
-        super().__init__(data_key, minimum=-1, **kwargs)
+    def __init__(self) -> None:
+        meaning = "Rows on a page; -1 is no limit, 0 or none the shop's page size."
+        super().__init__("filter[limit]", meaning, minimum=-1)
+
+
+class Offset(Whole):
+    """How many rows are skipped (spec 4.2)."""
+
+    def __init__(self) -> None:
+        super().__init__("filter[offset]", "Rows to skip; absent or 0, `page` says how many.")
 
 
 class Pattern(Words):
     """Text to search for, in which ``*`` is anything."""
+
+    openapi = kinds.SEARCH_PARAMETER
 
     def read(self, value: str) -> str:
         """Return the pattern. Many stars could keep a database busy for long."""
@@ -126,7 +148,7 @@ class Pattern(Words):
 class Moments(QueryField):
     """A date-time: ISO with or without offset and fraction, a date, or Unix seconds."""
 
-    openapi = {"type": "string", "examples": ["2026-11-20T09:38:00Z"]}
+    openapi = kinds.MOMENT_PARAMETER
 
     def read(self, value: str) -> datetime:
         """Return the moment, UTC."""
@@ -136,12 +158,12 @@ class Moments(QueryField):
 class Choice(QueryField):
     """One of several words."""
 
-    def __init__(self, data_key: str, *choices: str, default: str | None) -> None:
-        super().__init__(data_key, load_default=default or _nothing)
+    def __init__(
+        self, data_key: str, meaning: str, *choices: str, default: str | None = None
+    ) -> None:
+        super().__init__(data_key, meaning, load_default=default or _nothing)
         self.choices = choices
         self.openapi = {"type": "string", "enum": list(choices)}
-        if default:
-            self.openapi["default"] = default
 
     def read(self, value: str) -> str:
         """Return the word."""
@@ -153,6 +175,12 @@ class Choice(QueryField):
 class Direction(Choice):
     """``asc`` or ``desc``, in any case."""
 
+    def __init__(self, *, default: str) -> None:
+        super().__init__(
+            "filter[order]", "The direction of the sort, in any case.", "asc", "desc",
+            default=default,
+        )  # fmt: skip
+
     def read(self, value: str) -> str:
         """Return the direction in lower case."""
         return super().read(value.lower())
@@ -161,7 +189,7 @@ class Direction(Choice):
 class Ids(QueryField):
     """Ids, separated by commas."""
 
-    openapi = {"type": "string", "examples": ["7,12"]}
+    openapi = kinds.IDS_PARAMETER
 
     def read(self, value: str) -> list[int]:
         """Return the ids; those beyond 64 bits identify nothing."""
@@ -172,34 +200,51 @@ class Ids(QueryField):
         return [number for number in map(int, value.split(",")) if number <= sanitize.INT64_MAX]
 
 
+class ForceWord(Words):
+    """``force``: only ``true`` itself removes permanently (spec 3)."""
+
+    openapi = {**kinds.TEXT_PARAMETER, "examples": ["true"]}
+
+    def __init__(self) -> None:
+        super().__init__(None, "`true` removes permanently; anything else moves to the trash.")
+
+
 class ReadQuery(Base):
     """What a read of one object takes."""
 
     selection = FieldList(
-        "fields", metadata={"description": "Only these fields, separated by commas."}
+        "fields",
+        "Only these fields of each object, separated by commas; a dot names a field of a field: "
+        "`billing_address.city`.",
     )
 
 
-class CouponFilter(Base):
+class Times(Base):
+    """When a record was created and last changed (decisions 6)."""
+
+    created_at_min = Moments("filter[created_at_min]", f"Created at or after this time: {_TIMES}")
+    created_at_max = Moments("filter[created_at_max]", f"Created at or before this time: {_TIMES}")
+    updated_at_min = Moments("filter[updated_at_min]", f"Changed at or after this time: {_TIMES}")
+    updated_at_max = Moments("filter[updated_at_max]", f"Changed at or before this time: {_TIMES}")
+
+
+class CouponFilter(Times):
     """Which coupons (decisions 4)."""
 
-    q = Words("filter[q]", metadata={"description": "Part of the code or the description."})
-    type = Words("filter[type]", metadata={"description": "Only this coupon type."})
-    created_at_min = Moments("filter[created_at_min]")
-    created_at_max = Moments("filter[created_at_max]")
-    updated_at_min = Moments("filter[updated_at_min]")
-    updated_at_max = Moments("filter[updated_at_max]")
-    in_ = Ids("filter[in]", metadata={"description": "Only these ids."})
-    not_in = Ids("filter[not_in]", metadata={"description": "Without these ids."})
+    q = Words("filter[q]", "Part of the code or the description, in any case.")
+    type = CouponType("filter[type]", "Only this coupon type.")
+    in_ = Ids("filter[in]", f"Only these ids, separated by commas; at most {MAX_IDS:,}.")
+    not_in = Ids("filter[not_in]", f"Without these ids, separated by commas; at most {MAX_IDS:,}.")
 
 
 class CouponOrder(CouponFilter):
     """Which coupons, and how they are sorted."""
 
-    offset = Whole("filter[offset]", metadata={"description": "Rows to skip, instead of `page`."})
-    order = Direction("filter[order]", "asc", "desc", default="desc")
+    offset = Offset()
+    order = Direction(default="desc")
     orderby = Choice(
         "filter[orderby]",
+        "What the list is sorted by; `date` is the creation.",
         "date", "modified", "id", "code", "amount", "usage_count", "expiry_date",
         default="date",
     )  # fmt: skip
@@ -223,37 +268,30 @@ META_KEYS = (
 )
 
 
-class CustomerFilter(Base):
+class CustomerFilter(Times):
     """Which customers (spec 4.2, decisions 5)."""
 
-    role = Words(
-        "filter[role]",
-        load_default="customer",
-        metadata={"description": "A single role; `all` is every role."},
-    )
-    q = Pattern(
-        "filter[q]",
-        metadata={"description": "Part of the e-mail, username or name; `*` is anything."},
-    )
-    created_at_min = Moments("filter[created_at_min]")
-    created_at_max = Moments("filter[created_at_max]")
-    updated_at_min = Moments("filter[updated_at_min]")
-    updated_at_max = Moments("filter[updated_at_max]")
+    role = Words("filter[role]", "A single role; `all` is every role.", load_default="customer")
+    q = Pattern("filter[q]", "Part of the e-mail, username or name, in any case; `*` is anything.")
 
 
 class CustomerCountQuery(CustomerFilter):
     """The query of a count: paging and order are checked, and change nothing (decisions 13)."""
 
-    limit = Limit("filter[limit]", metadata={"description": "Rows on a page; -1 is no limit."})
-    offset = Whole("filter[offset]", metadata={"description": "Rows to skip, instead of `page`."})
-    order = Direction("filter[order]", "asc", "desc", default="asc")
+    limit = Limit()
+    offset = Offset()
+    order = Direction(default="asc")
     orderby = Choice(
         "filter[orderby]",
+        "What the list is sorted by. `meta_value` and `meta_value_num` sort by the field that "
+        "`filter[orderby_meta_key]` names, as text or as a number.",
         "registered", "id", "email", "login", "username", "name", "first_name", "last_name",
         "modified", "orders_count", "total_spent", "meta_value", "meta_value_num",
         default="registered",
     )  # fmt: skip
-    orderby_meta_key = Choice("filter[orderby_meta_key]", *META_KEYS, default=None)
+    orderby_meta_key = Choice(
+        "filter[orderby_meta_key]", "Needed by `meta_value` and `meta_value_num`.", *META_KEYS
+    )
 
 
 class CustomerListQuery(CustomerCountQuery, ReadQuery):
@@ -262,29 +300,26 @@ class CustomerListQuery(CustomerCountQuery, ReadQuery):
     page = PageNumber()
 
 
-class OrderFilter(Base):
+class OrderFilter(Times):
     """Which orders (decisions 7)."""
 
-    status = WordList("filter[status]", metadata={"description": "Statuses, by commas."})
-    customer_id = Whole(
-        "filter[customer_id]", metadata={"description": "Orders of one account; 0 is guests."}
-    )
-    q = Words(
-        "filter[q]", metadata={"description": "Part of the number, or of a name or an address."}
-    )
-    created_at_min = Moments("filter[created_at_min]")
-    created_at_max = Moments("filter[created_at_max]")
-    updated_at_min = Moments("filter[updated_at_min]")
-    updated_at_max = Moments("filter[updated_at_max]")
+    status = Statuses("filter[status]", "Only these statuses, separated by commas.")
+    customer_id = Whole("filter[customer_id]", "Only orders of this account; 0 is guests.")
+    q = Words("filter[q]", "Part of the number, or of a name or an address, in any case.")
 
 
 class OrderCountQuery(OrderFilter):
     """The query of a count: paging and order are checked, and change nothing (decisions 13)."""
 
-    limit = Limit("filter[limit]", metadata={"description": "Rows on a page; -1 is no limit."})
-    offset = Whole("filter[offset]", metadata={"description": "Rows to skip, instead of `page`."})
-    order = Direction("filter[order]", "asc", "desc", default="desc")
-    orderby = Choice("filter[orderby]", "date", "modified", "id", "total", default="date")
+    limit = Limit()
+    offset = Offset()
+    order = Direction(default="desc")
+    orderby = Choice(
+        "filter[orderby]",
+        "What the list is sorted by; `date` is the creation.",
+        "date", "modified", "id", "total",
+        default="date",
+    )  # fmt: skip
 
 
 class OrderListQuery(OrderCountQuery, ReadQuery):
@@ -296,4 +331,4 @@ class OrderListQuery(OrderCountQuery, ReadQuery):
 class DeleteQuery(Base):
     """The query of a delete."""
 
-    force = Words(metadata={"description": "`true` removes permanently instead of to the trash."})
+    force = ForceWord()

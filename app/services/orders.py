@@ -13,6 +13,7 @@ from app.errors import InvalidParams, ShopError
 from app.models import DownloadPermission, Order
 from app.pagination import Page, between, count_rows, fetch_page, page_size
 from app.plugins import registry
+from app.sanitize import INT64_MAX
 from app.search import contains
 from app.services.customers import get_customer
 from app.services.statistics import COLUMNS as CUSTOMER_COLUMNS
@@ -132,7 +133,7 @@ def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     if query["customer_id"] is not None:
         # 0 is the customer id of a guest's order (spec 2.3).
         conditions.append(
-            TABLE.c.customer_id == query["customer_id"]
+            TABLE.c.customer_id == min(query["customer_id"], INT64_MAX)  # beyond it is nobody
             if query["customer_id"]
             else TABLE.c.customer_id.is_(None)
         )

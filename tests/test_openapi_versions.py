@@ -1,0 +1,101 @@
+"""The OpenAPI document is valid, complete and pleasant, in both versions (decisions 10)."""
+
+import json
+
+import pytest
+from openapi_spec_validator import validate
+
+VERSIONS = ["3.1.0", "3.0.3"]
+
+
+@pytest.fixture(params=VERSIONS)
+def document(request, make_app):
+    return document_of(make_app(SHOP_OPENAPI_VERSION=request.param))
+
+
+def document_of(app):
+    return app.test_client().get("/openapi.json").get_json()
+
+
+def operations(document):
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            if method != "parameters":
+                yield f"{method.upper()} {path}", operation, item.get("parameters", [])
+
+
+def parts(part):
+    """Every object in the document, but not in its examples."""
+    if isinstance(part, dict):
+        yield part
+        part = [inner for key, inner in part.items() if key not in {"example", "examples"}]
+    for inner in part if isinstance(part, list) else ():
+        yield from parts(inner)
+
+
+def test_document_is_valid(document):
+    validate(document)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_command_writes_the_document(make_app, version, tmp_path):
+    app = make_app(SHOP_OPENAPI_VERSION=version)
+    written = tmp_path / "openapi.json"
+    result = app.test_cli_runner().invoke(args=["openapi", "write", str(written)])
+    assert result.exit_code == 0, result.output
+    assert json.loads(written.read_text()) == document_of(app)
+    assert document_of(app)["openapi"] == version
+
+
+def test_everything_is_described(document):
+    tags = {tag["name"] for tag in document["tags"] if tag["description"]}
+    for label, operation, shared in operations(document):
+        assert operation["summary"], label
+        assert operation["description"], label
+        assert set(operation["tags"]) <= tags, label
+        for parameter in [*shared, *operation.get("parameters", [])]:
+            assert parameter["description"], (label, parameter["name"])
+    for name, schema in document["components"]["schemas"].items():
+        for key, field in schema["properties"].items():
+            # An object is described by its own fields, an array by its items.
+            inner = {"$ref", "anyOf", "items", "additionalProperties"} & set(field)
+            assert field.get("description") or inner, (name, key)
+            assert inner or "type" in field, (name, key)
+
+
+def test_every_answer_has_its_headers(document):
+    for label, operation, _ in operations(document):
+        for status, response in operation["responses"].items():
+            expected = {"X-Request-Id"}
+            expected |= {"WWW-Authenticate"} if status == "401" else set()
+            expected |= {"Retry-After"} if status in {"429", "503"} else set()
+            if label in {"GET /coupons", "GET /customers", "GET /orders"} and status == "200":
+                expected |= {"X-Total", "X-TotalPages", "Link"}
+            assert set(response["headers"]) == expected, (label, status)
+            assert response["content"]["application/json"], (label, status)
+
+
+def test_version_30_knows_one_type_and_nullable(make_app):
+    document = document_of(make_app(SHOP_OPENAPI_VERSION="3.0.3"))
+    for part in parts(document["components"]):
+        assert isinstance(part.get("type", ""), str | dict), part
+        assert part.get("type") != "null", part
+        assert not isinstance(part.get("examples"), list), part
+        if part.get("nullable") is True:
+            assert "type" in part, part
+        for bound in ("exclusiveMinimum", "exclusiveMaximum"):
+            assert part.get(bound, True) is True, part
+    coupon = document["components"]["schemas"]["CouponCreate"]["properties"]
+    assert coupon["individual_use"] == {
+        "type": "boolean",
+        "nullable": True,
+        "default": False,
+        "description": "Whether it cannot be combined with other coupons.",
+    }
+    kinds = [(kind["type"], kind.get("nullable", False)) for kind in coupon["amount"]["anyOf"]]
+    assert kinds == [("string", True), ("number", False)]
+
+
+def test_wrong_version_is_refused(make_app):
+    with pytest.raises(Exception, match="SHOP_OPENAPI_VERSION"):
+        make_app(SHOP_OPENAPI_VERSION="2.0")
