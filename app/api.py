@@ -17,6 +17,7 @@ from typing import Any
 import flask_smorest
 import marshmallow as ma
 import orjson
+from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask, Response, current_app, g, request
 from marshmallow import ValidationError
@@ -224,6 +225,23 @@ def _authorization() -> Authorization | None:
         return Authorization("unknown")
 
 
+class FieldConverter(OpenAPIConverter):
+    """Seam: ``MarshmallowPlugin.Converter``.
+
+    It knows our fields from the start: flask-smorest describes ``ERROR_SCHEMA`` as it starts.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.add_attribute_function(_field_schema)  # type: ignore[no-untyped-call] # apispec's
+
+
+class FieldPlugin(MarshmallowPlugin):
+    """Seam: ``spec_kwargs["marshmallow_plugin"]``."""
+
+    Converter = FieldConverter
+
+
 class Api(flask_smorest.Api):
     """The API of an app: documents, routes under the prefix, and the one error handler."""
 
@@ -238,9 +256,8 @@ class Api(flask_smorest.Api):
         app.url_map.strict_slashes = False
         app.url_map.merge_slashes = False
         app.extensions[ATTEMPTS] = FailedAttempts(app.config["SHOP_AUTH_FAILURES_PER_MINUTE"])
-        super().init_app(app, **kwargs)
+        super().init_app(app, spec_kwargs={"marshmallow_plugin": FieldPlugin()}, **kwargs)
         app.register_error_handler(Exception, self.handle_http_exception)
-        self.ma_plugin.converter.add_attribute_function(_field_schema)
         for converter in paths.CONVERTERS.values():
             self.register_converter(converter, lambda found: paths.SCHEMAS[type(found)])
         self.spec.components.security_scheme(
