@@ -83,15 +83,19 @@ def edit_of(create: type[Base], name: str, **more: ma.fields.Field[Any]) -> type
 class BulkError(Base):
     """Why a bulk item was refused."""
 
-    code = fields.Words()
-    message = fields.Words()
+    code = fields.Words(required=True)
+    message = fields.Words(required=True)
 
 
 class BulkFailure(Base):
-    """The result of a bulk item that failed; id 0 for a create (spec 4.3 rule 4)."""
+    """The result of a bulk item that failed; id 0 for a create (spec 4.3 rule 4).
 
-    id = fields.Identifier()
-    error = ma.fields.Nested(BulkError)
+    ``error`` is required and a failure is the first alternative: generated clients take the first
+    one that fits, and a record, which requires nothing, fits always.
+    """
+
+    id = fields.Identifier(required=True)
+    error = ma.fields.Nested(BulkError, required=True)
 
 
 class ErrorEntry(Base):
