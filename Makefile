@@ -8,7 +8,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test lint lock clean
+.PHONY: help setup run demo test lint openapi lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,9 @@ lint: $(VENV)/ready-dev ## check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+openapi: setup ## write the OpenAPI document to openapi.json
+	@$(FLASK) openapi write openapi.json
 
 lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest that pyproject.toml allows
 	$(COMPILE) --output-file requirements.txt
