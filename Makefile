@@ -39,6 +39,7 @@ lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest that py
 
 clean: ## remove what the commands above installed; data in instance/ stays
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf tests/browser/node_modules tests/clients/typescript/node_modules
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
