@@ -8,10 +8,10 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test lint openapi lock clean
+.PHONY: help setup run demo test lint openapi openapi-diff lock clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: $(VENV)/ready ## install the locked dependencies into .venv
 
@@ -32,6 +32,10 @@ lint: $(VENV)/ready-dev ## check style and types
 
 openapi: setup ## write the OpenAPI document to openapi.json
 	@$(FLASK) openapi write openapi.json
+
+BASE ?= HEAD
+openapi-diff: $(BIN)/python ## say what openapi.json breaks or adds since BASE, a revision (HEAD) or a file
+	@$(BIN)/python tests/openapi_diff.py $(BASE)
 
 lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest that pyproject.toml allows
 	$(COMPILE) --output-file requirements.txt
