@@ -39,7 +39,7 @@ def run(*command, **over):
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=180,
         check=False,
         **over,
     )
@@ -63,6 +63,10 @@ def shop(tmp_path):
 
 def test_python_client(shop, tmp_path):
     generate("openapi-python-client", tmp_path)
+    nameless = [
+        path.name for path in (tmp_path / "shop_client" / "models").glob("*_type_[0-9]*.py")
+    ]
+    assert not nameless, "a schema of its own would give these types a name"
     (tmp_path / "example.py").write_text(documented("python"))
     shutil.copy(CLIENTS / "python" / "exchange.py", tmp_path)
     run(

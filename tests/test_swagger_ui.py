@@ -61,7 +61,7 @@ def use(service, folder, pictures):
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 0, done.stderr

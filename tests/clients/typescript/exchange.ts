@@ -143,9 +143,9 @@ async function others(shop: Shop): Promise<void> {
 
 async function errors(shop: Shop): Promise<void> {
   refused(
-    await shop.POST("/coupons", { body: { coupon: { code: "sixth", type: "no such type" } } }),
+    await shop.POST("/coupons", { body: { coupon: { code: "Autumn" } } }),
     400,
-    "shop_api_invalid_coupon_type",
+    "shop_api_coupon_code_already_exists",
   );
   refused(
     await shop.GET("/coupons", { params: { query: { page: 0 } } }),
