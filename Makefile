@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test lint lint-openapi lock clean
+.PHONY: help setup run demo test lint lint-openapi openapi openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -40,12 +40,20 @@ lint-openapi: $(VENV)/ready-dev $(SPECTRAL)/ready ## check both versions of the 
 			--ruleset tests/lint/.spectral.yaml $(VENV)/openapi-$$version.json || exit 1; \
 	done
 
+openapi: setup ## write the OpenAPI document to openapi.json
+	@$(FLASK) openapi write openapi.json
+
+BASE ?= HEAD
+openapi-diff: $(BIN)/python ## say what openapi.json breaks or adds since BASE, a revision (HEAD) or a file
+	@$(BIN)/python tests/openapi_diff.py $(BASE)
+
 lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest that pyproject.toml allows
 	$(COMPILE) --output-file requirements.txt
 	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
 
 clean: ## remove what the commands above installed; data in instance/ stays
 	rm -rf $(VENV) $(SPECTRAL) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf tests/browser/node_modules tests/clients/typescript/node_modules
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -56,7 +56,7 @@ def test_everything_is_described(document):
         for parameter in [*shared, *operation.get("parameters", [])]:
             assert parameter["description"], (label, parameter["name"])
     for name, schema in document["components"]["schemas"].items():
-        for key, field in schema["properties"].items():
+        for key, field in schema.get("properties", {}).items():
             # An object is described by its own fields, an array by its items.
             inner = {"$ref", "anyOf", "items", "additionalProperties"} & set(field)
             assert field.get("description") or inner, (name, key)

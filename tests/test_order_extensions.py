@@ -230,8 +230,13 @@ def test_response_that_is_broken_json_passes_untouched(by_hand):
 def test_plugin_names_are_in_the_document(plugged):
     document = plugged.get("/openapi.json").get_json()
     types = ["fixed_cart", "percent", "fixed_product", "percent_product", "store_credit"]
-    coupon = document["components"]["schemas"]["CouponEdit"]["properties"]
-    assert coupon["type"]["enum"] == [*types, None]
+    schemas = document["components"]["schemas"]
+    assert schemas["CouponType"]["enum"] == types
+    coupon = schemas["CouponEdit"]["properties"]
+    assert coupon["type"]["anyOf"] == [
+        {"$ref": "#/components/schemas/CouponType"},
+        {"type": "null"},
+    ]
     coupons, orders = (document["paths"][path]["get"] for path in ("/coupons", "/orders"))
     schemas = {each["name"]: each["schema"] for each in coupons["parameters"]}
     assert schemas["filter[type]"]["enum"] == types

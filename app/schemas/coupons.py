@@ -115,7 +115,7 @@ class CouponList(Base):
 class CouponResults(Base):
     """The results of a bulk request, in the order of its items."""
 
-    coupons = ma.fields.List(either(CouponSchema, BulkFailure), required=True)
+    coupons = ma.fields.List(either(BulkFailure, CouponSchema), required=True)
 
 
 class CouponCreateBody(Base):

@@ -136,7 +136,7 @@ class CustomerList(Base):
 class CustomerResults(Base):
     """The results of a bulk request, in the order of its items."""
 
-    customers = ma.fields.List(either(CustomerSchema, BulkFailure), required=True)
+    customers = ma.fields.List(either(BulkFailure, CustomerSchema), required=True)
 
 
 class CustomerCreateBody(Base):

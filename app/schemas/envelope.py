@@ -91,7 +91,11 @@ class BulkError(Base):
 
 
 class BulkFailure(Base):
-    """The result of a bulk item that failed; id 0 for a create (spec 4.3 rule 4)."""
+    """The result of a bulk item that failed; id 0 for a create (spec 4.3 rule 4).
+
+    ``error`` is required and a failure is the first alternative: generated clients take the first
+    one that fits, and a record, which requires nothing, fits always.
+    """
 
     id = fields.EchoedIdentifier("The id that the item gave; 0 for a create.", required=True)
     error = ma.fields.Nested(BulkError, required=True)

@@ -1,0 +1,28 @@
+"""Tools from npm: installed once for each lock file, beside it."""
+
+import fcntl
+import shutil
+import subprocess
+
+import pytest
+
+missing = [tool for tool in ("node", "npm") if not shutil.which(tool)]
+needs_node = pytest.mark.skipif(
+    bool(missing),
+    reason=f"{' and '.join(missing)} not installed: what runs on Node.js is not tested",
+)
+
+
+def install(folder):
+    """Return a folder's node_modules, as its lock file says."""
+    modules = folder / "node_modules"
+    lock, installed = folder / "package-lock.json", modules / "installed.json"
+    with (folder / ".npmrc").open() as turn:  # several test processes may come at once
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if not installed.exists() or installed.read_bytes() != lock.read_bytes():
+            done = subprocess.run(
+                ["npm", "ci"], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+            )
+            assert done.returncode == 0, f"npm ci failed in {folder}:\n{done.stderr}"
+            shutil.copy(lock, installed)
+    return modules

@@ -1,0 +1,316 @@
+"""Tell a breaking change of openapi.json from an additive one.
+
+    python tests/openapi_diff.py [BASE] [DOCUMENT]
+
+BASE is a file or a git revision (HEAD unless given), DOCUMENT a file (openapi.json unless given). The
+exit status is 1 when something breaks and the major version is still the same.
+
+Breaking is what an existing client can notice: a request that worked is refused or does something
+else, an answer holds less or something new in a known place, or code that uses a generated client does
+not compile any more. Hence what a request may hold can only grow, and what an answer may hold only
+shrink. New properties, error codes and error statuses are additive: clients ignore or expect them.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+LOWER_BOUNDS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
+UPPER_BOUNDS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
+UNDERSTOOD = {*LOWER_BOUNDS, *UPPER_BOUNDS, "pattern", "type", "enum", "const", "default"}
+UNDERSTOOD |= {"properties", "required", "items", "additionalProperties", "anyOf", "oneOf"}
+FOR_PEOPLE = {
+    "title",
+    "description",
+    "example",
+    "examples",
+    "externalDocs",
+    "deprecated",
+    "$comment",
+}
+
+
+class Change(NamedTuple):
+    """One difference: whether it breaks clients, where it is, what it is."""
+
+    breaking: bool
+    where: str
+    what: str
+
+    def __str__(self):
+        return f"{'breaking' if self.breaking else 'additive'}  {self.where}: {self.what}"
+
+
+def compare(old, new):
+    """Return the changes from one document to another, the breaking ones first."""
+    return Comparison(old, new).changes()
+
+
+class Comparison:
+    """Two documents, and the changes that were found so far."""
+
+    def __init__(self, old, new):
+        self.old = old
+        self.new = new
+        self.found = {}  # an ordered set
+        self.compared = set()
+
+    def changes(self):
+        """Compare everything."""
+        old, new = _operations(self.old), _operations(self.new)
+        self.keys("API", "operation", old, new)
+        for name in old.keys() & new.keys():
+            self.operation(name, old[name], new[name])
+        # Generated clients have a type for each schema, of the same name.
+        self.keys("API", "schema", _schemas(self.old), _schemas(self.new))
+        return sorted(self.found, key=lambda change: (not change.breaking, *change[1:]))
+
+    def note(self, breaking, where, what):
+        """Remember a change, once."""
+        self.found[Change(breaking, where, what)] = None
+
+    def keys(self, where, kind, old, new):
+        """Note what is gone, which breaks, and what is new, which does not."""
+        for name in old.keys() - new.keys():
+            self.note(True, where, f"{kind} {name} is gone")
+        for name in new.keys() - old.keys():
+            self.note(False, where, f"{kind} {name} is new")
+
+    def operation(self, where, old, new):
+        """Compare an operation with itself."""
+        for key, default in (("operationId", None), ("tags", [])):  # names in a generated client
+            if old.get(key, default) != new.get(key, default):
+                self.note(True, where, f"{key} {old.get(key)} became {new.get(key)}")
+        before = old.get("security", self.old.get("security", []))
+        after = new.get("security", self.new.get("security", []))
+        if before != after:
+            self.note(bool(after), where, f"security {before} became {after}")
+        self.parameters(where, _parameters(self.old, old), _parameters(self.new, new))
+        self.body(where, old.get("requestBody"), new.get("requestBody"))
+        self.responses(where, old["responses"], new["responses"])
+
+    def parameters(self, where, old, new):
+        """Compare parameters: a new one may not be required."""
+        for name in old.keys() - new.keys():
+            self.note(True, where, f"parameter {name} is gone")
+        for name in new.keys() - old.keys():
+            required = new[name].get("required", False)
+            self.note(required, where, f"{'required ' * required}parameter {name} is new")
+        for name in old.keys() & new.keys():
+            self.required(where, f"parameter {name}", old[name], new[name])
+            inner = f"{where} {name}"
+            self.schema(inner, old[name].get("schema", {}), new[name].get("schema", {}), True)
+
+    def body(self, where, old, new):
+        """Compare request bodies."""
+        if not old or not new:
+            if old or new:
+                breaks = bool(old) or new.get("required", False)
+                self.note(breaks, where, f"the body is {'gone' if old else 'new'}")
+            return
+        self.required(where, "the body", old, new)
+        self.content(where, old["content"], new["content"], True)
+
+    def required(self, where, what, old, new):
+        """Compare whether a request must have something."""
+        before, after = old.get("required", False), new.get("required", False)
+        if before != after:
+            self.note(after, where, f"{what} became {'required' if after else 'optional'}")
+
+    def responses(self, where, old, new):
+        """Compare answers: another success is news to a client, another error is not."""
+        for status in old.keys() - new.keys():
+            self.note(status < "4", where, f"status {status} is gone")
+        for status in new.keys() - old.keys():
+            self.note(status < "4", where, f"status {status} is new")
+        for status in old.keys() & new.keys():
+            inner = f"{where} {status}"
+            before, after = old[status], new[status]
+            self.keys(inner, "header", before.get("headers", {}), after.get("headers", {}))
+            self.content(inner, before.get("content", {}), after.get("content", {}), False)
+            if status >= "4":
+                self.keys(inner, "error code", _examples(before), _examples(after))
+
+    def content(self, where, old, new, request):
+        """Compare the media types of a body."""
+        self.keys(where, "media type", old, new)
+        for kind in old.keys() & new.keys():
+            self.schema(where, old[kind].get("schema", {}), new[kind].get("schema", {}), request)
+
+    def schema(self, where, old, new, request):
+        """Compare the values that a schema allows, in a request or in an answer."""
+        old_name, old = _resolve(self.old, old)
+        new_name, new = _resolve(self.new, new)
+        if old_name or new_name:
+            where = f"{new_name or old_name} in a{' request' if request else 'n answer'}"
+            if (old_name, new_name, request) in self.compared:
+                return
+            self.compared.add((old_name, new_name, request))
+        before, after = _alternatives(old), _alternatives(new)
+        if len(before) == len(after) == 1:
+            self.plain(where, *before.values(), *after.values(), request)
+            return
+        for name in before.keys() - after.keys():
+            self.note(request, where, f"alternative {name} is gone")
+        for name in after.keys() - before.keys():
+            self.note(not request, where, f"alternative {name} is new")
+        for name in before.keys() & after.keys():
+            self.schema(where, before[name], after[name], request)
+
+    def plain(self, where, old, new, request):
+        """Compare two schemas without alternatives."""
+        if "$ref" in old or "$ref" in new:
+            self.schema(where, old, new, request)
+            return
+        self.values(where, "type", _types(old), _types(new), request)
+        self.values(where, "value", _values(old), _values(new), request)
+        self.limits(where, old, new, request)
+        self.properties(where, old, new, request)
+        for key in {"items", "additionalProperties"} & (old.keys() | new.keys()):
+            before, after = old.get(key, {}), new.get(key, {})
+            if isinstance(before, dict) and isinstance(after, dict):
+                self.schema(f"{where}[]", before, after, request)
+            elif before != after:
+                self.note(request != (after is not False), where, f"{key} became {after}")
+
+    def values(self, where, kind, old, new, request):
+        """Compare sets of which None has every member: a request's may grow, an answer's shrink."""
+        if old is None or new is None:
+            if old != new:
+                self.note((old is None) == request, where, f"the list of {kind}s is {_shown(new)}")
+            return
+        for member in old - new:
+            self.note(request, where, f"{kind} {member} is gone")
+        for member in new - old:
+            self.note(not request, where, f"{kind} {member} is new")
+
+    def limits(self, where, old, new, request):
+        """Compare what else a value has to be."""
+        for key in (*LOWER_BOUNDS, *UPPER_BOUNDS, "pattern"):
+            before, after = old.get(key), new.get(key)
+            if before == after:
+                continue
+            narrower = before is None or (
+                after is not None
+                and (key == "pattern" or (after > before) == (key in LOWER_BOUNDS))
+            )
+            # Nobody knows which of two patterns is the wider one.
+            unknown = key == "pattern" and None not in (before, after)
+            self.note(unknown or narrower == request, where, f"{key} {before} became {after}")
+        # Generated clients have types for formats; of other keywords nobody knows what they mean.
+        for key in (old.keys() | new.keys()) - UNDERSTOOD - FOR_PEOPLE:
+            if old.get(key) != new.get(key):
+                self.note(True, where, f"{key} {old.get(key)} became {new.get(key)}")
+        if "default" in old and "default" in new and old["default"] != new["default"]:
+            self.note(request, where, f"default {old['default']} became {new['default']}")
+
+    def properties(self, where, old, new, request):
+        """Compare the properties of objects."""
+        before, after = old.get("properties", {}), new.get("properties", {})
+        musts = set(old.get("required", [])), set(new.get("required", []))
+        for name in before.keys() - after.keys():
+            self.note(True, where, f"property {name} is gone")
+        for name in after.keys() - before.keys():
+            must = request and name in musts[1]
+            self.note(must, where, f"{'required ' * must}property {name} is new")
+        for name in before.keys() & after.keys():
+            if (name in musts[0]) != (name in musts[1]):
+                must = name in musts[1]
+                state = "required" if must else "optional"
+                self.note(must == request, where, f"property {name} became {state}")
+            self.schema(f"{where}, {name}", before[name], after[name], request)
+
+
+def _operations(document):
+    return {
+        f"{method.upper()} {path}": operation | {"shared": item.get("parameters", [])}
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method in METHODS
+    }
+
+
+def _schemas(document):
+    return document.get("components", {}).get("schemas", {})
+
+
+def _parameters(document, operation):
+    every = [*operation["shared"], *operation.get("parameters", [])]
+    every = [_resolve(document, parameter)[1] for parameter in every]
+    return {f"{parameter['in']} {parameter['name']}": parameter for parameter in every}
+
+
+def _examples(response):
+    return response.get("content", {}).get("application/json", {}).get("examples", {})
+
+
+def _resolve(document, found):
+    """Return the name of what is referred to, if it is, and the thing itself."""
+    name = None
+    while "$ref" in found:
+        *_, kind, name = found["$ref"].split("/")
+        found = document["components"][kind][name]
+    return name, found
+
+
+def _alternatives(schema):
+    """Return what a value may be, by name: one thing, or several."""
+    several = schema.get("anyOf") or schema.get("oneOf") or [schema]
+    named = {}
+    for each in several:
+        name = _name(each)
+        while name in named:
+            name += ", too"
+        named[name] = each
+    return named
+
+
+def _name(schema):
+    if "$ref" in schema:
+        return schema["$ref"].rpartition("/")[2]
+    return " or ".join(sorted(_types(schema) or ["anything"]))
+
+
+def _types(schema):
+    types = schema.get("type")
+    if types is None:
+        return None
+    types = {types} if isinstance(types, str) else set(types)
+    return types | {"integer"} if "number" in types else types
+
+
+def _values(schema):
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    return None if values is None else {json.dumps(value) for value in values}
+
+
+def _shown(values):
+    return "gone" if values is None else ", ".join(sorted(values))
+
+
+def _read(base):
+    if Path(base).is_file():
+        return json.loads(Path(base).read_text())
+    show = ["git", "show", f"{base}:openapi.json"]
+    return json.loads(subprocess.run(show, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def main(base="HEAD", document="openapi.json"):
+    """Print what changed; return the exit status."""
+    old, new = _read(base), _read(document)
+    changes = compare(old, new)
+    breaking = sum(change.breaking for change in changes)
+    lines = [*map(str, changes), f"{breaking} breaking, {len(changes) - breaking} additive"]
+    before, after = old["info"]["version"], new["info"]["version"]
+    same_major = before.split(".")[0] == after.split(".")[0]
+    if breaking and same_major:
+        lines.append(f"A breaking change needs a new major version: {before} became {after}.")
+    sys.stdout.write("\n".join(lines) + "\n")
+    return int(bool(breaking) and same_major)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,96 @@
+"""The service as its users meet it: gunicorn, a port and a key."""
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from flask_migrate import upgrade
+
+from app import create_app
+from app.auth import Permission
+from app.db import db
+from app.services.keys import create_key
+
+ROOT = Path(__file__).parent.parent
+SECRET = "a secret for tests only"
+PATIENCE = 30  # seconds; nothing here takes three
+
+
+class Service(NamedTuple):
+    """Where a running service is, and a key that may do everything."""
+
+    url: str
+    consumer_key: str
+    consumer_secret: str
+
+
+@contextmanager
+def running_service(folder, **settings):
+    """Serve an empty shop on a free port of the loopback interface."""
+    shop = {"DATABASE_URL": f"sqlite:///{folder}/shop.db", "SECRET_KEY": SECRET}
+    key = _new_shop(shop | {"INSTANCE_PATH": str(folder)})
+    with socket.socket() as reserved, (folder / "gunicorn.log").open("w+") as log:
+        # gunicorn shares the port (reuse_port); nobody else is given it. Only who listens is called.
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        gunicorn = subprocess.Popen(
+            [Path(sys.executable).with_name("gunicorn"), "wsgi:app"],
+            cwd=ROOT,
+            env=os.environ
+            | shop
+            | {"HOST": "127.0.0.1", "PORT": str(port), "WEB_CONCURRENCY": "1"}
+            | settings,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            _wait_until_ready(gunicorn, port, log)
+            yield Service(f"http://127.0.0.1:{port}", key.consumer_key, key.consumer_secret)
+        finally:
+            gunicorn.terminate()
+            try:
+                code = gunicorn.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                gunicorn.kill()
+                gunicorn.wait()
+                raise
+        assert code == 0, _read(log)
+
+
+def _new_shop(settings):
+    app = create_app(settings)
+    with app.app_context():
+        upgrade()
+        key = create_key("admin", "administrator", Permission.READ_WRITE, "")
+        for engine in db.engines.values():
+            engine.dispose()
+    return key
+
+
+def _wait_until_ready(gunicorn, port, log):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        assert gunicorn.poll() is None, _read(log)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        try:
+            connection.request("GET", "/readyz")
+            if connection.getresponse().status == 200:
+                return
+        except ConnectionError:
+            pass
+        finally:
+            connection.close()
+        time.sleep(0.05)
+    raise AssertionError(f"not ready after {PATIENCE} seconds: {_read(log)}")
+
+
+def _read(log):
+    log.seek(0)
+    return log.read()
