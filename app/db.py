@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,9 +17,6 @@ import orjson
 from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import (
-    BigInteger,
-    DateTime,
-    Dialect,
     Engine,
     Executable,
     MetaData,
@@ -33,10 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Session
-from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import Integer, Numeric, String, TypeDecorator, TypeEngine
 
 T = TypeVar("T")
 
@@ -55,61 +48,6 @@ _ANOTHER_CAME_FIRST = {"23505", "40001", "40P01"}
 _POSTGRESQL_OUT_OF_REACH = ("08", "53", "57P", "55P03")
 _SQLITE_OUT_OF_REACH = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR",
                         "SQLITE_FULL", "SQLITE_READONLY")  # fmt: skip
-
-Id = BigInteger().with_variant(Integer, "sqlite")
-"""A 64-bit key; SQLite numbers rows only in a column that is called INTEGER."""
-
-
-Key = String().with_variant(String(collation="C"), "postgresql")
-"""Text that sorts by its code points, so that both databases agree on every order."""
-
-NEVER_REUSED = {"sqlite_autoincrement": True}
-"""A table option: the id of a record that is gone is not given to another one."""
-
-
-class Money(TypeDecorator[Decimal]):
-    """A decimal with two places, stored as whole cents.
-
-    Both databases add, compare and sort cents exactly; SQLite has no decimal numbers of its own
-    and would keep 9999999999999999.99 as a float.
-    """
-
-    impl = BigInteger
-    cache_ok = True
-
-    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> int | None:
-        """Return cents."""
-        return None if value is None else int(value.scaleb(2))
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
-        """Return the amount with two places; a sum of PostgreSQL arrives as a Decimal of cents."""
-        return None if value is None else Decimal(int(value)).scaleb(-2)
-
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """A moment with its zone: ``timestamptz`` on PostgreSQL, UTC text on SQLite."""
-
-    impl = DateTime
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the type that the database knows."""
-        return dialect.type_descriptor(DateTime(timezone=dialect.name == "postgresql"))
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return UTC; a moment without a zone is a mistake of ours and raises."""
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError("a moment needs a time zone")
-        utc = value.astimezone(UTC)
-        return utc if dialect.name == "postgresql" else utc.replace(tzinfo=None)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return an aware UTC moment."""
-        if value is None or dialect.name == "postgresql":  # the connection's zone is UTC
-            return value
-        return value.replace(tzinfo=UTC)
 
 
 class Base(DeclarativeBase):
@@ -221,26 +159,6 @@ class RowStream:
         if self._result is not None:
             self._result.close()
         self._connection.close()
-
-
-class leading_number(FunctionElement[Any]):  # noqa: N801 - named as a function of SQL
-    """The number that a text begins with, 0 when it begins with none."""
-
-    inherit_cache = True
-    type = Numeric()
-
-
-@compiles(leading_number)
-def _cast(element: leading_number, compiler: Any, **kwargs: Any) -> str:
-    return f"CAST({compiler.process(element.clauses, **kwargs)} AS REAL)"
-
-
-@compiles(leading_number, "postgresql")
-def _cast_postgresql(element: leading_number, compiler: Any, **kwargs: Any) -> str:
-    text = compiler.process(element.clauses, **kwargs)
-    # So many digits and no more, so that a text of thousands is a number for both databases.
-    digits = r"[-+]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,2})?"
-    return f"coalesce(substring({text} from '^\\s*({digits})')::float8, 0)"
 
 
 def in_transaction(work: Callable[[Session], T]) -> T:

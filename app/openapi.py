@@ -14,7 +14,8 @@ from werkzeug.routing import Rule
 
 from app.errors import ERRORS
 from app.plugins import Registry
-from app.schemas.fields import Input, Lines, either
+from app.schemas.fields import Lines, either
+from app.schemas.inputs import Input
 from app.schemas.kinds import KNOWN, Schema
 
 Document = dict[str, Any]

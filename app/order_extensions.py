@@ -17,7 +17,7 @@ from flask import Response, current_app, g, request
 
 from app.plugins import registry
 from app.schemas.orders import OrderSchema
-from app.schemas.queries import FieldList
+from app.schemas.parameters import FieldList
 from app.serializers import Serializer, narrowed
 from app.services.orders import COLUMNS
 

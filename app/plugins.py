@@ -21,7 +21,7 @@ EXTENSION = "shop_api"
 
 BUILTIN = tuple(
     EntryPoint(name=name, value=f"app.blueprints.{name}", group=GROUP)
-    for name in ("system", "coupons", "customers", "orders", "order_extensions")
+    for name in ("coupons", "customers", "orders", "order_extensions", "system")
 )
 
 

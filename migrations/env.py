@@ -4,7 +4,8 @@ from alembic import context
 from flask import current_app
 
 from app import models
-from app.db import Money, UtcDateTime, db
+from app.columns import Money, UtcDateTime
+from app.db import db
 
 
 def render_item(kind: str, item: object, _: object) -> str | bool:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from app.db import db, in_transaction, now
 from app.models import Order, User, UserRole
 from app.models.user import role_of, with_keys
-from app.services.customers import BLANK
+from app.services.accounts import BLANK
 
 MANY = 1001  # more than a page in memory, and no multiple of a batch
 

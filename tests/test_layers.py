@@ -15,8 +15,8 @@ FILES = {
 
 # A part is a module of app/, or a package of it. What a row may import: its own part, and these.
 LAYERS = [
-    {"errors", "sanitize", "config"},
-    {"db", "models", "search"},
+    {"errors", "sanitize", "dates", "config"},
+    {"db", "columns", "models", "search"},
     {"auth", "plugins", "pagination", "passwords"},
     {"services", "bulk"},
     {"schemas", "serializers", "paths"},
@@ -27,9 +27,11 @@ PURE, DATA, WHO, RULES, SHAPES, EDGE, TOP = LAYERS
 BELOW_THE_EDGE = PURE | DATA | WHO | RULES | SHAPES
 MAY_IMPORT = {
     **{part: set() for part in PURE},
+    "dates": {"sanitize"},
     "db": PURE,
     "search": PURE,
-    "models": PURE | {"db", "search"},
+    "columns": PURE,
+    "models": PURE | {"db", "columns", "search"},
     **dict.fromkeys(WHO, PURE | DATA | WHO),
     **dict.fromkeys(RULES, PURE | DATA | WHO | RULES),
     **dict.fromkeys(SHAPES, PURE | SHAPES),

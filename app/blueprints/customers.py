@@ -27,7 +27,7 @@ from app.schemas.envelope import CountSchema, MessageSchema
 from app.schemas.orders import Downloads, DownloadSchema, OrderList
 from app.schemas.queries import CustomerCountQuery, CustomerListQuery, ReadQuery
 from app.serializers import Serializer
-from app.services import customers, orders
+from app.services import accounts, customers, orders
 from app.services.statistics import COLUMNS
 
 Query = dict[str, Any]
@@ -78,7 +78,7 @@ def create_customer(body: Body) -> Response:
     Only `email` is required. Without a username one is made of the e-mail address; without a
     password none opens the account.
     """
-    customer = customers.create_customer(caller(), body["customer"])
+    customer = accounts.create_customer(caller(), body["customer"])
     return answer({"customer": CUSTOMER.record(customer)}, 201)
 
 
@@ -128,7 +128,7 @@ def edit_customer(body: Body, customer_id: int) -> Response:
     Only supplied fields change; `null` is not supplied. An e-mail address that is not valid or
     belongs to another account leaves the stored one as it is. The username never changes.
     """
-    customer = customers.edit_customer(caller(), customer_id, body["customer"])
+    customer = accounts.edit_customer(caller(), customer_id, body["customer"])
     return answer({"customer": CUSTOMER.record(customer)})
 
 
@@ -145,7 +145,7 @@ def delete_customer(customer_id: int) -> Response:
 
     The account is removed for good. Its orders stay and become guest orders.
     """
-    customers.delete_customer(caller(), customer_id)
+    accounts.delete_customer(caller(), customer_id)
     return answer({"message": "Permanently deleted customer"})
 
 
@@ -216,7 +216,7 @@ def bulk_customers(body: Body) -> Response:
         too_large="shop_api_customers_request_entity_too_large",
         invalid_id="shop_api_invalid_customer_id",
         load=item_loader(CustomerCreate, CustomerEdit),
-        save=lambda drafts: customers.save_customers(caller(), drafts),
+        save=lambda drafts: accounts.save_customers(caller(), drafts),
         dump=CUSTOMER.record,
     )
     return answer({"customers": results})

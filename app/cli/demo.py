@@ -14,7 +14,7 @@ from flask.cli import with_appcontext
 from sqlalchemy import Table, func, insert, select
 from sqlalchemy.orm import Session
 
-from app import sanitize
+from app import dates
 from app.auth import Permission
 from app.cli.demo_shop import PRODUCTS, DemoShop, Record
 from app.cli.keys import require_schema, show
@@ -22,7 +22,7 @@ from app.db import fetch, in_transaction, now
 from app.models import Coupon, DownloadPermission, Order, User, UserRole
 from app.models.user import role_of
 from app.services import keys
-from app.services.customers import NEW_ROLE
+from app.services.accounts import NEW_ROLE
 
 Maker = Callable[[int], Record]
 
@@ -40,7 +40,7 @@ def demo(customers: int, coupons: int, orders: int, seed: int, at: str | None) -
     """Fill the database with a believable shop and print a key for it."""
     require_schema()
     try:
-        present = sanitize.moment(at) if at else now()
+        present = dates.moment(at) if at else now()
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--now") from None
     shop = DemoShop(random.Random(seed), present.replace(microsecond=0))  # noqa: S311 - no secrets

@@ -13,7 +13,7 @@ from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.models.coupon import CouponStatus
 from app.models.user import with_keys
 from app.search import search_text
-from app.services.customers import BLANK
+from app.services.accounts import BLANK
 
 Record = dict[str, Any]
 

@@ -7,7 +7,8 @@ from datetime import datetime
 from sqlalchemy import CheckConstraint, ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import NEVER_REUSED, Base, Id, UtcDateTime
+from app.columns import NEVER_REUSED, Id, UtcDateTime
+from app.db import Base
 
 
 class ApiKey(Base):

@@ -10,7 +10,8 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import JSON
 
-from app.db import NEVER_REUSED, Base, Id, Key, Money, UtcDateTime
+from app.columns import NEVER_REUSED, Id, Key, Money, UtcDateTime
+from app.db import Base
 
 
 class CouponStatus(StrEnum):

@@ -7,7 +7,8 @@ from datetime import datetime
 from sqlalchemy import ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import NEVER_REUSED, Base, Id, Key, UtcDateTime
+from app.columns import NEVER_REUSED, Id, Key, UtcDateTime
+from app.db import Base
 
 
 class DownloadPermission(Base):

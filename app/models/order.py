@@ -11,7 +11,8 @@ from sqlalchemy.ext.hybrid import hybrid_property
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import JSON
 
-from app.db import NEVER_REUSED, Base, Id, Key, Money, UtcDateTime
+from app.columns import NEVER_REUSED, Id, Key, Money, UtcDateTime
+from app.db import Base
 from app.models.address import BillingColumns, ShippingColumns
 
 

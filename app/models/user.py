@@ -16,7 +16,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
-from app.db import NEVER_REUSED, Base, Id, Key, UtcDateTime
+from app.columns import NEVER_REUSED, Id, Key, UtcDateTime
+from app.db import Base
 from app.models.address import BillingColumns, ShippingColumns
 from app.search import comparable, search_text
 

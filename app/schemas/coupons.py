@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import marshmallow as ma
 
-from app.schemas import fields
+from app.schemas import fields, inputs
 from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, edit_of
-from app.schemas.fields import ZERO, either
+from app.schemas.fields import either
+from app.schemas.inputs import ZERO
 
 _TYPE = "The type of the discount."
 _ALONE = "Whether it cannot be combined with other coupons."
@@ -55,48 +56,48 @@ class CouponSchema(Base):
 class CouponCreate(Base):
     """A coupon to create: `code`, and whatever shall differ from the defaults."""
 
-    code = fields.Code(
+    code = inputs.Code(
         "Coupon code. Markup is removed, white space collapsed, letters become lower case; then it "
         "must have 1 to 500 characters and be no other published coupon's.",
         required=True,
     )
-    type = fields.CouponType(_TYPE, load_default="fixed_cart")
-    amount = fields.Decimals(f"The discount: money, or per cent. {_AMOUNT}", load_default=ZERO)
-    individual_use = fields.OnlyTrue(_ALONE, load_default=False)
-    product_ids = fields.IdArray(_PRODUCTS, load_default=list)
-    exclude_product_ids = fields.IdArray(_NOT_PRODUCTS, load_default=list)
-    usage_limit = fields.Count(
+    type = inputs.CouponType(_TYPE, load_default="fixed_cart")
+    amount = inputs.Decimals(f"The discount: money, or per cent. {_AMOUNT}", load_default=ZERO)
+    individual_use = inputs.OnlyTrue(_ALONE, load_default=False)
+    product_ids = inputs.IdArray(_PRODUCTS, load_default=list)
+    exclude_product_ids = inputs.IdArray(_NOT_PRODUCTS, load_default=list)
+    usage_limit = inputs.Count(
         f"How often it can be used; 0 for any number. {_COUNT}", load_default=0
     )
-    usage_limit_per_user = fields.Count(
+    usage_limit_per_user = inputs.Count(
         f"How often one customer can use it; 0 for any number. {_COUNT}", load_default=0
     )
-    limit_usage_to_x_items = fields.Count(
+    limit_usage_to_x_items = inputs.Count(
         f"How many items it applies to; 0 for all. {_COUNT}", load_default=0
     )
-    usage_count = fields.Count(f"How often it was used. {_COUNT}", load_default=0)
-    expiry_date = fields.DateText(_DATE, load_default=None)
-    enable_free_shipping = fields.OnlyTrue(_SHIPPING, load_default=False)
-    product_category_ids = fields.IdArray(_CATEGORIES, load_default=list)
-    exclude_product_category_ids = fields.IdArray(_NOT_CATEGORIES, load_default=list)
-    exclude_sale_items = fields.OnlyTrue(_NOT_SALE, load_default=False)
-    minimum_amount = fields.Decimals(
+    usage_count = inputs.Count(f"How often it was used. {_COUNT}", load_default=0)
+    expiry_date = inputs.DateText(_DATE, load_default=None)
+    enable_free_shipping = inputs.OnlyTrue(_SHIPPING, load_default=False)
+    product_category_ids = inputs.IdArray(_CATEGORIES, load_default=list)
+    exclude_product_category_ids = inputs.IdArray(_NOT_CATEGORIES, load_default=list)
+    exclude_sale_items = inputs.OnlyTrue(_NOT_SALE, load_default=False)
+    minimum_amount = inputs.Decimals(
         f"The least that an order must come to; empty is 0. {_AMOUNT}", load_default=None
     )
-    maximum_amount = fields.Decimals(
+    maximum_amount = inputs.Decimals(
         f"The most that an order may come to; empty is 0. {_AMOUNT}", load_default=None
     )
-    customer_emails = fields.EmailArray(
+    customer_emails = inputs.EmailArray(
         "Only for these e-mail addresses; `*@example.com` is a domain. What is no address is "
         "dropped.",
         load_default=list,
     )
-    description = fields.Text("What it is for.", load_default="")
+    description = inputs.Text("What it is for.", load_default="")
 
 
 CouponEdit = edit_of(CouponCreate, "CouponEdit")
 CouponItem = edit_of(
-    CouponCreate, "CouponItem", id=fields.RecordId("Which coupon to edit; absent or 0 creates.")
+    CouponCreate, "CouponItem", id=inputs.RecordId("Which coupon to edit; absent or 0 creates.")
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.schemas import fields
+from app.schemas import fields, inputs
 from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, edit_of
 from app.schemas.fields import either
 
@@ -71,53 +71,53 @@ class CustomerSchema(Base):
 class ShippingAddressInput(Base):
     """Subfields of a shipping address; other keys are ignored."""
 
-    first_name = fields.Plain("First name.")
-    last_name = fields.Plain("Last name.")
-    company = fields.Plain("Company.")
-    address_1 = fields.Plain("Street and number.")
-    address_2 = fields.Plain("Second line of the street address.")
-    city = fields.Plain("City.")
-    state = fields.Plain("State, county or province.")
-    postcode = fields.Plain("Postcode.")
-    country = fields.Plain("Country, usually its two-letter code.")
+    first_name = inputs.Plain("First name.")
+    last_name = inputs.Plain("Last name.")
+    company = inputs.Plain("Company.")
+    address_1 = inputs.Plain("Street and number.")
+    address_2 = inputs.Plain("Second line of the street address.")
+    city = inputs.Plain("City.")
+    state = inputs.Plain("State, county or province.")
+    postcode = inputs.Plain("Postcode.")
+    country = inputs.Plain("Country, usually its two-letter code.")
 
 
 class BillingAddressInput(ShippingAddressInput):
     """Subfields of a billing address; other keys are ignored."""
 
-    email = fields.Plain("E-mail address of the address.")
-    phone = fields.Plain("Phone number.")
+    email = inputs.Plain("E-mail address of the address.")
+    phone = inputs.Plain("Phone number.")
 
 
 class CustomerCreate(Base):
     """A customer to create: `email`, and whatever else is known."""
 
-    email = fields.Address("E-mail address, which no other account has.", required=True)
-    username = fields.Text(
+    email = inputs.Address("E-mail address, which no other account has.", required=True)
+    username = inputs.Text(
         "Login name: 1 to 60 letters, digits, `_ . - @` and inner single blanks. Empty: one made "
         "of the e-mail address."
     )
-    password = fields.Password("Empty: no password opens the account.", load_only=True)
-    first_name = fields.Plain(f"First name. {_CLEANED}")
-    last_name = fields.Plain(f"Last name. {_CLEANED}")
-    billing_address = fields.InputPart(BillingAddressInput)
-    shipping_address = fields.InputPart(ShippingAddressInput)
+    password = inputs.Password("Empty: no password opens the account.", load_only=True)
+    first_name = inputs.Plain(f"First name. {_CLEANED}")
+    last_name = inputs.Plain(f"Last name. {_CLEANED}")
+    billing_address = inputs.InputPart(BillingAddressInput)
+    shipping_address = inputs.InputPart(ShippingAddressInput)
 
 
 _EDITS: dict[str, ma.fields.Field[Any]] = {
-    "email": fields.Text(
+    "email": inputs.Text(
         "E-mail address. One that is not valid or has another account changes nothing; empty "
         "removes the address."
     ),
-    "username": fields.Text("Never changes."),
-    "password": fields.Password("The new password; empty changes nothing.", load_only=True),
+    "username": inputs.Text("Never changes."),
+    "password": inputs.Password("The new password; empty changes nothing.", load_only=True),
 }
 CustomerEdit = edit_of(CustomerCreate, "CustomerEdit", **_EDITS)
 CustomerItem = edit_of(
     CustomerCreate,
     "CustomerItem",
-    id=fields.RecordId("Which customer to edit; absent or 0 creates."),
-    email=fields.Text("E-mail address; a create needs a valid one that no other account has."),
+    id=inputs.RecordId("Which customer to edit; absent or 0 creates."),
+    email=inputs.Text("E-mail address; a create needs a valid one that no other account has."),
 )
 
 

@@ -1,212 +1,28 @@
-"""Query parameters, named as on the wire: ``filter[limit]``, ``page``, ``fields``."""
+"""The queries, parameter by parameter, named as on the wire: ``filter[limit]``, ``page``."""
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
-from typing import Any
-
-from app import sanitize
-from app.schemas import kinds
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.envelope import Base
-from app.schemas.fields import Input
-
-WHITE_SPACE = " \t\n\v\f\r"
-"""What is blank; strip() alone would count control characters too, which can be searched for."""
-
-MAX_IDS = 10_000
-"""Ids in one parameter: fewer than a database accepts values in one statement."""
+from app.schemas.parameters import (
+    MAX_IDS,
+    Choice,
+    CouponType,
+    Direction,
+    FieldList,
+    ForceWord,
+    Ids,
+    Limit,
+    Moments,
+    Offset,
+    PageNumber,
+    Pattern,
+    Statuses,
+    Whole,
+    Words,
+)
 
 _TIMES = "a date-time, a date (its midnight, UTC) or Unix seconds."
-
-Selection = dict[str, "Selection | None"]
-"""What ``fields`` selects: names; under a name None for all of it, or a selection of its parts."""
-
-
-def _nothing() -> None:
-    """Be the default of what is not supplied; a plain None would stand in the document."""
-
-
-class QueryField(Input):
-    """A query parameter; an empty one is not supplied unless its kind says otherwise."""
-
-    def __init__(self, data_key: str | None = None, meaning: str = "", **kwargs: Any) -> None:
-        kwargs.setdefault("load_default", _nothing)
-        super().__init__(meaning, data_key=data_key, allow_none=False, **kwargs)
-
-    def convert(self, value: Any) -> Any:
-        """Return the converted parameter."""
-        return self.read(value) if value.strip(WHITE_SPACE) else self.deserialize(None)
-
-    def read(self, value: str) -> Any:
-        """Convert text that is not blank, or raise ValueError."""
-        raise NotImplementedError
-
-
-class Words(QueryField):
-    """Text, as it is."""
-
-    openapi = kinds.TEXT_PARAMETER
-
-    def read(self, value: str) -> str:
-        """Return the text."""
-        if len(value) > 1000:
-            raise ValueError("is longer than 1000 characters.")
-        return value
-
-
-class CouponType(Words):
-    """The name of a coupon type."""
-
-    openapi = kinds.KNOWN_COUPON_TYPE
-
-
-class Statuses(Words):
-    """Order statuses, separated by commas."""
-
-    openapi = kinds.STATUSES_PARAMETER
-
-    def read(self, value: str) -> list[str]:  # type: ignore[override] # a list of what Words reads
-        """Return the words."""
-        return [word.strip() for word in super().read(value).split(",") if word.strip()]
-
-
-class FieldList(QueryField):
-    """``fields``: names, separated by commas, with one level of dots (decisions 6)."""
-
-    openapi = kinds.FIELDS_PARAMETER
-
-    def read(self, value: str) -> Selection:
-        """Return the selection."""
-        selection: Selection = {}
-        for name in value.split(","):
-            parent, dot, child = (part.strip() for part in name.partition("."))
-            if not dot:
-                selection[parent] = None
-            elif (parts := selection.setdefault(parent, {})) is not None:
-                parts[child] = None
-        return selection
-
-
-class Whole(QueryField):
-    """A whole number of at least ``minimum``."""
-
-    def __init__(
-        self, data_key: str | None = None, meaning: str = "", *, minimum: int = 0, **kwargs: Any
-    ) -> None:
-        super().__init__(data_key, meaning, **kwargs)
-        self.minimum = minimum
-        self.openapi = {"type": "integer", "minimum": minimum}
-
-    def read(self, value: str) -> int:
-        """Return the number."""
-        # More digits than any record could need, fewer than Python refuses to convert.
-        if not re.fullmatch(r"\s*[+-]?[0-9]{1,100}\s*", value) or int(value) < self.minimum:
-            raise ValueError(f"must be a whole number of at least {self.minimum}.")
-        return int(value)
-
-
-class PageNumber(Whole):
-    """``page``: from 1; an empty one is not a number (decisions 6)."""
-
-    def __init__(self) -> None:
-        super().__init__(None, "Which page of the list, from 1.", minimum=1, load_default=1)
-
-    def convert(self, value: Any) -> int:
-        """Return the number."""
-        return self.read(value)
-
-
-class Limit(Whole):
-    """A page size; 0 is the default, -1 is none (spec 4.2)."""
-
-    def __init__(self) -> None:
-        meaning = "Rows on a page; -1 is no limit, 0 or none the shop's page size."
-        super().__init__("filter[limit]", meaning, minimum=-1)
-
-
-class Offset(Whole):
-    """How many rows are skipped (spec 4.2)."""
-
-    def __init__(self) -> None:
-        super().__init__("filter[offset]", "Rows to skip; absent or 0, `page` says how many.")
-
-
-class Pattern(Words):
-    """Text to search for, in which ``*`` is anything."""
-
-    openapi = kinds.SEARCH_PARAMETER
-
-    def read(self, value: str) -> str:
-        """Return the pattern. Many stars could keep a database busy for long."""
-        if value.count("*") > 10:
-            raise ValueError("has more than 10 stars.")
-        return super().read(value)
-
-
-class Moments(QueryField):
-    """A date-time: ISO with or without offset and fraction, a date, or Unix seconds."""
-
-    openapi = kinds.MOMENT_PARAMETER
-
-    def read(self, value: str) -> datetime:
-        """Return the moment, UTC."""
-        return sanitize.moment(value)
-
-
-class Choice(QueryField):
-    """One of several words."""
-
-    def __init__(
-        self, data_key: str, meaning: str, *choices: str, default: str | None = None
-    ) -> None:
-        super().__init__(data_key, meaning, load_default=default or _nothing)
-        self.choices = choices
-        self.openapi = {"type": "string", "enum": list(choices)}
-
-    def read(self, value: str) -> str:
-        """Return the word."""
-        if value not in self.choices:
-            raise ValueError(f"must be one of {', '.join(self.choices)}.")
-        return value
-
-
-class Direction(Choice):
-    """``asc`` or ``desc``, in any case."""
-
-    def __init__(self, *, default: str) -> None:
-        super().__init__(
-            "filter[order]", "The direction of the sort, in any case.", "asc", "desc",
-            default=default,
-        )  # fmt: skip
-
-    def read(self, value: str) -> str:
-        """Return the direction in lower case."""
-        return super().read(value.lower())
-
-
-class Ids(QueryField):
-    """Ids, separated by commas."""
-
-    openapi = kinds.IDS_PARAMETER
-
-    def read(self, value: str) -> list[int]:
-        """Return the ids; those beyond 64 bits identify nothing."""
-        if value.count(",") >= MAX_IDS:
-            raise ValueError(f"has more than {MAX_IDS} ids.")
-        if not re.fullmatch(r"\s*[0-9]{1,100}\s*(,\s*[0-9]{1,100}\s*)*", value):
-            raise ValueError("must be ids, separated by commas.")
-        return [number for number in map(int, value.split(",")) if number <= sanitize.INT64_MAX]
-
-
-class ForceWord(Words):
-    """``force``: only ``true`` itself removes permanently (spec 3)."""
-
-    openapi = {**kinds.TEXT_PARAMETER, "examples": ["true"]}
-
-    def __init__(self) -> None:
-        super().__init__(None, "`true` removes permanently; anything else moves to the trash.")
 
 
 class ReadQuery(Base):

@@ -15,7 +15,7 @@ from app.models import ApiKey, User, UserRole
 from app.models.user import role_of, with_keys
 from app.sanitize import INT64_MAX
 from app.search import comparable
-from app.services.customers import BLANK
+from app.services.accounts import BLANK
 
 
 @dataclass(frozen=True, slots=True)

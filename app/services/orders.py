@@ -8,7 +8,8 @@ from typing import Any, cast
 from sqlalchemy import ColumnElement, Row, Table, or_, select, type_coerce
 
 from app.auth import Capability, Principal
-from app.db import Money, fetch, now
+from app.columns import Money
+from app.db import fetch, now
 from app.errors import InvalidParams, ShopError
 from app.models import DownloadPermission, Order
 from app.pagination import Page, between, count_rows, fetch_page, page_size

@@ -12,7 +12,7 @@ from typing import Any, cast
 from flask import current_app
 from sqlalchemy import ColumnElement, Table, bindparam, case, func, literal, select
 
-from app.db import Money
+from app.columns import Money
 from app.models import Order, User, UserRole
 from app.plugins import registry
 

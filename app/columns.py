@@ -1,0 +1,87 @@
+"""Kinds of columns that mean the same on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import BigInteger, DateTime, Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import Integer, Numeric, String, TypeDecorator, TypeEngine
+
+Id = BigInteger().with_variant(Integer, "sqlite")
+"""A 64-bit key; SQLite numbers rows only in a column that is called INTEGER."""
+
+
+Key = String().with_variant(String(collation="C"), "postgresql")
+"""Text that sorts by its code points, so that both databases agree on every order."""
+
+NEVER_REUSED = {"sqlite_autoincrement": True}
+"""A table option: the id of a record that is gone is not given to another one."""
+
+
+class Money(TypeDecorator[Decimal]):
+    """A decimal with two places, stored as whole cents.
+
+    Both databases add, compare and sort cents exactly; SQLite has no decimal numbers of its own
+    and would keep 9999999999999999.99 as a float.
+    """
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> int | None:
+        """Return cents."""
+        return None if value is None else int(value.scaleb(2))
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
+        """Return the amount with two places; a sum of PostgreSQL arrives as a Decimal of cents."""
+        return None if value is None else Decimal(int(value)).scaleb(-2)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment with its zone: ``timestamptz`` on PostgreSQL, UTC text on SQLite."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type that the database knows."""
+        return dialect.type_descriptor(DateTime(timezone=dialect.name == "postgresql"))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return UTC; a moment without a zone is a mistake of ours and raises."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a moment needs a time zone")
+        utc = value.astimezone(UTC)
+        return utc if dialect.name == "postgresql" else utc.replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return an aware UTC moment."""
+        if value is None or dialect.name == "postgresql":  # the connection's zone is UTC
+            return value
+        return value.replace(tzinfo=UTC)
+
+
+class leading_number(FunctionElement[Any]):  # noqa: N801 - named as a function of SQL
+    """The number that a text begins with, 0 when it begins with none."""
+
+    inherit_cache = True
+    type = Numeric()
+
+
+@compiles(leading_number)
+def _cast(element: leading_number, compiler: Any, **kwargs: Any) -> str:
+    return f"CAST({compiler.process(element.clauses, **kwargs)} AS REAL)"
+
+
+@compiles(leading_number, "postgresql")
+def _cast_postgresql(element: leading_number, compiler: Any, **kwargs: Any) -> str:
+    text = compiler.process(element.clauses, **kwargs)
+    # So many digits and no more, so that a text of thousands is a number for both databases.
+    digits = r"[-+]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,2})?"
+    return f"coalesce(substring({text} from '^\\s*({digits})')::float8, 0)"

@@ -1,0 +1,308 @@
+"""The rules for writing customers: creation, edits, deletion (spec 4.2, 4.3; decisions 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from flask import current_app
+from sqlalchemy import (
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.orm import Session
+
+from app import sanitize
+from app.auth import Capability, Principal, capabilities_of
+from app.bulk import Draft, Outcome, only
+from app.db import in_transaction, now
+from app.errors import ShopError
+from app.models.address import ADDRESS_COLUMNS
+from app.models.user import (
+    role_of,
+    with_keys,
+)
+from app.passwords import hash_passwords
+from app.search import comparable
+from app.services.customers import existing_id
+from app.services.statistics import COLUMNS, COMPUTED, ROLES, TABLE
+
+Record = dict[str, Any]
+
+NEW_ROLE = "customer"
+BLANK = {"password_hash": None} | dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), "")
+# How many generated usernames are looked up along with everything else; more are hardly needed.
+_LOCKED_NAMES = 9
+
+
+def save_customers(actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
+    """Create and edit customers, in their order, in one transaction (spec 4.3).
+
+    Returns:
+        For each draft the customer by the names of COLUMNS, or the error why nothing was written
+        of it.
+    """
+    may_write = actor.can(Capability.CREATE_USERS) or actor.can(Capability.EDIT_USERS)
+    prepared = _with_hashes(drafts) if may_write else drafts
+    return in_transaction(lambda session: _save(session, actor, prepared))
+
+
+def create_customer(actor: Principal, data: Mapping[str, Any]) -> Record:
+    """Create one customer; return it by the names of COLUMNS."""
+    return only(save_customers(actor, [Draft(None, data)]))
+
+
+def edit_customer(actor: Principal, customer_id: int, data: Mapping[str, Any]) -> Record:
+    """Change the supplied fields of one customer; return it by the names of COLUMNS.
+
+    Raises:
+        ShopError: with status 400, also for an id that fails its checks (spec 4.2, edit rule 2).
+    """
+    if customer_id < 1:
+        raise ShopError("shop_api_invalid_customer_id").with_status(400)
+    try:
+        return only(save_customers(actor, [Draft(customer_id, data)]))
+    except ShopError as error:
+        raise error.with_status(400) from None
+
+
+def delete_customer(actor: Principal, customer_id: int) -> None:
+    """Remove a user for good; its orders stay, as a guest's (spec 7.2, decisions 5)."""
+    this = existing_id(customer_id)
+
+    def work(session: Session) -> None:
+        if session.execute(select(TABLE.c.id).where(this).with_for_update()).first() is None:
+            raise ShopError("shop_api_invalid_customer")
+        held = _capabilities(session, [customer_id]).get(customer_id, frozenset())
+        actor.require("shop_api_user_cannot_delete_customer", Capability.DELETE_USERS, *held)
+        if customer_id == actor.user_id:
+            raise ShopError("shop_api_cannot_delete_customer")
+        session.execute(delete(TABLE).where(this))
+
+    in_transaction(work)
+
+
+def _with_hashes(drafts: Sequence[Draft]) -> list[Draft]:
+    """Replace passwords by their hashes, before a transaction begins: hashing takes its time."""
+    given = [position for position, draft in enumerate(drafts) if draft.data.get("password")]
+    hashes = hash_passwords([drafts[position].data["password"] for position in given])
+    prepared = [
+        replace(draft, data={k: v for k, v in draft.data.items() if k != "password"})
+        for draft in drafts
+    ]
+    for position, hashed in zip(given, hashes, strict=True):
+        data = {**prepared[position].data, "password_hash": hashed}
+        prepared[position] = replace(prepared[position], data=data)
+    return prepared
+
+
+def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
+    """Decide about the drafts one after the other, then write what was accepted.
+
+    Each decision sees what the earlier ones will have written: an address or a username that an
+    earlier item took is taken, an address that it gave up is free.
+    """
+    accounts = _lock(session, drafts)
+    held = _capabilities(session, [draft.id or 0 for draft in drafts])
+    customers = {account["id"]: account for account in accounts}
+    emails: dict[str, int | None] = {
+        account["email_key"]: account["id"] for account in accounts if account["email"]
+    }
+    usernames = {account["username_key"] for account in accounts}
+    outcomes: list[Outcome] = []
+    created: list[Record] = []
+    edited: list[Record] = []
+    for draft in drafts:
+        try:
+            if draft.id is not None:
+                before = customers.get(draft.id)
+                after = _edited(actor, before, draft.data, emails, held)
+                if before and draft.data:
+                    emails.pop(before["email_key"], None)
+                    edited.append(after)
+                customers[draft.id] = after
+            else:
+                after = _created(session, actor, draft.data, emails, usernames)
+                usernames.add(after["username_key"])
+                created.append(after)
+            if after["email_key"]:
+                emails[after["email_key"]] = draft.id
+            outcomes.append(after)
+        except ShopError as error:
+            outcomes.append(error)
+    _write(session, created, edited)
+    return _with_computed(session, outcomes)
+
+
+def _lock(session: Session, drafts: Sequence[Draft]) -> list[Record]:
+    """Return the accounts that the drafts name or may clash with, held until the commit."""
+    ids = [draft.id for draft in drafts if 0 < (draft.id or 0) <= sanitize.INT64_MAX]
+    given = [draft.data.get("email", "") for draft in drafts]
+    emails = {comparable(address) for address in given}
+    emails |= {comparable(sanitize.sanitized_email(address)) for address in given}
+    usernames = {comparable(draft.data.get("username", "")) for draft in drafts}
+    for draft in drafts:
+        if draft.id is None and not draft.data.get("username"):
+            usernames |= _generated(draft.data.get("email", ""), range(1, _LOCKED_NAMES + 1))
+    statement = (
+        select(TABLE)
+        .where(
+            or_(
+                TABLE.c.id.in_(ids),
+                TABLE.c.email_key.in_(emails - {""}),
+                TABLE.c.username_key.in_(usernames - {""}),
+            )
+        )
+        .order_by(TABLE.c.id)  # everyone locks in one order
+        .with_for_update()
+    )
+    return [dict(row) for row in session.execute(statement).mappings()]
+
+
+def _created(
+    session: Session,
+    actor: Principal,
+    data: Mapping[str, Any],
+    emails: Mapping[str, int | None],
+    usernames: set[str],
+) -> Record:
+    """Return the account that shall be created (spec 4.2, create rules in their order)."""
+    actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
+    if "email" not in data:
+        raise ShopError("shop_api_missing_customer_email")
+    if not sanitize.is_email(data["email"]):
+        raise ShopError("registration-error-invalid-email")
+    email = sanitize.email(data["email"])
+    if comparable(email) in emails:
+        raise ShopError("registration-error-email-exists")
+    username = data.get("username") or _free_username(session, email, usernames)
+    if not sanitize.is_username(username):
+        raise ShopError("registration-error-invalid-username")
+    if comparable(username) in usernames:
+        raise ShopError("registration-error-username-exists")
+    moment = now()
+    return with_keys(
+        {
+            **BLANK,
+            **_columns(data),
+            "username": username,
+            "email": email,
+            "created_at": moment,
+            "updated_at": moment,
+        }
+    )
+
+
+def _edited(
+    actor: Principal,
+    customer: Record | None,
+    data: Mapping[str, Any],
+    emails: Mapping[str, int | None],
+    held: Mapping[int, frozenset[Capability]],
+) -> Record:
+    """Return the account as it shall become (spec 4.2, edit rules; decisions 2 and 5)."""
+    if customer is None:
+        raise ShopError("shop_api_invalid_customer")
+    # No escalation: whoever edits an account must hold whatever it holds.
+    more = held.get(customer["id"], frozenset())
+    actor.require("shop_api_user_cannot_edit_customer", Capability.EDIT_USERS, *more)
+    if not data:
+        return customer
+    after = {**customer, **_columns(data), "updated_at": now()}
+    if data.get("email") == "":
+        after["email"] = ""
+    email = sanitize.sanitized_email(data.get("email", ""))
+    # An address that is none, or that another account has, changes nothing and is no error.
+    if email and emails.get(comparable(email), customer["id"]) == customer["id"]:
+        after["email"] = email
+    return with_keys(after)
+
+
+def _columns(data: Mapping[str, Any]) -> Record:
+    """Return the columns of supplied names, password hash and addresses."""
+    names = ("first_name", "last_name", "password_hash")
+    columns = {name: data[name] for name in names if name in data}
+    for kind in ("billing", "shipping"):
+        parts = data.get(f"{kind}_address", {})
+        columns |= {f"{kind}_{part}": value for part, value in parts.items()}
+    return columns
+
+
+def _write(session: Session, created: Sequence[Record], edited: Sequence[Record]) -> None:
+    if edited:
+        session.execute(
+            update(TABLE).where(TABLE.c.id == bindparam("this")),
+            [{**account, "this": account["id"]} for account in edited],
+        )
+    if created:
+        rows = session.execute(
+            insert(TABLE).returning(TABLE.c.username_key, TABLE.c.id), list(created)
+        )
+        ids = {row.username_key: row.id for row in rows}
+        for account in created:
+            account["id"] = ids[account["username_key"]]
+        roles = [role_of(account["id"], NEW_ROLE, account["created_at"]) for account in created]
+        session.execute(insert(ROLES), roles)
+
+
+def _with_computed(session: Session, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Add what a customer is made of beside its row, read for all at once."""
+    ids = {outcome["id"] for outcome in outcomes if not isinstance(outcome, ShopError)}
+    if not ids:
+        return list(outcomes)
+    statement = select(TABLE.c.id, *(COLUMNS[name].label(name) for name in COMPUTED)).where(
+        TABLE.c.id.in_(ids)
+    )
+    computed = {row["id"]: dict(row) for row in session.execute(statement).mappings()}
+    # The avatar belongs to the address that this outcome shows, also when a later item changed it.
+    avatars = current_app.config["SHOP_AVATARS"]
+    return [
+        outcome
+        if isinstance(outcome, ShopError)
+        else {
+            **outcome,
+            **computed[outcome["id"]],
+            "avatar_url": outcome["email"] if avatars else None,
+        }
+        for outcome in outcomes
+    ]
+
+
+def _free_username(session: Session, email: str, taken: set[str]) -> str:
+    """Return the first username made of an address that nobody has (decisions 5)."""
+    for number in count(1):
+        if number > _LOCKED_NAMES and number % 100 == (_LOCKED_NAMES + 1) % 100:
+            more = _generated(email, range(number, number + 100))
+            taken |= set(
+                session.scalars(select(TABLE.c.username_key).where(TABLE.c.username_key.in_(more)))
+            )
+        if comparable(name := _numbered(email, number)) not in taken:
+            return name
+    raise AssertionError("unreachable")
+
+
+def _generated(email: str, numbers: Iterable[int]) -> set[str]:
+    return {comparable(_numbered(email, number)) for number in numbers}
+
+
+def _numbered(email: str, number: int) -> str:
+    """Return a numbered username made of an address: john, john2, john3 and so on."""
+    local = sanitize.username_of(email)[:50] or NEW_ROLE
+    return local if number == 1 else f"{local}{number}"
+
+
+def _capabilities(session: Session, ids: Sequence[int]) -> dict[int, frozenset[Capability]]:
+    """Return what each of some users may do."""
+    wanted = [id_ for id_ in ids if 0 < id_ <= sanitize.INT64_MAX]
+    roles: dict[int, list[str]] = {}
+    for user_id, role in session.execute(
+        select(ROLES.c.user_id, ROLES.c.role).where(ROLES.c.user_id.in_(wanted))
+    ):
+        roles.setdefault(user_id, []).append(role)
+    return {user_id: capabilities_of(names) for user_id, names in roles.items()}
