@@ -32,7 +32,7 @@ lint: $(VENV)/ready-dev ## check style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@if $(MAKE) --silent $(SPECTRAL)/ready; then $(MAKE) --silent lint-openapi; \
-		else echo "The OpenAPI document was not checked: that needs Node.js and npm's registry."; fi
+		else echo "The OpenAPI document was not checked: that needs Node.js and packages from npm."; fi
 
 lint-openapi: $(VENV)/ready-dev $(SPECTRAL)/ready ## check both versions of the OpenAPI document (needs Node.js)
 	@for version in 3.1.0 3.0.3; do \

@@ -7,6 +7,7 @@ and dumps nothing.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -18,7 +19,8 @@ from app.db import RowStream
 from app.pagination import Page
 
 MOST_READ = 64 * 1024 * 1024
-"""Bytes of a refused body that are read before the connection is closed all the same."""
+READ_SECONDS = 5
+"""How much of a refused body is read, and for how long, before the connection is closed."""
 
 Make = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -64,10 +66,23 @@ def read_to_the_end(response: Response) -> Response:
     A client that is still sending when the connection closes sees a reset instead of the answer.
     """
     environ = request.environ
-    if environ.get("wsgi.input_terminated"):  # else reading on would wait for ever
-        left = MOST_READ
-        while left > 0 and (piece := environ["wsgi.input"].read(64 * 1024)):
+    if not environ.get("wsgi.input_terminated"):  # reading on would wait for ever
+        return response
+    connection = environ.get("gunicorn.socket")
+    until, left = time.monotonic() + READ_SECONDS, MOST_READ
+    try:
+        if connection:  # who sends slowly must not hold a thread
+            connection.settimeout(READ_SECONDS)
+        while left > 0 and time.monotonic() < until:
+            piece = environ["wsgi.input"].read(64 * 1024)
+            if not piece:
+                break
             left -= len(piece)
+    except OSError:
+        pass  # the client has gone, or takes too long; either way it gets its answer if it can
+    finally:
+        if connection:
+            connection.settimeout(None)
     return response
 
 

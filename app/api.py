@@ -18,6 +18,7 @@ import marshmallow as ma
 import orjson
 from flask import Flask, Response, current_app, g, request
 from marshmallow import ValidationError
+from sqlalchemy.exc import DBAPIError
 from webargs.flaskparser import FlaskParser
 from werkzeug.datastructures import Authorization
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
@@ -25,10 +26,10 @@ from werkzeug.routing import BaseConverter
 
 from app import openapi, paths
 from app.answers import JsonProvider, answer, read_to_the_end
-from app.auth import FailedAttempts, Principal, authenticate
+from app.auth import FailedAttempts, Principal, authenticate, require_permission
 from app.bulk import Draft
-from app.db import is_out_of_reach
-from app.errors import ERRORS, InvalidParams, ShopError, unavailable
+from app.db import is_out_of_reach, schema_is_current
+from app.errors import ERRORS, SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
 from app.plugins import Registry
 from app.schemas.envelope import Errors
 from app.schemas.orders import OrderSchema
@@ -175,19 +176,18 @@ class Blueprint(flask_smorest.Blueprint):
 def _documented(codes: dict[str, int]) -> Callable[[Any], Any]:
     def decorate(view: Any) -> Any:
         # The decorators below have made a dict of their own for this view.
-        view._apidoc = getattr(view, "_apidoc", {}) | {"codes": codes}
+        known = getattr(view, "_apidoc", {})
+        view._apidoc = known | {"codes": known.get("codes", {}) | codes}
         return view
 
     return decorate
 
 
 def _authenticate() -> None:
-    g.principal = authenticate(
-        _authorization(),
-        request.method,
-        request.remote_addr or "",
-        current_app.extensions[ATTEMPTS],
-    )
+    attempts = current_app.extensions[ATTEMPTS]
+    # Kept before the permission is asked for: the log names the key that was refused.
+    g.principal = authenticate(_authorization(), request.remote_addr or "", attempts)
+    require_permission(g.principal, request.method)
 
 
 def _authorization() -> Authorization | None:
@@ -289,4 +289,6 @@ def as_shop_error(error: Exception) -> ShopError:
         return InvalidParams({"request": error.description or error.name})
     if is_out_of_reach(error):
         return unavailable("The database cannot be reached.")
+    if isinstance(error, DBAPIError) and not schema_is_current():
+        return unavailable(SCHEMA_IS_BEHIND)
     return ShopError("shop_api_internal_error")

@@ -138,18 +138,17 @@ class FailedAttempts:
 
 
 def authenticate(
-    authorization: Authorization | None, method: str, address: str, attempts: FailedAttempts
+    authorization: Authorization | None, address: str, attempts: FailedAttempts
 ) -> Principal:
     """Return who sent a request (decisions 2).
 
     Args:
         authorization: the parsed ``Authorization`` header, if there is one.
-        method: the HTTP method, which the key's permission must allow.
         address: where the request came from.
         attempts: counts the failures.
 
     Raises:
-        ShopError: credentials are missing or wrong, or the key has no permission for the method.
+        ShopError: credentials are missing or wrong.
     """
     if authorization is None:
         raise _authentication_error("Send an API key by HTTP Basic authentication.")
@@ -158,10 +157,14 @@ def authenticate(
         principal = principal_for(authorization.username or "", authorization.password or "")
     if principal is None:
         raise attempts.refuse(address)
+    return principal
+
+
+def require_permission(principal: Principal, method: str) -> None:
+    """Refuse a key whose permission does not allow an HTTP method (decisions 2)."""
     if not principal.permission.allows(method):
         kind = "read" if method in {"GET", "HEAD"} else "write"
         raise _authentication_error(f"This API key has no {kind} permission.")
-    return principal
 
 
 def _authentication_error(reason: str) -> ShopError:

@@ -98,7 +98,10 @@ class SettingsSchema(ma.Schema):
         ma.fields.Integer, 10, "Rows on a page of a list.", validate=_at_least(1)
     )
     SHOP_BULK_LIMIT = _setting(
-        ma.fields.Integer, 100, "Items accepted in one bulk request.", validate=_at_least(1)
+        ma.fields.Integer,
+        100,
+        "Items accepted in one bulk request, at most 1000.",
+        validate=ma.validate.Range(min=1, max=1000),
     )
     SHOP_MAX_BODY_BYTES = _setting(
         ma.fields.Integer, 5 * 1024 * 1024, "Largest request body, in bytes.", validate=_at_least(1)
@@ -203,7 +206,7 @@ def misspelt(names: Iterable[str]) -> list[str]:
 def secret_key(instance: Path) -> str:
     """Return the server secret of an instance folder; create it when there is none.
 
-    Two workers that start together agree: the file is created exclusively, the loser reads it.
+    Two workers that start together agree: one of them links its draft to the name first.
     """
     path = instance / "secret_key"
     instance.mkdir(parents=True, exist_ok=True)

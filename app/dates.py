@@ -73,9 +73,9 @@ def day(value: Any, today: date) -> date | None:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int):
+    if not isinstance(value, str):
         raise ValueError("must be a date.")
-    written = str(value).strip() if isinstance(value, str) else str(int(value) % 10**30)
+    written = value.strip()
     if len(written) > _DATE_MAX_LENGTH:
         raise ValueError("is too long for a date.")
     return written

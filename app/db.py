@@ -27,7 +27,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
@@ -86,6 +86,9 @@ def init_app(app: Flask) -> None:
     else:
         options["connect_args"] = {"options": "-c timezone=UTC", "connect_timeout": 5}
         options["pool_pre_ping"] = True
+    # A thread that writes a long list reads it on one connection and looks up on another.
+    threads = app.config["WEB_THREADS"]
+    options |= {"pool_size": threads, "max_overflow": threads}
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = options
     app.config["SQLALCHEMY_BINDS"] = {
         None: dict(options),
@@ -190,7 +193,7 @@ def in_transaction(work: Callable[[Session], T]) -> T:
 def another_came_first(error: DBAPIError) -> bool:
     """Tell whether a transaction failed only because of another one at the same time."""
     if isinstance(error.orig, sqlite3.Error):
-        return isinstance(error, IntegrityError)
+        return error.orig.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE"
     return getattr(error.orig, "sqlstate", None) in _ANOTHER_CAME_FIRST
 
 

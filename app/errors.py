@@ -64,7 +64,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_user_cannot_read_order": (401, "You are not permitted to read this order."),
     "shop_api_user_cannot_read_orders_count": (401, "You are not permitted to count orders."),
     # decisions 1: whatever raised it
-    "shop_api_authentication_error": (401, "Valid credentials are required. {reason}"),
+    "shop_api_authentication_error": (401, "{reason}"),
     "shop_api_no_route": (404, "Nothing is found at this path."),
     "shop_api_method_not_allowed": (405, "This path does not answer the method {method}."),
     "shop_api_invalid_json": (400, "The body is not valid JSON: {reason}"),
@@ -135,6 +135,9 @@ class InvalidParams(ShopError):
     def entries(self) -> list[dict[str, str]]:
         """Return an entry for each input that was refused (decisions 1)."""
         return self._entries
+
+
+SCHEMA_IS_BEHIND = "The database schema is not current: run `flask --app wsgi db upgrade`."
 
 
 def unavailable(reason: str) -> ShopError:

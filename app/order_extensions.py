@@ -2,17 +2,17 @@
 
 Our own views read orders through an ``OrderView``, which extends them on their way to JSON. The
 orders of everybody else, a plugin's or a plain Flask view's, are found in the finished response.
-Either way an extension is asked once, with all orders.
+Either way an extension is asked once for all orders of a response, or of a batch of a long list.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import marshmallow as ma
-import orjson
 from flask import Response, current_app, g, request
 
 from app.plugins import registry
@@ -73,13 +73,14 @@ def extend_response(response: Response) -> Response:
     if not documented and not _MAY_HOLD_ORDERS.search(data):
         return response
     try:
-        body = orjson.loads(data)
+        body = json.loads(data)  # keeps integers beyond 64 bits
     except ValueError:
         return response
     if orders := list(_orders_in(body)) if documented else _wrapped_orders(body):
         selection = FieldList().deserialize(request.args.get("fields"))
         _extend(orders, orders, selection if request.method in {"GET", "HEAD"} else None)
         response.set_data(current_app.json.dumps(body))
+        response.headers.pop("ETag", None)  # it was of another body
     return response
 
 

@@ -41,7 +41,7 @@ def matches(
     """Return the condition that one of several texts has a part that fits the pattern.
 
     Args:
-        search: the column of ``search_text``, which has the index.
+        search: the column of ``search_text``.
         texts: the columns that it was made of, lower-cased.
         pattern: any text; ``*`` stands for anything.
     """

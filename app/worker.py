@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import uuid
+
+from gunicorn import util
 from gunicorn.workers.gthread import ThreadWorker
+
+from app.errors import InvalidParams, ShopError
+
+
+def write_error(connection: socket.socket, status: int, reason: str, message: str) -> None:
+    """Answer what is no request for the app, a line or a header too long, as the app would.
+
+    Takes the place of ``gunicorn.util.write_error``, which answers with a page.
+    """
+    error = (
+        ShopError("shop_api_internal_error")
+        if status >= 500
+        else InvalidParams({"request": message or reason})
+    )
+    body = json.dumps({"errors": error.entries}).encode()
+    head = (
+        f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nX-Request-Id: {uuid.uuid4().hex}\r\n\r\n"
+    )
+    util.write_nonblock(connection, head.encode("latin-1", "replace") + body)
 
 
 class Worker(ThreadWorker):
@@ -11,6 +36,11 @@ class Worker(ThreadWorker):
     While a stopping worker finishes its requests, the kernel would go on giving it connections,
     which nobody would accept. So it takes those that wait already, and closes the socket.
     """
+
+    def init_process(self) -> None:
+        """Start the worker."""
+        util.write_error = write_error
+        super().init_process()
 
     def set_accept_enabled(self, enabled: bool) -> None:
         """Start or stop accepting connections."""

@@ -1,4 +1,4 @@
-"""Tools from npm: installed once for each lock file, beside it, where npm's registry is reached."""
+"""Tools from npm: installed once for each lock file, beside it, where that is possible."""
 
 import fcntl
 import shutil

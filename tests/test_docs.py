@@ -142,15 +142,20 @@ def test_every_document_is_named_in_the_readme():
     assert sorted({*NAMES} - linked) == ["README.md"]
 
 
-# --- the examples of the README ---
+# --- the examples of the README and of the quick start ---
 
 
-def curls():
-    """The curl commands of the README, and its make demo, as a shell would split them."""
-    blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", read("README.md"), re.DOTALL)
+def curls(name):
+    """The curl commands of a document, and its make demo, as a shell would split them.
+
+    With each of them the remark behind it.
+    """
+    blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", read(name), re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
-    split = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
-    return [words for words in split if words[:1] == ["curl"] or words == ["make", "demo"]]
+    for line in lines:
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        if words[:1] == ["curl"] or words == ["make", "demo"]:
+            yield words, line.partition("   # ")[2]
 
 
 def request_of(arguments):
@@ -161,6 +166,8 @@ def request_of(arguments):
         match word:
             case "-u":
                 user = next(words)
+            case "-i":
+                pass
             case "-X":
                 method = next(words)
             case "-d":
@@ -172,32 +179,47 @@ def request_of(arguments):
     return method or ("POST" if body else "GET"), urlsplit(address), body, user
 
 
-def test_readme_examples_work_in_their_order(make_app, fresh_database_url):
+@pytest.fixture
+def run_examples(make_app, fresh_database_url):
+    """Return a function: run the commands of a document in their order, on a shop of its own."""
     app = make_app(DATABASE_URL=fresh_database_url)
     with app.app_context():
         upgrade()
         key = create_key("admin", "administrator", auth.Permission.READ_WRITE, "")
-    client, seen = Client(app, key), []
-    for command, *arguments in curls():
-        if command == "make":
-            demo = ["demo", "--customers", "40", "--coupons", "5", "--orders", "60"]
-            assert app.test_cli_runner().invoke(args=demo).exit_code == 0
-            continue
-        method, address, body, user = request_of(arguments)
-        assert (address.netloc, user) == ("localhost:8000", "$KEY")
-        response = client.request(
-            method,
-            f"{address.path}?{address.query}",
-            data=body,
-            # curl -d says so, whatever the body is
-            content_type="application/x-www-form-urlencoded" if body else None,
-        )
-        assert response.status_code in {200, 201}, (arguments, response.get_json())
-        assert "error" not in json.dumps(response.get_json()), arguments
-        seen.append((method, address.path))
+    client = Client(app, key)
+
+    def run(name):
+        for (command, *arguments), remark in curls(name):
+            if command == "make":
+                demo = ["demo", "--customers", "40", "--coupons", "5", "--orders", "60"]
+                assert app.test_cli_runner().invoke(args=demo).exit_code == 0
+                continue
+            method, address, body, user = request_of(arguments)
+            assert (address.netloc, user) == ("localhost:8000", "$KEY")
+            response = client.request(
+                method,
+                f"{address.path}?{address.query}",
+                data=body,
+                # curl -d says so, whatever the body is
+                content_type="application/x-www-form-urlencoded" if body else None,
+            )
+            assert (response.status_code in {200, 201}) == (remark != "refused"), arguments
+            assert ("error" in json.dumps(response.get_json())) == bool(remark), arguments
+            yield method, address.path, remark
+
+    return run
+
+
+def test_readme_examples_work_in_their_order(run_examples):
+    seen = list(run_examples("README.md"))
     # The README says that it shows each of these.
-    assert {method for method, _ in seen} == {"GET", "POST", "PUT", "DELETE"}
-    assert ("POST", "/coupons/bulk") in seen
+    assert {method for method, _, _ in seen} == {"GET", "POST", "PUT", "DELETE"}
+    assert ("POST", "/coupons/bulk", "") in seen
+
+
+def test_quick_start_works_and_fails_where_it_says_so(run_examples):
+    seen = [remark for _, _, remark in run_examples("docs/quickstart.md")]
+    assert seen == ["", "", "refused", "refused", "one item fails", ""]
 
 
 def test_readme_names_the_settings_of_a_first_run():

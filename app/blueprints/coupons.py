@@ -42,7 +42,6 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's 
 
 
 @blp.route("")
-@blp.errors()
 @blp.arguments(CouponListQuery, location="query")
 @blp.response(200, CouponList, headers=PAGE_HEADERS, example={"coupons": [examples.COUPON]})
 def list_coupons(query: Query) -> Response:

@@ -45,7 +45,6 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's 
 
 
 @blp.route("")
-@blp.errors()
 @blp.arguments(CustomerListQuery, location="query")
 @blp.response(200, CustomerList, headers=PAGE_HEADERS, example={"customers": [examples.CUSTOMER]})
 def list_customers(query: Query) -> Response:

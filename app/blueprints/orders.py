@@ -30,7 +30,6 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's 
 
 
 @blp.route("")
-@blp.errors()
 @blp.arguments(OrderListQuery, location="query")
 @blp.response(200, OrderList, headers=PAGE_HEADERS, example={"orders": [examples.ORDER]})
 def list_orders(query: Query) -> Response:
@@ -58,7 +57,6 @@ def count_orders(query: Query) -> Response:
 
 
 @blp.route("/statuses")
-@blp.errors()
 @blp.response(200, OrderStatuses, example={"order_statuses": examples.ORDER_STATUSES})
 def list_order_statuses() -> Response:
     """List the order statuses and what they are called.

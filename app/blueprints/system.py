@@ -9,7 +9,7 @@ from app.answers import answer
 from app.api import Api, Blueprint
 from app.config import VERSION
 from app.db import schema_is_current
-from app.errors import unavailable
+from app.errors import SCHEMA_IS_BEHIND, unavailable
 from app.schemas.system import Health, Index
 
 index = Blueprint("index", __name__, public=True, description="Where things are.")
@@ -31,7 +31,6 @@ def init_app(app: Flask, api: Api) -> None:
                 "layout": "BaseLayout",
                 "validatorUrl": None,
                 "tryItOutEnabled": True,
-                "persistAuthorization": True,
             },
         )
     )
@@ -79,5 +78,5 @@ def get_readiness() -> Response:
     Open to everyone. 503 while the database does not answer or its schema is not current.
     """
     if not schema_is_current():
-        raise unavailable("The database schema is not current: run `flask --app wsgi db upgrade`.")
+        raise unavailable(SCHEMA_IS_BEHIND)
     return answer({"status": "ok"})

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import islice
-from typing import Any, cast
+from typing import cast
 
 import click
 from flask.cli import with_appcontext
@@ -23,8 +23,6 @@ from app.models import Coupon, DownloadPermission, Order, User, UserRole
 from app.models.user import role_of
 from app.services import keys
 from app.services.accounts import NEW_ROLE
-
-Maker = Callable[[int], Record]
 
 CHUNK = 5000  # rows in one statement and transaction
 
@@ -44,29 +42,38 @@ def demo(customers: int, coupons: int, orders: int, seed: int, at: str | None) -
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--now") from None
     shop = DemoShop(random.Random(seed), present.replace(microsecond=0))  # noqa: S311 - no secrets
-    _load("customers", customers, User, shop.customer, _add_roles)
-    shop.customer_ids = [row[0] for row in fetch(select(UserRole.user_id).where(_is_customer()))]
-    _load("coupons", coupons, Coupon, shop.coupon)
-    _load("orders", orders, Order, shop.order, _add_downloads)
+    first = _load("customers", customers, User, shop, DemoShop.customer, then=_add_roles)
+    # Its own customers only, in a known order: one seed makes one shop on every database.
+    ids = select(UserRole.user_id).where(UserRole.user_id >= first).order_by(UserRole.user_id)
+    shop.customer_ids = [row[0] for row in fetch(ids)]
+    _load("coupons", coupons, Coupon, shop, DemoShop.coupon)
+    _load("orders", orders, Order, shop, DemoShop.order, then=_add_downloads)
     key = keys.create_key("admin", "administrator", Permission.READ_WRITE, "created by demo")
     show(key)
 
 
-def _is_customer() -> Any:
-    return UserRole.role == NEW_ROLE
-
-
 def _load(
-    label: str, length: int, model: type, make: Maker, then: Callable[..., None] | None = None
-) -> None:
-    """Insert records in chunks, each in a transaction, under a progress bar."""
+    label: str,
+    length: int,
+    model: type,
+    shop: DemoShop,
+    make: Callable[[DemoShop, int], Record],
+    *,
+    then: Callable[..., None] | None = None,
+) -> int:
+    """Insert records in chunks, each in a transaction, under a progress bar.
+
+    Returns:
+        The id from which on they are.
+    """
     table = cast("Table", model.__table__)  # type: ignore[attr-defined] # every model has one
-    start = fetch(select(func.coalesce(func.max(table.c.id), 0)))[0][0] + 1
-    records = (make(number) for number in range(start, start + length))
+    start: int = fetch(select(func.coalesce(func.max(table.c.id), 0)))[0][0] + 1
+    records = (make(shop.at(done / length), start + done) for done in range(length))
     with click.progressbar(length=length, label=f"{label:>10}", file=sys.stderr) as bar:
         while chunk := list(islice(records, CHUNK)):
             in_transaction(lambda session, rows=chunk: _insert(session, table, rows, then))  # type: ignore[misc] # the default binds this chunk
             bar.update(len(chunk))
+    return start
 
 
 def _insert(

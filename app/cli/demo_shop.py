@@ -146,6 +146,12 @@ class DemoShop:
         self.chance = chance
         self.present = present
         self.customer_ids: list[int] = []
+        self.progress = 0.0
+
+    def at(self, progress: float) -> DemoShop:
+        """Go to a point of the shop's life, from 0 to 1; what is made next happens there."""
+        self.progress = progress
+        return self
 
     def customer(self, number: int) -> Record:
         """Return a user with an address."""
@@ -204,22 +210,26 @@ class DemoShop:
     def order(self, number: int) -> Record:
         """Return an order of a customer or, one in ten, of a guest."""
         guest = not self.customer_ids or self.chance.random() < 0.1
-        customer_id = None if guest else self.chance.choice(self.customer_ids)
+        # Only those who are customers by then: they came in the order of their ids.
+        known = max(1, int(len(self.customer_ids) * self.progress))
+        customer_id = None if guest else self.customer_ids[self.chance.randrange(known)]
         first, last = self.chance.choice(FIRST_NAMES), self.chance.choice(LAST_NAMES)
         email = f"{_ascii(first)}.{_ascii(last)}@example.net"
         status = self.chance.choice(STATUSES)
         moment = self._moment()
         done = status in {"completed", "refunded"}
+        discounted = self.chance.random() < 0.2
         lines = [
-            self._line(number * 10 + position)
+            self._line(number * 10 + position, discounted=discounted)
             for position in range(self.chance.choice((1, 1, 2, 2, 3)))
         ]
-        subtotal = sum((Decimal(line["subtotal"]) for line in lines), Decimal(0))
+        subtotal, after_discount, tax = (
+            sum((Decimal(line[key]) for line in lines), Decimal(0))
+            for key in ("subtotal", "total", "total_tax")
+        )
+        discount = subtotal - after_discount
         method_id, method_title, sending = self.chance.choice(SHIPPING)
         shipping = _money(sending)
-        discounted = self.chance.random() < 0.2
-        discount = (subtotal / 10).quantize(CENT) if discounted else CENT * 0
-        tax = ((subtotal - discount) / 5).quantize(CENT)
         shipping_tax = (shipping / 5).quantize(CENT)
         payment_id, payment_title = self.chance.choice(PAYMENT)
         addresses = self._addresses(first, last, email)
@@ -252,7 +262,7 @@ class DemoShop:
             ],
             "tax_lines": [
                 {"id": number * 10 + 6, "rate_id": 1, "code": "VAT-1", "title": "VAT",
-                 "total": str(tax), "compound": False}
+                 "total": str(tax + shipping_tax), "compound": False}
             ],
             "fee_lines": [],
             "coupon_lines": [{"id": number * 10 + 7, "code": "tea-1", "amount": str(discount)}]
@@ -264,17 +274,17 @@ class DemoShop:
             ),
         }  # fmt: skip
 
-    def _line(self, line_id: int) -> Record:
+    def _line(self, line_id: int, *, discounted: bool) -> Record:
         number, name, sku, cents, _ = self.chance.choice(PRODUCTS)
         quantity = self.chance.choice((1, 1, 1, 2, 3))
-        total = _money(cents * quantity)
-        tax = (total / 5).quantize(CENT)
+        subtotal = _money(cents * quantity)
+        total = (subtotal * 9 / 10).quantize(CENT) if discounted else subtotal
         return {
             "id": line_id,
-            "subtotal": str(total),
-            "subtotal_tax": str(tax),
+            "subtotal": str(subtotal),
+            "subtotal_tax": str((subtotal / 5).quantize(CENT)),
             "total": str(total),
-            "total_tax": str(tax),
+            "total_tax": str((total / 5).quantize(CENT)),
             "price": str(_money(cents)),
             "quantity": quantity,
             "tax_class": None,
@@ -285,8 +295,7 @@ class DemoShop:
         }
 
     def _moment(self) -> datetime:
-        seconds = self.chance.randrange(int(YEARS.total_seconds()))
-        return (self.present - timedelta(seconds=seconds)).astimezone(UTC)
+        return (self.present - YEARS * (1 - self.progress)).astimezone(UTC).replace(microsecond=0)
 
     def _addresses(self, first: str, last: str, email: str) -> dict[str, str]:
         city, state, postcode, country = self.chance.choice(PLACES)

@@ -6,7 +6,9 @@ import json
 from dataclasses import asdict
 
 import click
+from click.core import ParameterSource
 from flask.cli import AppGroup
+from sqlalchemy.exc import DBAPIError
 
 from app import auth, sanitize
 from app.db import schema_is_current
@@ -17,7 +19,11 @@ keys = AppGroup("keys", help="API keys: create, list, revoke.")
 
 def require_schema() -> None:
     """Refuse a database without the tables, with the command that makes them."""
-    if not schema_is_current():
+    try:
+        current = schema_is_current()
+    except DBAPIError as error:
+        raise click.ClickException(f"The database cannot be reached: {error.orig}") from None
+    if not current:
         raise click.ClickException(
             "The database schema is not current; run: flask --app wsgi db upgrade"
         )
@@ -48,6 +54,9 @@ def create(login: str, role: str, permission: str, description: str, *, as_json:
             "1 to 60 letters, digits, _ . - @ and inner single blanks.", param_hint="--login"
         )
     key = service.create_key(login, role, auth.Permission(permission), description)
+    asked = click.get_current_context().get_parameter_source("role") is not ParameterSource.DEFAULT
+    if asked and key.role != role:
+        click.echo(f"{key.login} was there already and keeps the role {key.role!r}.", err=True)
     if as_json:
         click.echo(json.dumps(asdict(key)))
         return

@@ -24,7 +24,9 @@ def serve() -> None:
     _require_free_port(current_app.config["HOST"], current_app.config["PORT"])
     if not db.schema_is_current():
         upgrade()
-    address = "http://{HOST}:{PORT}{SHOP_URL_PREFIX}".format_map(current_app.config)
+    config = current_app.config
+    host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
+    address = f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"
     if keys.nobody_is_there():
         first = keys.create_key(
             "admin", "administrator", Permission.READ_WRITE, "created by the first run"
@@ -33,6 +35,10 @@ def serve() -> None:
     click.echo(f"API        {address}/")
     click.echo(f"Swagger UI {address}/docs")
     sys.stdout.flush()
+    # gunicorn.conf.py reads the environment; a setting may stand in instance/config.py.
+    for name in ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS"):
+        if config[name] is not None:
+            os.environ[name] = str(config[name])
     gunicorn = os.path.join(os.path.dirname(sys.executable), "gunicorn")  # noqa: PTH118, PTH120 - for exec
     os.execv(gunicorn, [gunicorn, "wsgi:app"])  # noqa: S606 - our own program, no shell
 

@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index
-from sqlalchemy.ext.hybrid import hybrid_property
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import JSON
 
@@ -52,7 +51,7 @@ class Order(BillingColumns, ShippingColumns, Base):
     # Everything that filter[q] searches.
     search_text: Mapped[str] = mapped_column(Key)
 
-    @hybrid_property
+    @property
     def total_tax(self) -> Decimal:
         """All taxes together."""
         return self.cart_tax + self.shipping_tax
@@ -61,7 +60,7 @@ class Order(BillingColumns, ShippingColumns, Base):
         CheckConstraint("status <> ''", name="status_not_empty"),
         # In cents. SQLite adds whole numbers of 64 bits: thousands of such orders of one customer.
         CheckConstraint("abs(total) <= 1000000000000000", name="total_in_range"),
-        # The statistics of a customer are read from this index alone.
+        # The sums and counts of a customer are read from this index alone.
         Index("ix_orders_customer", "customer_id", "status", "total", "id"),
         Index("ix_orders_created", "created_at", "id"),
         Index("ix_orders_updated", "updated_at", "id"),

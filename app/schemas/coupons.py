@@ -62,7 +62,7 @@ class CouponCreate(Base):
         required=True,
     )
     type = inputs.CouponType(_TYPE, load_default="fixed_cart")
-    amount = inputs.Decimals(f"The discount: money, or per cent. {_AMOUNT}", load_default=ZERO)
+    amount = inputs.Amount(f"The discount: money, or per cent. {_AMOUNT}", load_default=ZERO)
     individual_use = inputs.OnlyTrue(_ALONE, load_default=False)
     product_ids = inputs.IdArray(_PRODUCTS, load_default=list)
     exclude_product_ids = inputs.IdArray(_NOT_PRODUCTS, load_default=list)

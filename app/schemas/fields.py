@@ -27,7 +27,7 @@ class Output(ma.fields.Field[Any]):
     """
 
     wire: Callable[[Any], Any] | None = None
-    openapi: kinds.Schema = {}  # its JSON Schema; app.api writes it into the document
+    openapi: kinds.Schema = {}  # its JSON Schema; app.openapi writes it into the document
 
     def __init__(self, meaning: str = "", **kwargs: Any) -> None:
         super().__init__(**described(meaning), **kwargs)

@@ -24,7 +24,7 @@ ZERO = Decimal("0.00")
 class Input(ma.fields.Field[Any]):
     """A value of a request. Subclasses say how it is converted."""
 
-    openapi: kinds.Schema = {}  # its JSON Schema without null; app.api writes it
+    openapi: kinds.Schema = {}  # its JSON Schema without null; app.openapi writes it
     refuses_nul = True  # before any cleaning (decisions 13)
 
     def __init__(self, meaning: str = "", **kwargs: Any) -> None:
@@ -138,6 +138,14 @@ class Decimals(Input):
         return sanitize.money(value)
 
 
+class Amount(Decimals):
+    """A decimal that is never empty: empty text is 0.00, as it prints (decisions 3)."""
+
+    def convert(self, value: Any) -> Decimal:
+        """Return the amount."""
+        return super().convert(value) or ZERO
+
+
 class OnlyTrue(Input):
     """True only for exactly boolean true; any other value is false (spec 2.1)."""
 
@@ -165,7 +173,10 @@ class _Array(Input):
             raise ValueError("must be an array.")
         if any(isinstance(entry, str) and "\0" in entry for entry in value):
             raise ValueError("must not contain a NUL character.")
-        return [entry for entry in map(self.entry, value) if entry]
+        try:
+            return [entry for entry in map(self.entry, value) if entry]
+        except ValueError as error:
+            raise ValueError(f"has an entry that {error}") from error
 
     def entry(self, value: Any) -> Any:
         raise NotImplementedError

@@ -13,7 +13,7 @@ from app.schemas.inputs import Input
 WHITE_SPACE = " \t\n\v\f\r"
 """What is blank; strip() alone would count control characters too, which can be searched for."""
 
-MAX_IDS = 10_000
+MAX_IDS = 1000
 """Ids in one parameter: fewer than a database accepts values in one statement."""
 
 Selection = dict[str, "Selection | None"]

@@ -1,0 +1,93 @@
+"""``demo``: a believable shop, the same for the same seed (operations)."""
+
+from decimal import Decimal
+
+import pytest
+from flask_migrate import upgrade
+
+from tests.conftest import Client
+
+ARGS = ["demo", "--customers", "30", "--coupons", "20", "--orders", "60", "--now", "2026-01-01"]
+
+
+@pytest.fixture
+def demo_shop(make_app, client_for, tmp_path):
+    """Return a function: a client of a shop of its own, filled by the demo with a seed."""
+    numbers = iter(range(100))
+
+    def make(seed):
+        app = make_app(DATABASE_URL=f"sqlite:///{tmp_path}/demo-{next(numbers)}.db")
+        with app.app_context():
+            upgrade()
+        result = app.test_cli_runner().invoke(args=[*ARGS, "--seed", seed])
+        assert result.exit_code == 0, result.output
+        words = result.stdout.split()
+        key = type("Key", (), {})()
+        key.consumer_key = next(word for word in words if word.startswith("ck_"))
+        key.consumer_secret = next(word for word in words if word.startswith("cs_"))
+        return Client(app, key)
+
+    return make
+
+
+def everything(client):
+    """What the shop answers, without the account that the key belongs to."""
+    every = {"filter[limit]": "-1"}
+    return [
+        client.http.get(path, query_string=every, headers=authorized(client)).get_json()
+        for path in ("/customers", "/orders")
+    ] + [client.get("/coupons").get_json()]
+
+
+def authorized(client):
+    return {"Authorization": client.get("/healthz").request.headers["Authorization"]}
+
+
+def test_demo_of_one_seed_is_one_shop(demo_shop):
+    assert everything(demo_shop("7")) == everything(demo_shop("7"))
+
+
+def test_demo_of_another_seed_is_another_shop(demo_shop):
+    assert everything(demo_shop("7")) != everything(demo_shop("8"))
+
+
+def test_demo_adds_up(demo_shop):
+    client = demo_shop("7")
+    customers, orders, _ = everything(client)
+    assert len(customers["customers"]) == 30
+    assert len(orders["orders"]) == 60
+    registered = {row["id"]: row["created_at"] for row in customers["customers"]}
+    for order in orders["orders"]:
+        amounts = {key: Decimal(order[key]) for key in order if key.startswith(("total", "sub"))}
+        lines = order["line_items"]
+        assert sum(Decimal(line["subtotal"]) for line in lines) == amounts["subtotal"]
+        assert (
+            sum(Decimal(line["total"]) for line in lines)
+            == amounts["subtotal"] - amounts["total_discount"]
+        )
+        assert sum(Decimal(line["total"]) for line in order["tax_lines"]) == amounts["total_tax"]
+        assert amounts["total"] == (
+            amounts["subtotal"]
+            - amounts["total_discount"]
+            + amounts["total_tax"]
+            + amounts["total_shipping"]
+        )
+        if order["customer_id"]:
+            assert registered[order["customer_id"]] <= order["created_at"]
+    newest_first = [order["id"] for order in orders["orders"]]
+    assert newest_first == sorted(newest_first, reverse=True)
+
+
+def test_demo_leaves_the_customers_of_the_shop_alone(make_app, admin, make_customer):
+    mine = make_customer()
+    app = admin.app
+    assert app.test_cli_runner().invoke(args=ARGS).exit_code == 0
+    assert admin.get(f"/customers/{mine['id']}").get_json() == {"customer": mine}
+
+
+def test_demo_without_a_schema_says_what_to_do(make_app, fresh_database_url):
+    result = make_app(DATABASE_URL=fresh_database_url).test_cli_runner().invoke(args=ARGS)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "Error: The database schema is not current; run: flask --app wsgi db upgrade\n",
+    )
