@@ -35,9 +35,9 @@ def run(app):
 def create(run):
     """Return a function: create a key with ``--json`` and return what was printed."""
 
-    def make(login="erp", *options):
+    def make(login="erp", *options, note=""):
         result = run("keys", "create", "--login", login, "--json", *options)
-        assert (result.exit_code, result.stderr) == (0, "")
+        assert (result.exit_code, result.stderr) == (0, note)
         (line,) = result.stdout.splitlines()
         assert result.stdout == f"{line}\n"
         return json.loads(line)
@@ -75,7 +75,8 @@ def test_create_without_options_makes_an_administrator_who_may_write(app, create
 
 def test_create_for_an_existing_user_adds_a_key_and_keeps_the_role(app, create):
     first = create("Erp", "--role", "customer")
-    second = create("ERP", "--role", "administrator", "--permission", "read")
+    note = "Erp was there already and keeps the role 'customer'.\n"
+    second = create("ERP", "--role", "administrator", "--permission", "read", note=note)
     kept = {"user_id": first["user_id"], "login": "Erp", "role": "customer", "permission": "read"}
     assert {name: second[name] for name in kept} == kept
     for name in ("key_id", "consumer_key", "consumer_secret"):

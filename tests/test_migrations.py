@@ -144,6 +144,13 @@ def test_readyz_of_a_schema_that_is_behind_says_when_to_come_back(fresh_app):
     assert (headers["Retry-After"], headers["Content-Type"]) == ("5", "application/json")
 
 
+def test_request_on_a_schema_that_is_behind_is_503(fresh_app):
+    client = fresh_app.test_client()
+    answer = client.get("/coupons", auth=("ck_unknown", "cs_unknown"))
+    assert (answer.status_code, answer.get_json()) == NOT_CURRENT
+    assert answer.headers["Retry-After"] == "5"
+
+
 @pytest.mark.parametrize(
     "url", ["sqlite:////no/such/folder/shop.db", "postgresql://nobody@127.0.0.1:1/shop"]
 )

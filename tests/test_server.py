@@ -205,6 +205,30 @@ def test_chunked_body_within_the_limit_is_read(server):
     assert (status, answer["coupon"]["code"]) == (201, "in-pieces")
 
 
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/coupons?filter%5Bq%5D=" + "x" * 9000, {}, 414),
+        ("/coupons", {"X-Long": "x" * 9000}, 431),
+    ],
+    ids=["long line", "long header"],
+)
+def test_request_that_gunicorn_refuses_has_the_one_envelope(server, path, headers, status):
+    answered, answer_headers, body = server.request("GET", path, headers=headers)
+    assert (answered, answer_headers["Content-Type"]) == (status, "application/json")
+    (entry,) = body["errors"]
+    assert (entry["code"], entry["param"]) == ("shop_api_invalid_param", "request")
+    assert answer_headers["X-Request-Id"]
+
+
+def test_sender_of_a_body_that_never_comes_gets_its_answer(server):
+    """It does not hold a thread for ever either."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:
+        head = "POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 404 ")
+
+
 def test_connection_is_kept_for_the_next_request(server):
     connection = server.connection()
     connection.connect()
