@@ -67,7 +67,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC)
 
 
-class leading_number(FunctionElement[Any]):  # noqa: N801 - named as a function of SQL
+class leading_number(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
     """The number that a text begins with, 0 when it begins with none."""
 
     inherit_cache = True

@@ -19,7 +19,7 @@ from app import sanitize
 
 _DATE_MAX_LENGTH = 64  # the longest RFC 2822 date has 37 characters
 # A text may name a zone of its own, so these have none.
-_DEFAULTS = (datetime(2000, 1, 1), datetime(2004, 2, 2))  # noqa: DTZ001 - see above
+_DEFAULTS = (datetime(2000, 1, 1), datetime(2004, 2, 2))  # noqa: DTZ001  # see above
 # RFC 2822 4.3: the zones that have a name.
 _ZONES = {"UT": 0, "GMT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5,
           "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}  # fmt: skip
@@ -101,7 +101,7 @@ def _relative_day(written: str, today: date) -> date | None:
         return None
     try:
         # A month's step that meets no such day stops at the month's end (decisions 13).
-        return today + relativedelta(**{f"{found[2]}s": int(found[1])})  # type: ignore[arg-type]
+        return today + relativedelta(**{f"{found[2]}s": int(found[1])})  # type: ignore[arg-type]  # the unit is a name
     except (ValueError, OverflowError) as error:
         raise ValueError("is a day outside the calendar.") from error
 

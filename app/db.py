@@ -225,7 +225,7 @@ def schema_is_current() -> bool:
 @cache
 def _heads() -> set[str]:
     # Alembic is wanted by /readyz only, and its import would slow every start.
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415  # see above
 
     return set(ScriptDirectory(str(MIGRATIONS)).get_heads())
 

@@ -171,7 +171,7 @@ class PathPlugin(FlaskPlugin):
 def _field_schema(
     converter: OpenAPIConverter,
     field: ma.fields.Field[Any],
-    ret: Document,  # noqa: ARG001 - apispec's signature
+    ret: Document,  # noqa: ARG001  # apispec's signature
 ) -> Document:
     """Return what our fields say of themselves. Seam: ``add_attribute_function``."""
     if isinstance(field, either):

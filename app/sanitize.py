@@ -95,7 +95,7 @@ def _without_tags(value: str) -> str:
     openings: list[int] = []  # where in `kept` a tag begins
     for piece in re.split(r"(?=<)|(?<=>)", value):
         if kept and kept[-1] in {"<", "</", "<!"} and not piece.startswith("<"):
-            piece = kept.pop() + piece  # noqa: PLW2901 - what a tag had torn apart is a tag again
+            piece = kept.pop() + piece  # noqa: PLW2901  # what a tag had torn apart is a tag again
         if re.match(r"<[/!]?[A-Za-z-]", piece):
             openings.append(len(kept))
         kept.append(piece)

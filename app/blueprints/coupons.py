@@ -36,7 +36,7 @@ COUPON = Serializer(CouponSchema, dict(Coupon.__table__.columns))
 blp = Blueprint("coupons", __name__, url_prefix="/coupons", description="Discount coupons.")
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's signature
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
     """Register the coupon routes."""
     api.register_blueprint(blp)
 

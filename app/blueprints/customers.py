@@ -39,7 +39,7 @@ DOWNLOAD = Serializer(DownloadSchema, orders.DOWNLOAD_COLUMNS)
 blp = Blueprint("customers", __name__, url_prefix="/customers", description="Customer accounts.")
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's signature
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
     """Register the customer routes."""
     api.register_blueprint(blp)
 

@@ -24,7 +24,7 @@ CUSTOMER = Serializer(CustomerSchema, COLUMNS)
 blp = Blueprint("order_extensions", __name__)
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's signature
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
     """Register the extension and the hook that finds orders in other views' responses."""
     app.register_blueprint(blp)
     with app.app_context():

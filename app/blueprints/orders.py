@@ -24,7 +24,7 @@ blp = Blueprint(
 )
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001 - the plugin door's signature
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
     """Register the order routes."""
     api.register_blueprint(blp)
 

@@ -33,7 +33,7 @@ class Output(ma.fields.Field[Any]):
         super().__init__(**described(meaning), **kwargs)
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
-        return value if self.wire is None else type(self).wire(value)  # type: ignore[misc]
+        return value if self.wire is None else type(self).wire(value)  # type: ignore[misc]  # not None here
 
 
 class Identifier(Output):
@@ -157,7 +157,7 @@ class Lines(Output):
         self.line = schema
 
 
-class either(ma.fields.Field[Any]):  # noqa: N801 - reads as what it says: either(A, B)
+class either(ma.fields.Field[Any]):  # noqa: N801  # reads as what it says: either(A, B)
     """One of several objects, for the document only."""
 
     def __init__(self, *schemas: type[ma.Schema]) -> None:
