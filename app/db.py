@@ -22,9 +22,13 @@ from sqlalchemy import (
     MetaData,
     Result,
     Row,
+    Table,
+    bindparam,
     event,
+    insert,
     inspect,
     text,
+    update,
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -188,6 +192,34 @@ def in_transaction(work: Callable[[Session], T]) -> T:
             if attempt == ATTEMPTS or not another_came_first(error):
                 raise
     raise AssertionError("unreachable")
+
+
+def write_records(
+    session: Session,
+    table: Table,
+    *,
+    created: Sequence[dict[str, Any]],
+    edited: Sequence[dict[str, Any]],
+    key: str,
+) -> None:
+    """Write records that are known by their column names, in one statement for each kind.
+
+    Args:
+        created: new records; each is given its ``id``.
+        edited: whole records that are there already, in the order of their edits. They are
+            written first: what they give up is free for the new ones.
+        key: a column whose values are unique among the new records.
+    """
+    if edited:
+        session.execute(
+            update(table).where(table.c.id == bindparam("this")),
+            [{**record, "this": record["id"]} for record in edited],
+        )
+    if created:
+        rows = session.execute(insert(table).returning(table.c[key], table.c.id), list(created))
+        ids = {row[0]: row[1] for row in rows}
+        for record in created:
+            record["id"] = ids[record[key]]
 
 
 def another_came_first(error: DBAPIError) -> bool:

@@ -9,19 +9,17 @@ from typing import Any
 
 from flask import current_app
 from sqlalchemy import (
-    bindparam,
     delete,
     insert,
     or_,
     select,
-    update,
 )
 from sqlalchemy.orm import Session
 
 from app import sanitize
 from app.auth import Capability, Principal, capabilities_of
 from app.bulk import Draft, Outcome, only
-from app.db import in_transaction, now
+from app.db import in_transaction, now, write_records
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS
 from app.models.user import (
@@ -136,7 +134,10 @@ def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[O
             outcomes.append(after)
         except ShopError as error:
             outcomes.append(error)
-    _write(session, created, edited)
+    write_records(session, TABLE, created=created, edited=edited, key="username_key")
+    if created:
+        roles = [role_of(account["id"], NEW_ROLE, account["created_at"]) for account in created]
+        session.execute(insert(ROLES), roles)
     return _with_computed(session, outcomes)
 
 
@@ -232,23 +233,6 @@ def _columns(data: Mapping[str, Any]) -> Record:
         parts = data.get(f"{kind}_address", {})
         columns |= {f"{kind}_{part}": value for part, value in parts.items()}
     return columns
-
-
-def _write(session: Session, created: Sequence[Record], edited: Sequence[Record]) -> None:
-    if edited:
-        session.execute(
-            update(TABLE).where(TABLE.c.id == bindparam("this")),
-            [{**account, "this": account["id"]} for account in edited],
-        )
-    if created:
-        rows = session.execute(
-            insert(TABLE).returning(TABLE.c.username_key, TABLE.c.id), list(created)
-        )
-        ids = {row.username_key: row.id for row in rows}
-        for account in created:
-            account["id"] = ids[account["username_key"]]
-        roles = [role_of(account["id"], NEW_ROLE, account["created_at"]) for account in created]
-        session.execute(insert(ROLES), roles)
 
 
 def _with_computed(session: Session, outcomes: Sequence[Outcome]) -> list[Outcome]:

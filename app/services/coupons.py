@@ -11,9 +11,7 @@ from sqlalchemy import (
     Row,
     Select,
     Table,
-    bindparam,
     delete,
-    insert,
     or_,
     select,
     update,
@@ -22,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from app.auth import Capability, Principal
 from app.bulk import Draft, Outcome, only
-from app.db import fetch, in_transaction, now
+from app.db import fetch, in_transaction, now, write_records
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
@@ -191,16 +189,7 @@ def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[O
             outcomes.append(after)
         except ShopError as error:
             outcomes.append(error)
-    if edited:
-        session.execute(
-            update(TABLE).where(TABLE.c.id == bindparam("this")),
-            [{**coupon, "this": coupon["id"]} for coupon in edited],
-        )
-    if created:
-        rows = session.execute(insert(TABLE).returning(TABLE.c.code, TABLE.c.id), created)
-        ids = {row.code: row.id for row in rows}
-        for coupon in created:
-            coupon["id"] = ids[coupon["code"]]
+    write_records(session, TABLE, created=created, edited=edited, key="code")
     return outcomes
 
 
