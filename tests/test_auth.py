@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import Client, codes, refusal, reply
 
-from app.db import in_transaction, now
+from app.db import in_transaction
 from app.models import User, UserRole
 from app.models.user import role_of
 from app.services.keys import revoke_key
@@ -250,10 +250,12 @@ def test_capabilities_are_the_union_of_the_roles(app, client_for, roles, status)
     user_id = client.key.user_id
 
     def give(session):
-        session.delete(session.get(UserRole, (user_id, "subscriber")))
+        subscriber = session.get_one(UserRole, (user_id, "subscriber"))
+        registered_at = subscriber.registered_at
+        session.delete(subscriber)
         session.flush()
         for position, role in enumerate(roles):
-            session.add(UserRole(**role_of(user_id, role, now()) | {"position": position}))
+            session.add(UserRole(**role_of(user_id, role, registered_at) | {"position": position}))
 
     with app.app_context():
         in_transaction(give)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import update
 
-from app.db import in_transaction, now
+from app.db import in_transaction
 from app.models import User, UserRole
 from app.models.user import role_of
 
@@ -96,11 +96,13 @@ def count_all(client):
 
 def give_role(app, user_id, role, position):
     with app.app_context():
-        in_transaction(
-            lambda session: session.add(
-                UserRole(**role_of(user_id, role, now()) | {"position": position})
-            )
-        )
+
+        def give(session):
+            registered_at = session.get_one(User, user_id).created_at
+            row = role_of(user_id, role, registered_at)
+            session.add(UserRole(**row | {"position": position}))
+
+        in_transaction(give)
 
 
 # --- create and read ---

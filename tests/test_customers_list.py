@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import JSON, event, insert, update
 from sqlalchemy.exc import DBAPIError
 
-from app.db import db, in_transaction, now
+from app.db import db, in_transaction
 from app.models import Order, User, UserRole
 from app.models.user import role_of, with_keys
 from app.services.accounts import BLANK
@@ -228,8 +228,12 @@ def test_role_selects_the_accounts_that_have_it(app, admin, client_for, role, us
         client_for(its_role, login=login)
     both = client_for("customer", login="both").key.user_id
     with app.app_context():
-        second = UserRole(**role_of(both, "shop_manager", now()) | {"position": 1})
-        in_transaction(lambda session: session.merge(second))
+
+        def give(session):
+            row = role_of(both, "shop_manager", session.get_one(User, both).created_at)
+            session.add(UserRole(**row | {"position": 1}))
+
+        in_transaction(give)
     query = {} if role is None else {"filter[role]": role}
     response = admin.get("/customers", query)
     assert [customer["username"] for customer in listed(response)] == usernames
