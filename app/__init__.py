@@ -11,8 +11,8 @@ from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import cli, db, logs, plugins
-from app.api import Api
-from app.config import VERSION, load_settings, misspelt, secret_key
+from app.api import Api, prepare
+from app.config import load_settings, misspelt, secret_key
 
 DESCRIPTION = """Administer a shop's coupons and customers.
 
@@ -41,21 +41,15 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     load_settings(app.config, overrides)
     app.config["SECRET_KEY"] = app.config["SECRET_KEY"] or secret_key(Path(app.instance_path))
     app.config["MAX_CONTENT_LENGTH"] = app.config["SHOP_MAX_BODY_BYTES"]
-    app.config.update(
-        API_TITLE=app.config["SHOP_NAME"],
-        API_VERSION=VERSION,
-        OPENAPI_VERSION=app.config["SHOP_OPENAPI_VERSION"],
-        OPENAPI_URL_PREFIX=app.config["SHOP_URL_PREFIX"] or "/",
-        API_SPEC_OPTIONS={"info": {"description": DESCRIPTION}, "servers": [{"url": "/"}]},
-    )
     if hops := app.config["SHOP_TRUSTED_PROXIES"]:
         proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)
         app.wsgi_app = proxied  # type: ignore[method-assign] # the way that Flask documents
     logs.init_app(app)
     db.init_app(app)
     cli.init_app(app)
+    prepare(app)
     api = Api()
-    api.init_app(app)
+    api.init_app(app, description=DESCRIPTION)
     plugins.init_app(app, api)
     for name in misspelt({*app.config, *os.environ}):
         app.logger.warning("%s is no setting; docs/configuration.md lists them all", name)

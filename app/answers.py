@@ -15,7 +15,10 @@ import orjson
 from flask import Response, current_app, request, stream_with_context
 from flask.json.provider import JSONProvider
 
+from app.bulk import Results
+from app.credentials import IN_QUERY
 from app.db import RowStream
+from app.dialect import spoken
 from app.pagination import Page
 
 MOST_READ = 64 * 1024 * 1024
@@ -92,7 +95,12 @@ def answer_page(wrapper: str, make: Make, page: Page) -> Response:
     Args:
         make: turns rows into the objects of the list.
     """
-    headers = page.headers(request.base_url, list(request.args.items(multi=True)))
+    query = [pair for pair in request.args.items(multi=True) if pair[0] not in IN_QUERY]
+    dialect = spoken()
+    headers = {
+        dialect.translate(name): value
+        for name, value in page.headers(request.base_url, query).items()
+    }
     if not isinstance(page.rows, RowStream):
         return answer({wrapper: make(page.rows)}, headers=headers)
     response = Response(
@@ -102,6 +110,12 @@ def answer_page(wrapper: str, make: Make, page: Page) -> Response:
     # Also a client that goes away, and a HEAD that reads nothing, give the connection back.
     response.call_on_close(page.rows.close)
     return response
+
+
+def answer_results(wrapper: str, results: Results) -> Response:
+    """Return the results of a bulk request under its wrapper key."""
+    status = spoken().status("bulk_created") if results.created else 200
+    return answer({wrapper: results.items}, status)
 
 
 def _written(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -17,20 +18,22 @@ import flask_smorest
 import marshmallow as ma
 import orjson
 from flask import Flask, Response, current_app, g, request
+from flask.blueprints import BlueprintSetupState
 from marshmallow import ValidationError
 from sqlalchemy.exc import DBAPIError
 from webargs.flaskparser import FlaskParser
-from werkzeug.datastructures import Authorization
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 from werkzeug.routing import BaseConverter
 
 from app import openapi, paths
 from app.answers import JsonProvider, answer, read_to_the_end
-from app.auth import FailedAttempts, Principal, authenticate, require_permission
+from app.auth import Credentials, FailedAttempts, Principal, authenticate, require_permission
 from app.bulk import Draft
+from app.config import VERSION
 from app.db import is_out_of_reach, schema_is_current
+from app.dialect import NATIVE, Dialect, spoken
 from app.errors import ERRORS, SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
-from app.plugins import Registry
+from app.plugins import OrderExtension, Registry
 from app.schemas.envelope import Errors
 from app.schemas.orders import OrderSchema
 
@@ -42,6 +45,10 @@ class ArgumentParser(FlaskParser):
     """Seam: ``Blueprint.ARGUMENTS_PARSER``."""
 
     DEFAULT_VALIDATION_STATUS = 400
+
+    def parse(self, argmap: Any, *args: Any, **kwargs: Any) -> Any:
+        """Load input by a schema, or by the one that takes its place in the dialect."""
+        return super().parse(spoken().schemas.get(argmap, argmap), *args, **kwargs)
 
     def load_json(self, req: Any, schema: Any) -> Any:
         """Return the body's object whatever the Content-Type says; {} when it is none."""
@@ -109,6 +116,16 @@ def caller() -> Principal:
     return principal
 
 
+class _Mount(BlueprintSetupState):
+    """A blueprint on its way into an app. Seam: ``Blueprint.make_setup_state``."""
+
+    def add_url_rule(self, rule: str, *args: Any, **options: Any) -> None:
+        """Add a route, with the methods that the dialect of the mount has for it."""
+        dialect = self.options.get("dialect", NATIVE)
+        options["methods"] = dialect.methods(options.get("methods", ["GET"]))
+        super().add_url_rule(rule, *args, **options)
+
+
 class Blueprint(flask_smorest.Blueprint):
     """A blueprint of the API, a plugin's too: its views are behind credentials.
 
@@ -124,6 +141,12 @@ class Blueprint(flask_smorest.Blueprint):
         if not public:
             self.before_request(_authenticate)
         self._prepare_doc_cbks.append(self._prepare_shop_doc)
+
+    def make_setup_state(
+        self, app: Any, options: dict[str, Any], first_registration: bool = False
+    ) -> BlueprintSetupState:
+        """Return what registers the routes of this blueprint."""
+        return _Mount(self, app, options, first_registration)
 
     def add_url_rule(
         self, rule: str, endpoint: Any = None, view_func: Any = None, **kwargs: Any
@@ -147,8 +170,13 @@ class Blueprint(flask_smorest.Blueprint):
         """Document codes that an operation answers with a status of its own (spec 4.2)."""
         return _documented(dict.fromkeys(codes, status))
 
+    @staticmethod
+    def status(happened: str) -> Callable[[Any], Any]:
+        """Document the status that a dialect has for what an operation may do."""
+        return lambda view: _noted(view, "happened", [happened])
+
     def _prepare_shop_doc(
-        self, doc: dict[str, Any], doc_info: dict[str, Any], *, method: str, **_: Any
+        self, doc: dict[str, Any], doc_info: dict[str, Any], *, api: Api, method: str, **_: Any
     ) -> dict[str, Any]:
         """Write credentials and every status with its codes."""
         # A view that answers two methods is two operations.
@@ -159,7 +187,7 @@ class Blueprint(flask_smorest.Blueprint):
         codes = dict(doc_info.get("codes", {}))
         common: list[str] = []
         if not self.public:
-            doc["security"] = [{"basicAuth": []}]
+            doc["security"] = openapi.security(api.dialect)
             common += ["shop_api_authentication_error", "shop_api_too_many_requests"]
         if doc_info.get("has_variable"):
             common.append("shop_api_no_route")
@@ -169,113 +197,176 @@ class Blueprint(flask_smorest.Blueprint):
             common.append("shop_api_invalid_param")
         common += ["shop_api_internal_error", "shop_api_unavailable"]
         codes |= {code: ERRORS[code][0] for code in common}
+        for happened in doc_info.get("happened", ()):
+            if (status := api.dialect.status(happened)) != 200:
+                doc["responses"][status] = deepcopy(doc["responses"][200])
         openapi.describe_errors(doc.setdefault("responses", {}), codes.items())
         return doc
 
 
 def _documented(codes: dict[str, int]) -> Callable[[Any], Any]:
     def decorate(view: Any) -> Any:
-        # The decorators below have made a dict of their own for this view.
-        known = getattr(view, "_apidoc", {})
-        view._apidoc = known | {"codes": known.get("codes", {}) | codes}
-        return view
+        known = getattr(view, "_apidoc", {}).get("codes", {})
+        return _noted(view, "codes", known | codes)
 
     return decorate
 
 
+def _noted(view: Any, what: str, value: Any) -> Any:
+    # The decorators below have made a dict of their own for this view.
+    view._apidoc = getattr(view, "_apidoc", {}) | {what: value}
+    return view
+
+
 def _authenticate() -> None:
-    attempts = current_app.extensions[ATTEMPTS]
     # Kept before the permission is asked for: the log names the key that was refused.
-    g.principal = authenticate(_authorization(), request.remote_addr or "", attempts)
+    g.principal = _sender(spoken().credentials(request))
     require_permission(g.principal, request.method)
 
 
-def _authorization() -> Authorization | None:
-    """Return the parsed header, None when there is none; one that cannot be read is wrong."""
-    header = request.headers.get("Authorization")
-    if header is None:
-        return None
-    try:
-        return request.authorization or Authorization("unknown")
-    except ValueError:  # werkzeug does not expect a letter beyond ASCII
-        return Authorization("unknown")
+def _sender(credentials: Credentials | None) -> Principal:
+    attempts: FailedAttempts = current_app.extensions[ATTEMPTS]
+    return authenticate(credentials, request.remote_addr or "", attempts)
+
+
+def prepare(app: Flask) -> None:
+    """Prepare an app for the routes of any Api."""
+    app.json = JsonProvider(app)
+    app.url_map.converters |= paths.CONVERTERS
+    # Paths work with and without a trailing slash and never redirect (decisions 6).
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+    app.extensions[ATTEMPTS] = FailedAttempts(app.config["SHOP_AUTH_FAILURES_PER_MINUTE"])
+    app.register_error_handler(Exception, handle_exception)
+    app.after_request(read_to_the_end)
 
 
 class Api(flask_smorest.Api):
-    """The API of an app: documents, routes under the prefix, and the one error handler."""
+    """A mount of blueprints in one dialect: its routes and its document.
+
+    Args:
+        dialect: how its clients are spoken to.
+        path: under ``SHOP_URL_PREFIX``, where all of its routes are.
+    """
 
     ERROR_SCHEMA = Errors
     DEFAULT_ERROR_RESPONSE_NAME = None  # each operation names its own
 
-    def init_app(self, app: Flask, **kwargs: Any) -> None:
-        """Mount the document and prepare the app for blueprints."""
-        app.json = JsonProvider(app)
-        app.url_map.converters |= paths.CONVERTERS
-        # Paths work with and without a trailing slash and never redirect (decisions 6).
-        app.url_map.strict_slashes = False
-        app.url_map.merge_slashes = False
-        app.extensions[ATTEMPTS] = FailedAttempts(app.config["SHOP_AUTH_FAILURES_PER_MINUTE"])
-        plugins = {
+    def __init__(self, dialect: Dialect = NATIVE, path: str = "") -> None:
+        self.dialect = dialect
+        self.path = path
+        self.mounts: list[Api] = []
+        super().__init__(config_prefix="" if dialect is NATIVE else dialect.name.replace("-", "_"))
+
+    def init_app(self, app: Flask, *, description: str) -> None:
+        """Mount the document.
+
+        Args:
+            description: what it says of the whole.
+        """
+        app.config[f"{self.config_prefix}OPENAPI_URL_PREFIX"] = (
+            f"{app.config['SHOP_URL_PREFIX']}{self.path}" or "/"
+        )
+        spec = {
+            "title": app.config["SHOP_NAME"],
+            "version": VERSION,
+            "openapi_version": app.config["SHOP_OPENAPI_VERSION"],
+            "info": {"description": description},
+            "servers": [{"url": "/"}],
             "flask_plugin": openapi.PathPlugin(),
-            "marshmallow_plugin": openapi.FieldPlugin(),
+            "marshmallow_plugin": openapi.FieldPlugin(self.dialect.schemas),
         }
-        super().init_app(app, spec_kwargs=plugins, **kwargs)
-        app.register_error_handler(Exception, self.handle_http_exception)
-        app.after_request(read_to_the_end)
+        super().init_app(app, spec_kwargs=spec)
         for converter in paths.CONVERTERS.values():
             self.register_converter(converter, self._path_schema)
         for name, header in openapi.HEADERS.items():
             self.spec.components.header(name, header)
         # flask-smorest's own pages, which we have otherwise.
         self.spec.components.schemas.pop("PaginationMetadata", None)
-        self.spec.components.security_scheme(
-            "basicAuth",
-            {
-                "type": "http",
-                "scheme": "basic",
-                "description": "Consumer key as user name, consumer secret as password.",
-            },
-        )
+        for name in sorted({name for way in openapi.security(self.dialect) for name in way}):
+            self.spec.components.security_scheme(name, openapi.SECURITY_SCHEMES[name])
+
+    def mount(self, dialect: Dialect, path: str, description: str) -> Api:
+        """Return another Api of the same app: for the same blueprints, in another dialect.
+
+        Args:
+            dialect: how its clients are spoken to.
+            path: under ``SHOP_URL_PREFIX``, where it is.
+            description: what its document says of the whole.
+        """
+        api = Api(dialect, path)
+        api.init_app(self._app, description=description)
+        self.mounts.append(api)
+        return api
 
     def register_blueprint(
         self, blp: Any, *, parameters: Any = None, prefixed: bool = True, **options: Any
     ) -> None:
-        """Register a blueprint under ``SHOP_URL_PREFIX``, unless it says otherwise."""
+        """Register a blueprint under ``SHOP_URL_PREFIX`` and the mount, unless it says otherwise.
+
+        On a mount it has the name of the dialect before its own.
+        """
         own = options.pop("url_prefix", blp.url_prefix) or ""
         prefix = self._app.config["SHOP_URL_PREFIX"] if prefixed else ""
-        options["url_prefix"] = f"{prefix}{own}" or None
+        options["url_prefix"] = f"{prefix}{self.path}{own}" or None
+        if self.dialect is not NATIVE:
+            options |= {"name": f"{self.dialect.name}-{blp.name}", "dialect": self.dialect}
         super().register_blueprint(blp, parameters=parameters, **options)
 
     def _path_schema(self, converter: BaseConverter) -> dict[str, Any]:
         return openapi.as_version(paths.SCHEMAS[type(converter)], str(self.spec.openapi_version))
 
-    def describe_known(self, registry: Registry) -> None:
+    def describe(self, registry: Registry) -> None:
         """Write what plugins have made known into the document, once all of them are in."""
         # The lists and objects in there are the document itself, not copies.
-        openapi.describe_known(self.spec.to_dict(), registry)
+        document = self.spec.to_dict()
+        openapi.describe_known(document, registry)
+        self._describe_orders(registry.order_extensions)
+        openapi.describe_dialect(document, self.dialect)
+        for api in self.mounts:
+            api.describe(registry)
 
-    def describe_orders(self, fields: Mapping[str, ma.fields.Field[Any]]) -> None:
+    def _describe_orders(self, extensions: Mapping[str, OrderExtension]) -> None:
         """Add the keys of the order extensions to the documentation of orders."""
         converter = self.ma_plugin.converter
         names = [name for key, name in converter.refs.items() if issubclass(key[0], OrderSchema)]
         for name in names:
             properties = self.spec.components.schemas[name]["properties"]
-            for key, field in reversed(list(fields.items())):
-                properties[key] = converter.field2property(field)
+            for extension in reversed(list(extensions.values())):
+                properties[extension.key] = converter.field2property(extension.field)
 
     def handle_http_exception(self, error: Exception) -> Response:
-        """Answer any exception with the one envelope (decisions 1). Seam: the error handler."""
-        shop_error = as_shop_error(error)
-        if shop_error.status >= 500:
-            current_app.logger.error(shop_error.code, exc_info=error)
-        return answer({"errors": shop_error.entries}, shop_error.status, shop_error.headers)
+        """Answer an exception as the app does. Seam: the error handler of flask-smorest."""
+        return handle_exception(error)
+
+
+def handle_exception(error: Exception) -> Response:
+    """Answer any exception with the one envelope (decisions 1)."""
+    shop_error = as_shop_error(error)
+    if shop_error.code == "shop_api_no_route" and spoken().refuses_first:
+        shop_error = _refusal() or shop_error
+    if shop_error.status >= 500:
+        current_app.logger.error(shop_error.code, exc_info=error)
+    name = spoken().translate
+    entries = [entry | {"code": name(entry["code"])} for entry in shop_error.entries]
+    return answer({"errors": entries}, shop_error.status, shop_error.headers)
+
+
+def _refusal() -> ShopError | None:
+    """Return why credentials that came with a request are refused, if they are."""
+    try:
+        if credentials := spoken().credentials(request):
+            _sender(credentials)
+    except ShopError as refused:
+        return refused
+    return None
 
 
 def as_shop_error(error: Exception) -> ShopError:
     """Return the error of the table that an exception amounts to."""
     if isinstance(error, ShopError):
         return error
-    if isinstance(error, MethodNotAllowed):
+    if isinstance(error, MethodNotAllowed) and not spoken().hides_methods:
         allowed = ", ".join(sorted(error.valid_methods or ()))
         return ShopError(
             "shop_api_method_not_allowed", method=request.method, headers={"Allow": allowed}
@@ -283,7 +374,7 @@ def as_shop_error(error: Exception) -> ShopError:
     if isinstance(error, RequestEntityTooLarge):
         limit = current_app.config["MAX_CONTENT_LENGTH"]
         return ShopError("shop_api_request_entity_too_large", limit=limit)
-    if isinstance(error, NotFound):
+    if isinstance(error, NotFound | MethodNotAllowed):
         return ShopError("shop_api_no_route")
     if isinstance(error, HTTPException) and (error.code or 500) < 500:
         return InvalidParams({"request": error.description or error.name})

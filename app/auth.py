@@ -5,15 +5,16 @@ from __future__ import annotations
 import hmac
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, Protocol
 
 from flask import current_app
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
-from sqlalchemy import bindparam, select
-from werkzeug.datastructures import Authorization
+from sqlalchemy import Row, bindparam, select
 
 from app.db import fetch
 from app.errors import ShopError
@@ -81,12 +82,24 @@ class Principal:
             raise ShopError(code)
 
 
+class WrongCredentials(Exception):
+    """Nobody has the credentials of a request; the message says what is wrong, and no more."""
+
+
+class Credentials(Protocol):
+    """What a request says of who sent it."""
+
+    def principal(self) -> Principal:
+        """Return who has these credentials, or raise WrongCredentials."""
+
+
 _KEY_WITH_ROLES = (
     select(
         ApiKey.id,
         ApiKey.user_id,
         ApiKey.permission,
         ApiKey.consumer_secret_hash,
+        ApiKey.consumer_secret_encrypted,
         UserRole.role,
     )
     .outerjoin(UserRole, UserRole.user_id == ApiKey.user_id)
@@ -99,22 +112,39 @@ def capabilities_of(roles: list[str]) -> frozenset[Capability]:
     return frozenset().union(*(ROLES.get(role, frozenset()) for role in roles))
 
 
-def principal_for(consumer_key: str, consumer_secret: str) -> Principal | None:
-    """Return the principal whose key and secret these are, or None.
+def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
+    """Return the key with this name, a row for each role of its user; none when there is none.
 
     Asks the database each time, so that a revoked key ends at once in every worker.
     """
-    rows = fetch(_KEY_WITH_ROLES, {"consumer_key_hash": digest(consumer_key)})
-    # The same work whether the key is unknown or the secret is wrong.
-    expected = rows[0].consumer_secret_hash if rows else ""
-    if not hmac.compare_digest(digest(consumer_secret), expected) or not rows:
-        return None
+    return fetch(_KEY_WITH_ROLES, {"consumer_key_hash": digest(consumer_key)})
+
+
+def principal_of(key: Sequence[Row[Any]]) -> Principal:
+    """Return the principal of a key."""
     return Principal(
-        user_id=rows[0].user_id,
-        key_id=rows[0].id,
-        permission=Permission(rows[0].permission),
-        capabilities=capabilities_of([row.role for row in rows if row.role]),
+        user_id=key[0].user_id,
+        key_id=key[0].id,
+        permission=Permission(key[0].permission),
+        capabilities=capabilities_of([row.role for row in key if row.role]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A consumer key and its secret (decisions 2)."""
+
+    consumer_key: str
+    consumer_secret: str = field(repr=False)
+
+    def principal(self) -> Principal:
+        """Return the principal whose key and secret these are, or raise WrongCredentials."""
+        key = key_with_roles(self.consumer_key)
+        # The same work whether the key is unknown or the secret is wrong.
+        expected = key[0].consumer_secret_hash if key else ""
+        if not hmac.compare_digest(digest(self.consumer_secret), expected) or not key:
+            raise WrongCredentials("The consumer key or its secret is wrong.")
+        return principal_of(key)
 
 
 class FailedAttempts:
@@ -128,36 +158,34 @@ class FailedAttempts:
         self._limit = RateLimitItemPerMinute(per_minute) if per_minute else None
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
-    def refuse(self, address: str) -> ShopError:
+    def refuse(self, address: str, reason: str) -> ShopError:
         """Count one more failure of an address and return the error that answers it."""
         if self._limit is None or self._limiter.hit(self._limit, address):
-            return _authentication_error("The consumer key or its secret is wrong.")
+            return _authentication_error(reason)
         reset = self._limiter.get_window_stats(self._limit, address).reset_time
         seconds = max(1, math.ceil(reset - time.time()))
         return ShopError("shop_api_too_many_requests", headers={"Retry-After": str(seconds)})
 
 
 def authenticate(
-    authorization: Authorization | None, address: str, attempts: FailedAttempts
+    credentials: Credentials | None, address: str, attempts: FailedAttempts
 ) -> Principal:
     """Return who sent a request (decisions 2).
 
     Args:
-        authorization: the parsed ``Authorization`` header, if there is one.
+        credentials: what the request says, if it says anything.
         address: where the request came from.
         attempts: counts the failures.
 
     Raises:
         ShopError: credentials are missing or wrong.
     """
-    if authorization is None:
+    if credentials is None:
         raise _authentication_error("Send an API key by HTTP Basic authentication.")
-    principal = None
-    if authorization.type == "basic":
-        principal = principal_for(authorization.username or "", authorization.password or "")
-    if principal is None:
-        raise attempts.refuse(address)
-    return principal
+    try:
+        return credentials.principal()
+    except WrongCredentials as error:
+        raise attempts.refuse(address, str(error)) from None
 
 
 def require_permission(principal: Principal, method: str) -> None:

@@ -19,6 +19,19 @@ class Draft:
     data: Mapping[str, Any] = field(repr=False)  # it may hold a password
 
 
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The results of a bulk request, in the order of its items.
+
+    Args:
+        items: a written record, as the API shows it, or the error of its item.
+        created: whether at least one record was created.
+    """
+
+    items: Sequence[Any]
+    created: bool
+
+
 Outcome = Mapping[str, Any] | ShopError
 """A written record, or why it was refused."""
 
@@ -32,7 +45,8 @@ def run(
     load: Callable[[Draft], Draft],
     save: Callable[[Sequence[Draft]], Sequence[Outcome]],
     dump: Callable[[Mapping[str, Any]], Any],
-) -> list[Any]:
+    name: Callable[[str], str],
+) -> Results:
     """Write bulk items and return the result of each, in their order.
 
     Args:
@@ -43,6 +57,7 @@ def run(
         load: converts the data of a draft, or raises ShopError.
         save: writes all drafts in one transaction and answers one outcome for each, in order.
         dump: turns a written record into its result.
+        name: says what an error code is called.
 
     Raises:
         ShopError: there are too many items; nothing was written.
@@ -59,13 +74,16 @@ def run(
                 raise ShopError(invalid_id)
             drafts[position] = load(draft)
         except ShopError as error:
-            results[position] = _failure(draft, error)
+            results[position] = _failure(draft, error, name)
+    created = False
     outcomes = save(list(drafts.values())) if drafts else ()
     for (position, draft), outcome in zip(drafts.items(), outcomes, strict=True):
-        results[position] = (
-            _failure(draft, outcome) if isinstance(outcome, ShopError) else dump(outcome)
-        )
-    return results
+        if isinstance(outcome, ShopError):
+            results[position] = _failure(draft, outcome, name)
+        else:
+            results[position] = dump(outcome)
+            created |= draft.id is None
+    return Results(results, created)
 
 
 def only(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -88,5 +106,5 @@ def _draft(item: Any) -> Draft:
     return Draft(given or None, item)
 
 
-def _failure(draft: Draft, error: ShopError) -> dict[str, Any]:
-    return {"id": draft.id or 0, "error": {"code": error.code, "message": error.message}}
+def _failure(draft: Draft, error: ShopError, name: Callable[[str], str]) -> dict[str, Any]:
+    return {"id": draft.id or 0, "error": {"code": name(error.code), "message": error.message}}

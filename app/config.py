@@ -151,6 +151,25 @@ class SettingsSchema(ma.Schema):
         validate=_at_least(0),
     )
 
+    SHOP_LEGACY_API = _setting(
+        ma.fields.Boolean,
+        True,
+        "Whether the WooCommerce legacy REST API is served at `/wc-api/v2` and `/wc-api/v3`. While "
+        "it is off, new API keys cannot sign requests later either.",
+    )
+    SHOP_LEGACY_SECRETS_IN_CLEAR = _setting(
+        ma.fields.Boolean,
+        False,
+        "Whether that API accepts `consumer_key` and `consumer_secret` in the query of a request "
+        "that did not come over TLS.",
+    )
+    SHOP_CURRENCY = _setting(
+        ma.fields.String,
+        "USD",
+        "The shop's currency, ISO 4217, as the index document of that API tells it.",
+        validate=ma.validate.Regexp(r"^[A-Z]{3}$", error="must be three capital letters."),
+    )
+
     class Meta:
         """Other variables of the environment are none of our business."""
 

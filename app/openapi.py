@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
+from types import MappingProxyType
 from typing import Any
 
 import marshmallow as ma
@@ -12,6 +14,7 @@ from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask_smorest.spec.plugins import FlaskPlugin
 from werkzeug.routing import Rule
 
+from app.dialect import Dialect
 from app.errors import ERRORS
 from app.plugins import Registry
 from app.schemas.fields import Lines, either
@@ -19,6 +22,7 @@ from app.schemas.inputs import Input
 from app.schemas.kinds import KNOWN, Schema
 
 Document = dict[str, Any]
+Schemas = Mapping[type[ma.Schema], type[ma.Schema]]
 
 HEADERS: dict[str, Document] = {
     "X-Request-Id": {
@@ -51,6 +55,29 @@ HEADERS: dict[str, Document] = {
         "schema": {"type": "string"},
     },
 }
+
+
+SECURITY_SCHEMES: dict[str, Document] = {
+    "basicAuth": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "Consumer key as user name, consumer secret as password.",
+    },
+    "consumerKey": {
+        "type": "apiKey",
+        "in": "query",
+        "name": "consumer_key",
+        "description": "With `consumer_secret`; over TLS only. OAuth 1.0a signatures, of which "
+        "OpenAPI knows nothing, are accepted instead.",
+    },
+    "consumerSecret": {"type": "apiKey", "in": "query", "name": "consumer_secret"},
+}
+
+
+def security(dialect: Dialect) -> list[dict[str, list[str]]]:
+    """Return the ways in which a request can say who sent it: one of them is enough."""
+    basic: dict[str, list[str]] = {"basicAuth": []}
+    return [basic, {"consumerKey": [], "consumerSecret": []}] if dialect.key_in_query else [basic]
 
 
 def _references(*names: str) -> Document:
@@ -131,8 +158,52 @@ def _with_key(part: Any, key: str) -> Iterator[Document]:
         yield from _with_key(inner, key)
 
 
+def describe_dialect(document: Document, dialect: Dialect) -> None:
+    """Write a dialect into a document: its names, its methods, and no longer its name."""
+    for operations in document["paths"].values():
+        if put := operations.get("put"):
+            for method in dialect.methods(["PUT"])[1:]:
+                again = deepcopy(put)
+                again["operationId"] += method.title()
+                operations.setdefault(method.lower(), again)
+        for operation in operations.values():
+            if isinstance(operation, dict):
+                operation["tags"] = [_tag(name, dialect) for name in operation["tags"]]
+    for tag in document.get("tags", ()):
+        tag["name"] = _tag(tag["name"], dialect)
+    _translate(document, dialect)
+
+
+def _tag(name: str, dialect: Dialect) -> str:
+    return name.removeprefix(f"{dialect.name}-")
+
+
+def _translate(part: Any, dialect: Dialect) -> Any:
+    """Return a part of a document with the names of a dialect; objects and lists in place."""
+    if isinstance(part, str):
+        return dialect.translate(part)
+    if isinstance(part, list):
+        part[:] = [_translate(inner, dialect) for inner in part]
+    if isinstance(part, dict):
+        items = [(dialect.translate(key), _translate(part[key], dialect)) for key in part]
+        part.clear()
+        part.update(items)
+    return part
+
+
 class Converter(OpenAPIConverter):
     """Lets our fields say what they are. Seam: ``MarshmallowPlugin.Converter``."""
+
+    schemas: Schemas = MappingProxyType({})  # what takes the place of a schema
+
+    def resolve_nested_schema(self, schema: Any) -> Any:
+        """Return the document of a schema, or of the one that takes its place."""
+        return super().resolve_nested_schema(_substitute(schema, self.schemas))  # type: ignore[no-untyped-call] # apispec's
+
+    def schema2parameters(self, schema: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the parameters of a schema, or of the one that takes its place."""
+        substitute = _substitute(schema, self.schemas)
+        return super().schema2parameters(substitute, *args, **kwargs)
 
     def init_attribute_functions(self) -> None:
         """Ask our fields last."""
@@ -154,6 +225,21 @@ class FieldPlugin(MarshmallowPlugin):
     """Seam: ``marshmallow_plugin`` of flask-smorest."""
 
     Converter = Converter
+
+    def __init__(self, schemas: Schemas) -> None:
+        super().__init__()
+        self._schemas = schemas
+
+    def init_spec(self, spec: Any) -> None:
+        """Make the converter of a document."""
+        super().init_spec(spec)
+        self.converter.schemas = self._schemas  # type: ignore[union-attr] # made by now
+
+
+def _substitute(schema: Any, schemas: Schemas) -> Any:
+    kind = schema if isinstance(schema, type) else type(schema)
+    substitute = schemas.get(kind)
+    return schema if substitute is None else substitute()
 
 
 class PathPlugin(FlaskPlugin):

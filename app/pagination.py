@@ -62,7 +62,8 @@ class Page:
 
 def page_size(query: Mapping[str, Any], default: int) -> int | None:
     """Return the rows on a page: ``limit``, where -1 is no limit and 0 the default (spec 4.2)."""
-    return None if query["limit"] == -1 else query["limit"] or default
+    limit = query.get("limit")  # where a list knows it
+    return None if limit == -1 else limit or default
 
 
 def fetch_page(

@@ -21,7 +21,7 @@ EXTENSION = "shop_api"
 
 BUILTIN = tuple(
     EntryPoint(name=name, value=f"app.blueprints.{name}", group=GROUP)
-    for name in ("coupons", "customers", "orders", "order_extensions", "system")
+    for name in ("coupons", "customers", "orders", "order_extensions", "system", "legacy")
 )
 
 
@@ -119,5 +119,4 @@ def init_app(app: Flask, api: Any) -> None:
         except Exception as error:
             raise PluginError(f"The plugin {door.name!r} failed at start: {error}") from error
         found.plugins.append(door.name)
-    api.describe_known(found)
-    api.describe_orders({key: each.field for key, each in found.order_extensions.items()})
+    api.describe(found)

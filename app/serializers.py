@@ -34,6 +34,7 @@ class Serializer:
     ) -> None:
         self._schema = schema
         self._all_columns = columns
+        self._substitutes: dict[type[ma.Schema], Serializer] = {}
         self.names: list[str] = []
         self._parts = self._compile(schema, selection, "")
         self.columns = [columns[name] for name in self.names]
@@ -43,6 +44,15 @@ class Serializer:
         if selection is None:
             return self
         return Serializer(self._schema, self._all_columns, selection)
+
+    def of(self, schemas: Mapping[type[ma.Schema], type[ma.Schema]]) -> Serializer:
+        """Return the serializer of the schema that takes the place of this one, if one does."""
+        schema = schemas.get(self._schema)
+        if schema is None:
+            return self
+        if schema not in self._substitutes:
+            self._substitutes[schema] = Serializer(schema, self._all_columns)
+        return self._substitutes[schema]
 
     def row(self, values: Row) -> dict[str, Any]:
         """Return the object of a row whose values stand in the order of ``columns``."""
@@ -60,7 +70,7 @@ class Serializer:
         self, schema: type[ma.Schema], selection: Mapping[str, Any] | None, prefix: str
     ) -> list[tuple[str, Callable[[Row], Any]]]:
         parts: list[tuple[str, Callable[[Row], Any]]] = []
-        for key, field in schema._declared_fields.items():
+        for key, field in schema().fields.items():
             if selection is not None and key not in selection:
                 continue
             inner = None if selection is None else selection[key]

@@ -170,7 +170,7 @@ class Client:
         if response.status_code >= 400:
             assert set(body) == {"errors"}
             assert all({"code", "message"} <= set(entry) for entry in body["errors"])
-        operation = self._operation(method, response.request)
+        operation = self._operation(response.request)
         if operation:
             documented = operation["responses"].get(str(response.status_code))
             assert documented, f"{response.status_code} is not documented"
@@ -178,15 +178,22 @@ class Client:
                 examples = documented["content"]["application/json"]["examples"]
                 assert {entry["code"] for entry in body["errors"]} <= set(examples)
 
-    def _operation(self, method, request):
+    def _operation(self, request):
+        method = request.args.get("_method", request.method).upper()
         adapter = self.app.create_url_adapter(None) or self.app.url_map.bind("localhost")
         try:
             rule, _ = adapter.match(request.path, method=method, return_rule=True)
         except HTTPException:
             return None
-        spec = self.app.extensions["flask-smorest"]["apis"][""]["ext_obj"].spec
+        apis = [each["ext_obj"] for each in self.app.extensions["flask-smorest"]["apis"].values()]
+        prefix = self.app.config["SHOP_URL_PREFIX"]
+        # The native one is at no path, so that the longest path that fits is the mount's.
+        api = max(
+            (each for each in apis if rule.rule.startswith(prefix + each.path)),
+            key=lambda each: len(each.path),
+        )
         path = rule.rule.replace("<id:", "{").replace("<code:", "{").replace("<email:", "{")
-        return spec._paths.get(path.replace(">", "}"), {}).get(method.lower())
+        return api.spec._paths.get(path.replace(">", "}"), {}).get(method.lower())
 
     def get(self, path, query=None, **kwargs):
         return self.request("GET", path, query_string=query, **kwargs)

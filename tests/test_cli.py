@@ -147,6 +147,30 @@ def test_create_with_bad_input_says_why_and_makes_nothing(app, run, arguments, m
         assert fetch(db.select(ApiKey.id)) == []
 
 
+def test_create_takes_over_a_pair_that_clients_have(app):
+    pair = "ck_" + "a1" * 20, "cs_" + "b2" * 20
+    arguments = ["keys", "create", "--login", "erp", "--existing", "--json"]
+    result = app.test_cli_runner().invoke(args=arguments, input="\n".join(pair) + "\n")
+    made = json.loads(result.stdout)
+    assert (made["consumer_key"], made["consumer_secret"]) == pair
+    assert client_of(app, made).get("/coupons").status_code == 200
+    again = app.test_cli_runner().invoke(args=arguments, input="\n".join(pair) + "\n")
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert "This consumer key is there already." in again.stderr
+
+
+@pytest.mark.parametrize(
+    "pair", [("short", "cs_" + "b" * 40), ("ck_" + "a" * 40, "cs:" + "b" * 40)]
+)
+def test_create_refuses_a_pair_that_cannot_be_sent_or_can_be_guessed(app, pair):
+    arguments = ["keys", "create", "--login", "erp", "--existing", "--json"]
+    result = app.test_cli_runner().invoke(args=arguments, input="\n".join(pair) + "\n")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "must have 20 to 200 letters" in result.stderr
+    with app.app_context():
+        assert fetch(db.select(ApiKey.id)) == []
+
+
 def test_create_with_json_prints_nothing_else_whatever_there_is_to_warn_about(
     session_app, tmp_path
 ):

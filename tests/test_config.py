@@ -39,6 +39,9 @@ SETTINGS = [
     ("SHOP_ARGON2_TIME_COST", 2, "3", 3),
     ("SHOP_ARGON2_MEMORY_KIB", 19 * 1024, "65536", 65536),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", 60, "0", 0),
+    ("SHOP_LEGACY_API", True, "no", False),
+    ("SHOP_LEGACY_SECRETS_IN_CLEAR", False, "1", True),
+    ("SHOP_CURRENCY", "USD", "EUR", "EUR"),
 ]
 NAMES = [name for name, *_ in SETTINGS]
 
@@ -141,6 +144,8 @@ BAD = [
     ("SHOP_TRUSTED_PROXIES", "127.0.0.1"),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", "-1"),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", "off"),
+    ("SHOP_LEGACY_API", "perhaps"),
+    ("SHOP_CURRENCY", "euro"),
 ]
 
 

@@ -15,12 +15,12 @@ FILES = {
 
 # A part is a module of app/, or a package of it. What a row may import: its own part, and these.
 LAYERS = [
-    {"errors", "sanitize", "dates", "config"},
+    {"errors", "sanitize", "dates", "config", "oauth"},
     {"db", "columns", "models", "search"},
-    {"auth", "plugins", "pagination", "passwords"},
+    {"auth", "credentials", "encryption", "plugins", "pagination", "passwords"},
     {"services", "bulk"},
     {"schemas", "serializers", "paths"},
-    {"answers", "order_extensions", "openapi", "api", "blueprints"},
+    {"dialect", "answers", "order_extensions", "openapi", "api", "blueprints"},
     {"app", "cli", "wsgi", "worker"},
 ]
 PURE, DATA, WHO, RULES, SHAPES, EDGE, TOP = LAYERS
@@ -36,10 +36,11 @@ MAY_IMPORT = {
     **dict.fromkeys(RULES, PURE | DATA | WHO | RULES),
     **dict.fromkeys(SHAPES, PURE | SHAPES),
     "logs": PURE,
-    "answers": BELOW_THE_EDGE,
+    "dialect": BELOW_THE_EDGE,
+    "answers": BELOW_THE_EDGE | {"dialect"},
     "order_extensions": BELOW_THE_EDGE,
-    "openapi": BELOW_THE_EDGE,
-    "api": BELOW_THE_EDGE | {"answers", "openapi"},
+    "openapi": BELOW_THE_EDGE | {"dialect"},
+    "api": BELOW_THE_EDGE | {"dialect", "answers", "openapi"},
     "blueprints": BELOW_THE_EDGE | EDGE,
     **{part: set().union(*LAYERS) | {"logs"} for part in TOP},
 }

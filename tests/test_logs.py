@@ -265,3 +265,14 @@ def test_no_line_holds_wrong_credentials(logged):
 def test_an_engine_of_the_app_hides_its_parameters(logged):
     with logged.app.app_context():
         assert [engine.hide_parameters for engine in db.engines.values()] == [True, True]
+
+
+def test_secret_in_a_query_is_in_no_line(logged):
+    pair = {"consumer_key": logged.key.consumer_key, "consumer_secret": logged.key.consumer_secret}
+    logged.app.config["SHOP_LEGACY_SECRETS_IN_CLEAR"] = True
+    for query in (pair, pair | {"consumer_secret": "cs_wrong"}, {"oauth_signature": "cs_wrong"}):
+        logged.anonymous.get("/wc-api/v3/coupons", query)
+    lines = logged.lines()
+    assert [line["status"] for line in lines] == [200, 401, 401]
+    assert logged.key.consumer_secret not in str(lines)
+    assert "cs_wrong" not in str(lines)

@@ -7,8 +7,9 @@ from typing import Any
 from flask import Flask, Response, current_app
 
 from app import bulk
-from app.answers import answer, answer_page
+from app.answers import answer, answer_page, answer_results
 from app.api import Api, Blueprint, caller, item_loader
+from app.dialect import spoken
 from app.models import Coupon
 from app.openapi import PAGE_HEADERS
 from app.schemas import examples
@@ -122,6 +123,7 @@ def edit_coupon(body: Body, coupon_id: int) -> Response:
 
 
 @blp.route("/<id:coupon_id>", methods=["DELETE"])
+@blp.status("trashed")
 @blp.errors("shop_api_invalid_coupon_id", "shop_api_user_cannot_delete_coupon")
 @blp.arguments(DeleteQuery, location="query")
 @blp.response(200, MessageSchema, example={"message": "Deleted coupon"})
@@ -133,7 +135,9 @@ def delete_coupon(query: Query, coupon_id: int) -> Response:
     """
     force = query["force"] == "true"
     coupons.delete_coupon(caller(), coupon_id, force=force)
-    return answer({"message": "Permanently deleted coupon" if force else "Deleted coupon"})
+    if force:
+        return answer({"message": "Permanently deleted coupon"})
+    return answer({"message": "Deleted coupon"}, spoken().status("trashed"))
 
 
 @blp.route("/code/<code:code>")
@@ -151,6 +155,7 @@ def get_coupon_by_code(query: Query, code: str) -> Response:
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])
+@blp.status("bulk_created")
 @blp.errors("shop_api_missing_coupons_data", "shop_api_coupons_request_entity_too_large")
 @blp.arguments(CouponBulkBody, example={"coupons": examples.COUPON_ITEMS})
 @blp.response(200, CouponResults, example={"coupons": examples.COUPON_RESULTS})
@@ -168,5 +173,6 @@ def bulk_coupons(body: Body) -> Response:
         load=item_loader(CouponCreate, CouponEdit),
         save=lambda drafts: coupons.save_coupons(caller(), drafts),
         dump=COUPON.record,
+        name=spoken().translate,
     )
-    return answer({"coupons": results})
+    return answer_results("coupons", results)

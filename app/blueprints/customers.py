@@ -7,8 +7,9 @@ from typing import Any
 from flask import Flask, Response, current_app
 
 from app import bulk
-from app.answers import answer, answer_page
+from app.answers import answer, answer_page, answer_results
 from app.api import Api, Blueprint, caller, item_loader
+from app.dialect import spoken
 from app.openapi import PAGE_HEADERS
 from app.order_extensions import OrderView
 from app.schemas import examples
@@ -53,7 +54,7 @@ def list_customers(query: Query) -> Response:
     The users with a role, by registration. The list is empty for a caller who may not list users.
     `filter[limit]=-1` answers all of them, written as they are read.
     """
-    view = CUSTOMER.only(query["selection"])
+    view = CUSTOMER.of(spoken().schemas).only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = customers.list_customers(caller(), query, view.columns, size)
     return answer_page("customers", view.rows, page)
@@ -78,7 +79,7 @@ def create_customer(body: Body) -> Response:
     password none opens the account.
     """
     customer = accounts.create_customer(caller(), body["customer"])
-    return answer({"customer": CUSTOMER.record(customer)}, 201)
+    return answer({"customer": CUSTOMER.of(spoken().schemas).record(customer)}, 201)
 
 
 @blp.route("/count")
@@ -106,7 +107,7 @@ def get_customer(query: Query, customer_id: int) -> Response:
 
     Any user account is found, whatever its roles.
     """
-    view = CUSTOMER.only(query["selection"])
+    view = CUSTOMER.of(spoken().schemas).only(query["selection"])
     row = customers.get_customer(caller(), customer_id, view.columns)
     return answer({"customer": view.row(row)})
 
@@ -128,7 +129,7 @@ def edit_customer(body: Body, customer_id: int) -> Response:
     belongs to another account leaves the stored one as it is. The username never changes.
     """
     customer = accounts.edit_customer(caller(), customer_id, body["customer"])
-    return answer({"customer": CUSTOMER.record(customer)})
+    return answer({"customer": CUSTOMER.of(spoken().schemas).record(customer)})
 
 
 @blp.route("/<id:customer_id>", methods=["DELETE"])
@@ -157,7 +158,7 @@ def get_customer_by_email(query: Query, email: str) -> Response:
 
     Any user account is found, whatever its roles.
     """
-    view = CUSTOMER.only(query["selection"])
+    view = CUSTOMER.of(spoken().schemas).only(query["selection"])
     row = customers.get_customer_by_email(caller(), email, view.columns)
     return answer({"customer": view.row(row)})
 
@@ -196,10 +197,13 @@ def list_customer_downloads(query: Query, customer_id: int) -> Response:
     """
     view = DOWNLOAD.only(query["selection"])
     rows = orders.downloads_of_customer(caller(), customer_id, view.columns)
-    return answer({"downloads": {key: view.row(row) for key, row in rows.items()}})
+    downloads = {key: view.row(row) for key, row in rows.items()}
+    in_a_list = Downloads in spoken().schemas
+    return answer({"downloads": [*downloads.values()] if in_a_list else downloads})
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])
+@blp.status("bulk_created")
 @blp.errors("shop_api_missing_customers_data", "shop_api_customers_request_entity_too_large")
 @blp.arguments(CustomerBulkBody, example={"customers": examples.CUSTOMER_ITEMS})
 @blp.response(200, CustomerResults, example={"customers": examples.CUSTOMER_RESULTS})
@@ -216,6 +220,7 @@ def bulk_customers(body: Body) -> Response:
         invalid_id="shop_api_invalid_customer_id",
         load=item_loader(CustomerCreate, CustomerEdit),
         save=lambda drafts: accounts.save_customers(caller(), drafts),
-        dump=CUSTOMER.record,
+        dump=CUSTOMER.of(spoken().schemas).record,
+        name=spoken().translate,
     )
-    return answer({"customers": results})
+    return answer_results("customers", results)

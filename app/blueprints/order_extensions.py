@@ -8,6 +8,7 @@ from typing import Any
 from flask import Blueprint, Flask, Response
 
 from app.api import Api
+from app.dialect import spoken
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.order_extensions import extend_response
 from app.plugins import OrderExtension, registry
@@ -42,8 +43,9 @@ def extend_order_response(response: Response) -> Response:
 def customers_of(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the customer of each order: the account's, or the guest's form (spec 2.3)."""
     ids = {order["customer_id"] for order in found if 0 < order["customer_id"] <= INT64_MAX}
-    rows = orders.customers_by_id(list(ids), CUSTOMER.columns) if ids else {}
-    customers = {customer_id: CUSTOMER.row(row) for customer_id, row in rows.items()}
+    view = CUSTOMER.of(spoken().schemas)
+    rows = orders.customers_by_id(list(ids), view.columns) if ids else {}
+    customers = {customer_id: view.row(row) for customer_id, row in rows.items()}
     return [customers.get(order["customer_id"]) or _guest(order) for order in found]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from dataclasses import asdict
 
 import click
@@ -45,15 +47,27 @@ def require_schema() -> None:
     show_default=True,
 )
 @click.option("--description", default="", help="What the key is for.")
+@click.option(
+    "--existing",
+    is_flag=True,
+    help="Ask for a key and secret that clients of another server have, instead of making new "
+    "ones; or read them from standard input, a line each.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON and nothing else.")
-def create(login: str, role: str, permission: str, description: str, *, as_json: bool) -> None:
+def create(
+    login: str, role: str, permission: str, description: str, *, existing: bool, as_json: bool
+) -> None:
     """Create a key and show its secret, once."""
     require_schema()
     if not sanitize.is_username(login):
         raise click.BadParameter(
             "1 to 60 letters, digits, _ . - @ and inner single blanks.", param_hint="--login"
         )
-    key = service.create_key(login, role, auth.Permission(permission), description)
+    pair = existing_pair() if existing else None
+    try:
+        key = service.create_key(login, role, auth.Permission(permission), description, pair)
+    except service.KeyExists:
+        raise click.ClickException("This consumer key is there already.") from None
     asked = click.get_current_context().get_parameter_source("role") is not ParameterSource.DEFAULT
     if asked and key.role != role:
         click.echo(f"{key.login} was there already and keeps the role {key.role!r}.", err=True)
@@ -61,6 +75,20 @@ def create(login: str, role: str, permission: str, description: str, *, as_json:
         click.echo(json.dumps(asdict(key)))
         return
     show(key)
+
+
+def existing_pair() -> auth.KeyPair:
+    """Ask for a consumer key and its secret."""
+    key = click.prompt("Consumer key", err=True)
+    secret = click.prompt("Consumer secret", err=True, hide_input=sys.stdin.isatty())
+    for value, name in ((key, "consumer key"), (secret, "consumer secret")):
+        # A colon would end the user name of HTTP Basic; who can guess one needs no key.
+        if not re.fullmatch(r"[!-9;-~]{20,200}", value):
+            raise click.ClickException(
+                f"The {name} must have 20 to 200 letters, digits and signs, without blanks and "
+                "colons."
+            )
+    return auth.KeyPair(key, secret)
 
 
 def show(key: service.NewKey) -> None:

@@ -3,7 +3,8 @@
 from app.models.api_key import ApiKey
 from app.models.coupon import Coupon
 from app.models.download import DownloadPermission
+from app.models.oauth_nonce import OAuthNonce
 from app.models.order import Order
 from app.models.user import User, UserRole
 
-__all__ = ["ApiKey", "Coupon", "DownloadPermission", "Order", "User", "UserRole"]
+__all__ = ["ApiKey", "Coupon", "DownloadPermission", "OAuthNonce", "Order", "User", "UserRole"]

@@ -26,6 +26,9 @@ class ApiKey(Base):
     # The end of the consumer key, by which its owner recognises it.
     ending: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    # The secret again, encrypted: a signature can only be checked with it. None where the mounts
+    # that accept signatures were off when the key was made.
+    consumer_secret_encrypted: Mapped[str | None]
 
     __table_args__ = (
         CheckConstraint("permission IN ('read', 'write', 'read_write')", name="permission"),

@@ -68,6 +68,18 @@ class CustomerSchema(Base):
     shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
 
 
+class CustomerV3Schema(CustomerSchema):
+    """A customer as version 3 of the legacy API shows it (decisions 12)."""
+
+    last_update = fields.Moment("When the account was last changed, UTC.", attribute="updated_at")
+
+    class Meta(Base.Meta):
+        """Its place is after ``created_at``."""
+
+        _names = list(CustomerSchema._declared_fields)
+        fields = (*_names[:2], "last_update", *_names[2:])
+
+
 class ShippingAddressInput(Base):
     """Subfields of a shipping address; other keys are ignored."""
 

@@ -207,6 +207,12 @@ class DownloadSchema(Base):
     file = fields.Part(FileSchema, prefix="file_")
 
 
+class DownloadList(Base):
+    """Downloads in a list, as the legacy API has them (decisions 12)."""
+
+    downloads = ma.fields.List(ma.fields.Nested(DownloadSchema), required=True)
+
+
 class Downloads(Base):
     """Downloads by the id of their permission."""
 

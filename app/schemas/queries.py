@@ -76,6 +76,12 @@ class CouponListQuery(CouponOrder, ReadQuery):
     page = PageNumber()
 
 
+class LimitedCouponListQuery(CouponListQuery):
+    """The query of a list in the legacy API, which has a limit (decisions 12)."""
+
+    limit = Limit()
+
+
 META_KEYS = (
     "first_name",
     "last_name",

@@ -24,7 +24,7 @@ from app.db import fetch, in_transaction, now, write_records
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
-from app.pagination import Page, between, count_rows, fetch_page
+from app.pagination import Page, between, count_rows, fetch_page, page_size
 from app.plugins import registry
 from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
 from app.search import contains, search_text
@@ -48,17 +48,20 @@ SORT_KEYS: Mapping[str, Column[Any]] = {
 # --- read ---
 
 
-def list_coupons(actor: Principal, query: Mapping[str, Any], columns: Columns, size: int) -> Page:
+def list_coupons(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
     """Return a page of the published coupons that match, newest first unless ``query`` says so.
 
     Args:
         query: a loaded ``CouponListQuery``.
         columns: what to select.
-        size: rows on a page, the shop's setting.
+        default_size: rows on a page when the query sets no limit.
     """
+    size = page_size(query, default_size)
     conditions = _conditions(query)
     if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
-        return Page([], 0, query["page"], size)  # left out of rows and totals alike
+        return Page([], 0, query["page"], size or default_size)  # left out of rows and totals alike
     return fetch_page(
         columns,
         TABLE.c.id,

@@ -6,11 +6,13 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
+from flask import current_app
 from sqlalchemy import Row, delete, select
 from sqlalchemy.orm import Session
 
-from app.auth import Permission, digest
+from app.auth import KeyPair, Permission, digest
 from app.db import fetch, in_transaction, now
+from app.encryption import encrypt
 from app.models import ApiKey, User, UserRole
 from app.models.user import role_of, with_keys
 from app.sanitize import INT64_MAX
@@ -45,16 +47,33 @@ _KEYS = (
 )
 
 
-def create_key(login: str, role: str, permission: Permission, description: str) -> NewKey:
+class KeyExists(Exception):
+    """Another key has this consumer key."""
+
+
+def create_key(
+    login: str, role: str, permission: Permission, description: str, pair: KeyPair | None = None
+) -> NewKey:
     """Create a key for a user, and the user with that role when there is none.
 
     Args:
         login: the username, compared without case.
         role: a key of ROLES, used only for a new user.
+        pair: a key and secret that clients already have; None makes new ones.
+
+    Raises:
+        KeyExists: the key of ``pair`` is another one's here.
     """
-    consumer_key, consumer_secret = f"ck_{secrets.token_hex(20)}", f"cs_{secrets.token_hex(20)}"
+    pair = pair or KeyPair(f"ck_{secrets.token_hex(20)}", f"cs_{secrets.token_hex(20)}")
+    consumer_key, consumer_secret = pair.consumer_key, pair.consumer_secret
+
+    signs = current_app.config["SHOP_LEGACY_API"]
+    secret_to_sign_with = encrypt(consumer_secret) if signs else None
 
     def work(session: Session) -> NewKey:
+        mine = ApiKey.consumer_key_hash == digest(consumer_key)
+        if session.scalar(select(ApiKey.id).where(mine)):
+            raise KeyExists
         user = session.scalar(select(User).where(User.username_key == comparable(login)))
         if user is None:
             moment = now()
@@ -73,6 +92,7 @@ def create_key(login: str, role: str, permission: Permission, description: str) 
             description=description,
             consumer_key_hash=digest(consumer_key),
             consumer_secret_hash=digest(consumer_secret),
+            consumer_secret_encrypted=secret_to_sign_with,
             ending=consumer_key[-7:],
             created_at=now(),
         )

@@ -1,0 +1,166 @@
+"""The WooCommerce legacy REST API: the same blueprints in another dialect (decisions 12).
+
+Programs written for ``/wc-api/v2`` and ``/wc-api/v3`` work unchanged. What a request of theirs does
+otherwise, the case of its path or an overridden method, is put right before it is routed; what is
+called otherwise is in the dialect. ``docs/legacy.md`` tells the rest.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import parse_qs
+
+from flask import Flask, Response, current_app, request
+
+from app.answers import answer
+from app.api import Api, Blueprint
+from app.config import VERSION
+from app.credentials import SENT
+from app.dialect import IN_ENVIRON, WOOCOMMERCE, spoken
+from app.schemas.legacy import StoreEnvelope
+
+MOUNTED = "coupons", "customers", "orders"
+WC_VERSION = "2.6.14"
+"""The generation of WooCommerce that the specification describes; clients compare it."""
+
+API_VERSIONS = {"wc-api-v3": "3.1.0"}
+
+DESCRIPTION = """The WooCommerce legacy REST API {version}, for programs written for it.
+
+New programs use the API without a version in its paths. `docs/legacy.md` lists what a request may
+do otherwise than it is written here, and every difference from the server that is gone.
+"""
+
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
+
+store = Blueprint("index", __name__, public=True, description="The shop and its routes.")
+
+
+def init_app(app: Flask, api: Api) -> None:
+    """Mount the blueprints once more for each version, unless ``SHOP_LEGACY_API`` is off."""
+    if not app.config["SHOP_LEGACY_API"]:
+        return
+    for version, dialect in WOOCOMMERCE.items():
+        path = f"/wc-api/{version}"
+        mount = api.mount(dialect, path, DESCRIPTION.format(version=version))
+        for name in MOUNTED:
+            mount.register_blueprint(app.blueprints[name])
+        mount.register_blueprint(store)
+    app.wsgi_app = LegacyRequests(  # type: ignore[method-assign] # the way that Flask documents
+        app.wsgi_app, app.config["SHOP_URL_PREFIX"]
+    )
+
+
+class LegacyRequests:
+    """WSGI middleware: gives the requests below ``/wc-api/`` their dialect, and a usual form.
+
+    Args:
+        app: what answers.
+        prefix: ``SHOP_URL_PREFIX``.
+    """
+
+    def __init__(self, app: Any, prefix: str) -> None:
+        self._app = app
+        self._start = f"{prefix}/wc-api/".lower()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer a request."""
+        path: str = environ["PATH_INFO"]
+        start = len(self._start)
+        if path[:start].translate(_LOWER) == self._start:
+            environ[SENT] = environ["REQUEST_METHOD"], path
+            # Codes and addresses have no case either; a letter beyond ASCII is several bytes.
+            rest = path[start:].translate(_LOWER)
+            environ["PATH_INFO"] = path[: start - len("/wc-api/")] + "/wc-api/" + rest
+            if dialect := WOOCOMMERCE.get(rest.partition("/")[0]):
+                environ[IN_ENVIRON] = dialect
+            if method := _override(environ):
+                environ["REQUEST_METHOD"] = method
+        return self._app(environ, start_response)  # type: ignore[no-any-return] # WSGI
+
+
+def _override(environ: dict[str, Any]) -> str:
+    """Return the method that a request asks for beside its own, empty for none."""
+    query = environ.get("QUERY_STRING", "")
+    given = parse_qs(query).get("_method") if "_method=" in query else None
+    method = given[-1] if given else environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "")
+    method = method.strip().upper()
+    return method if method.isalpha() and method.isascii() else ""
+
+
+@store.route("/")
+@store.response(
+    200,
+    StoreEnvelope,
+    example={
+        "store": {
+            "name": "Shop Administration API",
+            "description": "Coupons, customers and orders",
+            "URL": "http://127.0.0.1:8000/",
+            "wc_version": WC_VERSION,
+            "routes": {
+                "/coupons": {
+                    "supports": ["HEAD", "GET", "POST"],
+                    "accepts_data": True,
+                    "meta": {"self": "http://127.0.0.1:8000/wc-api/v2/coupons"},
+                }
+            },
+        }
+    },
+)
+def get_store() -> Response:
+    """Say what this shop is, and which routes it has.
+
+    Open to everyone.
+    """
+    dialect = spoken()
+    here = request.base_url.rstrip("/")
+    version = API_VERSIONS.get(dialect.name)
+    about = {
+        "name": current_app.config["SHOP_NAME"],
+        "description": f"Shop Administration API {VERSION}",
+        "URL": here[: here.rindex("/wc-api/") + 1],
+        "wc_version": WC_VERSION,
+        **({"version": version} if version else {}),
+        "routes": _routes(here),
+        "meta": {
+            "timezone": "UTC",
+            "currency": current_app.config["SHOP_CURRENCY"],
+            "currency_format": current_app.config["SHOP_CURRENCY"],
+            "currency_position": "left",
+            "thousand_separator": ",",
+            "decimal_separator": ".",
+            "price_num_decimals": 2,
+            "tax_included": False,
+            "weight_unit": "kg",
+            "dimension_unit": "cm",
+            "ssl_enabled": request.is_secure,
+            "permalinks_enabled": True,
+            "generate_password": True,
+            "links": {"help": f"{here}/openapi.json"},
+        },
+    }
+    return answer({"store": about})
+
+
+def _routes(here: str) -> dict[str, Any]:
+    """Return what can be done at each path of the mount that a request came to."""
+    mount = f"{current_app.config['SHOP_URL_PREFIX']}/wc-api/{here.rpartition('/')[2]}"
+    methods: dict[str, list[str]] = {}
+    for rule in current_app.url_map.iter_rules():
+        if rule.rule.startswith(f"{mount}/") and not rule.rule.endswith(".json"):
+            path = _VARIABLE.sub(r"<\1>", rule.rule.removeprefix(mount))
+            known = methods.setdefault(path, [])
+            known += sorted((rule.methods or set()) - {"OPTIONS", *known})
+    return {
+        path: {
+            "supports": supports,
+            "accepts_data": not {"POST", "PUT", "PATCH"}.isdisjoint(supports),
+            "meta": {} if "<" in path else {"self": here + path.rstrip("/")},
+        }
+        for path, supports in methods.items()
+    }

@@ -1,0 +1,176 @@
+"""Where a request carries its credentials: HTTP Basic, the query, or a signature (decisions 12)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote, urlsplit
+
+from flask import current_app
+from sqlalchemy import delete, insert, select
+from sqlalchemy.orm import Session
+
+from app.auth import (
+    Credentials,
+    KeyPair,
+    Principal,
+    WrongCredentials,
+    key_with_roles,
+    principal_of,
+)
+from app.db import in_transaction
+from app.encryption import decrypt
+from app.models import OAuthNonce
+from app.oauth import ALGORITHMS, SignedRequest
+
+if TYPE_CHECKING:
+    from werkzeug.datastructures import Authorization
+    from werkzeug.wrappers import Request
+
+CLOCK_SKEW = 15 * 60
+"""Seconds by which the time of a signature may differ from ours."""
+
+IN_QUERY = frozenset(
+    {
+        "consumer_key",
+        "consumer_secret",
+        "oauth_consumer_key",
+        "oauth_nonce",
+        "oauth_signature",
+        "oauth_signature_method",
+        "oauth_timestamp",
+        "oauth_token",
+        "oauth_version",
+    }
+)
+"""The parameters that say who sent a request; no link repeats them."""
+
+SENT = "shop_api.sent"
+"""Where a request whose method or path was changed keeps what the client sent: method, path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Credentials that cannot be anybody's, and why."""
+
+    reason: str
+
+    def principal(self) -> Principal:
+        """Raise WrongCredentials."""
+        raise WrongCredentials(self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A signature by OAuth 1.0a, one-legged."""
+
+    request: SignedRequest
+
+    def principal(self) -> Principal:
+        """Return whose secret signed the request, or raise WrongCredentials."""
+        signature = self.request.signature()
+        if signature is None or isinstance(signature, str):
+            raise WrongCredentials(f"The parameter {signature} is missing.")
+        if signature.method not in ALGORITHMS:
+            raise WrongCredentials(f"Sign with one of {', '.join(ALGORITHMS)}.")
+        # Eleven digits are a year beyond 5000; more are not worth a number.
+        now, sent = time.time(), signature.timestamp
+        if not (sent.isascii() and sent.isdigit() and len(sent) < 12):
+            raise WrongCredentials("The timestamp is no number of seconds.")
+        if abs(now - int(sent)) > CLOCK_SKEW:
+            raise WrongCredentials("The timestamp is more than 15 minutes from the server's time.")
+        key = key_with_roles(signature.consumer_key)
+        secret = decrypt(key[0].consumer_secret_encrypted) if key else None
+        if key and secret is None:
+            # Only the log says so: the answer would tell that the key exists.
+            current_app.logger.warning(
+                "key %s cannot sign requests: its secret is not stored; create another key",
+                key[0].id,
+            )
+        # The same work whether the key is unknown or the signature is wrong.
+        known = self.request.is_signed_with(secret or secrets.token_hex(), signature)
+        if not known or secret is None:
+            raise WrongCredentials("The consumer key or the signature is wrong.")
+        if not _spend(key[0].id, signature.nonce, int(sent), int(now)):
+            raise WrongCredentials("The nonce was used before.")
+        return principal_of(key)
+
+
+def _spend(key_id: int, nonce: str, sent: int, now: int) -> bool:
+    """Note that a key used a nonce; return False when it did before.
+
+    The database remembers, for all workers, as long as the timestamp would be accepted.
+    """
+    name = sha256(f"{key_id} {nonce}".encode()).hexdigest()
+
+    def work(session: Session) -> bool:
+        if session.get(OAuthNonce, name) is not None:
+            return False
+        session.execute(insert(OAuthNonce).values(id=name, sent=sent))
+        # Some of the ones that nobody can use again; each request takes its share.
+        stale = select(OAuthNonce.id).where(OAuthNonce.sent < now - CLOCK_SKEW).limit(10)
+        stale = stale.with_for_update(skip_locked=True)
+        session.execute(delete(OAuthNonce).where(OAuthNonce.id.in_(stale)))
+        return True
+
+    return in_transaction(work)
+
+
+def from_basic(request: Request) -> Credentials | None:
+    """Return the key pair of the ``Authorization`` header, None without one (decisions 2)."""
+    if "Authorization" not in request.headers:
+        return None
+    given = _authorization(request)
+    if given is None or given.type != "basic":
+        return Unusable("The consumer key or its secret is wrong.")
+    return KeyPair(given.username or "", given.password or "")
+
+
+def from_legacy(request: Request) -> Credentials | None:
+    """Return what a program written for the legacy API sends (decisions 12).
+
+    The header comes first: Basic, or a signature. Then the query: a signature, or the key pair
+    itself, which must not travel in clear: every proxy on the way writes addresses to its log.
+    """
+    given = _authorization(request)
+    if given is not None and given.type == "basic":
+        return KeyPair(given.username or "", given.password or "")
+    signed = _signed(request, given)
+    try:
+        if signed.signature() is not None:
+            return Signed(signed)
+    except ValueError:
+        return Unusable("The query has too many parameters.")
+    key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
+    if key is None and secret is None:
+        return None
+    if not request.is_secure and not current_app.config["SHOP_LEGACY_SECRETS_IN_CLEAR"]:
+        return Unusable("Send consumer_key and consumer_secret over HTTPS only, or sign requests.")
+    return KeyPair(key or "", secret or "")
+
+
+def _signed(request: Request, given: Authorization | None) -> SignedRequest:
+    environ = request.environ
+    method, path = environ.get(SENT, (request.method, request.path))
+    raw = environ.get("RAW_URI") or environ.get("REQUEST_URI")  # gunicorn's, other servers'
+    header = []
+    if given is not None and given.type == "oauth":
+        header = [(unquote(name), unquote(value or "")) for name, value in given.parameters.items()]
+    return SignedRequest(
+        methods=list(dict.fromkeys([method, request.method])),
+        origin=f"{request.scheme}://{request.headers.get('Host', request.host)}",
+        path=urlsplit(raw).path if raw else quote(request.script_root + path),
+        query=request.query_string.decode("latin-1"),
+        header=header,
+    )
+
+
+def _authorization(request: Request) -> Authorization | None:
+    """Return the parsed header; None when there is none, or one that cannot be read."""
+    try:
+        return request.authorization
+    except ValueError:  # werkzeug does not expect a letter beyond ASCII
+        return None

@@ -1,0 +1,343 @@
+"""Requests signed by OAuth 1.0a (decisions 12)."""
+
+import hmac
+import json
+from pathlib import Path
+from threading import Barrier, Thread
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from conftest import Client, codes, reply
+from oauthlib.oauth1 import SIGNATURE_TYPE_AUTH_HEADER, SIGNATURE_TYPE_QUERY
+from oauthlib.oauth1 import Client as Signer
+from sqlalchemy import func, select, update
+
+from app import credentials
+from app.auth import KeyPair, Permission
+from app.db import db, fetch, in_transaction
+from app.encryption import decrypt, encrypt
+from app.models import ApiKey, OAuthNonce
+from app.oauth import MAX_FORMS, SignedRequest
+from app.services.keys import KeyExists, create_key, revoke_key
+
+VECTORS = json.loads((Path(__file__).parent / "oauth_vectors.json").read_text())
+PAIR = KeyPair(VECTORS["consumer_key"], VECTORS["consumer_secret"])
+ORIGIN = "http://localhost"
+AN_ERROR = (401, "woocommerce_api_authentication_error")
+
+
+def signed_request(vector):
+    url = urlsplit(vector["url"])
+    return SignedRequest(
+        [vector["method"]], f"{url.scheme}://{url.netloc}", url.path, vector["query"]
+    )
+
+
+def sign(key, path, method="GET", origin=ORIGIN, **options):
+    """The path and the headers of a request as RFC 5849 signs it."""
+    options.setdefault("signature_type", SIGNATURE_TYPE_QUERY)
+    signer = Signer(key.consumer_key, key.consumer_secret, **options)
+    url, headers, _ = signer.sign(f"{origin}{path}", method)
+    parts = urlsplit(url)
+    return f"{parts.path}?{parts.query}", headers
+
+
+@pytest.fixture
+def key(app):
+    """A key with the pair of the recorded requests."""
+    with app.app_context():
+        return create_key("erp", "administrator", Permission.READ_WRITE, "", PAIR)
+
+
+@pytest.fixture
+def reason(anonymous):
+    """Return a function: the reason why a signed request is refused."""
+
+    def ask(path, **kwargs):
+        response = anonymous.get(path, **kwargs)
+        assert codes(response) == AN_ERROR
+        return response.get_json()["errors"][0]["message"]
+
+    return ask
+
+
+# --- what clients really sent ---
+
+
+@pytest.mark.parametrize("vector", VECTORS["accept"], ids=lambda v: f"{v['client']} {v['api']}")
+def test_recorded_request_is_signed(vector):
+    request = signed_request(vector)
+    assert request.is_signed_with(PAIR.consumer_secret, request.signature())
+    assert not request.is_signed_with("cs_another", request.signature())
+
+
+@pytest.mark.parametrize("vector", VECTORS["reject"], ids=lambda v: v["because"])
+def test_changed_request_is_not_signed(vector):
+    request = signed_request(vector)
+    assert not request.is_signed_with(PAIR.consumer_secret, request.signature())
+
+
+@pytest.mark.parametrize("kind", ["accept", "reject"])
+def test_recorded_requests_over_http(kind, app, key, monkeypatch):
+    client = Client(app)
+    for vector in VECTORS[kind]:
+        url = urlsplit(vector["url"])
+        sent = parse_qs(vector["query"])["oauth_timestamp"][0]
+        monkeypatch.setattr(credentials.time, "time", lambda sent=sent: float(sent))
+        target = f"{url.path}?{vector['query']}"
+        response = client.request(vector["method"], target, headers={"Host": url.netloc})
+        assert (response.status_code == 401) == (kind == "reject"), vector
+
+
+# --- RFC 5849, by a library of another house ---
+
+
+@pytest.mark.parametrize("algorithm", ["HMAC-SHA1", "HMAC-SHA256"])
+@pytest.mark.parametrize("where", [SIGNATURE_TYPE_QUERY, SIGNATURE_TYPE_AUTH_HEADER])
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_standard_signature(anonymous, key, version, where, algorithm):
+    query = "filter%5Bq%5D=50%25%20off%2F%C3%A9%20%7E%2Bx&fields=id%2Ccode&filter%5Blimit%5D=5"
+    path, headers = sign(
+        key,
+        f"/wc-api/{version}/coupons?{query}",
+        signature_method=algorithm,
+        signature_type=where,
+        realm="shop" if where == SIGNATURE_TYPE_AUTH_HEADER else None,
+    )
+    assert reply(anonymous.get(path, headers=headers)) == (200, {"coupons": []})
+
+
+def test_signed_write(anonymous, key):
+    path, _ = sign(key, "/wc-api/v3/coupons", "POST")
+    assert anonymous.post(path, {"coupon": {"code": "signed"}}).status_code == 201
+    path, _ = sign(key, "/wc-api/v3/coupons/code/signed")
+    assert anonymous.get(path).get_json()["coupon"]["code"] == "signed"
+
+
+@pytest.mark.parametrize(
+    ("signed", "sent"),
+    [
+        ("/wc-api/v3/coupons/", "/wc-api/v3/coupons"),
+        ("/wc-api/v3/coupons", "/wc-api/v3/coupons/"),
+        ("/wc-api/v3/Coupons", "/wc-api/v3/Coupons"),
+        ("/wc-api/v3/coupons?filter%5Bq%5D=a", "/wc-api/v3/coupons?filter[q]=a"),
+    ],
+)
+def test_signature_of_the_address_as_the_client_knows_it(anonymous, key, signed, sent):
+    path, _ = sign(key, signed)
+    query = urlsplit(path).query
+    query = query.replace("%5B", "[").replace("%5D", "]") if "[" in sent else query
+    assert anonymous.get(f"{sent.partition('?')[0]}?{query}").status_code == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_overridden_method_may_be_signed_either_way(anonymous, key, make_coupon, method):
+    path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}?_method=DELETE", method)
+    assert reply(anonymous.post(path)) == (202, {"message": "Deleted coupon"})
+
+
+# --- refused ---
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("filter[q]", "b"),
+        ("page", "2"),
+        ("oauth_timestamp", "1"),
+        ("oauth_nonce", "another"),
+        ("oauth_consumer_key", "ck_another"),
+        ("oauth_signature", "AAAA"),
+        ("oauth_signature", "ä"),
+        ("oauth_signature_method", "HMAC-SHA1"),
+        ("oauth_signature_method", "PLAINTEXT"),
+    ],
+)
+def test_changed_parameter(anonymous, key, name, value):
+    path, _ = sign(key, "/wc-api/v3/coupons?filter%5Bq%5D=a", signature_method="HMAC-SHA256")
+    query = {k: v[0] for k, v in parse_qs(urlsplit(path).query).items()} | {name: value}
+    assert codes(anonymous.get(f"/wc-api/v3/coupons?{urlencode(query)}")) == AN_ERROR
+
+
+@pytest.mark.parametrize("addition", ["page=9&{}", "{}&page=9", "page=9&{}&page=2"])
+def test_added_parameter(anonymous, key, addition):
+    path, _ = sign(key, "/wc-api/v3/coupons?page=2")
+    query = addition.format(urlsplit(path).query)
+    assert codes(anonymous.get(f"/wc-api/v3/coupons?{query}")) == AN_ERROR
+
+
+@pytest.mark.parametrize(
+    "missing",
+    ["consumer_key", "timestamp", "nonce", "signature_method", "signature"],
+)
+def test_missing_parameter_is_named(reason, key, missing):
+    path, _ = sign(key, "/wc-api/v3/coupons")
+    query = parse_qs(urlsplit(path).query)
+    del query[f"oauth_{missing}"]
+    message = reason(f"/wc-api/v3/coupons?{urlencode(query, doseq=True)}")
+    assert message == f"The parameter oauth_{missing} is missing."
+
+
+@pytest.mark.parametrize("seconds", [-901, 901])
+def test_timestamp_is_too_far_away(reason, key, monkeypatch, seconds):
+    now = 1_800_000_000
+    monkeypatch.setattr(credentials.time, "time", lambda: now)
+    path, _ = sign(key, "/wc-api/v3/coupons", timestamp=str(now + seconds))
+    assert reason(path) == "The timestamp is more than 15 minutes from the server's time."
+
+
+@pytest.mark.parametrize("seconds", [-900, 0, 900])
+def test_timestamp_is_near_enough(anonymous, key, monkeypatch, seconds):
+    now = 1_800_000_000
+    monkeypatch.setattr(credentials.time, "time", lambda: now)
+    path, _ = sign(key, "/wc-api/v3/coupons", timestamp=str(now + seconds))
+    assert anonymous.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("timestamp", ["now", "-1", "1e9", "٣", "9" * 5000])
+def test_timestamp_is_no_number(reason, key, timestamp):
+    path, _ = sign(key, "/wc-api/v3/coupons", timestamp=timestamp)
+    assert reason(path) == "The timestamp is no number of seconds."
+
+
+def test_replay(anonymous, reason, key):
+    path, _ = sign(key, "/wc-api/v3/coupons")
+    assert anonymous.get(path).status_code == 200
+    assert reason(path) == "The nonce was used before."
+
+
+def test_nonce_is_one_of_its_key(app, anonymous, key):
+    with app.app_context():
+        other = create_key("crm", "administrator", Permission.READ_WRITE, "")
+    for each in (key, other):
+        path, _ = sign(each, "/wc-api/v3/coupons", nonce="the same")
+        assert anonymous.get(path).status_code == 200
+
+
+def test_replays_at_the_same_time(app, make_app, key):
+    path, _ = sign(key, "/wc-api/v3/coupons")
+    apps = [app, make_app()]  # as two workers are
+    start, statuses = Barrier(8), []
+
+    def send(number):
+        client = Client(apps[number % 2])
+        start.wait()
+        statuses.append(client.get(path).status_code)
+
+    threads = [Thread(target=send, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(statuses) == [200] + [401] * 7
+
+
+def test_refused_request_uses_no_nonce(app, anonymous, key):
+    path, _ = sign(key, "/wc-api/v3/coupons")
+    assert codes(anonymous.get(path.replace("/coupons", "/customers"))) == AN_ERROR
+    assert anonymous.get(path).status_code == 200
+
+
+def test_old_nonces_go(app, anonymous, key, monkeypatch):
+    now = 1_800_000_000
+    monkeypatch.setattr(credentials.time, "time", lambda: now)
+    for _ in range(3):
+        path, _ = sign(key, "/wc-api/v3/coupons", timestamp=str(now))
+        assert anonymous.get(path).status_code == 200
+    now += 901
+    path, _ = sign(key, "/wc-api/v3/coupons", timestamp=str(now))
+    assert anonymous.get(path).status_code == 200
+    with app.app_context():
+        assert fetch(select(func.count(), func.min(OAuthNonce.sent)))[0] == (1, now)
+
+
+def test_unknown_key_and_wrong_secret_look_the_same(app, anonymous, key):
+    with app.app_context():
+        other = create_key("crm", "administrator", Permission.READ_WRITE, "")
+    wrong = KeyPair(key.consumer_key, other.consumer_secret)
+    unknown = KeyPair("ck_" + "0" * 40, key.consumer_secret)
+    bodies = {
+        anonymous.get(sign(pair, "/wc-api/v3/coupons")[0]).get_data() for pair in (wrong, unknown)
+    }
+    assert len(bodies) == 1
+
+
+def test_revoked_key(app, anonymous, key):
+    with app.app_context():
+        revoke_key(key.key_id)
+    assert codes(anonymous.get(sign(key, "/wc-api/v3/coupons")[0])) == AN_ERROR
+
+
+def test_permission_of_the_key(app, anonymous):
+    with app.app_context():
+        key = create_key("reader", "administrator", Permission.READ, "")
+    assert anonymous.get(sign(key, "/wc-api/v3/coupons")[0]).status_code == 200
+    path, _ = sign(key, "/wc-api/v3/coupons", "POST")
+    assert codes(anonymous.post(path, {"coupon": {"code": "x"}})) == AN_ERROR
+
+
+def test_wrong_signatures_are_limited(make_app, key):
+    client = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=3))
+    path, _ = sign(KeyPair(key.consumer_key, "cs_wrong"), "/wc-api/v3/coupons")
+    assert [client.get(path).status_code for _ in range(5)] == [401, 401, 401, 429, 429]
+
+
+def test_native_api_knows_no_signatures(anonymous, key):
+    assert anonymous.get(sign(key, "/coupons")[0]).status_code == 401
+
+
+def test_more_parameters_than_anybody_sends(reason, key):
+    path, _ = sign(key, "/wc-api/v3/coupons?" + "&".join(f"a{n}=1" for n in range(120)))
+    assert reason(path) == "The query has too many parameters."
+
+
+def test_forms_are_bounded(monkeypatch):
+    query = "&".join(f"a%5B{n}%5D=%2525+/{n}" for n in range(90))
+    query += "&oauth_consumer_key=a&oauth_timestamp=1&oauth_nonce=a"
+    query += "&oauth_signature_method=HMAC-SHA1&oauth_signature=x"
+    request = SignedRequest(["POST", "PUT"], "http://SHOP.test:80", "/a%20b%2Fc", query)
+    assert len(list(request._forms())) > MAX_FORMS
+    made = []
+    digest = hmac.digest
+    monkeypatch.setattr(hmac, "digest", lambda *args: made.append(args) or digest(*args))
+    assert not request.is_signed_with("cs", request.signature())
+    assert len(made) == 2 * MAX_FORMS
+
+
+# --- the secret at rest ---
+
+
+def test_secret_is_stored_encrypted(app, key):
+    with app.app_context():
+        stored = db.session.get_one(ApiKey, key.key_id).consumer_secret_encrypted
+        assert PAIR.consumer_secret not in stored
+        assert decrypt(stored) == PAIR.consumer_secret
+        assert encrypt("a") != encrypt("a")
+
+
+def test_secret_of_another_server_cannot_be_read(app, make_app, key):
+    with app.app_context():
+        stored = encrypt("a")
+    with make_app(SECRET_KEY="another").app_context():
+        assert decrypt(stored) is None
+
+
+def test_key_without_a_stored_secret(app, anonymous, key, caplog):
+    nothing = {"consumer_secret_encrypted": None}
+    with app.app_context():
+        in_transaction(lambda session: session.execute(update(ApiKey).values(nothing)))
+    assert codes(anonymous.get(sign(key, "/wc-api/v3/coupons")[0])) == AN_ERROR
+    assert f"key {key.key_id} cannot sign requests" in caplog.text
+    assert Client(app, key).get("/wc-api/v3/coupons").status_code == 200
+
+
+def test_no_secret_is_stored_while_the_mounts_are_off(make_app):
+    app = make_app(SHOP_LEGACY_API=False)
+    with app.app_context():
+        key = create_key("erp", "administrator", Permission.READ_WRITE, "")
+        assert db.session.get_one(ApiKey, key.key_id).consumer_secret_encrypted is None
+
+
+def test_pair_that_is_there_already(app, key):
+    with app.app_context(), pytest.raises(KeyExists):
+        create_key("other", "administrator", Permission.READ_WRITE, "", PAIR)
