@@ -15,9 +15,15 @@ from limits.strategies import MovingWindowRateLimiter
 from sqlalchemy import bindparam, select
 from werkzeug.datastructures import Authorization
 
-from app.db import fetch
+from app.db import changes, fetch
 from app.errors import ShopError
 from app.models import ApiKey, UserRole
+
+
+MOST_PRINCIPALS = 1000
+"""How many principals a worker remembers."""
+
+_KNOWN_PRINCIPALS = "shop_api_known_principals"  # on app.extensions
 
 
 class Capability(StrEnum):
@@ -102,8 +108,25 @@ def capabilities_of(roles: list[str]) -> frozenset[Capability]:
 def principal_for(consumer_key: str, consumer_secret: str) -> Principal | None:
     """Return the principal whose key and secret these are, or None.
 
-    Asks the database each time, so that a revoked key ends at once in every worker.
+    One that was found is remembered until anything is committed, so that what ends or changes a
+    key counts at once; ``app.changes`` says when that is.
     """
+    mark = changes().mark()  # before the database is asked: a commit meanwhile is not missed
+    known: dict[str, tuple[object, Principal]]
+    known = current_app.extensions.setdefault(_KNOWN_PRINCIPALS, {})
+    name = digest(f"{consumer_key}\0{consumer_secret}")
+    found = known.get(name)
+    if found and found[0] == mark:
+        return found[1]
+    principal = _look_up(consumer_key, consumer_secret)
+    if principal:
+        if len(known) >= MOST_PRINCIPALS:
+            known.clear()
+        known[name] = mark, principal
+    return principal
+
+
+def _look_up(consumer_key: str, consumer_secret: str) -> Principal | None:
     rows = fetch(_KEY_WITH_ROLES, {"consumer_key_hash": digest(consumer_key)})
     # The same work whether the key is unknown or the secret is wrong.
     expected = rows[0].consumer_secret_hash if rows else ""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
-from flask import Flask
+from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import (
     Engine,
@@ -35,7 +35,12 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
+from app.changes import Changes
+
 T = TypeVar("T")
+
+CHANGES = "shop_api_changes"
+"""Where an app notices that its database has changed, on ``app.extensions``."""
 
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
@@ -105,6 +110,7 @@ def init_app(app: Flask) -> None:
                 event.listen(engine, "connect", _prepare_sqlite)
         if db.engine.dialect.name == "sqlite":
             event.listen(db.engine, "begin", _begin_immediate)
+        app.extensions[CHANGES] = Changes(db.engines["read"])
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
@@ -123,6 +129,12 @@ def _begin_immediate(connection: Any) -> None:
 def read_engine() -> Engine:
     """Return the engine whose statements commit by themselves."""
     return db.engines["read"]
+
+
+def changes() -> Changes:
+    """Return what notices changes of the database of the current app."""
+    found: Changes = current_app.extensions[CHANGES]
+    return found
 
 
 def fetch(statement: Executable, parameters: dict[str, Any] | None = None) -> Sequence[Row[Any]]:
@@ -187,7 +199,9 @@ def in_transaction(work: Callable[[Session], T]) -> T:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with db.session() as session, session.begin():
-                return work(session)
+                result = work(session)
+            changes().committed()
+            return result
         except DBAPIError as error:
             if attempt == ATTEMPTS or not another_came_first(error):
                 raise
