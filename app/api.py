@@ -74,9 +74,11 @@ class ArgumentParser(FlaskParser):
 def item_loader(create: type[ma.Schema], edit: type[ma.Schema]) -> Callable[[Draft], Draft]:
     """Return what converts a bulk item as the single operation converts its body."""
 
+    creates, edits = create(), edit()
+
     def load(draft: Draft) -> Draft:
         try:
-            return replace(draft, data=(create if draft.id is None else edit)().load(draft.data))
+            return replace(draft, data=(creates if draft.id is None else edits).load(draft.data))
         except ValidationError as error:
             raise invalid_params(error) from None
 
@@ -136,6 +138,15 @@ class Blueprint(flask_smorest.Blueprint):
             "has_variable": "<" in rule,
         }
         super().add_url_rule(rule, endpoint, view_func, **kwargs)
+
+    def arguments(self, schema: Any, **kwargs: Any) -> Callable[[Any], Any]:
+        """Convert and document input. One instance of a schema serves all requests.
+
+        webargs would make one for each request, and copy every field of it.
+        """
+        instance = schema() if isinstance(schema, type) else schema
+        decorate: Callable[[Any], Any] = super().arguments(instance, **kwargs)
+        return decorate
 
     @staticmethod
     def errors(*codes: str) -> Callable[[Any], Any]:
