@@ -11,12 +11,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import flask_smorest
 import marshmallow as ma
 import orjson
-from flask import Flask, Response, current_app, g, request
+from flask import Flask, Request, Response, current_app, g, request
+from flask.sessions import SessionInterface
 from marshmallow import ValidationError
 from sqlalchemy.exc import DBAPIError
 from webargs.flaskparser import FlaskParser
@@ -36,6 +38,10 @@ from app.schemas.orders import OrderSchema
 
 ATTEMPTS = "shop_api_failed_attempts"
 """Where an app keeps its counter of wrong credentials, on ``app.extensions``."""
+
+
+MOST_FUNCTIONS = 1000
+"""Of how many views and hooks it is remembered that they are no coroutines."""
 
 
 class ArgumentParser(FlaskParser):
@@ -73,7 +79,6 @@ class ArgumentParser(FlaskParser):
 
 def item_loader(create: type[ma.Schema], edit: type[ma.Schema]) -> Callable[[Draft], Draft]:
     """Return what converts a bulk item as the single operation converts its body."""
-
     creates, edits = create(), edit()
 
     def load(draft: Draft) -> Draft:
@@ -212,6 +217,13 @@ def _authorization() -> Authorization | None:
         return Authorization("unknown")
 
 
+class NoSessions(SessionInterface):
+    """Who calls is told by a key, never by a cookie. Seam: ``Flask.session_interface``."""
+
+    def open_session(self, app: Flask, request: Request) -> None:
+        """Open none: whoever writes to ``flask.session`` is told so."""
+
+
 class Api(flask_smorest.Api):
     """The API of an app: documents, routes under the prefix, and the one error handler."""
 
@@ -221,6 +233,9 @@ class Api(flask_smorest.Api):
     def init_app(self, app: Flask, **kwargs: Any) -> None:
         """Mount the document and prepare the app for blueprints."""
         app.json = JsonProvider(app)
+        app.session_interface = NoSessions()
+        # Flask asks nine times a request whether a function is a coroutine. Seam: ``ensure_sync``.
+        app.ensure_sync = lru_cache(MOST_FUNCTIONS)(app.ensure_sync)  # type: ignore[method-assign] # the same, remembered
         app.url_map.converters |= paths.CONVERTERS
         # Paths work with and without a trailing slash and never redirect (decisions 6).
         app.url_map.strict_slashes = False

@@ -19,7 +19,6 @@ from app.db import changes, fetch
 from app.errors import ShopError
 from app.models import ApiKey, UserRole
 
-
 MOST_PRINCIPALS = 1000
 """How many principals a worker remembers."""
 
