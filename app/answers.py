@@ -69,6 +69,8 @@ def read_to_the_end(response: Response) -> Response:
     A client that is still sending when the connection closes sees a reset instead of the answer.
     """
     environ = request.environ
+    if not (environ.get("CONTENT_LENGTH") or environ.get("HTTP_TRANSFER_ENCODING")):
+        return response  # it has none
     if not environ.get("wsgi.input_terminated"):  # reading on would wait for ever
         return response
     connection = environ.get("gunicorn.socket")

@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache, lru_cache
 from typing import Any
 
 import flask_smorest
 import marshmallow as ma
 import orjson
-from flask import Flask, Response, current_app, g, request
+from flask import Flask, Request, Response, current_app, g, request
 from flask.blueprints import BlueprintSetupState
+from flask.sessions import SessionInterface
 from marshmallow import ValidationError
 from sqlalchemy.exc import DBAPIError
 from webargs.flaskparser import FlaskParser
@@ -41,6 +43,10 @@ ATTEMPTS = "shop_api_failed_attempts"
 """Where an app keeps its counter of wrong credentials, on ``app.extensions``."""
 
 
+MOST_FUNCTIONS = 1000
+"""Of how many views and hooks it is remembered that they are no coroutines."""
+
+
 class ArgumentParser(FlaskParser):
     """Seam: ``Blueprint.ARGUMENTS_PARSER``."""
 
@@ -48,7 +54,8 @@ class ArgumentParser(FlaskParser):
 
     def parse(self, argmap: Any, *args: Any, **kwargs: Any) -> Any:
         """Load input by a schema, or by the one that takes its place in the dialect."""
-        return super().parse(spoken().schemas.get(argmap, argmap), *args, **kwargs)
+        substitute = spoken().schemas.get(type(argmap))
+        return super().parse(_instance(substitute) if substitute else argmap, *args, **kwargs)
 
     def load_json(self, req: Any, schema: Any) -> Any:
         """Return the body's object whatever the Content-Type says; {} when it is none."""
@@ -78,12 +85,19 @@ class ArgumentParser(FlaskParser):
         raise invalid_params(error, depth=1)
 
 
+@cache
+def _instance(schema: type[ma.Schema]) -> ma.Schema:
+    """Return the one instance of a schema that converts all input."""
+    return schema()
+
+
 def item_loader(create: type[ma.Schema], edit: type[ma.Schema]) -> Callable[[Draft], Draft]:
     """Return what converts a bulk item as the single operation converts its body."""
+    creates, edits = create(), edit()
 
     def load(draft: Draft) -> Draft:
         try:
-            return replace(draft, data=(create if draft.id is None else edit)().load(draft.data))
+            return replace(draft, data=(creates if draft.id is None else edits).load(draft.data))
         except ValidationError as error:
             raise invalid_params(error) from None
 
@@ -160,6 +174,15 @@ class Blueprint(flask_smorest.Blueprint):
         }
         super().add_url_rule(rule, endpoint, view_func, **kwargs)
 
+    def arguments(self, schema: Any, **kwargs: Any) -> Callable[[Any], Any]:
+        """Convert and document input. One instance of a schema serves all requests.
+
+        webargs would make one for each request, and copy every field of it.
+        """
+        instance = _instance(schema) if isinstance(schema, type) else schema
+        decorate: Callable[[Any], Any] = super().arguments(instance, **kwargs)
+        return decorate
+
     @staticmethod
     def errors(*codes: str) -> Callable[[Any], Any]:
         """Document the codes that an operation can answer beside the ones that all share."""
@@ -229,9 +252,19 @@ def _sender(credentials: Credentials | None) -> Principal:
     return authenticate(credentials, request.remote_addr or "", attempts)
 
 
+class NoSessions(SessionInterface):
+    """Who calls is told by a key, never by a cookie. Seam: ``Flask.session_interface``."""
+
+    def open_session(self, app: Flask, request: Request) -> None:
+        """Open none: whoever writes to ``flask.session`` is told so."""
+
+
 def prepare(app: Flask) -> None:
     """Prepare an app for the routes of any Api."""
     app.json = JsonProvider(app)
+    app.session_interface = NoSessions()
+    # Flask asks nine times a request whether a function is a coroutine. Seam: ``ensure_sync``.
+    app.ensure_sync = lru_cache(MOST_FUNCTIONS)(app.ensure_sync)  # type: ignore[method-assign] # the same, remembered
     app.url_map.converters |= paths.CONVERTERS
     # Paths work with and without a trailing slash and never redirect (decisions 6).
     app.url_map.strict_slashes = False

@@ -16,9 +16,14 @@ from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 from sqlalchemy import Row, bindparam, select
 
-from app.db import fetch
+from app.db import changes, fetch
 from app.errors import ShopError
 from app.models import ApiKey, UserRole
+
+MOST_PRINCIPALS = 1000
+"""How many principals a worker remembers."""
+
+_KNOWN_PRINCIPALS = "shop_api_known_principals"  # on app.extensions
 
 
 class Capability(StrEnum):
@@ -113,10 +118,7 @@ def capabilities_of(roles: list[str]) -> frozenset[Capability]:
 
 
 def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
-    """Return the key with this name, a row for each role of its user; none when there is none.
-
-    Asks the database each time, so that a revoked key ends at once in every worker.
-    """
+    """Return the key with this name, a row for each role of its user; none when there is none."""
     return fetch(_KEY_WITH_ROLES, {"consumer_key_hash": digest(consumer_key)})
 
 
@@ -138,7 +140,25 @@ class KeyPair:
     consumer_secret: str = field(repr=False)
 
     def principal(self) -> Principal:
-        """Return the principal whose key and secret these are, or raise WrongCredentials."""
+        """Return the principal whose key and secret these are, or raise WrongCredentials.
+
+        One that was found is remembered until anything is committed, so that what ends or changes
+        a key counts at once; ``app.changes`` says when that is.
+        """
+        mark = changes().mark()  # before the database is asked: a commit meanwhile is not missed
+        known: dict[str, tuple[object, Principal]]
+        known = current_app.extensions.setdefault(_KNOWN_PRINCIPALS, {})
+        name = digest(f"{self.consumer_key}\0{self.consumer_secret}")
+        found = known.get(name)
+        if found and found[0] == mark:
+            return found[1]
+        principal = self._look_up()
+        if len(known) >= MOST_PRINCIPALS:
+            known.clear()
+        known[name] = mark, principal
+        return principal
+
+    def _look_up(self) -> Principal:
         key = key_with_roles(self.consumer_key)
         # The same work whether the key is unknown or the secret is wrong.
         expected = key[0].consumer_secret_hash if key else ""

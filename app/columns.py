@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -14,6 +15,9 @@ from sqlalchemy.types import Integer, Numeric, String, TypeDecorator, TypeEngine
 Id = BigInteger().with_variant(Integer, "sqlite")
 """A 64-bit key; SQLite numbers rows only in a column that is called INTEGER."""
 
+
+Read = Callable[[Any], Any]
+"""What turns a value as the driver gives it into a value of Python."""
 
 Key = String().with_variant(String(collation="C"), "postgresql")
 """Text that sorts by its code points, so that both databases agree on every order."""
@@ -36,9 +40,12 @@ class Money(TypeDecorator[Decimal]):
         """Return cents."""
         return None if value is None else int(value.scaleb(2))
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
-        """Return the amount with two places; a sum of PostgreSQL arrives as a Decimal of cents."""
-        return None if value is None else Decimal(int(value)).scaleb(-2)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Read:
+        """Return what reads cents as an amount, in one call for a value.
+
+        A sum of PostgreSQL arrives as a Decimal of cents.
+        """
+        return lambda value: None if value is None else Decimal(int(value)).scaleb(-2)
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -60,11 +67,11 @@ class UtcDateTime(TypeDecorator[datetime]):
         utc = value.astimezone(UTC)
         return utc if dialect.name == "postgresql" else utc.replace(tzinfo=None)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return an aware UTC moment."""
-        if value is None or dialect.name == "postgresql":  # the connection's zone is UTC
-            return value
-        return value.replace(tzinfo=UTC)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Read | None:
+        """Return what reads an aware UTC moment, in one call for a value."""
+        if dialect.name == "postgresql":  # the connection's zone is UTC
+            return None
+        return lambda text: None if text is None else datetime.fromisoformat(f"{text}+00:00")
 
 
 class leading_number(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL

@@ -6,6 +6,7 @@ through the session's engine, one transaction a request, whole or not at all.
 
 from __future__ import annotations
 
+import select
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
-from flask import Flask
+from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import (
     Engine,
@@ -31,11 +32,19 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
+from app.changes import Changes
+
 T = TypeVar("T")
+
+CHANGES = "shop_api_changes"
+"""Where an app notices that its database has changed, on ``app.extensions``."""
+
+MOST_SELECTIONS = 100
+"""How many statements that differ in their columns are kept ready: one for each ``fields``."""
 
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
@@ -89,22 +98,24 @@ def init_app(app: Flask) -> None:
         options["connect_args"] = {"timeout": 20}
     else:
         options["connect_args"] = {"options": "-c timezone=UTC", "connect_timeout": 5}
-        options["pool_pre_ping"] = True
     # A thread that writes a long list reads it on one connection and looks up on another.
     threads = app.config["WEB_THREADS"]
     options |= {"pool_size": threads, "max_overflow": threads}
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = options
     app.config["SQLALCHEMY_BINDS"] = {
         None: dict(options),
-        "read": options | {"isolation_level": "AUTOCOMMIT"},
+        "read": options | {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True},
     }
     db.init_app(app)
     with app.app_context():
         for engine in db.engines.values():
             if engine.dialect.name == "sqlite":
                 event.listen(engine, "connect", _prepare_sqlite)
+            else:
+                event.listen(engine, "checkout", _refuse_what_is_closed)
         if db.engine.dialect.name == "sqlite":
             event.listen(db.engine, "begin", _begin_immediate)
+        app.extensions[CHANGES] = Changes(db.engines["read"])
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
@@ -115,6 +126,18 @@ def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
 
 
+def _refuse_what_is_closed(connection: Any, _: Any, __: Any) -> None:
+    """Let the pool open another connection when the server has closed this one.
+
+    To an idle connection a server says nothing until it ends it. To look whether anything has
+    arrived takes a microsecond, where ``pool_pre_ping`` asks the server each time.
+    """
+    arrived = select.poll()
+    arrived.register(connection.fileno(), select.POLLIN)
+    if arrived.poll(0):
+        raise DisconnectionError
+
+
 def _begin_immediate(connection: Any) -> None:
     # A deferred BEGIN that turns into a write fails at once when another writer is at work.
     connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -123,6 +146,12 @@ def _begin_immediate(connection: Any) -> None:
 def read_engine() -> Engine:
     """Return the engine whose statements commit by themselves."""
     return db.engines["read"]
+
+
+def changes() -> Changes:
+    """Return what notices changes of the database of the current app."""
+    found: Changes = current_app.extensions[CHANGES]
+    return found
 
 
 def fetch(statement: Executable, parameters: dict[str, Any] | None = None) -> Sequence[Row[Any]]:
@@ -187,7 +216,9 @@ def in_transaction(work: Callable[[Session], T]) -> T:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with db.session() as session, session.begin():
-                return work(session)
+                result = work(session)
+            changes().committed()
+            return result
         except DBAPIError as error:
             if attempt == ATTEMPTS or not another_came_first(error):
                 raise

@@ -7,8 +7,7 @@ serializer prints what ``Schema().dump()`` prints.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from operator import itemgetter
+from functools import lru_cache, partial
 from typing import Any
 
 import marshmallow as ma
@@ -18,10 +17,17 @@ from app.schemas.fields import Lines, Output, Part
 
 Row = Sequence[Any]
 Columns = Mapping[str, ColumnElement[Any]]
+Frozen = tuple[tuple[str, "Frozen | None"], ...]
+
+MOST_SELECTIONS = 100
+"""How many selections of ``fields`` are kept compiled for a schema."""
 
 
 class Serializer:
     """Turns rows into the objects of a response.
+
+    Of the schema one function is written, ``lambda v: {"id": v[0], "code": v[1], …}``: a list of
+    a hundred objects is made without a call for each of their keys.
 
     Args:
         schema: the response schema; its fields are Output fields.
@@ -34,16 +40,18 @@ class Serializer:
     ) -> None:
         self._schema = schema
         self._all_columns = columns
+        self._narrow = lru_cache(maxsize=MOST_SELECTIONS)(self._narrowed_to)
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
+        self._known: dict[str, Any] = {}  # what the function calls, by the names it has there
         self.names: list[str] = []
-        self._parts = self._compile(schema, selection, "")
-        self.columns = [columns[name] for name in self.names]
+        source = self._source(schema, selection, "")
+        # Made of field names of our schemas; what a client sent is no part of it.
+        self.row: Callable[[Row], dict[str, Any]] = eval(f"lambda v: {source}", self._known)  # noqa: S307  # see above
+        self.columns = tuple(columns[name] for name in self.names)
 
     def only(self, selection: Mapping[str, Any] | None) -> Serializer:
         """Return the serializer of what ``fields`` selected: fewer keys, fewer columns."""
-        if selection is None:
-            return self
-        return Serializer(self._schema, self._all_columns, selection)
+        return self if selection is None else self._narrow(_frozen(selection))
 
     def of(self, schemas: Mapping[type[ma.Schema], type[ma.Schema]]) -> Serializer:
         """Return the serializer of the schema that takes the place of this one, if one does."""
@@ -54,47 +62,61 @@ class Serializer:
             self._substitutes[schema] = Serializer(schema, self._all_columns)
         return self._substitutes[schema]
 
-    def row(self, values: Row) -> dict[str, Any]:
-        """Return the object of a row whose values stand in the order of ``columns``."""
-        return {key: make(values) for key, make in self._parts}
-
     def rows(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
-        """Return the objects of several rows."""
-        return [self.row(values) for values in rows]
+        """Return the objects of several rows, whose values stand in the order of ``columns``."""
+        row = self.row
+        return [row(values) for values in rows]
 
     def record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the object of a record that is known by its column names."""
         return self.row([record[name] for name in self.names])
 
-    def _compile(
+    def _narrowed_to(self, frozen: Frozen) -> Serializer:
+        return Serializer(self._schema, self._all_columns, _thawed(frozen))
+
+    def _source(
         self, schema: type[ma.Schema], selection: Mapping[str, Any] | None, prefix: str
-    ) -> list[tuple[str, Callable[[Row], Any]]]:
-        parts: list[tuple[str, Callable[[Row], Any]]] = []
+    ) -> str:
+        """Return the expression that makes the object of a schema from the values ``v``."""
+        parts: list[str] = []
         for key, field in schema().fields.items():
             if selection is not None and key not in selection:
                 continue
             inner = None if selection is None else selection[key]
-            if isinstance(field, Lines) and inner is not None:
-                at = itemgetter(len(self.names))
-                self.names.append(prefix + (field.attribute or key))
-                parts.append((key, _through(partial(narrowed, selection=inner), at)))
-            elif isinstance(field, Part):
-                parts.append((key, _object(self._compile(field.part, inner, field.prefix))))
+            if isinstance(field, Part):
+                made = self._source(field.part, inner, field.prefix)
             elif not isinstance(field, Output):
                 raise TypeError(f"{schema.__name__}.{key} is no output field")
             elif inner is None:
-                at = itemgetter(len(self.names))
-                self.names.append(prefix + (field.attribute or key))
-                parts.append((key, _through(type(field).wire, at)))
-        return parts
+                made = self._value(prefix + (field.attribute or key), type(field).wire)
+            elif isinstance(field, Lines):
+                name = prefix + (field.attribute or key)
+                made = self._value(name, partial(narrowed, selection=inner))
+            else:
+                continue  # a part of what has no parts
+            parts.append(f"{key!r}: {made}")
+        return f"{{{', '.join(parts)}}}"
+
+    def _value(self, name: str, wire: Callable[[Any], Any] | None) -> str:
+        """Return the expression of a column's value, taken through ``wire``."""
+        if name not in self.names:
+            self.names.append(name)
+        value = f"v[{self.names.index(name)}]"
+        if wire is None:
+            return value
+        called = f"wire{len(self._known)}"
+        self._known[called] = wire
+        return f"{called}({value})"
 
 
-def _object(parts: list[tuple[str, Callable[[Row], Any]]]) -> Callable[[Row], Any]:
-    return lambda values: {key: make(values) for key, make in parts}
+def _frozen(selection: Mapping[str, Any]) -> Frozen:
+    return tuple(
+        (key, None if inner is None else _frozen(inner)) for key, inner in selection.items()
+    )
 
 
-def _through(wire: Callable[[Any], Any] | None, at: Callable[[Row], Any]) -> Callable[[Row], Any]:
-    return at if wire is None else lambda values: wire(at(values))
+def _thawed(frozen: Frozen) -> dict[str, Any]:
+    return {key: None if inner is None else _thawed(inner) for key, inner in frozen}
 
 
 def narrowed(value: Any, selection: Mapping[str, Any] | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import uuid
@@ -41,6 +42,17 @@ class Worker(ThreadWorker):
         """Start the worker."""
         util.write_error = write_error
         super().init_process()
+
+    def load_wsgi(self) -> None:
+        """Load the app, then let the garbage collector leave alone what has come to stay.
+
+        A page of a hundred records is thousands of objects that go by themselves: to look for
+        cycles among them at every 700th cost a sixth of its time.
+        """
+        super().load_wsgi()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(10_000, 50, 100)
 
     def set_accept_enabled(self, enabled: bool) -> None:
         """Start or stop accepting connections."""

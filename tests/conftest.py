@@ -263,6 +263,11 @@ def statements(app):
         event.remove(engine, "before_cursor_execute", note)
 
 
+def without_key(statements):
+    """The statements without the look-up of the key, which a worker remembers until a commit."""
+    return [statement for statement in statements if "api_keys" not in statement]
+
+
 @pytest.fixture
 def make_customer(admin):
     """Return a function: create a customer with ``over`` and return it as the API does."""

@@ -1,12 +1,15 @@
 """Who is calling: keys, permissions, roles, failures (decisions 1, 2, 13)."""
 
+import time
 from base64 import b64encode
 from types import SimpleNamespace
 
 import pytest
 from conftest import Client, codes, refusal, reply
 
-from app.db import in_transaction
+from app.auth import MOST_PRINCIPALS
+from app.changes import SECONDS
+from app.db import db, in_transaction
 from app.models import User, UserRole
 from app.models.user import role_of
 from app.services.keys import revoke_key
@@ -203,6 +206,46 @@ def test_key_revoked(app, client_for):
         assert revoke_key(first.key.key_id)
     assert_refused(first.get("/coupons"))
     assert second.get("/coupons").status_code == 200
+
+
+def test_key_once_seen_is_not_looked_up_again(client_for, statements):
+    client = client_for()
+    for _ in range(50):  # on PostgreSQL a moment may pass just in between
+        statements.clear()
+        assert client.get("/orders/statuses").status_code == 200
+        if not statements:
+            return
+    pytest.fail("a key is looked up for each request")
+
+
+def test_what_another_process_does_to_a_key_counts_soon(app, make_app, client_for):
+    """An app of its own notices as another process does: only through the database."""
+    elsewhere = make_app()
+    revoked, demoted = (Client(elsewhere, client_for(login=name).key) for name in ("ann", "bob"))
+    for client in (revoked, demoted):
+        assert client.get("/coupons/count").status_code == 200
+
+    def demote(session):
+        role = session.get_one(UserRole, (demoted.key.user_id, "administrator"))
+        role.role = "customer"
+
+    with app.app_context():
+        in_transaction(demote)
+        assert revoke_key(revoked.key.key_id)
+        sqlite = db.engine.dialect.name == "sqlite"
+    if not sqlite:
+        time.sleep(SECONDS)
+    assert_refused(revoked.get("/coupons/count"))
+    assert codes(demoted.get("/coupons/count")) == (401, "shop_api_user_cannot_read_coupons_count")
+
+
+def test_principals_that_are_remembered_are_limited(client_for, app):
+    clients = [client_for(login=name) for name in ("ann", "bob")]
+    known = app.extensions["shop_api_known_principals"]
+    known.update({str(number): (object(), None) for number in range(MOST_PRINCIPALS)})
+    for client in clients:
+        assert client.get("/coupons").status_code == 200
+    assert len(known) <= 2
 
 
 def test_key_of_a_deleted_user(app, client_for):

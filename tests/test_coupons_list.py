@@ -6,7 +6,7 @@ from decimal import Decimal
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from conftest import Client, codes, refusal, refused_params, reply
+from conftest import Client, codes, refusal, refused_params, reply, without_key
 
 MAX = 2**63 - 1
 
@@ -525,4 +525,4 @@ def test_read_statements(admin, make_coupon, statements):
     for path in (f"/coupons/{coupon['id']}", "/coupons/code/summer"):
         statements.clear()
         assert reply(admin.get(path)) == (200, {"coupon": coupon})
-        assert len(statements) == 2  # the key, the coupon
+        assert len(without_key(statements)) == 1  # the coupon

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from conftest import without_key
 
 from app.auth import Capability, Principal
 from app.errors import ERRORS
@@ -230,12 +231,12 @@ def test_orders_statement_count_does_not_grow(admin, app, make_customer, stateme
         insert_order(app, customer_id=make_customer()["id"])
         statements.clear()
         assert admin.get("/orders").status_code == 200
-        counts.append(len(statements))
+        counts.append(len(without_key(statements)))
         statements.clear()
         assert admin.get("/orders", {"fields": "id,total"}).status_code == 200
-        counts.append(len(statements))
-    # the key, the page, the total; and one more for all customers
-    assert counts == [4, 3, 4, 3]
+        counts.append(len(without_key(statements)))
+    # the page, the total; and one more for all customers
+    assert counts == [3, 2, 3, 2]
 
 
 # --- fields ---

@@ -116,7 +116,7 @@ def text(value):
 def test_coupon_has_the_fields_of_the_specification_in_their_order():
     assert list(CouponSchema().fields) == NAMES
     assert COUPON.names == NAMES
-    assert COUPON.columns == [COLUMNS[name] for name in NAMES]
+    assert COUPON.columns == tuple(COLUMNS[name] for name in NAMES)
 
 
 def test_coupon_prints_as_the_specification_says():
@@ -156,7 +156,7 @@ def test_serializer_prints_a_list_as_the_schema_does(several):
 def test_selection_has_fewer_keys_and_columns(selection, names):
     view = COUPON.only(selection)
     assert view.names == names
-    assert view.columns == [COLUMNS[name] for name in names]
+    assert view.columns == tuple(COLUMNS[name] for name in names)
     assert view.record(EXAMPLE) == {name: PRINTED[name] for name in names}
     assert list(view.record(EXAMPLE)) == names
 

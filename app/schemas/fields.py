@@ -96,7 +96,8 @@ class Moment(Output):
     @staticmethod
     def wire(value: datetime | None) -> str | None:
         """Return the text of a stored moment."""
-        return None if value is None else f"{value.replace(tzinfo=None).isoformat('T', 'seconds')}Z"
+        # Of 2026-11-20T09:38:00+00:00, or with a fraction before the zone, the first 19 characters.
+        return None if value is None else f"{value.isoformat()[:19]}Z"
 
 
 class OptionalMoment(Moment):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 from sqlalchemy import (
@@ -11,6 +12,7 @@ from sqlalchemy import (
     Row,
     Select,
     Table,
+    bindparam,
     delete,
     or_,
     select,
@@ -20,7 +22,7 @@ from sqlalchemy.orm import Session
 
 from app.auth import Capability, Principal
 from app.bulk import Draft, Outcome, only
-from app.db import fetch, in_transaction, now, write_records
+from app.db import MOST_SELECTIONS, fetch, in_transaction, now, write_records
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
@@ -81,25 +83,38 @@ def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
 
 def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row[Any]:
     """Return the published coupon with this id."""
-    return _readable(
-        actor, select(*columns).where(TABLE.c.id == coupon_id), "shop_api_invalid_coupon_id"
-    )
+    return _readable(actor, _by_id(tuple(columns)), coupon_id, "shop_api_invalid_coupon_id")
 
 
 def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row[Any]:
     """Return the published coupon with this code; of several, the newest (spec 4.1)."""
-    statement = select(*columns).where(TABLE.c.code == coupon_code(code))
-    newest_first = statement.order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1)
-    return _readable(actor, newest_first, "shop_api_invalid_coupon_code")
+    found = _by_code(tuple(columns))
+    return _readable(actor, found, coupon_code(code), "shop_api_invalid_coupon_code")
 
 
-def _readable(actor: Principal, statement: Select[Any], missing_code: str) -> Row[Any]:
-    # The id comes along, so that a selection of no fields still is a select.
-    rows = fetch(statement.add_columns(TABLE.c.id).where(PUBLISHED))
+def _readable(
+    actor: Principal, statement: Select[Any], wanted: object, missing_code: str
+) -> Row[Any]:
+    rows = fetch(statement, {"wanted": wanted})
     if not rows:
         raise ShopError(missing_code)
     actor.require("shop_api_user_cannot_read_coupon", Capability.READ_PRIVATE_SHOP_COUPONS)
     return rows[0]
+
+
+# To build a select of all columns takes longer than to run it: it is kept for each selection.
+# The id comes along, so that a selection of no fields still is a select.
+
+
+@lru_cache(MOST_SELECTIONS)
+def _by_id(columns: tuple[ColumnElement[Any], ...]) -> Select[Any]:
+    return select(*columns, TABLE.c.id).where(TABLE.c.id == bindparam("wanted"), PUBLISHED)
+
+
+@lru_cache(MOST_SELECTIONS)
+def _by_code(columns: tuple[ColumnElement[Any], ...]) -> Select[Any]:
+    same = select(*columns, TABLE.c.id).where(TABLE.c.code == bindparam("wanted"), PUBLISHED)
+    return same.order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1)
 
 
 def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:

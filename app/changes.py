@@ -1,0 +1,56 @@
+"""Whether the database may have changed: what a cache asks before it answers from memory."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event
+
+SECONDS = 1.0
+"""How long, at most, a commit of another process goes unnoticed on PostgreSQL."""
+
+
+class Changes:
+    """Notices commits.
+
+    SQLite tells of every commit, whoever made it. Elsewhere a commit of this process is noticed
+    at once, that of another one after SECONDS at most.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._own: object = object()
+        self._lock = Lock()
+        self._watch: Connection | None = None
+        event.listen(engine, "engine_disposed", self._close)
+
+    def committed(self) -> None:
+        """Be told that this process has committed something."""
+        self._own = object()
+
+    def mark(self) -> object:
+        """Return a mark; two of them are equal only when nothing can have changed in between."""
+        if self._engine.dialect.name == "sqlite":
+            return self._own, self._version()
+        return self._own, int(time.monotonic() / SECONDS)
+
+    def _version(self) -> Any:
+        """Return a number that another connection's commit changes."""
+        with self._lock:
+            if self._watch is None:
+                self._watch = self._engine.connect()
+                self._watch.detach()  # the pool is for those who read
+            try:
+                watch: Any = self._watch.connection.dbapi_connection
+                return watch.execute("PRAGMA data_version").fetchone()
+            except sqlite3.Error:
+                return object()  # equal to nothing; whoever reads next meets the error
+
+    def _close(self, _: Engine) -> None:
+        with self._lock:
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None

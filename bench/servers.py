@@ -1,0 +1,163 @@
+"""gunicorn as it is deployed, the CPU time and memory that it spends, and clients to keep it busy."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+CONNECTIONS = 4  # as many as a worker has threads
+
+
+class Request(NamedTuple):
+    """A request to send."""
+
+    path: str
+    method: str = "GET"
+    body: bytes | None = None
+
+
+class Spent(NamedTuple):
+    """Seconds of CPU in the service and in the database server, and seconds by the clock."""
+
+    service: float
+    database: float
+    clock: float
+
+
+class Server:
+    """A gunicorn of one worker.
+
+    Args:
+        process: its main process.
+        port: where it listens.
+        headers: what every request carries.
+        database_pid: the main process of the database server; None for a file.
+    """
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        port: int,
+        headers: Mapping[str, str],
+        database_pid: int | None,
+    ) -> None:
+        self._process = process
+        self._port = port
+        self._headers = dict(headers)
+        self._database_pid = database_pid
+
+    def send(self, requests: Sequence[Request], connections: int = CONNECTIONS) -> Spent:
+        """Send requests, over several connections at once, and return what they cost."""
+        before = self._spent()
+        with ThreadPoolExecutor(connections) as pool:
+            shares = (requests[start::connections] for start in range(connections))
+            list(pool.map(self._send, shares))
+        return Spent(*(now - then for now, then in zip(self._spent(), before, strict=True)))
+
+    def get(self, path: str) -> bytes:
+        """Return the body of one answer."""
+        return self._send([Request(path)])
+
+    def _send(self, requests: Sequence[Request]) -> bytes:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=600)
+        body = b""
+        try:
+            for path, method, sent in requests:
+                connection.request(method, path, sent, self._headers)
+                response = connection.getresponse()
+                body = response.read()
+                if response.status not in {200, 201}:
+                    raise RuntimeError(f"{method} {path}: {response.status} {body[:300]!r}")
+        finally:
+            connection.close()
+        return body
+
+    def _spent(self) -> Spent:
+        """Return what was spent since the start."""
+        service, database = (
+            sum(_cpu_of(pid) for pid in _tree(root)) if root else 0.0
+            for root in (self._process.pid, self._database_pid)
+        )
+        return Spent(service, database, time.perf_counter())
+
+    def forget_peak(self) -> int:
+        """Begin a new measurement of the peak of the worker's memory; return its present size."""
+        Path(f"/proc/{self._worker()}/clear_refs").write_text("5")
+        return self._memory("VmRSS")
+
+    def peak(self) -> int:
+        """Return the most memory that the worker had."""
+        return self._memory("VmHWM")
+
+    def _memory(self, which: str) -> int:
+        status = Path(f"/proc/{self._worker()}/status").read_text()
+        (kib,) = re.findall(rf"{which}:\s+(\d+) kB", status)
+        return int(kib) * 1024
+
+    def _worker(self) -> int:
+        return _tree(self._process.pid)[-1]
+
+
+@contextmanager
+def serving(
+    wsgi: str,
+    env: Mapping[str, str],
+    headers: Mapping[str, str],
+    database_pid: int | None,
+    log: Path,
+) -> Iterator[Server]:
+    """Serve an app on a free port of the loopback interface, as gunicorn.conf.py says."""
+    with socket.socket() as reserved, log.open("ab") as output:
+        # gunicorn shares the port (reuse_port); nobody else is given it.
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        process = subprocess.Popen(  # noqa: S603  # our own program, no shell
+            [Path(sys.executable).with_name("gunicorn"), wsgi],
+            cwd=ROOT,
+            env=os.environ
+            | {"HOST": "127.0.0.1", "PORT": str(port), "WEB_CONCURRENCY": "1"}
+            | dict(env),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        server = Server(process, port, headers, database_pid)
+        try:
+            _wait_for_an_answer(server, process)
+            yield server
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def _wait_for_an_answer(server: Server, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        try:
+            server.get("/healthz")
+        except ConnectionError:
+            time.sleep(0.005)
+        else:
+            return
+    raise RuntimeError(f"gunicorn ended with status {process.returncode}; its log says why")
+
+
+def _tree(pid: int) -> list[int]:
+    """Return a process and all that it has started, parents before their children."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(inner for child in children for inner in _tree(int(child)))]
+
+
+def _cpu_of(pid: int) -> float:
+    """Return the CPU time of a process: Linux has a clock for each, with this number."""
+    return time.clock_gettime((~pid << 3) | 2)

