@@ -21,7 +21,7 @@ LAYERS = [
     {"services", "bulk"},
     {"schemas", "serializers", "paths"},
     {"answers", "order_extensions", "openapi", "api", "blueprints"},
-    {"app", "cli", "wsgi", "worker"},
+    {"app", "cli", "wsgi"},
 ]
 PURE, DATA, WHO, RULES, SHAPES, EDGE, TOP = LAYERS
 BELOW_THE_EDGE = PURE | DATA | WHO | RULES | SHAPES

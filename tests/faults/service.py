@@ -29,19 +29,20 @@ class Service:
         self.log = Path(folder) / "gunicorn.log"
         self.process = None
 
-    def start(self):
-        """Start gunicorn, without waiting for it."""
-        settings = {
+    def start(self, folder=ROOT, **settings):
+        """Start gunicorn with the code in a folder, without waiting for it."""
+        given = {
             "HOST": "127.0.0.1",
             "PORT": str(self.port),
             "WEB_CONCURRENCY": str(WORKERS),
             "SHOP_PAGE_SIZE": "1000000",  # one page shows the whole store
+            **settings,
         }
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [Path(sys.executable).with_name("gunicorn"), "wsgi:app"],
-                cwd=ROOT,
-                env=os.environ | self._shop | settings,
+                cwd=folder,
+                env=os.environ | self._shop | given,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
