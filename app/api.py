@@ -266,9 +266,18 @@ class Api(flask_smorest.Api):
     def handle_http_exception(self, error: Exception) -> Response:
         """Answer any exception with the one envelope (decisions 1). Seam: the error handler."""
         shop_error = as_shop_error(error)
-        if shop_error.status >= 500:
+        if shop_error.status == 503:
+            # It says enough, and an outage makes many of them.
+            current_app.logger.warning("%s: %s", shop_error.code, _cause(error))
+        elif shop_error.status >= 500:
             current_app.logger.error(shop_error.code, exc_info=error)
         return answer({"errors": shop_error.entries}, shop_error.status, shop_error.headers)
+
+
+def _cause(error: Exception) -> str:
+    """Return what happened, without a statement or a value."""
+    cause = getattr(error, "orig", None) or error
+    return f"{type(cause).__name__}: {next(iter(str(cause).splitlines()), '')}"
 
 
 def as_shop_error(error: Exception) -> ShopError:

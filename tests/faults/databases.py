@@ -95,6 +95,11 @@ class PostgreSQL:
         self.process.kill()
         self.process.wait()
 
+    def stop_at_once(self):
+        """Stop without a word to anybody ("immediate"), as after a failure of its own."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(PATIENCE)
+
     def kill_backend(self, random):
         """Kill the process behind one of the service's connections; the server then recovers."""
         query = (
