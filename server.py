@@ -172,6 +172,12 @@ class Worker(ThreadWorker):
         else:
             super().handle_exit(sig, frame)
 
+    def is_parent_alive(self) -> bool:
+        """Tell whether the main process lives; without it the worker stops."""
+        parent_lives: bool = super().is_parent_alive()
+        self.alive = self.alive and parent_lives
+        return parent_lives
+
     def notify(self) -> None:
         """Tell gunicorn that the worker lives, and look around. Called at least once a second."""
         super().notify()

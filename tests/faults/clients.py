@@ -7,7 +7,7 @@ from base64 import b64encode
 
 from tests.faults.journal import ABSENT, Journal
 
-SECONDS = 30  # nothing takes as long; what does is stuck
+SECONDS = 60  # nothing takes as long; what does is stuck
 REFUSED = {503}  # what a service may answer while its database is away
 PAUSE = 0.02  # seconds before the next request to a service that is away
 
