@@ -10,7 +10,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test lint lint-openapi openapi openapi-diff lock clean
+.PHONY: help setup run demo test faults lint lint-openapi openapi openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -26,6 +26,9 @@ demo: setup ## fill the database with a believable shop; prints a key
 
 test: $(VENV)/ready-dev ## run the whole suite against SQLite and PostgreSQL
 	@$(BIN)/python -m pytest $(ARGS)
+
+faults: $(VENV)/ready-dev ## kill the service and its database in the middle of writes; ARGS=--help
+	@$(BIN)/python -m tests.faults $(ARGS)
 
 lint: $(VENV)/ready-dev ## check style and types
 	@$(BIN)/ruff check .

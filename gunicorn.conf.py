@@ -3,13 +3,18 @@
 import os
 from pathlib import Path
 
+import server
+
 host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{host}]' if ':' in host else host}:{os.environ.get('PORT') or '8000'}"
-worker_class = "app.worker.Worker"
+worker_class = server.Worker
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
 threads = int(os.environ.get("WEB_THREADS") or 4)
-# Without it the worker that wakes first takes all keep-alive connections.
-reuse_port = True
+# A listening socket for each worker: without it the one that wakes first takes all keep-alive
+# connections.
+on_starting = server.open_listeners
+pre_fork = server.place_worker
+on_reload = server.handover.begin
 keepalive = 30
 # Requests in flight finish after TERM and HUP.
 graceful_timeout = 30

@@ -378,7 +378,10 @@ def handle_exception(error: Exception) -> Response:
     shop_error = as_shop_error(error)
     if shop_error.code == "shop_api_no_route" and spoken().refuses_first:
         shop_error = _refusal() or shop_error
-    if shop_error.status >= 500:
+    if shop_error.status == 503:
+        # It says enough, and an outage makes many of them.
+        current_app.logger.warning("%s: %s", shop_error.code, _cause(error))
+    elif shop_error.status >= 500:
         current_app.logger.error(shop_error.code, exc_info=error)
     name = spoken().translate
     entries = [entry | {"code": name(entry["code"])} for entry in shop_error.entries]
@@ -393,6 +396,12 @@ def _refusal() -> ShopError | None:
     except ShopError as refused:
         return refused
     return None
+
+
+def _cause(error: Exception) -> str:
+    """Return what happened, without a statement or a value."""
+    cause = getattr(error, "orig", None) or error
+    return f"{type(cause).__name__}: {next(iter(str(cause).splitlines()), '')}"
 
 
 def as_shop_error(error: Exception) -> ShopError:

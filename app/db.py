@@ -36,6 +36,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, Opera
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
+from app import sqlite
 from app.changes import Changes
 
 T = TypeVar("T")
@@ -57,10 +58,10 @@ More than a machine runs requests at once: each time at least one of them gets t
 _ANOTHER_CAME_FIRST = {"23505", "40001", "40P01"}
 
 # Connection exception, insufficient resources, operator intervention (57014, a statement that took
-# too long, is none of them), lock not available.
-_POSTGRESQL_OUT_OF_REACH = ("08", "53", "57P", "55P03")
+# too long, is none of them), lock not available, trouble with files, a standby that cannot write.
+_POSTGRESQL_OUT_OF_REACH = ("08", "53", "57P", "55P03", "58", "25006")
 _SQLITE_OUT_OF_REACH = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR",
-                        "SQLITE_FULL", "SQLITE_READONLY")  # fmt: skip
+                        "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_NOTADB")  # fmt: skip
 
 
 class Base(DeclarativeBase):
@@ -97,7 +98,16 @@ def init_app(app: Flask) -> None:
         # Seconds that a writer waits for its turn.
         options["connect_args"] = {"timeout": 20}
     else:
-        options["connect_args"] = {"options": "-c timezone=UTC", "connect_timeout": 5}
+        options["connect_args"] = {
+            "options": "-c timezone=UTC",
+            "connect_timeout": 5,
+            # Seconds after which a server that vanished without a word is given up, of silence and
+            # of a packet that nobody confirms; the system's own limits are hours and minutes.
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 15_000,
+        }
     # A thread that writes a long list reads it on one connection and looks up on another.
     threads = app.config["WEB_THREADS"]
     options |= {"pool_size": threads, "max_overflow": threads}
@@ -110,20 +120,12 @@ def init_app(app: Flask) -> None:
     with app.app_context():
         for engine in db.engines.values():
             if engine.dialect.name == "sqlite":
-                event.listen(engine, "connect", _prepare_sqlite)
+                sqlite.prepare(engine)
             else:
                 event.listen(engine, "checkout", _refuse_what_is_closed)
         if db.engine.dialect.name == "sqlite":
-            event.listen(db.engine, "begin", _begin_immediate)
+            sqlite.begin_immediately(db.engine)
         app.extensions[CHANGES] = Changes(db.engines["read"])
-
-
-def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
-    connection.isolation_level = None  # we begin transactions ourselves
-    connection.execute("PRAGMA journal_mode = WAL")
-    # A commit is on the disk before it is answered: also a power cut loses nothing.
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
 
 
 def _refuse_what_is_closed(connection: Any, _: Any, __: Any) -> None:
@@ -136,11 +138,6 @@ def _refuse_what_is_closed(connection: Any, _: Any, __: Any) -> None:
     arrived.register(connection.fileno(), select.POLLIN)
     if arrived.poll(0):
         raise DisconnectionError
-
-
-def _begin_immediate(connection: Any) -> None:
-    # A deferred BEGIN that turns into a write fails at once when another writer is at work.
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def read_engine() -> Engine:
@@ -267,15 +264,14 @@ def is_out_of_reach(error: BaseException) -> bool:
     """
     if isinstance(error, PoolTimeoutError):
         return True
-    if not isinstance(error, DBAPIError) or not isinstance(
-        error, OperationalError | InterfaceError
-    ):
+    if not isinstance(error, DBAPIError):
         return False
     if isinstance(error.orig, sqlite3.Error):
         name = getattr(error.orig, "sqlite_errorname", "")
         return name.startswith(_SQLITE_OUT_OF_REACH)
-    state = getattr(error.orig, "sqlstate", None)
-    return state is None or state.startswith(_POSTGRESQL_OUT_OF_REACH)
+    if state := getattr(error.orig, "sqlstate", None):
+        return str(state).startswith(_POSTGRESQL_OUT_OF_REACH)
+    return isinstance(error, OperationalError | InterfaceError)
 
 
 def schema_is_current() -> bool:

@@ -34,7 +34,7 @@ class Service(NamedTuple):
 def running_service(folder, **settings):
     """Serve an empty shop on a free port of the loopback interface."""
     shop = {"DATABASE_URL": f"sqlite:///{folder}/shop.db", "SECRET_KEY": SECRET}
-    key = _new_shop(shop | {"INSTANCE_PATH": str(folder)})
+    key = new_shop(shop | {"INSTANCE_PATH": str(folder)})
     with socket.socket() as reserved, (folder / "gunicorn.log").open("w+") as log:
         # gunicorn shares the port (reuse_port); nobody else is given it. Only who listens is called.
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -64,7 +64,7 @@ def running_service(folder, **settings):
         assert code == 0, _read(log)
 
 
-def _new_shop(settings):
+def new_shop(settings):
     app = create_app(settings)
     with app.app_context():
         upgrade()

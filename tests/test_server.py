@@ -320,8 +320,7 @@ def test_hup_loses_no_request_meanwhile(server):
 
 def test_term_lets_a_request_in_flight_finish(tmp_path):
     body = coupon("term")
-    # One worker: of two, the other may still be starting, and gunicorn's TERM misses it then.
-    with serving(tmp_path, workers=1) as server, closing(begin(server, body)) as connection:
+    with serving(tmp_path) as server, closing(begin(server, body)) as connection:
         server.process.send_signal(signal.SIGTERM)
         until(lambda: not server.answers(), "a stopping server takes nothing new")
         assert server.process.poll() is None

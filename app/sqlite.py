@@ -1,0 +1,73 @@
+"""SQLite as a service needs it: durable commits, writers in a queue, and always the same file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import DisconnectionError
+
+
+def prepare(engine: Engine) -> None:
+    """Set up each connection of an engine, and hold it to its file."""
+    event.listen(engine, "connect", _set_up)
+    _stay_with_the_file(engine)
+
+
+def begin_immediately(engine: Engine) -> None:
+    """Begin each transaction of an engine as one that writes.
+
+    A deferred BEGIN that turns into a write fails at once when another writer is at work.
+    """
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+
+
+def _set_up(connection: sqlite3.Connection, _: Any) -> None:
+    connection.isolation_level = None  # we begin transactions ourselves
+    connection.execute("PRAGMA journal_mode = WAL")
+    # A commit is on the disk before it is answered: also a power cut loses nothing.
+    connection.execute("PRAGMA synchronous = FULL")
+    # The same on macOS, whose fsync leaves data in the cache of the disk.
+    connection.execute("PRAGMA fullfsync = ON")
+    connection.execute("PRAGMA checkpoint_fullfsync = ON")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _stay_with_the_file(engine: Engine) -> None:
+    """Hold a SQLite engine to the file that it opened.
+
+    A file that was removed or replaced still takes writes, which nobody would ever read. Nor is a
+    missing one made anew once there was one: somebody will bring it back.
+    """
+    opened: set[str] = set()
+
+    def refuse_to_create(_: Any, __: Any, arguments: Sequence[str], ___: Any) -> None:
+        if arguments[0] in opened and _identity(arguments[0]) is None:
+            error = sqlite3.OperationalError("the file of the database is gone")
+            error.sqlite_errorname = "SQLITE_CANTOPEN"
+            raise error
+
+    def note(connection: sqlite3.Connection, record: Any) -> None:
+        file = connection.execute("PRAGMA database_list").fetchone()[2]
+        record.info["file"] = file, _identity(file)
+        opened.add(file)
+
+    def require_the_same(_: sqlite3.Connection, record: Any, __: Any) -> None:
+        file, identity = record.info["file"]
+        if _identity(file) != identity:
+            raise DisconnectionError  # the pool connects anew
+
+    event.listen(engine, "do_connect", refuse_to_create)
+    event.listen(engine, "connect", note)
+    event.listen(engine, "checkout", require_the_same)
+
+
+def _identity(file: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file)  # noqa: PTH116  # several times a request, and thrice as fast
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

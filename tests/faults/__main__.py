@@ -1,0 +1,36 @@
+"""``make faults``: kill the service and its database, and compare what is left."""
+
+import argparse
+import sys
+import time
+
+from tests.faults import campaign
+from tests.faults.databases import DATABASES
+
+
+def main():
+    """Run the campaign that the command line names; the status says whether it went well."""
+    parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
+    parser.add_argument("--database", choices=[*DATABASES, "both"], default="both")
+    parser.add_argument("--kills", type=int, default=200, help="on each database; default: 200")
+    parser.add_argument("--seed", type=int, default=1, help="another one kills at other moments")
+    options = parser.parse_args()
+    databases = list(DATABASES) if options.database == "both" else [options.database]
+    failed = False
+    for database in databases:
+        started = time.monotonic()
+        problems, figures = campaign.run(database, options.kills, options.seed, _say)
+        _say(f"{database}, seed {options.seed}: {len(problems)} problems, {figures}, "
+             f"{time.monotonic() - started:.0f} s")  # fmt: skip
+        for problem in problems[:20]:
+            _say(problem[:1000])
+        failed = failed or bool(problems)
+    sys.exit(failed)
+
+
+def _say(line):
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+main()

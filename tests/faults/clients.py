@@ -1,0 +1,182 @@
+"""Clients that create, edit, delete and send bulks, and keep a journal of the answers."""
+
+import http.client
+import json
+import time
+from base64 import b64encode
+
+from tests.faults.journal import ABSENT, Journal
+
+SECONDS = 60  # nothing takes as long; what does is stuck
+REFUSED = {503}  # what a service may answer while its database is away
+PAUSE = 0.02  # seconds before the next request to a service that is away
+
+
+class Caller:
+    """Sends JSON over one kept connection, and opens another one when it breaks."""
+
+    def __init__(self, port, key):
+        pair = f"{key.consumer_key}:{key.consumer_secret}"
+        self._headers = {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+        self._port = port
+        self._connection = None
+
+    def send(self, method, path, body=None):
+        """Return status and JSON of the answer; OSError or HTTPException when there is none."""
+        if self._connection is None:
+            self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=SECONDS)
+        try:
+            data = None if body is None else json.dumps(body)
+            self._connection.request(method, path, data, self._headers)
+            response = self._connection.getresponse()
+            return response.status, json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError):
+            self.close()
+            raise
+
+    def close(self):
+        """Close the connection."""
+        if self._connection:
+            self._connection.close()
+        self._connection = None
+
+
+class Kind:
+    """A kind of record: where it lives, what names it, and what is written into it."""
+
+    def __init__(self, name, key, new, change):
+        self.name, self.plural, self.key = name, f"{name}s", key
+        self.new, self.change = new, change
+
+
+def _new_coupon(name, random):
+    return {
+        "code": name,
+        "amount": f"{random.randrange(10_000) / 100:.2f}",
+        "description": f"made {random.random()}",
+        "product_ids": random.sample(range(1, 100), random.randrange(4)),
+    }
+
+
+def _changed_coupon(random):
+    return {"description": f"changed {random.random()}", "usage_limit": random.randrange(1000)}
+
+
+def _new_customer(name, random):
+    return {
+        "email": f"{name}@example.com",
+        "first_name": f"made {random.random()}",
+        "last_name": name,
+    }
+
+
+def _changed_customer(random):
+    return {"first_name": f"changed {random.random()}", "last_name": str(random.randrange(1000))}
+
+
+KINDS = [
+    Kind("coupon", "code", _new_coupon, _changed_coupon),
+    Kind("customer", "email", _new_customer, _changed_customer),
+]
+
+
+class Client:
+    """Writes records of its own, one request after the other."""
+
+    def __init__(self, name, kind, journal, random, caller):
+        self.name, self.kind, self.journal = name, kind, journal
+        self.random, self.caller = random, caller
+        self.problems = []
+
+    def run(self, stop):
+        """Send requests until the event says to stop; return the problems."""
+        while not stop.is_set():
+            self._one_request()
+        self.caller.close()
+        return self.problems
+
+    def _one_request(self):
+        records = self._settled()
+        action = self.random.choice(["create", "create", "edit", "edit", "delete", "bulk"])
+        if action == "create" or not records:
+            self._create()
+        elif action == "edit":
+            self._edit(self.random.choice(records))
+        elif action == "delete":
+            self._delete(self.random.choice(records))
+        else:
+            self._bulk(records)
+
+    def _settled(self):
+        """The keys of the records whose fate is known."""
+        return sorted(self.journal.records.keys() - self.journal.open_keys())
+
+    def _new(self):
+        name = f"{self.name}-{self.random.getrandbits(48):x}"
+        return self.kind.new(name, self.random)
+
+    def _create(self):
+        sent = self._new()
+        self._send("POST", f"/{self.kind.plural}", {sent[self.kind.key]: sent})
+
+    def _edit(self, key):
+        path = f"/{self.kind.plural}/{self.journal.records[key]['id']}"
+        self._send("PUT", path, {key: self.kind.change(self.random)})
+
+    def _delete(self, key):
+        force = self.kind.name == "customer" or self.random.random() < 0.5
+        path = f"/{self.kind.plural}/{self.journal.records[key]['id']}"
+        self._send("DELETE", f"{path}?force={str(force).lower()}", {key: ABSENT})
+
+    def _bulk(self, settled):
+        records = self.journal.records
+        edited = self.random.sample(settled, min(len(settled), self.random.randrange(5)))
+        created = [self._new() for _ in range(self.random.randrange(1, 6))]
+        wanted = {
+            key: {"id": records[key]["id"], **self.kind.change(self.random)} for key in edited
+        }
+        wanted |= {sent[self.kind.key]: sent for sent in created}
+        self._send("POST", f"/{self.kind.plural}/bulk", wanted)
+
+    def _send(self, method, path, wanted):
+        bulk = path.endswith("/bulk")
+        (one, *_) = wanted.values()
+        body = {self.kind.plural: list(wanted.values())} if bulk else {self.kind.name: one}
+        try:
+            status, answer = self.caller.send(method, path, None if method == "DELETE" else body)
+        except ConnectionRefusedError:
+            time.sleep(PAUSE)  # it was not even sent
+            return
+        except (OSError, http.client.HTTPException, ValueError):
+            self.journal.lose(wanted)
+            return
+        if status in REFUSED:
+            self.journal.lose(wanted)
+            time.sleep(PAUSE)
+        elif status not in {200, 201}:
+            self.problems.append(f"{method} {path} with {wanted}: {status} {answer}")
+            self.journal.lose(wanted)
+        elif method == "DELETE":
+            self.journal.acknowledge(wanted)
+        else:
+            results = answer[self.kind.plural] if bulk else [answer[self.kind.name]]
+            self.journal.acknowledge(dict(zip(wanted, results, strict=True)))
+
+
+def stored(caller, kind):
+    """Return all records of a kind that the service shows, by their keys."""
+    # Coupons have no limit of their own: the campaign's shop has a page that holds them all.
+    status, answer = caller.send("GET", f"/{kind.plural}")
+    assert status == 200, answer
+    found = {record[kind.key]: record for record in answer[kind.plural]}
+    status, answer = caller.send("GET", f"/{kind.plural}/count")
+    assert (status, answer) == (200, {"count": len(found)}), "the count and the list differ"
+    return found
+
+
+def new_journals(random, clients):
+    """Return for each client its name, its kind and an empty journal."""
+    return [
+        (f"c{number}r{random.getrandbits(24):x}", KINDS[number % len(KINDS)], Journal())
+        for number in range(clients)
+    ]
