@@ -33,6 +33,7 @@ from app.errors import ERRORS, SCHEMA_IS_BEHIND, InvalidParams, ShopError, unava
 from app.plugins import Registry
 from app.schemas.envelope import Errors
 from app.schemas.orders import OrderSchema
+from app.timeouts import took_too_long
 
 ATTEMPTS = "shop_api_failed_attempts"
 """Where an app keeps its counter of wrong credentials, on ``app.extensions``."""
@@ -287,6 +288,9 @@ def as_shop_error(error: Exception) -> ShopError:
         return ShopError("shop_api_no_route")
     if isinstance(error, HTTPException) and (error.code or 500) < 500:
         return InvalidParams({"request": error.description or error.name})
+    if took_too_long(error):
+        seconds = current_app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
+        return unavailable(f"The database needs more than {seconds:g} seconds: ask for less.")
     if is_out_of_reach(error):
         return unavailable("The database cannot be reached.")
     if isinstance(error, DBAPIError) and not schema_is_current():

@@ -150,6 +150,13 @@ class SettingsSchema(ma.Schema):
         "answer is 429; 0 is off.",
         validate=_at_least(0),
     )
+    SHOP_STATEMENT_TIMEOUT_SECONDS = _setting(
+        ma.fields.Float,
+        30.0,
+        "How long the database may take for one statement of a request, before it is stopped and "
+        "the answer is 503; 0 is off.",
+        validate=_at_least(0),
+    )
 
     class Meta:
         """Other variables of the environment are none of our business."""

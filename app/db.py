@@ -35,6 +35,8 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
+from app import timeouts
+
 T = TypeVar("T")
 
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
@@ -78,6 +80,7 @@ db = SQLAlchemy(
 def init_app(app: Flask) -> None:
     """Open the two engines of an app on ``DATABASE_URL``."""
     url = app.config["DATABASE_URL"]
+    seconds = app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
     options: dict[str, Any] = {
         "url": url,
         "json_serializer": lambda value: orjson.dumps(value).decode(),
@@ -86,9 +89,10 @@ def init_app(app: Flask) -> None:
     }
     if make_url(url).get_backend_name() == "sqlite":
         # Seconds that a writer waits for its turn.
-        options["connect_args"] = {"timeout": 20}
+        options["connect_args"] = {"timeout": 20} | timeouts.sqlite_option(seconds)
     else:
-        options["connect_args"] = {"options": "-c timezone=UTC", "connect_timeout": 5}
+        settings = f"-c timezone=UTC {timeouts.postgresql_option(seconds)}"
+        options["connect_args"] = {"options": settings, "connect_timeout": 5}
         options["pool_pre_ping"] = True
     # A thread that writes a long list reads it on one connection and looks up on another.
     threads = app.config["WEB_THREADS"]
@@ -155,9 +159,11 @@ class RowStream:
     def batches(self) -> Iterator[Sequence[Row[Any]]]:
         """Return the batches, none of them empty."""
         try:
-            if self._first:
-                yield self._first
-            yield from self._rest
+            batch = self._first
+            while batch:
+                yield batch
+                timeouts.restart_clock(self._connection)
+                batch = next(self._rest, ())
         finally:
             self.close()
 

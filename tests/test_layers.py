@@ -16,7 +16,7 @@ FILES = {
 # A part is a module of app/, or a package of it. What a row may import: its own part, and these.
 LAYERS = [
     {"errors", "sanitize", "dates", "config"},
-    {"db", "columns", "models", "search"},
+    {"db", "columns", "models", "search", "timeouts"},
     {"auth", "plugins", "pagination", "passwords"},
     {"services", "bulk"},
     {"schemas", "serializers", "paths"},
@@ -28,7 +28,8 @@ BELOW_THE_EDGE = PURE | DATA | WHO | RULES | SHAPES
 MAY_IMPORT = {
     **{part: set() for part in PURE},
     "dates": {"sanitize"},
-    "db": PURE,
+    "timeouts": PURE,
+    "db": PURE | {"timeouts"},
     "search": PURE,
     "columns": PURE,
     "models": PURE | {"db", "columns", "search"},
