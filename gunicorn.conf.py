@@ -1,7 +1,10 @@
 """How gunicorn serves: it reads this file by itself (``gunicorn wsgi:app``)."""
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
+from typing import Any
 
 host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{host}]' if ':' in host else host}:{os.environ.get('PORT') or '8000'}"
@@ -21,4 +24,25 @@ control_socket_disable = True
 limit_request_line = 8190
 # The app logs each request itself, in JSON (app/logs.py).
 accesslog = None
+logger_class = "app.worker.Logger"
 loglevel = "warning"
+
+METRICS = "PROMETHEUS_MULTIPROC_DIR"
+
+
+def on_starting(_: Any) -> None:
+    """Make the folder in which the workers count for /metrics; it outlives them, not us."""
+    os.environ[METRICS] = tempfile.mkdtemp(prefix="shop-metrics-", dir=worker_tmp_dir)
+
+
+def child_exit(_: Any, worker: Any) -> None:
+    """Take a worker that has ended out of what is counted now, as its connections."""
+    if any(Path(os.environ[METRICS]).iterdir()):
+        from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415  # with metrics only
+
+        mark_process_dead(worker.pid)
+
+
+def on_exit(_: Any) -> None:
+    """Remove the folder."""
+    shutil.rmtree(os.environ[METRICS], ignore_errors=True)

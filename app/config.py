@@ -157,6 +157,15 @@ class SettingsSchema(ma.Schema):
         "the answer is 503; 0 is off.",
         validate=_at_least(0),
     )
+    SHOP_METRICS = _setting(
+        ma.fields.Boolean, False, "Whether `/metrics` answers, for Prometheus, at the root."
+    )
+    SHOP_SLOW_REQUEST_SECONDS = _setting(
+        ma.fields.Float,
+        1.0,
+        "A request that takes this long is logged as a warning, with `slow`; 0 is off.",
+        validate=_at_least(0),
+    )
 
     class Meta:
         """Other variables of the environment are none of our business."""

@@ -1,14 +1,16 @@
-"""gunicorn's threaded worker, which hands its queue over when it stops."""
+"""gunicorn's threaded worker, which hands its queue over when it stops, and gunicorn's log."""
 
 from __future__ import annotations
 
 import json
 import socket
 import uuid
+from typing import Any
 
-from gunicorn import util
+from gunicorn import glogging, util
 from gunicorn.workers.gthread import ThreadWorker
 
+from app import logs
 from app.errors import InvalidParams, ShopError
 
 
@@ -28,6 +30,16 @@ def write_error(connection: socket.socket, status: int, reason: str, message: st
         f"Content-Length: {len(body)}\r\nX-Request-Id: {uuid.uuid4().hex}\r\n\r\n"
     )
     util.write_nonblock(connection, head.encode("latin-1", "replace") + body)
+
+
+class Logger(glogging.Logger):
+    """gunicorn's own log, in lines like those of the app."""
+
+    def setup(self, cfg: Any) -> None:
+        """Open the log."""
+        super().setup(cfg)
+        for handler in self.error_log.handlers:
+            handler.setFormatter(logs.server_formatter())
 
 
 class Worker(ThreadWorker):

@@ -40,6 +40,8 @@ SETTINGS = [
     ("SHOP_ARGON2_MEMORY_KIB", 19 * 1024, "65536", 65536),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", 60, "0", 0),
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", 30.0, "2.5", 2.5),
+    ("SHOP_METRICS", False, "1", True),
+    ("SHOP_SLOW_REQUEST_SECONDS", 1.0, "0.25", 0.25),
 ]
 NAMES = [name for name, *_ in SETTINGS]
 
@@ -144,6 +146,9 @@ BAD = [
     ("SHOP_AUTH_FAILURES_PER_MINUTE", "off"),
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", "-1"),
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", "inf"),
+    ("SHOP_METRICS", "sometimes"),
+    ("SHOP_SLOW_REQUEST_SECONDS", "-1"),
+    ("SHOP_SLOW_REQUEST_SECONDS", "nan"),
 ]
 
 

@@ -37,12 +37,13 @@ MAY_IMPORT = {
     **dict.fromkeys(RULES, PURE | DATA | WHO | RULES),
     **dict.fromkeys(SHAPES, PURE | SHAPES),
     "logs": PURE,
+    "metrics": PURE | {"db", "logs", "timeouts"},
     "answers": BELOW_THE_EDGE,
     "order_extensions": BELOW_THE_EDGE,
     "openapi": BELOW_THE_EDGE,
     "api": BELOW_THE_EDGE | {"answers", "openapi"},
     "blueprints": BELOW_THE_EDGE | EDGE,
-    **{part: set().union(*LAYERS) | {"logs"} for part in TOP},
+    **{part: set().union(*LAYERS) | {"logs", "metrics"} for part in TOP},
 }
 # Packages that compute and do nothing else: no framework, no database, no request.
 PURE_PACKAGES = {"dateutil", "email_validator", "marshmallow"}
