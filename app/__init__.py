@@ -10,7 +10,7 @@ from typing import Any
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app import cli, db, logs, plugins
+from app import cli, db, headers, logs, plugins
 from app.api import Api
 from app.config import VERSION, load_settings, misspelt, secret_key
 
@@ -53,6 +53,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
         app.wsgi_app = proxied  # type: ignore[method-assign] # the way that Flask documents
     db.init_app(app)
     logs.init_app(app, _metrics(app) if app.config["SHOP_METRICS"] else None)
+    headers.init_app(app)
     cli.init_app(app)
     api = Api()
     api.init_app(app)

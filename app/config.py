@@ -55,6 +55,17 @@ class DelimitedList(ma.fields.String):
         return tuple(word.strip() for word in words if word.strip())
 
 
+class _Origins(DelimitedList):
+    """Origins as browsers send them, or ``*``."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        origins = super()._deserialize(value, attr, data, **kwargs)
+        for origin in origins:
+            if not re.fullmatch(r"\*|https?://[A-Za-z0-9.-]+(:[0-9]+)?", origin):
+                raise ma.ValidationError(f"{origin!r} is no origin, as https://shop.example is.")
+        return origins
+
+
 class SettingsSchema(ma.Schema):
     """The settings that an operator may set (operations.md, Environment)."""
 
@@ -149,6 +160,12 @@ class SettingsSchema(ma.Schema):
         "Wrong credentials accepted from one address in a minute, by each worker, before the "
         "answer is 429; 0 is off.",
         validate=_at_least(0),
+    )
+    SHOP_CORS_ORIGINS = _setting(
+        _Origins,
+        (),
+        "Origins of other sites whose pages may use the API in a browser, as "
+        "`https://admin.example`, separated by commas; `*` is every site.",
     )
     SHOP_STATEMENT_TIMEOUT_SECONDS = _setting(
         ma.fields.Float,

@@ -10,7 +10,7 @@ from typing import Any
 from gunicorn import glogging, util
 from gunicorn.workers.gthread import ThreadWorker
 
-from app import logs
+from app import headers, logs
 from app.errors import InvalidParams, ShopError
 
 
@@ -25,11 +25,16 @@ def write_error(connection: socket.socket, status: int, reason: str, message: st
         else InvalidParams({"request": message or reason})
     )
     body = json.dumps({"errors": error.entries}).encode()
-    head = (
-        f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\nX-Request-Id: {uuid.uuid4().hex}\r\n\r\n"
-    )
-    util.write_nonblock(connection, head.encode("latin-1", "replace") + body)
+    lines = {
+        "Connection": "close",
+        "Content-Type": "application/json",
+        "Content-Length": len(body),
+        "X-Request-Id": uuid.uuid4().hex,
+        **headers.ALWAYS,
+    }
+    head = [f"HTTP/1.1 {status} {reason}", *(f"{name}: {value}" for name, value in lines.items())]
+    text = "\r\n".join([*head, "", ""])
+    util.write_nonblock(connection, text.encode("latin-1", "replace") + body)
 
 
 class Logger(glogging.Logger):

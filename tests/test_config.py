@@ -39,6 +39,12 @@ SETTINGS = [
     ("SHOP_ARGON2_TIME_COST", 2, "3", 3),
     ("SHOP_ARGON2_MEMORY_KIB", 19 * 1024, "65536", 65536),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", 60, "0", 0),
+    (
+        "SHOP_CORS_ORIGINS",
+        (),
+        "https://a.example, http://b:81,",
+        ("https://a.example", "http://b:81"),
+    ),
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", 30.0, "2.5", 2.5),
     ("SHOP_METRICS", False, "1", True),
     ("SHOP_SLOW_REQUEST_SECONDS", 1.0, "0.25", 0.25),
@@ -144,6 +150,10 @@ BAD = [
     ("SHOP_TRUSTED_PROXIES", "127.0.0.1"),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", "-1"),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", "off"),
+    ("SHOP_CORS_ORIGINS", "admin.example"),
+    ("SHOP_CORS_ORIGINS", "https://admin.example/"),
+    ("SHOP_CORS_ORIGINS", "https://*.example"),  # would be a pattern
+    ("SHOP_CORS_ORIGINS", "https://a.example https://b.example"),
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", "-1"),
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", "inf"),
     ("SHOP_METRICS", "sometimes"),

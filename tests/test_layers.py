@@ -20,7 +20,7 @@ LAYERS = [
     {"auth", "plugins", "pagination", "passwords"},
     {"services", "bulk"},
     {"schemas", "serializers", "paths"},
-    {"answers", "order_extensions", "openapi", "api", "blueprints"},
+    {"answers", "order_extensions", "openapi", "api", "headers", "blueprints"},
     {"app", "cli", "wsgi", "worker"},
 ]
 PURE, DATA, WHO, RULES, SHAPES, EDGE, TOP = LAYERS
@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "order_extensions": BELOW_THE_EDGE,
     "openapi": BELOW_THE_EDGE,
     "api": BELOW_THE_EDGE | {"answers", "openapi"},
+    "headers": BELOW_THE_EDGE | {"openapi"},
     "blueprints": BELOW_THE_EDGE | EDGE,
     **{part: set().union(*LAYERS) | {"logs", "metrics"} for part in TOP},
 }

@@ -244,6 +244,8 @@ def test_request_that_gunicorn_refuses_has_the_one_envelope(server, path, header
     (entry,) = body["errors"]
     assert (entry["code"], entry["param"]) == ("shop_api_invalid_param", "request")
     assert answer_headers["X-Request-Id"]
+    assert answer_headers["X-Content-Type-Options"] == "nosniff"
+    assert answer_headers["Cache-Control"] == "no-store"
 
 
 def test_sender_of_a_body_that_never_comes_gets_its_answer(server):
