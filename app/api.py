@@ -215,7 +215,9 @@ class Api(flask_smorest.Api):
         # Paths work with and without a trailing slash and never redirect (decisions 6).
         app.url_map.strict_slashes = False
         app.url_map.merge_slashes = False
-        app.extensions[ATTEMPTS] = FailedAttempts(app.config["SHOP_AUTH_FAILURES_PER_MINUTE"])
+        app.extensions[ATTEMPTS] = FailedAttempts(
+            app.config["SHOP_AUTH_FAILURES_PER_MINUTE"], app.config["SHOP_REDIS_URL"]
+        )
         plugins = {
             "flask_plugin": openapi.PathPlugin(),
             "marshmallow_plugin": openapi.FieldPlugin(),

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import hmac
-import math
-import time
 from dataclasses import dataclass
 from enum import StrEnum
 
 from flask import current_app
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 from sqlalchemy import bindparam, select
 from werkzeug.datastructures import Authorization
 
+from app.attempts import Attempts, network
 from app.db import fetch
 from app.errors import ShopError
 from app.models import ApiKey, UserRole
@@ -94,6 +90,10 @@ _KEY_WITH_ROLES = (
 )
 
 
+NO_SECRET = "0" * 64
+"""As long as the hash of a secret, and of none that is known."""
+
+
 def capabilities_of(roles: list[str]) -> frozenset[Capability]:
     """Return the union of what the roles may do; a role that is not known may do nothing."""
     return frozenset().union(*(ROLES.get(role, frozenset()) for role in roles))
@@ -106,7 +106,7 @@ def principal_for(consumer_key: str, consumer_secret: str) -> Principal | None:
     """
     rows = fetch(_KEY_WITH_ROLES, {"consumer_key_hash": digest(consumer_key)})
     # The same work whether the key is unknown or the secret is wrong.
-    expected = rows[0].consumer_secret_hash if rows else ""
+    expected = rows[0].consumer_secret_hash if rows else NO_SECRET
     if not hmac.compare_digest(digest(consumer_secret), expected) or not rows:
         return None
     return Principal(
@@ -118,22 +118,22 @@ def principal_for(consumer_key: str, consumer_secret: str) -> Principal | None:
 
 
 class FailedAttempts:
-    """Counts wrong credentials for each address, in the memory of this process.
+    """Answers wrong credentials, and counts them for each address and for each key.
 
     Args:
         per_minute: how many are answered 401 before the answer is 429; 0 counts nothing.
+        redis_url: where to count for all workers; None: each counts in its own memory.
     """
 
-    def __init__(self, per_minute: int) -> None:
-        self._limit = RateLimitItemPerMinute(per_minute) if per_minute else None
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+    def __init__(self, per_minute: int, redis_url: str | None = None) -> None:
+        self._attempts = Attempts(per_minute, redis_url) if per_minute else None
 
-    def refuse(self, address: str) -> ShopError:
-        """Count one more failure of an address and return the error that answers it."""
-        if self._limit is None or self._limiter.hit(self._limit, address):
+    def refuse(self, address: str, consumer_key: str = "") -> ShopError:
+        """Count one more failure and return the error that answers it."""
+        names = [f"address {network(address)}", f"key {digest(consumer_key)}"]
+        seconds = self._attempts.hit(*names) if self._attempts else 0
+        if not seconds:
             return _authentication_error("The consumer key or its secret is wrong.")
-        reset = self._limiter.get_window_stats(self._limit, address).reset_time
-        seconds = max(1, math.ceil(reset - time.time()))
         return ShopError("shop_api_too_many_requests", headers={"Retry-After": str(seconds)})
 
 
@@ -153,10 +153,11 @@ def authenticate(
     if authorization is None:
         raise _authentication_error("Send an API key by HTTP Basic authentication.")
     principal = None
+    consumer_key = authorization.username or ""
     if authorization.type == "basic":
-        principal = principal_for(authorization.username or "", authorization.password or "")
+        principal = principal_for(consumer_key, authorization.password or "")
     if principal is None:
-        raise attempts.refuse(address)
+        raise attempts.refuse(address, consumer_key)
     return principal
 
 

@@ -157,9 +157,17 @@ class SettingsSchema(ma.Schema):
     SHOP_AUTH_FAILURES_PER_MINUTE = _setting(
         ma.fields.Integer,
         60,
-        "Wrong credentials accepted from one address in a minute, by each worker, before the "
-        "answer is 429; 0 is off.",
+        "Wrong credentials accepted from one address, and for one key, in a minute, by each "
+        "worker, before the answer is 429; 0 is off.",
         validate=_at_least(0),
+    )
+    SHOP_REDIS_URL = _setting(
+        ma.fields.String,
+        None,
+        "A Redis in which all workers and machines count wrong credentials together, as "
+        "`redis://…`, `rediss://…` or `redis+unix://…`; none: each worker counts for itself.",
+        validate=ma.validate.Regexp(r"(rediss?|redis\+unix)://.+", error="is no URL of a Redis."),
+        allow_none=True,
     )
     SHOP_CORS_ORIGINS = _setting(
         _Origins,

@@ -39,6 +39,7 @@ SETTINGS = [
     ("SHOP_ARGON2_TIME_COST", 2, "3", 3),
     ("SHOP_ARGON2_MEMORY_KIB", 19 * 1024, "65536", 65536),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", 60, "0", 0),
+    ("SHOP_REDIS_URL", None, "redis://cache:6379/1", "redis://cache:6379/1"),
     (
         "SHOP_CORS_ORIGINS",
         (),
@@ -150,6 +151,8 @@ BAD = [
     ("SHOP_TRUSTED_PROXIES", "127.0.0.1"),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", "-1"),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", "off"),
+    ("SHOP_REDIS_URL", "cache:6379"),
+    ("SHOP_REDIS_URL", "memcached://geheim@cache"),
     ("SHOP_CORS_ORIGINS", "admin.example"),
     ("SHOP_CORS_ORIGINS", "https://admin.example/"),
     ("SHOP_CORS_ORIGINS", "https://*.example"),  # would be a pattern

@@ -17,7 +17,7 @@ FILES = {
 LAYERS = [
     {"errors", "sanitize", "dates", "config"},
     {"db", "columns", "models", "search", "timeouts"},
-    {"auth", "plugins", "pagination", "passwords"},
+    {"attempts", "auth", "plugins", "pagination", "passwords"},
     {"services", "bulk"},
     {"schemas", "serializers", "paths"},
     {"answers", "order_extensions", "openapi", "api", "headers", "blueprints"},
