@@ -1,7 +1,10 @@
 """How gunicorn serves: it reads this file by itself (``gunicorn wsgi:app``)."""
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import server
 
@@ -10,9 +13,6 @@ bind = f"{f'[{host}]' if ':' in host else host}:{os.environ.get('PORT') or '8000
 worker_class = server.Worker
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
 threads = int(os.environ.get("WEB_THREADS") or 4)
-# A listening socket for each worker: without it the one that wakes first takes all keep-alive
-# connections.
-on_starting = server.open_listeners
 pre_fork = server.place_worker
 on_reload = server.handover.begin
 keepalive = 30
@@ -26,4 +26,30 @@ control_socket_disable = True
 limit_request_line = 8190
 # The app logs each request itself, in JSON (app/logs.py).
 accesslog = None
+logger_class = server.Logger
 loglevel = "warning"
+
+METRICS = "PROMETHEUS_MULTIPROC_DIR"
+
+
+def on_starting(arbiter: Any) -> None:
+    """Listen, and make the folder in which the workers count for /metrics; it outlives them.
+
+    Each worker has a listening socket: without it the one that wakes first takes all keep-alive
+    connections.
+    """
+    server.open_listeners(arbiter)
+    os.environ[METRICS] = tempfile.mkdtemp(prefix="shop-metrics-", dir=worker_tmp_dir)
+
+
+def child_exit(_: Any, worker: Any) -> None:
+    """Take a worker that has ended out of what is counted now, as its connections."""
+    if any(Path(os.environ[METRICS]).iterdir()):
+        from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415  # with metrics only
+
+        mark_process_dead(worker.pid)
+
+
+def on_exit(_: Any) -> None:
+    """Remove the folder."""
+    shutil.rmtree(os.environ[METRICS], ignore_errors=True)

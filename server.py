@@ -9,17 +9,20 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
+import logging
 import mmap
 import os
+import re
 import signal
 import socket
 import struct
 import sys
 import time
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
-from gunicorn import sock, systemd, util
+from gunicorn import glogging, sock, systemd, util
 from gunicorn.workers.gthread import ThreadWorker
 
 _STOPPING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
@@ -225,6 +228,7 @@ def write_error(connection: socket.socket, status: int, reason: str, message: st
     Takes the place of ``gunicorn.util.write_error``, which answers with a page.
     """
     from app.errors import InvalidParams, ShopError  # noqa: PLC0415  # by workers only, see above
+    from app.headers import ALWAYS  # noqa: PLC0415  # see above
 
     error = (
         ShopError("shop_api_internal_error")
@@ -232,8 +236,44 @@ def write_error(connection: socket.socket, status: int, reason: str, message: st
         else InvalidParams({"request": message or reason})
     )
     body = json.dumps({"errors": error.entries}).encode()
-    head = (
-        f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\nX-Request-Id: {uuid.uuid4().hex}\r\n\r\n"
+    lines = {
+        "Connection": "close",
+        "Content-Type": "application/json",
+        "Content-Length": len(body),
+        "X-Request-Id": uuid.uuid4().hex,
+        **ALWAYS,
+    }
+    head = [f"HTTP/1.1 {status} {reason}", *(f"{name}: {value}" for name, value in lines.items())]
+    text = "\r\n".join([*head, "", ""])
+    util.write_nonblock(connection, text.encode("latin-1", "replace") + body)
+
+
+class LineFormatter(logging.Formatter):
+    """Writes gunicorn's records as the lines of the app's log, without what a client sent."""
+
+    # What gunicorn says of a request, up to what the client sent: a line that is none, a query.
+    _SENT = re.compile(
+        r"(Invalid request from ip=\S+: [^:'\"]*|Error handling request).*", re.DOTALL
     )
-    util.write_nonblock(connection, head.encode("latin-1", "replace") + body)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a line of JSON."""
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
+        line = {
+            "event": self._SENT.sub(r"\1", record.getMessage()),
+            "level": record.levelname.lower(),
+            "time": moment,
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+class Logger(glogging.Logger):
+    """gunicorn's own log."""
+
+    def setup(self, cfg: Any) -> None:
+        """Open the log."""
+        super().setup(cfg)
+        for handler in self.error_log.handlers:
+            handler.setFormatter(LineFormatter())

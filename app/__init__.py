@@ -10,7 +10,7 @@ from typing import Any
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app import cli, db, logs, plugins
+from app import cli, db, headers, logs, plugins
 from app.api import Api, prepare
 from app.config import load_settings, misspelt, secret_key
 
@@ -44,8 +44,9 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     if hops := app.config["SHOP_TRUSTED_PROXIES"]:
         proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)
         app.wsgi_app = proxied  # type: ignore[method-assign] # the way that Flask documents
-    logs.init_app(app)
     db.init_app(app)
+    logs.init_app(app, _metrics(app) if app.config["SHOP_METRICS"] else None)
+    headers.init_app(app)
     cli.init_app(app)
     prepare(app)
     api = Api()
@@ -54,3 +55,11 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     for name in misspelt({*app.config, *os.environ}):
         app.logger.warning("%s is no setting; docs/configuration.md lists them all", name)
     return app
+
+
+def _metrics(app: Flask) -> logs.Observe:
+    from app import metrics  # noqa: PLC0415  # who has no metrics pays nothing for them
+
+    with app.app_context():
+        engines = {name or "write": engine for name, engine in db.db.engines.items()}
+    return metrics.init_app(app, engines)

@@ -38,6 +38,7 @@ from app.errors import ERRORS, SCHEMA_IS_BEHIND, InvalidParams, ShopError, unava
 from app.plugins import OrderExtension, Registry
 from app.schemas.envelope import Errors
 from app.schemas.orders import OrderSchema
+from app.timeouts import took_too_long
 
 ATTEMPTS = "shop_api_failed_attempts"
 """Where an app keeps its counter of wrong credentials, on ``app.extensions``."""
@@ -269,7 +270,9 @@ def prepare(app: Flask) -> None:
     # Paths work with and without a trailing slash and never redirect (decisions 6).
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
-    app.extensions[ATTEMPTS] = FailedAttempts(app.config["SHOP_AUTH_FAILURES_PER_MINUTE"])
+    app.extensions[ATTEMPTS] = FailedAttempts(
+        app.config["SHOP_AUTH_FAILURES_PER_MINUTE"], app.config["SHOP_REDIS_URL"]
+    )
     app.register_error_handler(Exception, handle_exception)
     app.after_request(read_to_the_end)
 
@@ -420,6 +423,9 @@ def as_shop_error(error: Exception) -> ShopError:
         return ShopError("shop_api_no_route")
     if isinstance(error, HTTPException) and (error.code or 500) < 500:
         return InvalidParams({"request": error.description or error.name})
+    if took_too_long(error):
+        seconds = current_app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
+        return unavailable(f"The database needs more than {seconds:g} seconds: ask for less.")
     if is_out_of_reach(error):
         return unavailable("The database cannot be reached.")
     if isinstance(error, DBAPIError) and not schema_is_current():

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import hmac
-import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
 from flask import current_app
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 from sqlalchemy import Row, bindparam, select
 
+from app.attempts import Attempts, network
 from app.db import changes, fetch
 from app.errors import ShopError
 from app.models import ApiKey, UserRole
@@ -94,6 +90,10 @@ class WrongCredentials(Exception):
 class Credentials(Protocol):
     """What a request says of who sent it."""
 
+    @property
+    def consumer_key(self) -> str:
+        """The key that it names, empty for none."""
+
     def principal(self) -> Principal:
         """Return who has these credentials, or raise WrongCredentials."""
 
@@ -110,6 +110,10 @@ _KEY_WITH_ROLES = (
     .outerjoin(UserRole, UserRole.user_id == ApiKey.user_id)
     .where(ApiKey.consumer_key_hash == bindparam("consumer_key_hash"))
 )
+
+
+NO_SECRET = "0" * 64
+"""As long as the hash of a secret, and of none that is known."""
 
 
 def capabilities_of(roles: list[str]) -> frozenset[Capability]:
@@ -161,29 +165,38 @@ class KeyPair:
     def _look_up(self) -> Principal:
         key = key_with_roles(self.consumer_key)
         # The same work whether the key is unknown or the secret is wrong.
-        expected = key[0].consumer_secret_hash if key else ""
+        expected = key[0].consumer_secret_hash if key else NO_SECRET
         if not hmac.compare_digest(digest(self.consumer_secret), expected) or not key:
             raise WrongCredentials("The consumer key or its secret is wrong.")
         return principal_of(key)
 
 
+ADDRESSES_OF_A_KEY = 10
+"""From how many addresses a key may be misspelt, before somebody is trying it from everywhere."""
+
+
 class FailedAttempts:
-    """Counts wrong credentials for each address, in the memory of this process.
+    """Answers wrong credentials, and counts them for each address and for each key.
 
     Args:
-        per_minute: how many are answered 401 before the answer is 429; 0 counts nothing.
+        per_minute: how many of an address are answered 401 before the answer is 429, and how many
+            of a key for each of ADDRESSES_OF_A_KEY; 0 counts nothing.
+        redis_url: where to count for all workers; None: each counts in its own memory.
     """
 
-    def __init__(self, per_minute: int) -> None:
-        self._limit = RateLimitItemPerMinute(per_minute) if per_minute else None
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+    def __init__(self, per_minute: int, redis_url: str | None = None) -> None:
+        self._per_minute = per_minute
+        self._attempts = Attempts(redis_url)
 
-    def refuse(self, address: str, reason: str) -> ShopError:
-        """Count one more failure of an address and return the error that answers it."""
-        if self._limit is None or self._limiter.hit(self._limit, address):
+    def refuse(self, address: str, consumer_key: str, reason: str) -> ShopError:
+        """Count one more failure and return the error that answers it."""
+        limits = {
+            f"address {network(address)}": self._per_minute,
+            f"key {digest(consumer_key)}": self._per_minute * ADDRESSES_OF_A_KEY,
+        }
+        seconds = self._attempts.hit(limits) if self._per_minute else 0
+        if not seconds:
             return _authentication_error(reason)
-        reset = self._limiter.get_window_stats(self._limit, address).reset_time
-        seconds = max(1, math.ceil(reset - time.time()))
         return ShopError("shop_api_too_many_requests", headers={"Retry-After": str(seconds)})
 
 
@@ -205,7 +218,7 @@ def authenticate(
     try:
         return credentials.principal()
     except WrongCredentials as error:
-        raise attempts.refuse(address, str(error)) from None
+        raise attempts.refuse(address, credentials.consumer_key, str(error)) from None
 
 
 def require_permission(principal: Principal, method: str) -> None:

@@ -7,7 +7,9 @@ import time
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Engine, event
+
+from app import sqlite
 
 SECONDS = 1.0
 """How long, at most, a commit of another process goes unnoticed on PostgreSQL."""
@@ -24,7 +26,8 @@ class Changes:
         self._engine = engine
         self._own: object = object()
         self._lock = Lock()
-        self._watch: Connection | None = None
+        self._watch: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None  # that it has opened
         event.listen(engine, "engine_disposed", self._close)
 
     def committed(self) -> None:
@@ -38,14 +41,16 @@ class Changes:
         return self._own, int(time.monotonic() / SECONDS)
 
     def _version(self) -> Any:
-        """Return a number that another connection's commit changes."""
+        """Return a number that another connection's commit changes, and the file that it is of."""
+        name: str = self._engine.url.database or ""
+        file = sqlite.identity(name)
         with self._lock:
-            if self._watch is None:
-                self._watch = self._engine.connect()
-                self._watch.detach()  # the pool is for those who read
             try:
-                watch: Any = self._watch.connection.dbapi_connection
-                return watch.execute("PRAGMA data_version").fetchone()
+                if self._watch is None or file != self._file:
+                    if self._watch is not None:
+                        self._watch.close()
+                    self._watch, self._file = _open(name, file), file
+                return file, self._watch.execute("PRAGMA data_version").fetchone()
             except sqlite3.Error:
                 return object()  # equal to nothing; whoever reads next meets the error
 
@@ -54,3 +59,10 @@ class Changes:
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
+
+
+def _open(name: str, file: tuple[int, int] | None) -> sqlite3.Connection:
+    """Return a connection that no pool has: the pool is for those who read."""
+    if file is None:
+        raise sqlite3.OperationalError
+    return sqlite3.connect(name, check_same_thread=False)

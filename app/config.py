@@ -55,6 +55,17 @@ class DelimitedList(ma.fields.String):
         return tuple(word.strip() for word in words if word.strip())
 
 
+class _Origins(DelimitedList):
+    """Origins as browsers send them, or ``*``."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        origins = super()._deserialize(value, attr, data, **kwargs)
+        for origin in origins:
+            if not re.fullmatch(r"\*|https?://[A-Za-z0-9.-]+(:[0-9]+)?", origin):
+                raise ma.ValidationError(f"{origin!r} is no origin, as https://shop.example is.")
+        return origins
+
+
 class SettingsSchema(ma.Schema):
     """The settings that an operator may set (operations.md, Environment)."""
 
@@ -146,8 +157,38 @@ class SettingsSchema(ma.Schema):
     SHOP_AUTH_FAILURES_PER_MINUTE = _setting(
         ma.fields.Integer,
         60,
-        "Wrong credentials accepted from one address in a minute, by each worker, before the "
-        "answer is 429; 0 is off.",
+        "Wrong credentials accepted from one address in a minute, and ten times as many for one "
+        "key, by each worker, before the answer is 429; 0 is off.",
+        validate=_at_least(0),
+    )
+    SHOP_REDIS_URL = _setting(
+        ma.fields.String,
+        None,
+        "A Redis in which all workers and machines count wrong credentials together, as "
+        "`redis://…`, `rediss://…` or `redis+unix://…`; none: each worker counts for itself.",
+        validate=ma.validate.Regexp(r"(rediss?|redis\+unix)://.+", error="is no URL of a Redis."),
+        allow_none=True,
+    )
+    SHOP_CORS_ORIGINS = _setting(
+        _Origins,
+        (),
+        "Origins of other sites whose pages may use the API in a browser, as "
+        "`https://admin.example`, separated by commas; `*` is every site.",
+    )
+    SHOP_STATEMENT_TIMEOUT_SECONDS = _setting(
+        ma.fields.Float,
+        30.0,
+        "How long the database may take for one statement of a request, before it is stopped and "
+        "the answer is 503; 0 is off.",
+        validate=_at_least(0),
+    )
+    SHOP_METRICS = _setting(
+        ma.fields.Boolean, False, "Whether `/metrics` answers, for Prometheus, at the root."
+    )
+    SHOP_SLOW_REQUEST_SECONDS = _setting(
+        ma.fields.Float,
+        1.0,
+        "A request that takes this long is logged as a warning, with `slow`; 0 is off.",
         validate=_at_least(0),
     )
 

@@ -57,6 +57,7 @@ class Unusable:
     """Credentials that cannot be anybody's, and why."""
 
     reason: str
+    consumer_key: str = ""
 
     def principal(self) -> Principal:
         """Raise WrongCredentials."""
@@ -68,6 +69,7 @@ class Signed:
     """A signature by OAuth 1.0a, one-legged."""
 
     request: SignedRequest
+    consumer_key: str
 
     def principal(self) -> Principal:
         """Return whose secret signed the request, or raise WrongCredentials."""
@@ -140,8 +142,10 @@ def from_legacy(request: Request) -> Credentials | None:
         return KeyPair(given.username or "", given.password or "")
     signed = _signed(request, given)
     try:
-        if signed.signature() is not None:
-            return Signed(signed)
+        signature = signed.signature()
+        if signature is not None:
+            named = "" if isinstance(signature, str) else signature.consumer_key
+            return Signed(signed, named)
     except ValueError:
         return Unusable("The query has too many parameters.")
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")

@@ -36,7 +36,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, Opera
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
-from app import sqlite
+from app import sqlite, timeouts
 from app.changes import Changes
 
 T = TypeVar("T")
@@ -88,6 +88,7 @@ db = SQLAlchemy(
 def init_app(app: Flask) -> None:
     """Open the two engines of an app on ``DATABASE_URL``."""
     url = app.config["DATABASE_URL"]
+    seconds = app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
     options: dict[str, Any] = {
         "url": url,
         "json_serializer": lambda value: orjson.dumps(value).decode(),
@@ -96,10 +97,10 @@ def init_app(app: Flask) -> None:
     }
     if make_url(url).get_backend_name() == "sqlite":
         # Seconds that a writer waits for its turn.
-        options["connect_args"] = {"timeout": 20}
+        options["connect_args"] = {"timeout": 20} | timeouts.sqlite_option(seconds)
     else:
         options["connect_args"] = {
-            "options": "-c timezone=UTC",
+            "options": f"-c timezone=UTC {timeouts.postgresql_option(seconds)}",
             "connect_timeout": 5,
             # Seconds after which a server that vanished without a word is given up, of silence and
             # of a packet that nobody confirms; the system's own limits are hours and minutes.
@@ -181,9 +182,11 @@ class RowStream:
     def batches(self) -> Iterator[Sequence[Row[Any]]]:
         """Return the batches, none of them empty."""
         try:
-            if self._first:
-                yield self._first
-            yield from self._rest
+            batch = self._first
+            while batch:
+                yield batch
+                timeouts.restart_clock(self._connection)
+                batch = next(self._rest, ())
         finally:
             self.close()
 

@@ -1,23 +1,34 @@
 """JSON logs: one line a request on standard output, what went wrong on standard error.
 
 A line never holds a secret, a password or a body: of the request it names the route, not the
-path, and no header.
+path, and no header but the names by which requests are found again.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
 import time
 import uuid
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import orjson
 import structlog
 from flask import Flask, Response, g, request
 
+Observe = Callable[[Mapping[str, Any], float], None]
+
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")  # decisions 13
+# W3C Trace Context: no version ff, nothing more in version 00, no id of zeros.
+_TRACEPARENT = re.compile(
+    r"(?!ff|00.{54})[0-9a-f]{2}"
+    r"-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-.*)?"
+)
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 _DETAIL = re.compile(r"DETAIL:.*?(?=\n\[SQL|\n\n|\Z)", re.DOTALL)
 
@@ -29,8 +40,12 @@ _SHARED: list[Any] = [
 _log = structlog.get_logger("shop")
 
 
-def init_app(app: Flask) -> None:
-    """Log every request of an app; send the loggers of the libraries the same way."""
+def init_app(app: Flask, observe: Observe | None = None) -> None:
+    """Log every request of an app; send the loggers of the libraries the same way.
+
+    Args:
+        observe: is told each request's line and its seconds.
+    """
     structlog.configure(
         processors=[*_SHARED, structlog.processors.JSONRenderer(serializer=_json)],
         logger_factory=structlog.PrintLoggerFactory(sys.stdout),
@@ -50,30 +65,49 @@ def init_app(app: Flask) -> None:
     root = logging.getLogger()
     root.handlers = [handler, *(h for h in root.handlers if not _is_ours(h))]
     root.setLevel(logging.WARNING)
+    slow = app.config["SHOP_SLOW_REQUEST_SECONDS"] or float("inf")
     app.before_request(_begin)
-    app.after_request(_end)
+    app.after_request(partial(_end, slow, observe))
 
 
 def _begin() -> None:
     g.started = time.perf_counter()
     given = request.headers.get("X-Request-Id", "")
     g.request_id = given if _SANE_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    context = {"request_id": g.request_id}
+    if trace := _TRACEPARENT.fullmatch(request.headers.get("traceparent", "")):
+        context |= {"trace_id": trace[1], "parent_id": trace[2]}
     structlog.contextvars.clear_contextvars()
-    structlog.contextvars.bind_contextvars(request_id=g.request_id)
+    structlog.contextvars.bind_contextvars(**context)
 
 
-def _end(response: Response) -> Response:
+def _end(slow: float, observe: Observe | None, response: Response) -> Response:
     response.headers["X-Request-Id"] = g.request_id
     principal = g.get("principal")
-    _log.info(
-        "request",
-        method=request.method,
-        route=request.url_rule.rule if request.url_rule else None,
-        status=response.status_code,
-        milliseconds=round((time.perf_counter() - g.started) * 1000, 2),
-        key_id=principal.key_id if principal else None,
-    )
+    line = {
+        "method": request.method if request.method in _METHODS else "other",
+        "route": request.url_rule.rule if request.url_rule else None,
+        "status": response.status_code,
+        "key_id": principal.key_id if principal else None,
+    }
+    write = partial(_write, slow, observe, g.started, line)
+    # A long list takes its time after this; a file is passed on to the server, which tells nobody.
+    if response.is_streamed and not response.direct_passthrough:
+        response.call_on_close(write)
+    else:
+        write()
     return response
+
+
+def _write(slow: float, observe: Observe | None, started: float, line: dict[str, Any]) -> None:
+    seconds = time.perf_counter() - started
+    line["milliseconds"] = round(seconds * 1000, 2)
+    if seconds >= slow:
+        _log.warning("request", **line, slow=True)
+    else:
+        _log.info("request", **line)
+    if observe:
+        observe(line, seconds)
 
 
 def _hide_values(_: Any, __: str, line: Any) -> Any:
@@ -88,4 +122,11 @@ def _is_ours(handler: logging.Handler) -> bool:
 
 
 def _json(line: Any, **_: Any) -> str:
-    return orjson.dumps(line, default=str).decode()
+    """Return a line in which a terminal and an eye find nothing but text.
+
+    orjson escapes the control characters of ASCII only; others turn a line around or colour it.
+    """
+    text = orjson.dumps(line, default=str).decode()
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)

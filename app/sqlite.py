@@ -45,19 +45,19 @@ def _stay_with_the_file(engine: Engine) -> None:
     opened: set[str] = set()
 
     def refuse_to_create(_: Any, __: Any, arguments: Sequence[str], ___: Any) -> None:
-        if arguments[0] in opened and _identity(arguments[0]) is None:
+        if arguments[0] in opened and identity(arguments[0]) is None:
             error = sqlite3.OperationalError("the file of the database is gone")
             error.sqlite_errorname = "SQLITE_CANTOPEN"
             raise error
 
     def note(connection: sqlite3.Connection, record: Any) -> None:
         file = connection.execute("PRAGMA database_list").fetchone()[2]
-        record.info["file"] = file, _identity(file)
+        record.info["file"] = file, identity(file)
         opened.add(file)
 
     def require_the_same(_: sqlite3.Connection, record: Any, __: Any) -> None:
-        file, identity = record.info["file"]
-        if _identity(file) != identity:
+        file, opened_as = record.info["file"]
+        if identity(file) != opened_as:
             raise DisconnectionError  # the pool connects anew
 
     event.listen(engine, "do_connect", refuse_to_create)
@@ -65,7 +65,8 @@ def _stay_with_the_file(engine: Engine) -> None:
     event.listen(engine, "checkout", require_the_same)
 
 
-def _identity(file: str) -> tuple[int, int] | None:
+def identity(file: str) -> tuple[int, int] | None:
+    """Return what tells a file from another one of the same name; None when there is none."""
     try:
         found = os.stat(file)  # noqa: PTH116  # several times a request, and thrice as fast
     except FileNotFoundError:

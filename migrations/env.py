@@ -6,6 +6,7 @@ from flask import current_app
 from app import models
 from app.columns import Money, UtcDateTime
 from app.db import db
+from app.timeouts import without_limit
 
 
 def render_item(kind: str, item: object, _: object) -> str | bool:
@@ -26,6 +27,7 @@ if context.is_offline_mode():
     raise SystemExit("Migrations run against the database itself; set DATABASE_URL.")
 
 with db.engine.connect() as connection:
+    without_limit(connection)
     context.configure(
         connection=connection,
         target_metadata=db.metadatas[None],

@@ -23,11 +23,12 @@ PATIENCE = 30  # seconds; nothing here takes three
 
 
 class Service(NamedTuple):
-    """Where a running service is, and a key that may do everything."""
+    """Where a running service is, a key that may do everything, and gunicorn's main process."""
 
     url: str
     consumer_key: str
     consumer_secret: str
+    pid: int
 
 
 @contextmanager
@@ -52,7 +53,8 @@ def running_service(folder, **settings):
         )
         try:
             _wait_until_ready(gunicorn, port, log)
-            yield Service(f"http://127.0.0.1:{port}", key.consumer_key, key.consumer_secret)
+            url = f"http://127.0.0.1:{port}"
+            yield Service(url, key.consumer_key, key.consumer_secret, gunicorn.pid)
         finally:
             gunicorn.terminate()
             try:

@@ -338,6 +338,54 @@ def test_failures_are_counted_for_each_address(make_app, admin):
         assert reply(wrong.get("/coupons", environ_overrides=environ)) == TOO_MANY
 
 
+def test_failures_are_counted_for_each_key(make_app, admin):
+    app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1)
+    attacked = SimpleNamespace(
+        consumer_key=admin.key.consumer_key, consumer_secret=UNKNOWN_KEY.consumer_secret
+    )
+    *enough, there, elsewhere = ({"REMOTE_ADDR": f"192.0.2.{number}"} for number in range(12))
+    for here in enough:
+        assert_refused(Client(app, attacked).get("/coupons", environ_overrides=here))
+    assert reply(Client(app, attacked).get("/coupons", environ_overrides=there)) == TOO_MANY
+    # Neither another key from elsewhere nor the owner of this one has to wait.
+    assert_refused(Client(app, UNKNOWN_KEY).get("/coupons", environ_overrides=elsewhere))
+    assert Client(app, admin.key).get("/coupons", environ_overrides=there).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "one_caller"),
+    [
+        ("2001:db8::1", "2001:db8::ffff:2", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+    ],
+)
+def test_caller_has_a_whole_network_of_ipv6(make_app, first, second, one_caller):
+    app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1)
+    found = [
+        Client(app).get(
+            "/coupons",
+            headers={"Authorization": basic(f"ck_{number}:cs_x")},
+            environ_overrides={"REMOTE_ADDR": address},
+        )
+        for number, address in enumerate((first, second))
+    ]
+    assert [response.status_code for response in found] == [401, 429 if one_caller else 401]
+
+
+def test_unknown_key_and_wrong_secret_have_the_same_answer(anonymous, admin):
+    answers = []
+    for key in (admin.key.consumer_key, UNKNOWN_KEY.consumer_key):
+        header = basic(f"{key}:{UNKNOWN_KEY.consumer_secret}")
+        response = anonymous.get(
+            "/coupons", headers={"Authorization": header, "X-Request-Id": "same"}
+        )
+        answers.append((response.status_code, response.get_data(), sorted(response.headers)))
+    assert answers[0] == answers[1]
+
+
 def test_forwarded_address_is_not_believed_without_a_proxy(make_app, admin):
     wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), UNKNOWN_KEY)
     assert_refused(wrong.get("/coupons", headers={"X-Forwarded-For": "192.0.2.1"}))

@@ -55,6 +55,14 @@ def test_configuration_lists_every_setting_with_default_and_meaning():
     ]
 
 
+def test_operations_lists_every_metric(make_app):
+    app = make_app(SHOP_METRICS=True)
+    page = app.test_client().get("/metrics").get_data(as_text=True)
+    named = dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
+    rows = table("docs/operations.md", "Metric", "Labels", "")
+    assert sorted(row[0].strip("`") for row in rows) == sorted(named)
+
+
 def test_errors_lists_every_code_with_its_status_and_what_to_do():
     rows = [
         row

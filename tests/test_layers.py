@@ -16,11 +16,11 @@ FILES = {
 # A part is a module of app/, or a package of it. What a row may import: its own part, and these.
 LAYERS = [
     {"errors", "sanitize", "dates", "config", "oauth"},
-    {"changes", "db", "sqlite", "columns", "models", "search"},
-    {"auth", "credentials", "encryption", "plugins", "pagination", "passwords"},
+    {"changes", "db", "sqlite", "timeouts", "columns", "models", "search"},
+    {"attempts", "auth", "credentials", "encryption", "plugins", "pagination", "passwords"},
     {"services", "bulk"},
     {"schemas", "serializers", "paths"},
-    {"dialect", "answers", "order_extensions", "openapi", "api", "blueprints"},
+    {"dialect", "answers", "order_extensions", "openapi", "api", "headers", "blueprints"},
     {"app", "cli", "wsgi"},
 ]
 PURE, DATA, WHO, RULES, SHAPES, EDGE, TOP = LAYERS
@@ -28,9 +28,10 @@ BELOW_THE_EDGE = PURE | DATA | WHO | RULES | SHAPES
 MAY_IMPORT = {
     **{part: set() for part in PURE},
     "dates": {"sanitize"},
-    "changes": set(),
+    "changes": {"sqlite"},
     "sqlite": set(),
-    "db": PURE | {"changes", "sqlite"},
+    "timeouts": PURE,
+    "db": PURE | {"changes", "sqlite", "timeouts"},
     "search": PURE,
     "columns": PURE,
     "models": PURE | {"db", "columns", "search"},
@@ -38,13 +39,15 @@ MAY_IMPORT = {
     **dict.fromkeys(RULES, PURE | DATA | WHO | RULES),
     **dict.fromkeys(SHAPES, PURE | SHAPES),
     "logs": PURE,
+    "metrics": PURE | {"db", "logs", "timeouts"},
     "dialect": BELOW_THE_EDGE,
     "answers": BELOW_THE_EDGE | {"dialect"},
     "order_extensions": BELOW_THE_EDGE,
     "openapi": BELOW_THE_EDGE | {"dialect"},
     "api": BELOW_THE_EDGE | {"dialect", "answers", "openapi"},
+    "headers": BELOW_THE_EDGE | {"openapi"},
     "blueprints": BELOW_THE_EDGE | EDGE,
-    **{part: set().union(*LAYERS) | {"logs"} for part in TOP},
+    **{part: set().union(*LAYERS) | {"logs", "metrics"} for part in TOP},
 }
 # Packages that compute and do nothing else: no framework, no database, no request.
 PURE_PACKAGES = {"dateutil", "email_validator", "marshmallow"}

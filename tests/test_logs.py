@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from base64 import b64encode
 from datetime import datetime
 from functools import cached_property
@@ -40,10 +41,11 @@ class Logged:
     def __init__(self, make_app, capsys):
         self._make_app = make_app
         self._capsys = capsys
+        self.settings = {}
 
     @cached_property
     def app(self):
-        app = self._make_app()
+        app = self._make_app(**self.settings)
         _add_views_that_fail(app)
         return app
 
@@ -62,8 +64,11 @@ class Logged:
 
     def lines(self):
         """The lines that were printed since the last time: failures first, then requests."""
+        return [json.loads(line) for line in self.printed().splitlines()]
+
+    def printed(self):
         printed = self._capsys.readouterr()
-        return [json.loads(line) for line in (printed.err + printed.out).splitlines()]
+        return printed.err + printed.out
 
 
 @pytest.fixture
@@ -146,6 +151,93 @@ def test_line_has_the_request_id_of_the_answer(logged):
     assert ids[1] == "my.own-id_1"
     assert len(set(ids)) == 3
     assert [line["request_id"] for line in logged.lines()] == ids
+
+
+# --- slow requests ---
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0.000001, {"level": "warning", "slow": True}),
+        (1000, {"level": "info", "slow": None}),
+        (0, {"level": "info", "slow": None}),
+    ],
+)
+def test_slow_request_is_a_warning(logged, seconds, expected):
+    logged.settings = {"SHOP_SLOW_REQUEST_SECONDS": seconds}
+    logged.client.get("/coupons")
+    (line,) = logged.lines()
+    assert {name: line.get(name) for name in expected} == expected
+    assert (line["event"], line["route"]) == ("request", "/coupons")
+
+
+def test_long_list_is_logged_when_it_has_ended_with_its_whole_time(logged):
+    logged.settings = {"SHOP_SLOW_REQUEST_SECONDS": 0.05}
+    response = logged.client.get("/customers", {"filter[limit]": -1, "filter[role]": "all"})
+    assert logged.lines() == []
+    time.sleep(0.06)  # as a client that reads slowly
+    response.close()
+    (line,) = logged.lines()
+    assert (line["route"], line["status"], line["slow"]) == ("/customers", 200, True)
+    assert line["request_id"] == response.headers["X-Request-Id"]
+
+
+# --- trace context ---
+
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+@pytest.mark.parametrize("given", [f"00-{TRACE}-{PARENT}-01", f"cc-{TRACE}-{PARENT}-01-more"])
+def test_trace_context_is_in_every_line_of_a_request(logged, given):
+    logged.anonymous.post("/broken/x", {}, headers={"traceparent": given})
+    failure, line = logged.lines()
+    for each in (failure, line):
+        assert (each["trace_id"], each["parent_id"]) == (TRACE, PARENT)
+    logged.anonymous.get("/healthz")
+    assert set(logged.lines()[0]) == LINE
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "nonsense",
+        f"00-{TRACE}-{PARENT}",
+        f"00-{TRACE}-{PARENT}-1",
+        f"00-{'0' * 32}-{PARENT}-01",
+        f"00-{TRACE}-{'0' * 16}-01",
+        f"ff-{TRACE}-{PARENT}-01",
+        f"00-{TRACE.upper()}-{PARENT}-01",
+        f"00-{TRACE}-{PARENT}-01,00-{TRACE}-{PARENT}-01",
+        f"00-{TRACE}-{PARENT}-01-more",
+        f"=1-{TRACE}-{PARENT}-01",
+    ],
+)
+def test_trace_context_that_is_none_is_left_out(logged, given):
+    logged.anonymous.get("/healthz", headers={"traceparent": given})
+    (line,) = logged.lines()
+    assert set(line) == LINE
+
+
+# --- characters ---
+
+
+def test_line_is_text_that_does_nothing_to_a_terminal(logged):
+    sent = "a\x1b[31m\x7f\x9b\u202e\u2028\ufeff\U000e0041é"
+    logged.app.logger.error("before %s after", sent)
+    printed = logged.printed()
+    (line,) = printed.splitlines()
+    assert line.isprintable()
+    assert "é" in line
+    assert json.loads(line)["event"] == f"before {sent} after"
+
+
+@pytest.mark.parametrize("method", ["=2+3", "+CMD|X", "@SUM", "FOO"])
+def test_method_that_somebody_made_up_is_not_in_a_line(logged, method):
+    logged.client.request(method, "/coupons")
+    (line,) = logged.lines()
+    assert (line["method"], line["status"]) == ("other", 405)
 
 
 def test_failure_is_logged_with_its_traceback_under_the_request_id(logged):

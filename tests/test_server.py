@@ -142,6 +142,31 @@ def test_server_prints_one_json_line_a_request(server):
     assert all(json.loads(line) for line in server.log.read_text().splitlines())
 
 
+@pytest.mark.parametrize(
+    ("sent", "event"),
+    [
+        ("GET /secret\x1b[31m\x9b HTTP/1.1\r\n\r\n", "Invalid HTTP request line"),
+        ("=SECRET / HTTP/1.1\r\n\r\n", "Invalid HTTP method"),
+        ("GET / HTTP/1.1\r\nAuthorization Basic secret\r\n\r\n", "Invalid HTTP Header"),
+        ("GET / HTTP/1.1\r\n=cmd|'secret': x\r\n\r\n", "Invalid HTTP header name"),
+        ("GET / HTTP/1.1\r\nTransfer-Encoding: secret\r\n\r\n", "Unsupported transfer coding"),
+    ],
+)
+def test_log_of_a_request_that_gunicorn_refuses_is_json_and_shows_nothing_of_it(
+    server, sent, event
+):
+    before = len(server.log.read_text())
+    with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:
+        connection.sendall(sent.encode("latin-1"))
+        assert connection.recv(100).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
+    line = until(lambda: server.log.read_text()[before:], "gunicorn logs the refusal")
+    assert (json.loads(line)["event"], json.loads(line)["level"]) == (
+        f"Invalid request from ip=127.0.0.1: {event}",
+        "warning",
+    )
+    assert "secret" not in line.lower()
+
+
 def test_fifty_creates_of_one_code_make_one_coupon(server):
     together = Barrier(50)
 
@@ -219,6 +244,8 @@ def test_request_that_gunicorn_refuses_has_the_one_envelope(server, path, header
     (entry,) = body["errors"]
     assert (entry["code"], entry["param"]) == ("shop_api_invalid_param", "request")
     assert answer_headers["X-Request-Id"]
+    assert answer_headers["X-Content-Type-Options"] == "nosniff"
+    assert answer_headers["Cache-Control"] == "no-store"
 
 
 def test_sender_of_a_body_that_never_comes_gets_its_answer(server):

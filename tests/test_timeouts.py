@@ -1,0 +1,97 @@
+"""A statement that takes too long is stopped; a list whose reader takes long is not."""
+
+import time
+
+import pytest
+from conftest import Client, refusal, reply
+from flask_migrate import upgrade
+from sqlalchemy import Integer, delete, text
+from sqlalchemy.exc import OperationalError
+
+from app.answers import answer
+from app.api import Blueprint
+from app.db import RowStream, db, fetch, in_transaction
+from app.models import User
+from app.timeouts import without_limit
+
+LIMIT = 0.5
+TOO_LONG = refusal(
+    "shop_api_unavailable", reason="The database needs more than 0.5 seconds: ask for less."
+)
+
+
+def counting(amount, what="i"):
+    """A select that counts to an amount, row by row."""
+    return text(
+        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {amount}) "
+        f"SELECT {what} AS i FROM n"
+    ).columns(i=Integer)
+
+
+ENDLESS = counting(2_000_000_000, "max(i)")
+
+
+@pytest.fixture
+def limited(make_app):
+    """An app with a short limit and views that ask too much."""
+    app = make_app(SHOP_STATEMENT_TIMEOUT_SECONDS=LIMIT)
+    blp = Blueprint("endless", __name__, public=True)
+
+    @blp.route("/endless")
+    def read_endlessly():
+        return answer({"rows": len(fetch(ENDLESS))})
+
+    @blp.route("/endless", methods=["POST"])
+    def write_endlessly():
+        def work(session):
+            session.execute(delete(User))
+            session.execute(ENDLESS)
+
+        in_transaction(work)
+
+    app.extensions["flask-smorest"]["apis"][""]["ext_obj"].register_blueprint(blp)
+    return app
+
+
+def test_statement_that_takes_too_long_gets_a_clear_answer(limited):
+    response = Client(limited).get("/endless")
+    assert reply(response) == TOO_LONG
+    assert response.headers["Retry-After"] == "5"
+    with limited.app_context():  # the connection is as good as before
+        assert fetch(text("SELECT 1")) == [(1,)]
+
+
+def test_transaction_that_takes_too_long_changes_nothing(limited, admin):
+    assert reply(Client(limited).post("/endless")) == TOO_LONG
+    assert reply(admin.get("/coupons")) == (200, {"coupons": []})  # the user and the key are there
+
+
+def test_list_goes_on_however_long_its_reader_takes(limited):
+    with limited.app_context():
+        batches = RowStream(counting(60_000), batch=20_000).batches()
+        lengths = [len(next(batches))]
+        time.sleep(2 * LIMIT)
+        lengths += [len(batch) for batch in batches]
+    assert lengths == [20_000] * 3
+
+
+def test_list_whose_first_row_takes_too_long_gives_its_connection_back(limited):
+    with limited.app_context(), pytest.raises(OperationalError):
+        RowStream(ENDLESS)
+
+
+def test_limit_of_0_is_none(make_app):
+    with make_app(SHOP_STATEMENT_TIMEOUT_SECONDS=0).app_context():
+        assert fetch(counting(1_000_000, "max(i)")) == [(1_000_000,)]
+
+
+def test_migration_has_no_limit_and_leaves_that_of_others(make_app, fresh_database_url):
+    app = make_app(DATABASE_URL=fresh_database_url, SHOP_STATEMENT_TIMEOUT_SECONDS=LIMIT)
+    long = {"sqlite": counting(5_000_000, "max(i)"), "postgresql": text("SELECT pg_sleep(1)")}
+    with app.app_context():
+        upgrade()
+        with db.engine.connect() as connection:
+            without_limit(connection)
+            assert len(connection.execute(long[db.engine.dialect.name]).all()) == 1
+        with db.engine.connect() as connection, pytest.raises(OperationalError):
+            connection.execute(ENDLESS)
