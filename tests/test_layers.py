@@ -20,7 +20,16 @@ LAYERS = [
     {"auth", "credentials", "encryption", "plugins", "pagination", "passwords"},
     {"services", "bulk"},
     {"schemas", "serializers", "paths"},
-    {"dialect", "answers", "order_extensions", "openapi", "api", "blueprints"},
+    {
+        "dialect",
+        "answers",
+        "order_extensions",
+        "openapi",
+        "request_headers",
+        "api",
+        "conditional",
+        "blueprints",
+    },
     {"app", "cli", "wsgi"},
 ]
 PURE, DATA, WHO, RULES, SHAPES, EDGE, TOP = LAYERS
@@ -42,7 +51,9 @@ MAY_IMPORT = {
     "answers": BELOW_THE_EDGE | {"dialect"},
     "order_extensions": BELOW_THE_EDGE,
     "openapi": BELOW_THE_EDGE | {"dialect"},
-    "api": BELOW_THE_EDGE | {"dialect", "answers", "openapi"},
+    "request_headers": {"openapi"},
+    "api": BELOW_THE_EDGE | {"dialect", "answers", "openapi", "request_headers"},
+    "conditional": BELOW_THE_EDGE | {"api"},
     "blueprints": BELOW_THE_EDGE | EDGE,
     **{part: set().union(*LAYERS) | {"logs"} for part in TOP},
 }
