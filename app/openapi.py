@@ -50,6 +50,10 @@ HEADERS: dict[str, Document] = {
         "required": True,
         "schema": {"type": "string", "pattern": '^"[0-9a-f]{32}"$'},
     },
+    "Idempotent-Replayed": {
+        "description": "This is the answer to an earlier request with the same `Idempotency-Key`.",
+        "schema": {"type": "string", "enum": ["true"]},
+    },
     "Retry-After": {
         "description": "Seconds to wait before another attempt.",
         "required": True,

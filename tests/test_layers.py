@@ -28,6 +28,7 @@ LAYERS = [
         "request_headers",
         "api",
         "conditional",
+        "idempotency",
         "blueprints",
     },
     {"app", "cli", "wsgi"},
@@ -53,7 +54,7 @@ MAY_IMPORT = {
     "openapi": BELOW_THE_EDGE | {"dialect"},
     "request_headers": {"openapi"},
     "api": BELOW_THE_EDGE | {"dialect", "answers", "openapi", "request_headers"},
-    "conditional": BELOW_THE_EDGE | {"api"},
+    **dict.fromkeys(("conditional", "idempotency"), BELOW_THE_EDGE | {"api"}),
     "blueprints": BELOW_THE_EDGE | EDGE,
     **{part: set().union(*LAYERS) | {"logs"} for part in TOP},
 }

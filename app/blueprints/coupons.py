@@ -12,6 +12,7 @@ from app.answers import answer, answer_page, answer_results
 from app.api import Api, Blueprint, caller, item_loader
 from app.conditional import precondition, with_etag
 from app.dialect import spoken
+from app.idempotency import idempotent
 from app.models import Coupon
 from app.openapi import PAGE_HEADERS
 from app.schemas import examples
@@ -73,6 +74,7 @@ def list_coupons(query: Query) -> Response:
     "shop_api_cannot_create_coupon",
 )
 @blp.arguments(CouponCreateBody, example={"coupon": examples.NEW_COUPON})
+@idempotent
 @blp.response(201, CouponEnvelope, example={"coupon": examples.COUPON})
 def create_coupon(body: Body) -> Response:
     """Create a coupon.
@@ -171,6 +173,7 @@ def get_coupon_by_code(query: Query, code: str) -> Response:
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_coupons_data", "shop_api_coupons_request_entity_too_large")
 @blp.arguments(CouponBulkBody, example={"coupons": examples.COUPON_ITEMS})
+@idempotent
 @blp.response(200, CouponResults, example={"coupons": examples.COUPON_RESULTS})
 def bulk_coupons(body: Body) -> Response:
     """Create and edit coupons in bulk.

@@ -12,6 +12,7 @@ from app.answers import answer, answer_page, answer_results
 from app.api import Api, Blueprint, caller, item_loader
 from app.conditional import precondition, with_etag
 from app.dialect import spoken
+from app.idempotency import idempotent
 from app.openapi import PAGE_HEADERS
 from app.order_extensions import OrderView
 from app.schemas import examples
@@ -77,6 +78,7 @@ def list_customers(query: Query) -> Response:
     "registration-error-username-exists",
 )
 @blp.arguments(CustomerCreateBody, example={"customer": examples.NEW_CUSTOMER})
+@idempotent
 @blp.response(201, CustomerEnvelope, example={"customer": examples.CUSTOMER})
 def create_customer(body: Body) -> Response:
     """Create a customer.
@@ -216,6 +218,7 @@ def list_customer_downloads(query: Query, customer_id: int) -> Response:
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_customers_data", "shop_api_customers_request_entity_too_large")
 @blp.arguments(CustomerBulkBody, example={"customers": examples.CUSTOMER_ITEMS})
+@idempotent
 @blp.response(200, CustomerResults, example={"customers": examples.CUSTOMER_RESULTS})
 def bulk_customers(body: Body) -> Response:
     """Create and edit customers in bulk.
