@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-from conftest import Client, refusal, reply
+from conftest import Client, codes, refusal, reply
 
 from tests.factories import insert_order
 
@@ -274,6 +274,23 @@ def test_edits_of_one_state_at_once_let_one_through(admin, paths, kind):
     (edited,) = (response for response in responses if response.status_code == 200)
     assert [reply(r) for r in responses if r is not edited] == [FAILED] * 5
     assert admin.get(paths[kind]).get_json() == edited.get_json()
+
+
+# --- the legacy API ---
+
+
+def test_legacy_record_has_the_etag_of_its_own_form(admin, paths):
+    native, legacy = paths["customer"], f"/wc-api/v3{paths['customer']}"
+    etag = etag_of(admin, legacy)
+    assert etag != etag_of(admin, native)  # it has last_update
+    assert admin.get(legacy, headers={"If-None-Match": etag}).status_code == 304
+    for method in ("PUT", "POST"):
+        refused = admin.request(
+            method, legacy, json=edit("customer"), headers={"If-Match": SOMETHING_ELSE}
+        )
+        assert codes(refused) == (412, "woocommerce_api_precondition_failed")
+    edited = admin.post(legacy, edit("customer"), headers={"If-Match": etag})
+    assert edited.status_code == 200
 
 
 # --- who sends neither ---

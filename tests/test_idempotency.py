@@ -365,6 +365,20 @@ def test_request_again_after_the_process_was_killed(admin, settings, kept, momen
     assert shop(admin)["coupons"] == [again.get_json()["coupon"]]
 
 
+# --- the legacy API ---
+
+
+@pytest.mark.parametrize("path", ["/coupons", "/coupons/bulk"])
+def test_legacy_request_again_gets_the_first_answer(admin, path):
+    body, other = CREATES[path]
+    first = send(admin, f"/wc-api/v3{path}", body)
+    again = send(admin, f"/wc-api/v3{path}", body)
+    assert (first.status_code, is_replayed(first)) == (201, None)
+    assert (reply(again), is_replayed(again)) == (reply(first), "true")
+    reused = send(admin, f"/wc-api/v3{path}", other)
+    assert codes(reused) == (422, "woocommerce_api_idempotency_key_reused")
+
+
 # --- views of plugins ---
 
 
