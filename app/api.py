@@ -27,7 +27,7 @@ from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 from werkzeug.routing import BaseConverter
 
-from app import openapi, paths
+from app import openapi, paths, request_headers
 from app.answers import JsonProvider, answer, read_to_the_end
 from app.auth import Credentials, FailedAttempts, Principal, authenticate, require_permission
 from app.bulk import Draft
@@ -220,6 +220,7 @@ class Blueprint(flask_smorest.Blueprint):
         if "requestBody" in doc or doc.get("parameters"):
             common.append("shop_api_invalid_param")
         common += ["shop_api_internal_error", "shop_api_unavailable"]
+        request_headers.describe(doc, method, codes)
         codes |= {code: ERRORS[code][0] for code in common}
         for happened in doc_info.get("happened", ()):
             if (status := api.dialect.status(happened)) != 200:

@@ -10,6 +10,9 @@ from typing import Any
 from app.errors import InvalidParams, ShopError
 from app.sanitize import whole
 
+Precondition = Callable[[Mapping[str, Any]], None]
+"""Looks at a record as it is before it is written, and raises ShopError if that must not be."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -17,6 +20,7 @@ class Draft:
 
     id: int | None
     data: Mapping[str, Any] = field(repr=False)  # it may hold a password
+    precondition: Precondition | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,9 @@ ATTEMPTS = 30
 
 More than a machine runs requests at once: each time at least one of them gets through."""
 
+_IS_RUNNING = "shop_api_is_running"
+"""Where a session notes that one of our transactions runs in it, on ``Session.info``."""
+
 # PostgreSQL: unique_violation, serialization_failure, deadlock_detected.
 _ANOTHER_CAME_FIRST = {"23505", "40001", "40P01"}
 
@@ -204,6 +207,8 @@ def in_transaction(work: Callable[[Session], T]) -> T:
     transaction came first all the same (a unique index was violated, or the database broke a
     deadlock), the work starts again and then sees what the other one wrote.
 
+    Within another ``in_transaction`` the work is a part of that one, which commits or starts again.
+
     Args:
         work: called with a session, at most ATTEMPTS times; it must have no effect elsewhere.
 
@@ -213,15 +218,21 @@ def in_transaction(work: Callable[[Session], T]) -> T:
     Raises:
         IntegrityError: a constraint is violated in a way that looking again does not explain.
     """
+    session = db.session()
+    if session.info.get(_IS_RUNNING):
+        return work(session)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with db.session() as session, session.begin():
+            with session, session.begin():
+                session.info[_IS_RUNNING] = True
                 result = work(session)
             changes().committed()
             return result
         except DBAPIError as error:
             if attempt == ATTEMPTS or not another_came_first(error):
                 raise
+        finally:
+            session.info[_IS_RUNNING] = False
     raise AssertionError("unreachable")
 
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from cryptography.fernet import Fernet
 
 
+TOKEN_OF_NOBODY = urlsafe_b64encode(b"\x80" + bytes(104)).decode()
+"""As long as an encrypted consumer secret; decrypting it takes as long, and makes nothing."""
+
+
 def encrypt(text: str) -> str:
     """Return a text, encrypted and authenticated."""
     return _fernet().encrypt(text.encode()).decode()

@@ -70,6 +70,20 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_invalid_json": (400, "The body is not valid JSON: {reason}"),
     "shop_api_invalid_param": (400, "{param}: {reason}"),
     "shop_api_request_entity_too_large": (413, "The body is larger than {limit} bytes."),
+    # RFC 9110
+    "shop_api_precondition_failed": (
+        412,
+        "The record is not what If-Match or If-None-Match asks for.",
+    ),
+    # draft-ietf-httpapi-idempotency-key-header
+    "shop_api_idempotency_key_reused": (
+        422,
+        "Another body was sent with this Idempotency-Key. Send a new key with a new request.",
+    ),
+    "shop_api_answer_too_large": (
+        413,
+        "With an Idempotency-Key an answer has at most {limit} bytes. Send fewer items.",
+    ),
     "shop_api_too_many_requests": (429, "Too many failed attempts. Try again later."),
     "shop_api_internal_error": (500, "The server could not handle this request."),
     "shop_api_unavailable": (503, "{reason} Try again shortly."),

@@ -45,6 +45,15 @@ HEADERS: dict[str, Document] = {
         "description": "RFC 8288: the `first`, `prev`, `next` and `last` page, as they apply.",
         "schema": {"type": "string"},
     },
+    "ETag": {
+        "description": "RFC 9110: names this state of the answer; it changes with anything in it.",
+        "required": True,
+        "schema": {"type": "string", "pattern": '^"[0-9a-f]{32}"$'},
+    },
+    "Idempotent-Replayed": {
+        "description": "This is the answer to an earlier request with the same `Idempotency-Key`.",
+        "schema": {"type": "string", "enum": ["true"]},
+    },
     "Retry-After": {
         "description": "Seconds to wait before another attempt.",
         "required": True,
@@ -80,16 +89,17 @@ def security(dialect: Dialect) -> list[dict[str, list[str]]]:
     return [basic, {"consumerKey": [], "consumerSecret": []}] if dialect.key_in_query else [basic]
 
 
-def _references(*names: str) -> Document:
+def references(*names: str) -> Document:
+    """Return headers of HEADERS as an answer refers to them."""
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-ALWAYS = _references("X-Request-Id")
-PAGE_HEADERS = _references("X-Total", "X-TotalPages", "Link")
+ALWAYS = references("X-Request-Id")
+PAGE_HEADERS = references("X-Total", "X-TotalPages", "Link")
 _HEADERS_OF_STATUS = {
-    401: _references("WWW-Authenticate"),
-    429: _references("Retry-After"),
-    503: _references("Retry-After"),
+    401: references("WWW-Authenticate"),
+    429: references("Retry-After"),
+    503: references("Retry-After"),
 }
 
 

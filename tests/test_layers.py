@@ -20,7 +20,18 @@ LAYERS = [
     {"attempts", "auth", "credentials", "encryption", "plugins", "pagination", "passwords"},
     {"services", "bulk"},
     {"schemas", "serializers", "paths"},
-    {"dialect", "answers", "order_extensions", "openapi", "api", "headers", "blueprints"},
+    {
+        "dialect",
+        "answers",
+        "order_extensions",
+        "openapi",
+        "request_headers",
+        "headers",
+        "api",
+        "conditional",
+        "idempotency",
+        "blueprints",
+    },
     {"app", "cli", "wsgi"},
 ]
 PURE, DATA, WHO, RULES, SHAPES, EDGE, TOP = LAYERS
@@ -44,8 +55,10 @@ MAY_IMPORT = {
     "answers": BELOW_THE_EDGE | {"dialect"},
     "order_extensions": BELOW_THE_EDGE,
     "openapi": BELOW_THE_EDGE | {"dialect"},
-    "api": BELOW_THE_EDGE | {"dialect", "answers", "openapi"},
+    "request_headers": {"openapi"},
+    "api": BELOW_THE_EDGE | {"dialect", "answers", "openapi", "request_headers"},
     "headers": BELOW_THE_EDGE | {"openapi"},
+    **dict.fromkeys(("conditional", "idempotency"), BELOW_THE_EDGE | {"api"}),
     "blueprints": BELOW_THE_EDGE | EDGE,
     **{part: set().union(*LAYERS) | {"logs", "metrics"} for part in TOP},
 }

@@ -104,6 +104,7 @@ def serving(folder, workers=2):
             env=os.environ | given,
             stdout=output,
             stderr=subprocess.STDOUT,
+            start_new_session=True,  # so that it can be killed with its workers
         )
     server = Server(process, port, key, log)
     try:
@@ -179,6 +180,22 @@ def test_fifty_creates_of_one_code_make_one_coupon(server):
         outcomes = sorted(pool.map(create, range(50)))
     taken = (400, "shop_api_coupon_code_already_exists")
     assert outcomes == [(201, None), *[taken] * 49]
+
+
+def test_fifty_requests_of_one_idempotency_key_are_one(server):
+    together = Barrier(50)
+    request = "POST", "/coupons", {"coupon": {"code": "retried"}}, {"Idempotency-Key": "k"}
+
+    def create(_):
+        together.wait(SECONDS)
+        status, headers, body = server.request(*request)
+        return status, body, headers.get("Idempotent-Replayed")
+
+    with ThreadPoolExecutor(50) as pool:
+        answers = list(pool.map(create, range(50)))
+    (first,) = (body for _, body, replayed in answers if not replayed)
+    assert sorted(replayed or "" for _, _, replayed in answers) == ["", *["true"] * 49]
+    assert all((status, body) == (201, first) for status, body, _ in answers)
 
 
 TOO_LARGE = (

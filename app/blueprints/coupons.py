@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Flask, Response, current_app
@@ -9,7 +10,9 @@ from flask import Flask, Response, current_app
 from app import bulk
 from app.answers import answer, answer_page, answer_results
 from app.api import Api, Blueprint, caller, item_loader
+from app.conditional import precondition, with_etag
 from app.dialect import spoken
+from app.idempotency import idempotent
 from app.models import Coupon
 from app.openapi import PAGE_HEADERS
 from app.schemas import examples
@@ -35,6 +38,10 @@ Body = dict[str, Any]
 COUPON = Serializer(CouponSchema, dict(Coupon.__table__.columns))
 
 blp = Blueprint("coupons", __name__, url_prefix="/coupons", description="Discount coupons.")
+
+
+def _body(coupon: Mapping[str, Any]) -> Body:
+    return {"coupon": COUPON.record(coupon)}
 
 
 def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
@@ -67,6 +74,7 @@ def list_coupons(query: Query) -> Response:
     "shop_api_cannot_create_coupon",
 )
 @blp.arguments(CouponCreateBody, example={"coupon": examples.NEW_COUPON})
+@idempotent
 @blp.response(201, CouponEnvelope, example={"coupon": examples.COUPON})
 def create_coupon(body: Body) -> Response:
     """Create a coupon.
@@ -74,7 +82,7 @@ def create_coupon(body: Body) -> Response:
     It is published at once. Only `code` is required.
     """
     coupon = coupons.create_coupon(caller(), body["coupon"])
-    return answer({"coupon": COUPON.record(coupon)}, 201)
+    return answer(_body(coupon), 201)
 
 
 @blp.route("/count")
@@ -90,6 +98,7 @@ def count_coupons(query: Query) -> Response:
 
 
 @blp.route("/<id:coupon_id>")
+@with_etag
 @blp.errors("shop_api_invalid_coupon_id", "shop_api_user_cannot_read_coupon")
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, CouponEnvelope, example={"coupon": examples.COUPON})
@@ -107,6 +116,7 @@ def get_coupon(query: Query, coupon_id: int) -> Response:
     "shop_api_missing_coupon_data",
     "shop_api_invalid_coupon_id",
     "shop_api_user_cannot_edit_coupon",
+    "shop_api_precondition_failed",
     "shop_api_coupon_code_already_exists",
     "shop_api_invalid_coupon_type",
     "shop_api_cannot_update_coupon",
@@ -118,13 +128,17 @@ def edit_coupon(body: Body, coupon_id: int) -> Response:
 
     Only supplied fields change; `null` is not supplied. An edit that fails changes nothing.
     """
-    coupon = coupons.edit_coupon(caller(), coupon_id, body["coupon"])
-    return answer({"coupon": COUPON.record(coupon)})
+    coupon = coupons.edit_coupon(caller(), coupon_id, body["coupon"], precondition(_body))
+    return answer(_body(coupon))
 
 
 @blp.route("/<id:coupon_id>", methods=["DELETE"])
 @blp.status("trashed")
-@blp.errors("shop_api_invalid_coupon_id", "shop_api_user_cannot_delete_coupon")
+@blp.errors(
+    "shop_api_invalid_coupon_id",
+    "shop_api_user_cannot_delete_coupon",
+    "shop_api_precondition_failed",
+)
 @blp.arguments(DeleteQuery, location="query")
 @blp.response(200, MessageSchema, example={"message": "Deleted coupon"})
 def delete_coupon(query: Query, coupon_id: int) -> Response:
@@ -134,13 +148,14 @@ def delete_coupon(query: Query, coupon_id: int) -> Response:
     `force=true`, removes it permanently.
     """
     force = query["force"] == "true"
-    coupons.delete_coupon(caller(), coupon_id, force=force)
+    coupons.delete_coupon(caller(), coupon_id, force=force, precondition=precondition(_body))
     if force:
         return answer({"message": "Permanently deleted coupon"})
     return answer({"message": "Deleted coupon"}, spoken().status("trashed"))
 
 
 @blp.route("/code/<code:code>")
+@with_etag
 @blp.errors("shop_api_invalid_coupon_code", "shop_api_user_cannot_read_coupon")
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, CouponEnvelope, example={"coupon": examples.COUPON})
@@ -158,6 +173,7 @@ def get_coupon_by_code(query: Query, code: str) -> Response:
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_coupons_data", "shop_api_coupons_request_entity_too_large")
 @blp.arguments(CouponBulkBody, example={"coupons": examples.COUPON_ITEMS})
+@idempotent
 @blp.response(200, CouponResults, example={"coupons": examples.COUPON_RESULTS})
 def bulk_coupons(body: Body) -> Response:
     """Create and edit coupons in bulk.

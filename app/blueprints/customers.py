@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Flask, Response, current_app
@@ -9,7 +10,9 @@ from flask import Flask, Response, current_app
 from app import bulk
 from app.answers import answer, answer_page, answer_results
 from app.api import Api, Blueprint, caller, item_loader
+from app.conditional import precondition, with_etag
 from app.dialect import spoken
+from app.idempotency import idempotent
 from app.openapi import PAGE_HEADERS
 from app.order_extensions import OrderView
 from app.schemas import examples
@@ -38,6 +41,10 @@ CUSTOMER = Serializer(CustomerSchema, COLUMNS)
 DOWNLOAD = Serializer(DownloadSchema, orders.DOWNLOAD_COLUMNS)
 
 blp = Blueprint("customers", __name__, url_prefix="/customers", description="Customer accounts.")
+
+
+def _body(customer: Mapping[str, Any]) -> Body:
+    return {"customer": CUSTOMER.of(spoken().schemas).record(customer)}
 
 
 def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
@@ -71,6 +78,7 @@ def list_customers(query: Query) -> Response:
     "registration-error-username-exists",
 )
 @blp.arguments(CustomerCreateBody, example={"customer": examples.NEW_CUSTOMER})
+@idempotent
 @blp.response(201, CustomerEnvelope, example={"customer": examples.CUSTOMER})
 def create_customer(body: Body) -> Response:
     """Create a customer.
@@ -79,7 +87,7 @@ def create_customer(body: Body) -> Response:
     password none opens the account.
     """
     customer = accounts.create_customer(caller(), body["customer"])
-    return answer({"customer": CUSTOMER.of(spoken().schemas).record(customer)}, 201)
+    return answer(_body(customer), 201)
 
 
 @blp.route("/count")
@@ -95,6 +103,7 @@ def count_customers(query: Query) -> Response:
 
 
 @blp.route("/<id:customer_id>")
+@with_etag
 @blp.errors(
     "shop_api_invalid_customer_id",
     "shop_api_invalid_customer",
@@ -120,6 +129,7 @@ def get_customer(query: Query, customer_id: int) -> Response:
     "shop_api_invalid_customer",
     "shop_api_user_cannot_edit_customer",
 )
+@blp.errors("shop_api_precondition_failed")
 @blp.arguments(CustomerEditBody, example={"customer": examples.CUSTOMER_EDIT})
 @blp.response(200, CustomerEnvelope, example={"customer": examples.EDITED_CUSTOMER})
 def edit_customer(body: Body, customer_id: int) -> Response:
@@ -128,8 +138,8 @@ def edit_customer(body: Body, customer_id: int) -> Response:
     Only supplied fields change; `null` is not supplied. An e-mail address that is not valid or
     belongs to another account leaves the stored one as it is. The username never changes.
     """
-    customer = accounts.edit_customer(caller(), customer_id, body["customer"])
-    return answer({"customer": CUSTOMER.of(spoken().schemas).record(customer)})
+    customer = accounts.edit_customer(caller(), customer_id, body["customer"], precondition(_body))
+    return answer(_body(customer))
 
 
 @blp.route("/<id:customer_id>", methods=["DELETE"])
@@ -138,6 +148,7 @@ def edit_customer(body: Body, customer_id: int) -> Response:
     "shop_api_invalid_customer",
     "shop_api_user_cannot_delete_customer",
     "shop_api_cannot_delete_customer",
+    "shop_api_precondition_failed",
 )
 @blp.response(200, MessageSchema, example={"message": "Permanently deleted customer"})
 def delete_customer(customer_id: int) -> Response:
@@ -145,11 +156,12 @@ def delete_customer(customer_id: int) -> Response:
 
     The account is removed for good. Its orders stay and become guest orders.
     """
-    accounts.delete_customer(caller(), customer_id)
+    accounts.delete_customer(caller(), customer_id, precondition(_body))
     return answer({"message": "Permanently deleted customer"})
 
 
 @blp.route("/email/<email:email>")
+@with_etag
 @blp.errors("shop_api_invalid_customer_email", "shop_api_user_cannot_read_customer")
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, CustomerEnvelope, example={"customer": examples.CUSTOMER})
@@ -206,6 +218,7 @@ def list_customer_downloads(query: Query, customer_id: int) -> Response:
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_customers_data", "shop_api_customers_request_entity_too_large")
 @blp.arguments(CustomerBulkBody, example={"customers": examples.CUSTOMER_ITEMS})
+@idempotent
 @blp.response(200, CustomerResults, example={"customers": examples.CUSTOMER_RESULTS})
 def bulk_customers(body: Body) -> Response:
     """Create and edit customers in bulk.

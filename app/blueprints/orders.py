@@ -8,6 +8,7 @@ from flask import Flask, Response, current_app
 
 from app.answers import answer, answer_page
 from app.api import Api, Blueprint, caller
+from app.conditional import with_etag
 from app.openapi import PAGE_HEADERS
 from app.order_extensions import OrderView
 from app.plugins import registry
@@ -67,6 +68,7 @@ def list_order_statuses() -> Response:
 
 
 @blp.route("/<id:order_id>")
+@with_etag
 @blp.errors("shop_api_invalid_order_id", "shop_api_user_cannot_read_order")
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, OrderEnvelope, example={"order": examples.ORDER})

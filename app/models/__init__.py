@@ -1,5 +1,6 @@
 """The tables, one file a noun."""
 
+from app.models.answer import KeptAnswer
 from app.models.api_key import ApiKey
 from app.models.coupon import Coupon
 from app.models.download import DownloadPermission
@@ -7,4 +8,13 @@ from app.models.oauth_nonce import OAuthNonce
 from app.models.order import Order
 from app.models.user import User, UserRole
 
-__all__ = ["ApiKey", "Coupon", "DownloadPermission", "OAuthNonce", "Order", "User", "UserRole"]
+__all__ = [
+    "ApiKey",
+    "Coupon",
+    "DownloadPermission",
+    "KeptAnswer",
+    "OAuthNonce",
+    "Order",
+    "User",
+    "UserRole",
+]

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from app import sanitize
 from app.auth import Capability, Principal, capabilities_of
-from app.bulk import Draft, Outcome, only
+from app.bulk import Draft, Outcome, Precondition, only
 from app.db import in_transaction, now, write_records
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS
@@ -56,31 +56,41 @@ def create_customer(actor: Principal, data: Mapping[str, Any]) -> Record:
     return only(save_customers(actor, [Draft(None, data)]))
 
 
-def edit_customer(actor: Principal, customer_id: int, data: Mapping[str, Any]) -> Record:
+def edit_customer(
+    actor: Principal,
+    customer_id: int,
+    data: Mapping[str, Any],
+    precondition: Precondition | None = None,
+) -> Record:
     """Change the supplied fields of one customer; return it by the names of COLUMNS.
 
     Raises:
-        ShopError: with status 400, also for an id that fails its checks (spec 4.2, edit rule 2).
+        ShopError: with status 400, also for an id that fails its checks (spec 4.2, edit rule 2);
+            what ``precondition`` raises keeps its own.
     """
     if customer_id < 1:
         raise ShopError("shop_api_invalid_customer_id").with_status(400)
     try:
-        return only(save_customers(actor, [Draft(customer_id, data)]))
+        return only(save_customers(actor, [Draft(customer_id, data, precondition)]))
     except ShopError as error:
-        raise error.with_status(400) from None
+        raise (error if error.status == 412 else error.with_status(400)) from None
 
 
-def delete_customer(actor: Principal, customer_id: int) -> None:
+def delete_customer(
+    actor: Principal, customer_id: int, precondition: Precondition | None = None
+) -> None:
     """Remove a user for good; its orders stay, as a guest's (spec 7.2, decisions 5)."""
     this = existing_id(customer_id)
 
     def work(session: Session) -> None:
-        if session.execute(select(TABLE.c.id).where(this).with_for_update()).first() is None:
+        customer = session.execute(select(TABLE).where(this).with_for_update()).first()
+        if customer is None:
             raise ShopError("shop_api_invalid_customer")
         held = _capabilities(session, [customer_id]).get(customer_id, frozenset())
         actor.require("shop_api_user_cannot_delete_customer", Capability.DELETE_USERS, *held)
         if customer_id == actor.user_id:
             raise ShopError("shop_api_cannot_delete_customer")
+        _check(session, precondition, dict(customer._mapping))
         session.execute(delete(TABLE).where(this))
 
     in_transaction(work)
@@ -121,6 +131,7 @@ def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[O
             if draft.id is not None:
                 before = customers.get(draft.id)
                 after = _edited(actor, before, draft.data, emails, held)
+                _check(session, draft.precondition, before)
                 if before and draft.data:
                     emails.pop(before["email_key"], None)
                     edited.append(after)
@@ -223,6 +234,12 @@ def _edited(
     if email and emails.get(comparable(email), customer["id"]) == customer["id"]:
         after["email"] = email
     return with_keys(after)
+
+
+def _check(session: Session, precondition: Precondition | None, account: Record | None) -> None:
+    """Show an account to a precondition, if there is one, as a read would show it."""
+    if precondition and account:
+        precondition(only(_with_computed(session, [account])))
 
 
 def _columns(data: Mapping[str, Any]) -> Record:

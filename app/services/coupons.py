@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.auth import Capability, Principal
-from app.bulk import Draft, Outcome, only
+from app.bulk import Draft, Outcome, Precondition, only
 from app.db import MOST_SELECTIONS, fetch, in_transaction, now, write_records
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
@@ -150,12 +150,19 @@ def create_coupon(actor: Principal, data: Mapping[str, Any]) -> Record:
     return only(save_coupons(actor, [Draft(None, data)]))
 
 
-def edit_coupon(actor: Principal, coupon_id: int, data: Mapping[str, Any]) -> Record:
+def edit_coupon(
+    actor: Principal,
+    coupon_id: int,
+    data: Mapping[str, Any],
+    precondition: Precondition | None = None,
+) -> Record:
     """Change the supplied fields of one coupon; return it by its column names."""
-    return only(save_coupons(actor, [Draft(coupon_id, data)]))
+    return only(save_coupons(actor, [Draft(coupon_id, data, precondition)]))
 
 
-def delete_coupon(actor: Principal, coupon_id: int, *, force: bool) -> None:
+def delete_coupon(
+    actor: Principal, coupon_id: int, *, force: bool, precondition: Precondition | None = None
+) -> None:
     """Move a published coupon to the trash, or remove it for good (spec 3)."""
 
     def work(session: Session) -> None:
@@ -168,6 +175,8 @@ def delete_coupon(actor: Principal, coupon_id: int, *, force: bool) -> None:
             actor, coupon.author_id, "shop_api_user_cannot_delete_coupon",
             Capability.DELETE_SHOP_COUPONS, Capability.DELETE_OTHERS_SHOP_COUPONS,
         )  # fmt: skip
+        if precondition:
+            precondition(dict(coupon._mapping))
         this = TABLE.c.id == coupon_id
         if force:
             session.execute(delete(TABLE).where(this))
@@ -195,7 +204,7 @@ def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[O
         try:
             if draft.id is not None:
                 before = coupons.get(draft.id)
-                after = _edited(actor, before, draft.data, holders)
+                after = _edited(actor, before, draft, holders)
                 if before and draft.data:
                     holders.pop(before["code"], None)
                     edited.append(after)
@@ -249,7 +258,7 @@ def _created(
 def _edited(
     actor: Principal,
     coupon: Record | None,
-    data: Mapping[str, Any],
+    draft: Draft,
     holders: Mapping[str, int | None],
 ) -> Record:
     """Return the coupon as it shall become (spec 4.1, edit rules in their order)."""
@@ -259,6 +268,9 @@ def _edited(
         actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
         Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
     )  # fmt: skip
+    if draft.precondition:
+        draft.precondition(coupon)
+    data = draft.data
     if "code" in data and holders.get(data["code"], coupon["id"]) != coupon["id"]:
         raise ShopError("shop_api_coupon_code_already_exists")
     if "type" in data:

@@ -1,0 +1,436 @@
+"""Requests that are sent again: Idempotency-Key (draft-ietf-httpapi-idempotency-key-header)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+from conftest import Client, codes, failure, refusal, reply
+from sqlalchemy import insert, select, text, update
+
+from app.api import Blueprint
+from app.db import fetch, in_transaction
+from app.idempotency import idempotent
+from app.models import KeptAnswer
+from app.schemas.envelope import CountSchema
+from app.services.keys import revoke_key
+
+ROOT = Path(__file__).parent.parent
+REUSED = refusal("shop_api_idempotency_key_reused")
+DAY = timedelta(hours=24)
+CREATES = {
+    "/coupons": ({"coupon": {"code": "summer"}}, {"coupon": {"code": "winter"}}),
+    "/customers": (
+        {"customer": {"email": "ada@example.com", "password": "correct horse"}},
+        {"customer": {"email": "bob@example.com"}},
+    ),
+    "/coupons/bulk": (
+        {"coupons": [{"code": "summer"}, {"code": ""}, 5]},
+        {"coupons": [{"code": "winter"}]},
+    ),
+    "/customers/bulk": (
+        {"customers": [{"email": "ada@example.com"}, {"email": "no address"}]},
+        {"customers": [{"email": "bob@example.com"}]},
+    ),
+}
+REQUESTS = [
+    *(("POST", path, *bodies) for path, bodies in CREATES.items()),
+    *(("PUT", path, *bodies) for path, bodies in CREATES.items() if path.endswith("bulk")),
+]
+
+
+def send(client, path="/coupons", body=None, key="k-1", method="POST"):
+    body = CREATES[path][0] if body is None else body
+    return client.request(method, path, json=body, headers={"Idempotency-Key": key})
+
+
+def is_replayed(response):
+    return response.headers.get("Idempotent-Replayed")
+
+
+def shop(client):
+    """Everything that these requests could write."""
+    coupons = client.get("/coupons", {"filter[orderby]": "id"}).get_json()
+    customers = client.get("/customers", {"filter[role]": "all", "filter[limit]": -1}).get_json()
+    return coupons | customers
+
+
+@pytest.fixture
+def kept(app):
+    """Return a function: the rows of kept answers, oldest first."""
+
+    def read():
+        with app.app_context():
+            return fetch(select(KeptAnswer.__table__).order_by(KeptAnswer.id))
+
+    return read
+
+
+@pytest.fixture
+def age(app):
+    """Return a function: make the kept answers look older."""
+
+    def change(by):
+        older = update(KeptAnswer).values(created_at=datetime.now(UTC).replace(microsecond=0) - by)
+        with app.app_context():
+            in_transaction(lambda session: session.execute(older))
+
+    return change
+
+
+# --- the same again ---
+
+
+@pytest.mark.parametrize(("method", "path", "body", "_"), REQUESTS)
+def test_request_again_gets_the_first_answer_and_does_nothing(admin, method, path, body, _):
+    first = send(admin, path, body, method=method)
+    assert first.status_code in {200, 201}
+    assert is_replayed(first) is None
+    before = shop(admin)
+    for _ in range(2):
+        again = send(admin, path, body, method=method)
+        assert (again.status_code, again.data) == (first.status_code, first.data)
+        assert again.content_type == first.content_type
+        assert is_replayed(again) == "true"
+    assert shop(admin) == before
+
+
+def test_request_again_gets_the_first_answer_also_when_the_record_has_changed(admin):
+    first = send(admin)
+    path = f"/coupons/{first.get_json()['coupon']['id']}"
+    admin.put(path, {"coupon": {"amount": 7}})
+    assert reply(send(admin)) == reply(first)
+    admin.delete(path)
+    assert reply(send(admin)) == reply(first)
+    assert shop(admin)["coupons"] == []
+
+
+def test_request_again_with_a_slash_is_the_same(admin):
+    first = send(admin)
+    again = admin.post("/coupons/", CREATES["/coupons"][0], headers={"Idempotency-Key": "k-1"})
+    assert (reply(again), is_replayed(again)) == (reply(first), "true")
+
+
+@pytest.mark.parametrize(("method", "path", "body", "other"), REQUESTS)
+def test_another_body_is_refused(admin, method, path, body, other):
+    send(admin, path, body, method=method)
+    before = shop(admin)
+    assert reply(send(admin, path, other, method=method)) == REUSED
+    assert shop(admin) == before
+    assert is_replayed(send(admin, path, body, method=method)) == "true"
+
+
+def test_body_is_the_same_byte_for_byte(admin):
+    headers = {"Idempotency-Key": "k-1"}
+    assert (
+        admin.post("/coupons", data=b'{"coupon":{"code":"a"}}', headers=headers).status_code == 201
+    )
+    spaced = admin.post("/coupons", data=b'{"coupon": {"code":"a"}}', headers=headers)
+    assert reply(spaced) == REUSED
+
+
+# --- whose key it is ---
+
+
+def test_key_belongs_to_an_api_key(admin, client_for):
+    first = send(admin)
+    stranger, sibling = client_for(login="stranger"), client_for()
+    assert sibling.key.user_id == admin.key.user_id
+    for other in (stranger, sibling):
+        # It is a request of its own, and the code is taken.
+        response = send(other)
+        assert reply(response) == refusal("shop_api_coupon_code_already_exists")
+        assert send(other, body={"coupon": {"code": f"of {other.key.key_id}"}}).status_code == 201
+    assert reply(send(admin)) == reply(first)
+
+
+def test_key_belongs_to_a_method_and_a_path(admin):
+    responses = [send(admin, path, body, method=method) for method, path, body, _ in REQUESTS]
+    assert [is_replayed(response) for response in responses] == [None] * len(REQUESTS)
+
+
+def test_kept_answer_is_for_who_may_still_send_the_request(app, client_for):
+    client = client_for("shop_manager")
+    send(client)
+    with app.app_context():
+        revoke_key(client.key.key_id)
+    assert codes(send(client)) == (401, "shop_api_authentication_error")
+
+
+@pytest.mark.parametrize("key", ["", " ", "a b", "é", "k\x7f", "k\tk", "x" * 256], ids=ascii)
+@pytest.mark.parametrize("path", CREATES)
+def test_key_that_is_none_is_refused(admin, path, key):
+    response = send(admin, path, key=key.encode().decode("latin-1"))
+    reason = "must be 1 to 255 visible ASCII characters."
+    assert reply(response) == refusal("shop_api_invalid_param", "Idempotency-Key", reason=reason)
+    assert shop(admin)["coupons"] == []
+
+
+@pytest.mark.parametrize(
+    "key", ["k", "x" * 255, '"8e03978e-40d5-43e8-bc93-6894a57f9324"', "a,b;c=~!"]
+)
+def test_key_of_any_visible_characters(admin, key):
+    assert send(admin, key=key).status_code == 201
+    assert is_replayed(send(admin, key=key)) == "true"
+
+
+# --- refusals ---
+
+
+@pytest.mark.parametrize(
+    ("role", "body"),
+    [
+        ("administrator", {}),
+        ("administrator", {"coupon": {}}),
+        ("administrator", {"coupon": {"code": "a", "amount": "ten"}}),
+        ("administrator", {"coupon": {"code": "taken"}}),
+        ("administrator", {"coupon": {"code": "a", "type": "no such type"}}),
+        ("customer", {"coupon": {"code": "a"}}),
+    ],
+)
+def test_refusal_is_not_kept(client_for, make_coupon, kept, role, body):
+    make_coupon(code="taken")
+    client = client_for(role)
+    plain = reply(client.post("/coupons", body))
+    for _ in range(2):
+        response = send(client, body=body)
+        assert (reply(response), is_replayed(response)) == (plain, None)
+    assert kept() == []
+
+
+def test_refused_request_may_be_corrected_under_its_key(admin, make_coupon):
+    other = make_coupon(code="summer")
+    assert reply(send(admin)) == refusal("shop_api_coupon_code_already_exists")
+    admin.delete(f"/coupons/{other['id']}")
+    assert send(admin).status_code == 201
+    assert reply(send(admin, body={"coupon": {"code": "winter"}})) == REUSED
+
+
+def test_bulk_is_kept_with_what_it_refused(admin, make_coupon):
+    taken = make_coupon(code="summer")
+    body = {"coupons": [{"code": "summer"}, {"code": "autumn"}]}
+    first = send(admin, "/coupons/bulk", body)
+    refused, _ = first.get_json()["coupons"]
+    assert refused == failure("shop_api_coupon_code_already_exists")
+    admin.delete(f"/coupons/{taken['id']}")
+    assert reply(send(admin, "/coupons/bulk", body)) == reply(first)
+
+
+def test_answer_that_is_too_large_to_keep_is_refused_as_a_whole(admin, make_coupon):
+    coupons = [make_coupon(description="x" * 4_500_000) for _ in range(4)]
+    body = {"coupons": [{"id": coupon["id"], "amount": 9} for coupon in coupons]}
+    response = send(admin, "/coupons/bulk", body)
+    assert reply(response) == refusal("shop_api_answer_too_large", limit=16 * 1024 * 1024)
+    fields = {"fields": "amount"}
+    assert admin.get("/coupons", fields).get_json()["coupons"] == [{"amount": "0.00"}] * 4
+    assert admin.post("/coupons/bulk", body).status_code == 200
+
+
+# --- what is kept, and for how long ---
+
+
+def test_kept_answer_holds_no_key_and_no_body(admin, kept):
+    send(admin, "/customers", key="an idempotency key".replace(" ", "-"))
+    (row,) = kept()
+    text = " ".join(map(str, row))
+    assert "correct horse" not in text
+    assert "an-idempotency-key" not in text
+    assert admin.key.consumer_secret not in text
+
+
+@pytest.mark.parametrize(
+    ("by", "status"),
+    [(timedelta(), 201), (DAY - timedelta(minutes=1), 201), (DAY + timedelta(minutes=1), 400)],
+    ids=["at once", "within a day", "after a day"],
+)
+def test_answer_is_kept_for_a_day(admin, age, by, status):
+    first = send(admin)
+    age(by)
+    again = send(admin)
+    assert again.status_code == status
+    if status == 201:
+        assert reply(again) == reply(first)
+
+
+def test_key_can_be_used_anew_after_a_day(admin, age, kept):
+    send(admin)
+    age(DAY)
+    second = send(admin, body={"coupon": {"code": "winter"}})
+    assert (second.status_code, is_replayed(second)) == (201, None)
+    assert reply(send(admin, body={"coupon": {"code": "winter"}})) == reply(second)
+    assert len(kept()) == 1
+
+
+def test_old_answers_go_as_new_ones_come(app, admin, kept):
+    old = datetime.now(UTC).replace(microsecond=0) - 2 * DAY
+    rows = [
+        {"request_hash": f"{n}", "body_hash": "", "status": 200, "answer": b"", "created_at": old}
+        for n in range(50)
+    ]
+    with app.app_context():
+        in_transaction(lambda session: session.execute(insert(KeptAnswer), rows))
+    left = []
+    for number in range(4):
+        send(admin, key=f"k-{number}", body={"coupon": {"code": f"c{number}"}})
+        left.append(sum(row.created_at == old for row in kept()))
+    assert left == [30, 10, 0, 0]
+    assert len(kept()) == 4
+
+
+# --- at once ---
+
+
+@pytest.fixture
+def at_once(admin):
+    """Return a function: send requests at the same time, each by a client of its own."""
+
+    def run(*requests):
+        barrier = Barrier(len(requests))
+
+        def one(request):
+            client = Client(admin.app, admin.key)
+            barrier.wait()
+            return send(client, **request)
+
+        with ThreadPoolExecutor(len(requests)) as pool:
+            return list(pool.map(one, requests))
+
+    return run
+
+
+@pytest.mark.parametrize(("method", "path", "body", "_"), REQUESTS)
+def test_same_request_at_once_is_done_once(admin, at_once, method, path, body, _):
+    responses = at_once(*[{"path": path, "body": body, "method": method}] * 8)
+    (first,) = (response for response in responses if not is_replayed(response))
+    assert first.status_code in {200, 201}
+    assert [reply(response) for response in responses] == [reply(first)] * 8
+    written = shop(admin)
+    assert len(written["coupons"]) + len(written["customers"]) == 2  # with the administrator
+
+
+def test_edits_of_the_same_bulk_at_once_are_done_once(admin, at_once, make_coupon):
+    body = {"coupons": [{"id": make_coupon()["id"], "amount": n} for n in range(5)]}
+    responses = at_once(*[{"path": "/coupons/bulk", "body": body}] * 8)
+    assert len({response.data for response in responses}) == 1
+    assert sum(is_replayed(response) is None for response in responses) == 1
+
+
+def test_other_bodies_at_once_let_one_through(admin, at_once):
+    bodies = [{"coupon": {"code": f"c{n}"}} for n in range(8)]
+    responses = at_once(*[{"body": body} for body in bodies])
+    (created,) = (response for response in responses if response.status_code == 201)
+    assert [reply(r) for r in responses if r is not created] == [REUSED] * 7
+    assert shop(admin)["coupons"] == [created.get_json()["coupon"]]
+
+
+def test_other_keys_at_once_do_not_hold_each_other(admin, at_once):
+    requests = [{"key": f"k-{n}", "body": {"coupon": {"code": f"c{n}"}}} for n in range(8)]
+    assert {response.status_code for response in at_once(*requests)} == {201}
+    assert len(shop(admin)["coupons"]) == 8
+
+
+# --- a process that dies ---
+
+DYING = """
+import json, os, signal, sys
+from sqlalchemy import event
+from sqlalchemy.orm import Session
+from app import create_app
+
+settings, moment, headers, body = json.loads(sys.stdin.read())
+app = create_app(settings)
+event.listen(Session, moment, lambda session: os.kill(os.getpid(), signal.SIGKILL))
+app.test_client().post("/coupons", json=body, headers=headers)
+"""
+
+
+@pytest.mark.parametrize(("moment", "is_done"), [("before_commit", False), ("after_commit", True)])
+def test_request_again_after_the_process_was_killed(admin, settings, kept, moment, is_done):
+    sent = admin.get("/coupons").request.headers["Authorization"]
+    headers = {"Authorization": sent, "Idempotency-Key": "k-1"}
+    given = json.dumps([settings, moment, headers, CREATES["/coupons"][0]])
+    dead = subprocess.run(
+        [sys.executable, "-c", DYING], input=given, text=True, cwd=ROOT, env=os.environ, check=False
+    )
+    assert dead.returncode == -signal.SIGKILL
+    assert len(kept()) == len(shop(admin)["coupons"]) == is_done
+    again = send(admin)
+    assert (again.status_code, is_replayed(again)) == (201, "true" if is_done else None)
+    assert shop(admin)["coupons"] == [again.get_json()["coupon"]]
+
+
+# --- the legacy API ---
+
+
+@pytest.mark.parametrize("path", ["/coupons", "/coupons/bulk"])
+def test_legacy_request_again_gets_the_first_answer(admin, path):
+    body, other = CREATES[path]
+    first = send(admin, f"/wc-api/v3{path}", body)
+    again = send(admin, f"/wc-api/v3{path}", body)
+    assert (first.status_code, is_replayed(first)) == (201, None)
+    assert (reply(again), is_replayed(again)) == (reply(first), "true")
+    reused = send(admin, f"/wc-api/v3{path}", other)
+    assert codes(reused) == (422, "woocommerce_api_idempotency_key_reused")
+
+
+# --- views of plugins ---
+
+
+def test_view_of_a_plugin(make_app, admin):
+    app = make_app()
+    blp = Blueprint("notes", __name__, url_prefix="/notes")
+
+    @blp.route("", methods=["POST"])
+    @idempotent
+    @blp.response(201, CountSchema)
+    def write_note():
+        """Use every coupon twice and say how often they were used."""
+
+        def work(session):
+            session.execute(text("UPDATE coupons SET usage_count = usage_count + 1"))
+            return session.scalar(text("SELECT max(usage_count) FROM coupons"))
+
+        in_transaction(work)
+        return {"count": in_transaction(work)}
+
+    app.extensions["flask-smorest"]["apis"][""]["ext_obj"].register_blueprint(blp)
+    client = Client(app, admin.key)
+    send(client)
+    first = send(client, "/notes", {}, "note")
+    assert reply(first) == (201, {"count": 2})
+    again = send(client, "/notes", {}, "note")
+    assert (reply(again), is_replayed(again)) == (reply(first), "true")
+    assert reply(client.post("/notes")) == (201, {"count": 4})
+
+
+# --- who sends no key ---
+
+
+@pytest.mark.parametrize(("path", "count"), [("/coupons", 3), ("/customers", 6)])
+def test_request_without_a_key_costs_no_statement(admin, statements, kept, path, count):
+    statements.clear()
+    assert admin.post(path, CREATES[path][0]).status_code == 201
+    assert len([sent for sent in statements if not sent.startswith("BEGIN")]) == count, statements
+    assert kept() == []
+
+
+def test_key_costs_three_statements(admin, statements):
+    send(admin)
+    assert len([sent for sent in statements if not sent.startswith("BEGIN")]) == 3 + 3
+    statements.clear()
+    assert is_replayed(send(admin)) == "true"
+    assert len(statements) == 2  # the API key, the answer
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/coupons"), ("DELETE", "/coupons/1")])
+def test_key_means_nothing_elsewhere(admin, kept, method, path):
+    plain = reply(admin.request(method, path))
+    for key in ("k-1", ""):
+        assert reply(admin.request(method, path, headers={"Idempotency-Key": key})) == plain
+    assert kept() == []

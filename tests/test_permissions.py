@@ -1,0 +1,238 @@
+"""Nobody gets in: every operation of every document, and whoever may or may not send it.
+
+The operations come from the OpenAPI documents, which name every route (test_openapi.py). One that has
+no row in the table below fails the test. The table is section 5 of the specification and decisions 2.
+"""
+
+import re
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+from conftest import Client
+from sqlalchemy import select
+
+from app.auth import ROLES, Permission
+from app.db import db, fetch, in_transaction
+from app.models import User
+from app.services.keys import revoke_key
+from tests.factories import insert_order
+
+ALL = frozenset(ROLES)
+STAFF = frozenset({"administrator", "shop_manager"})
+ADMINISTRATOR = frozenset({"administrator"})
+
+OPEN = {"getIndex", "getHealth", "getReadiness", "getStore"}
+NOTHING = "an empty list"
+# The permission that the key needs, the roles that may, and what the others are told.
+TABLE = {
+    "listCoupons":           ("read", STAFF, NOTHING),
+    "createCoupon":          ("write", STAFF, "401 user_cannot_create_coupon"),
+    "countCoupons":          ("read", STAFF, "401 user_cannot_read_coupons_count"),
+    "getCoupon":             ("read", STAFF, "401 user_cannot_read_coupon"),
+    "getCouponByCode":       ("read", STAFF, "401 user_cannot_read_coupon"),
+    "editCoupon":            ("write", STAFF, "401 user_cannot_edit_coupon"),
+    "deleteCoupon":          ("write", STAFF, "401 user_cannot_delete_coupon"),
+    "bulkCoupons":           ("write", STAFF, "items: user_cannot_create_coupon user_cannot_edit_coupon"),
+    "listCustomers":         ("read", STAFF, NOTHING),
+    "createCustomer":        ("write", STAFF, "401 user_cannot_create_customer"),
+    "countCustomers":        ("read", STAFF, "401 user_cannot_read_customers_count"),
+    "getCustomer":           ("read", STAFF, "401 user_cannot_read_customer"),
+    "getCustomerByEmail":    ("read", STAFF, "401 user_cannot_read_customer"),
+    "editCustomer":          ("write", STAFF, "400 user_cannot_edit_customer"),  # spec 4.2, edit rule 2
+    "deleteCustomer":        ("write", ADMINISTRATOR, "401 user_cannot_delete_customer"),
+    "bulkCustomers":         ("write", STAFF, "items: user_cannot_create_customer user_cannot_edit_customer"),
+    "listCustomerOrders":    ("read", STAFF, "401 user_cannot_read_customer"),
+    "listCustomerDownloads": ("read", STAFF, "401 user_cannot_read_customer"),
+    "listOrders":            ("read", STAFF, NOTHING),
+    "countOrders":           ("read", STAFF, "401 user_cannot_read_orders_count"),
+    "getOrder":              ("read", STAFF, "401 user_cannot_read_order"),
+    "listOrderStatuses":     ("read", ALL, None),
+}  # fmt: skip
+NO_ESCALATION = {  # decisions 2: nobody changes an account that may do more
+    "editCustomer": "400 user_cannot_edit_customer",
+    "deleteCustomer": "401 user_cannot_delete_customer",
+    "bulkCustomers": "items: user_cannot_edit_customer",
+}
+DONE = "done"
+NOT_IN = "401 authentication_error"
+DOCUMENTS = ["/openapi.json", "/wc-api/v2/openapi.json", "/wc-api/v3/openapi.json"]
+STRANGERS = ["no key", "unknown key", "wrong secret", "revoked key", "key of a deleted user"]
+
+
+def expected(operation, caller):
+    """What the table says."""
+    if operation in OPEN:
+        return DONE
+    needed, roles, otherwise = TABLE[operation]
+    if caller in STRANGERS:
+        return NOT_IN
+    role, permission = caller
+    if permission not in {needed, "read_write"}:
+        return NOT_IN
+    return DONE if role in roles else otherwise
+
+
+def outcome(response):
+    """What happened, in the words of the table."""
+    body = response.get_json()
+    codes = [re.sub("^(shop|woocommerce)_api_", "", code) for code in codes_in(body)]
+    if response.status_code >= 400:
+        return " ".join([str(response.status_code), *codes])
+    if codes:
+        return " ".join(["items:", *sorted(codes)])
+    totals = {response.headers.get("X-Total"), response.headers.get("X-WC-Total")} - {None}
+    assert not totals or bool(*map(int, totals)) == any(body.values())
+    return NOTHING if totals == {"0"} else DONE
+
+
+def codes_in(body):
+    errors = body.get("errors", [])
+    results = [result for value in body.values() if isinstance(value, list) for result in value]
+    return [error["code"] for error in errors] + [
+        result["error"]["code"] for result in results if "error" in result
+    ]
+
+
+@pytest.fixture
+def callers(app, client_for, anonymous):
+    """A client for each role and permission, and for each way of having no key."""
+
+    def wrong(of, **over):
+        return Client(app, SimpleNamespace(**{**vars_of(of.key), **over}))
+
+    found = {
+        (role, permission.value): client_for(role, permission.value)
+        for role in ROLES
+        for permission in Permission
+    }
+    some = found["administrator", "read_write"]
+    revoked, deleted = client_for(), client_for(login="deleted")
+    found |= {
+        "no key": anonymous,
+        "unknown key": wrong(some, consumer_key=f"ck_{'0' * 40}"),
+        "wrong secret": wrong(some, consumer_secret=f"cs_{'0' * 40}"),
+        "revoked key": revoked,
+        "key of a deleted user": deleted,
+    }
+    with app.app_context():
+        revoke_key(revoked.key.key_id)
+        in_transaction(lambda session: session.delete(session.get(User, deleted.key.user_id)))
+    return found
+
+
+def vars_of(key):
+    return {"consumer_key": key.consumer_key, "consumer_secret": key.consumer_secret}
+
+
+@pytest.fixture
+def everything(app):
+    """Return a function: all rows of all tables."""
+
+    def read():
+        with app.app_context():
+            return {table.name: fetch(select(table)) for table in db.metadata.sorted_tables}
+
+    return read
+
+
+@pytest.fixture
+def request_of(app, make_coupon, make_customer):
+    """Return a function: what a caller sends to an operation, path and body, so that it succeeds."""
+    numbers = count()
+    lasting = make_coupon(code="target"), make_customer(email="target@example.com")
+    order_id = insert_order(app, customer_id=lasting[1]["id"])
+
+    def make(path, operation):
+        number = next(numbers)
+        coupon, customer = lasting
+        if operation == "deleteCoupon":
+            coupon = make_coupon()
+        if operation == "deleteCustomer":
+            customer = make_customer()
+        bodies = {
+            "createCoupon": {"coupon": {"code": f"new-{number}"}},
+            "editCoupon": {"coupon": {"description": f"edit {number}"}},
+            "bulkCoupons": {
+                "coupons": [{"code": f"new-{number}"}, {"id": coupon["id"], "amount": 1}]
+            },
+            "createCustomer": {"customer": {"email": f"new-{number}@example.com"}},
+            "editCustomer": {"customer": {"first_name": f"edit {number}"}},
+            "bulkCustomers": {
+                "customers": [
+                    {"email": f"new-{number}@example.com"},
+                    {"id": customer["id"], "last_name": "x"},
+                ]
+            },
+        }
+        filled = path.format(
+            coupon_id=coupon["id"],
+            code=coupon["code"],
+            customer_id=customer["id"],
+            email=customer["email"],
+            order_id=order_id,
+        )
+        return filled, bodies.get(operation)
+
+    return make
+
+
+def operations_of(client, document):
+    """The operations of a document: method, path, and the name under which the table has it."""
+    for path, item in client.get(document).get_json()["paths"].items():
+        for method, operation in item.items():
+            if method != "parameters":
+                # A view that answers several methods is several operations.
+                yield (
+                    method.upper(),
+                    path,
+                    re.sub("(Post|Put|Patch)+$", "", operation["operationId"]),
+                )
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_operation_for_every_caller(anonymous, callers, everything, request_of, document):
+    operations = list(operations_of(anonymous, document))
+    assert {name for _, _, name in operations} - OPEN == TABLE.keys()
+    seen, wanted = {}, {}
+    for method, path, name in operations:
+        for caller in callers:
+            wanted[method, path, caller] = expected(name, caller)
+        refused = [caller for caller in callers if expected(name, caller) != DONE]
+        sent = request_of(path, name)
+        before = everything()
+        for caller in refused:
+            response = callers[caller].request(method, sent[0], json=sent[1])
+            seen[method, path, caller] = outcome(response)
+        assert everything() == before, (method, path)
+        for caller in callers.keys() - set(refused):
+            sent = request_of(path, name)
+            response = callers[caller].request(method, sent[0], json=sent[1])
+            seen[method, path, caller] = outcome(response)
+    different = {at: (seen[at], wanted[at]) for at in wanted if seen[at] != wanted[at]}
+    assert different == {}
+
+
+def test_head_is_refused_to_whom_the_read_is(anonymous, callers, request_of):
+    for method, path, name in operations_of(anonymous, DOCUMENTS[0]):
+        if method != "GET":
+            continue
+        sent, _ = request_of(path, name)
+        for caller, client in callers.items():
+            statuses = [client.request(verb, sent).status_code for verb in ("GET", "HEAD")]
+            assert len(set(statuses)) == 1, (path, caller, statuses)
+
+
+def test_account_that_may_do_more_is_changed_by_nobody_who_may_do_less(callers, everything):
+    above = callers["administrator", "read_write"].key.user_id
+    manager = callers["shop_manager", "read_write"]
+    before = everything()
+    seen = {
+        "editCustomer": manager.put(f"/customers/{above}", {"customer": {"password": "mine"}}),
+        "deleteCustomer": manager.delete(f"/customers/{above}"),
+        "bulkCustomers": manager.post(
+            "/customers/bulk", {"customers": [{"id": above, "password": "mine"}]}
+        ),
+    }
+    assert {name: outcome(response) for name, response in seen.items()} == NO_ESCALATION
+    assert everything() == before

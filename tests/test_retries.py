@@ -1,0 +1,48 @@
+"""Retries after a kill of the whole service (Idempotency-Key)."""
+
+import http.client
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+from test_server import SECONDS, serving
+
+CODES = [f"code-{number}" for number in range(60)]
+
+
+def create(server, code, headers):
+    """Create a coupon under a key of its own: status, body, whether it was answered before."""
+    status, answered, body = server.request(
+        "POST", "/coupons", {"coupon": {"code": code}}, headers | {"Idempotency-Key": code}
+    )
+    return status, body, answered.get("Idempotent-Replayed")
+
+
+def test_killed_server_did_each_request_once_or_not_at_all(tmp_path):
+    answered, some_are_done = {}, Event()
+
+    def send(code):
+        try:
+            answered[code] = create(server, code, {})
+        except (OSError, http.client.HTTPException):
+            return  # killed meanwhile: no answer, or half of one
+        if len(answered) == 10:
+            some_are_done.set()
+
+    with serving(tmp_path) as server, ThreadPoolExecutor(8) as pool:
+        sent = [pool.submit(send, code) for code in CODES]
+        assert some_are_done.wait(SECONDS)
+        os.killpg(server.process.pid, signal.SIGKILL)
+        for each in sent:
+            each.result(SECONDS)
+    headers = server.headers  # of the same API key
+    assert 10 <= len(answered) < len(CODES)
+    with serving(tmp_path) as server:
+        for code in CODES:
+            status, body, replayed = create(server, code, headers)
+            assert (status, body["coupon"]["code"]) == (201, code)
+            if code in answered:
+                assert (body, replayed) == (answered[code][1], "true")
+        _, _, count = server.request("GET", "/coupons/count")
+        assert count == {"count": len(CODES)}

@@ -1,0 +1,170 @@
+"""No SQL from a query, and nothing to learn from refused credentials (decisions 2, 6)."""
+
+import ast
+import hmac
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from conftest import Client
+from cryptography.fernet import Fernet
+from sqlalchemy import inspect
+from test_oauth import sign
+
+from app.db import db
+from tests.factories import insert_order
+
+ROOT = Path(__file__).parent.parent
+MARK = "xyzzy"
+ATTACKS = [
+    f"{MARK}'; DROP TABLE coupons; --",
+    f"id) UNION SELECT {MARK} FROM api_keys --",
+    f'created_at" DESC, (SELECT {MARK} FROM users) --',
+    f"1 OR 1=1 /*{MARK}*/",
+    f"%s %(q)s :{MARK} ? {{0}}",
+    f"users.{MARK}",
+    f"password_hash,{MARK}",
+    f"{MARK}\\' OR ''='",
+]
+# What the document of the API has for other programs than a database.
+NAMED = {"filter[orderby]", "filter[orderby_meta_key]", "filter[q]", "fields"}
+
+
+@pytest.fixture
+def reads(app, admin, anonymous, make_coupon, make_customer):
+    """Every read of the document that takes a query: its address, and the names of its parameters."""
+    customer = make_customer(email="ada@example.com")["id"]
+    make_coupon(code="summer")
+    order = insert_order(app, customer_id=customer)
+    ids = {
+        "coupon_id": make_coupon()["id"],
+        "customer_id": customer,
+        "order_id": order,
+        "code": "summer",
+        "email": "ada@example.com",
+    }
+    found = {}
+    for path, item in anonymous.get("/openapi.json").get_json()["paths"].items():
+        parameters = item.get("get", {}).get("parameters", [])
+        names = [each["name"] for each in parameters if each["in"] == "query"]
+        if names:
+            found[path.format(**ids)] = names
+    return found
+
+
+def test_no_statement_holds_what_a_query_says(admin, reads, statements):
+    assert {name for names in reads.values() for name in names} >= NAMED
+    for path, names in reads.items():
+        for name in names:
+            for attack in ATTACKS:
+                query = {name: attack}
+                if name == "filter[orderby_meta_key]":
+                    query["filter[orderby]"] = "meta_value"
+                response = admin.get(path, query)
+                assert response.status_code in {200, 400}, (path, query)
+                assert MARK not in response.get_data(as_text=True) or response.status_code == 400
+    assert len(statements) > len(reads)
+    assert [statement for statement in statements if MARK in statement] == []
+
+
+def test_nothing_is_lost_by_attacks(app, admin, reads):
+    def state():
+        with app.app_context():
+            tables = inspect(db.engine).get_table_names()
+        return sorted(tables), {path: admin.get(path).get_json() for path in reads}
+
+    before = state()
+    for path in reads:
+        for attack in ATTACKS:
+            admin.get(path, dict.fromkeys(NAMED, attack))
+            admin.get(path, {"filter[q]": attack, "fields": attack})
+    assert state() == before
+
+
+@pytest.mark.parametrize("path", ["/coupons", "/customers", "/orders"])
+@pytest.mark.parametrize("q", ["%", "_", "' OR 1=1", "\\", "[a-z]", ATTACKS[0]])
+def test_search_finds_its_text_and_nothing_by_sql(admin, reads, path, q):
+    assert admin.get(path, {"filter[q]": q}).headers["X-Total"] == "0"
+
+
+def test_sort_by_a_column_that_is_not_offered_is_refused(admin):
+    for column in ("password_hash", "users.password_hash", "search_text", "(SELECT 1)", "id desc"):
+        for path in ("/coupons", "/customers", "/orders"):
+            response = admin.get(path, {"filter[orderby]": column})
+            assert response.get_json()["errors"][0]["param"] == "filter[orderby]"
+        query = {"filter[orderby]": "meta_value", "filter[orderby_meta_key]": column}
+        response = admin.get("/customers", query)
+        assert response.get_json()["errors"][0]["param"] == "filter[orderby_meta_key]"
+
+
+@pytest.mark.parametrize("name", ["password_hash", "password", "search_text", "username_key"])
+def test_fields_select_nothing_that_is_not_shown(admin, make_customer, name):
+    path = f"/customers/{make_customer(password='correct horse')['id']}"
+    for fields in (name, f"customer.{name}", f"billing_address.{name}", f"*,{name}"):
+        shown = admin.get(path, {"fields": fields}).get_json()["customer"]
+        assert shown in ({}, {"billing_address": {}})
+
+
+# --- credentials ---
+
+
+@pytest.fixture(params=["basic", "signed"])
+def refused(request, app, admin):
+    """Return a function: send a known key with a wrong secret, or an unknown key."""
+
+    def send(*, known):
+        key = admin.key.consumer_key if known else f"ck_{'0' * 40}"
+        pair = SimpleNamespace(consumer_key=key, consumer_secret=f"cs_{'0' * 40}")
+        headers = {"X-Request-Id": "same"}
+        if request.param == "basic":
+            return Client(app, pair).get("/coupons", headers=headers)
+        return Client(app).get(sign(pair, "/wc-api/v3/coupons")[0], headers=headers)
+
+    return send
+
+
+def test_unknown_key_and_wrong_secret_get_the_same_answer(refused):
+    wrong, unknown = refused(known=True), refused(known=False)
+    assert (wrong.status_code, wrong.data) == (401, unknown.data)
+    assert list(wrong.headers) == list(unknown.headers)
+
+
+def test_unknown_key_and_wrong_secret_cost_the_same_work(refused, statements, monkeypatch):
+    work = []
+
+    def note(function):
+        def noting(*args):
+            work[-1].append(
+                (function.__name__, [len(arg) for arg in args if hasattr(arg, "__len__")])
+            )
+            return function(*args)
+
+        return noting
+
+    monkeypatch.setattr(hmac, "compare_digest", note(hmac.compare_digest))
+    monkeypatch.setattr(Fernet, "decrypt", note(Fernet.decrypt))
+    sent = []
+    for known in (True, False):
+        statements.clear()
+        work.append([])
+        assert refused(known=known).status_code == 401
+        sent.append(list(statements))
+    assert sent[0] == sent[1]
+    assert work[0] == work[1]
+    # Two texts of one length: how long it takes does not depend on what is in them.
+    lengths = [lengths for name, lengths in work[0] if name == "compare_digest"]
+    assert lengths
+    assert all(given == expected for given, expected in lengths)
+
+
+@pytest.mark.parametrize("module", ["auth", "credentials", "oauth", "encryption"])
+def test_secrets_are_compared_in_constant_time(module):
+    secret = ("secret", "signature", "hash", "digest", "mac")
+    for node in ast.walk(ast.parse((ROOT / "app" / f"{module}.py").read_text())):
+        if isinstance(node, ast.Compare) and any(
+            isinstance(operator, ast.Eq | ast.NotEq) for operator in node.ops
+        ):
+            code = ast.unparse(node)
+            # A column in a condition names what is looked up: a keyed hash of what was sent.
+            looked_up = "bindparam" in code
+            assert looked_up or not any(word in code.lower() for word in secret), code
