@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, time
 from typing import Any
 from urllib.parse import urlencode
 
-from sqlalchemy import ColumnElement, Select, Table, asc, desc, func, select
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    Table,
+    asc,
+    desc,
+    false,
+    func,
+    select,
+    true,
+)
 
 from app.db import RowStream, fetch
+from app.models import Tally
 from app.sanitize import INT64_MAX
 
 STREAM_ABOVE = 1000
 """Longer pages are not collected in memory but written row by row."""
+
+FEW = 1000
+"""So many matches are found first and sorted then; more are found in their order, page by page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +82,78 @@ def page_size(query: Mapping[str, Any], default: int) -> int | None:
     return None if limit == -1 else limit or default
 
 
+@dataclass(frozen=True, slots=True)
+class Tallied:
+    """All records of a kind, or those with some labels: a list that ``Tally`` knows.
+
+    Args:
+        kind: whose tallies.
+        moment: the column by whose weeks they are kept, as the ids of the list see it.
+        labels: which of them; None for all.
+    """
+
+    kind: str
+    moment: ColumnElement[datetime]
+    labels: Sequence[str] | None = None
+
+    def total(self) -> int:
+        """Return how many records there are."""
+        return int(fetch(self._sums(func.coalesce(func.sum(Tally.number), 0)))[0][0])
+
+    def skip(self, offset: int, order: str) -> tuple[ColumnElement[bool], int]:
+        """Return how to pass over the first records without reading them.
+
+        Returns:
+            A condition that leaves out whole weeks, and how many records are to skip after that.
+        """
+        ascending = order == "asc"
+        sums = self._sums(Tally.week, func.sum(Tally.number).label("number")).group_by(Tally.week)
+        ahead: ColumnElement[bool] = true()
+        sums = sums.order_by(Tally.week if ascending else Tally.week.desc())
+        for row in fetch(sums):
+            begins = datetime.combine(row.week, time.min, UTC)
+            if row.number > offset:
+                return self.moment >= begins if ascending else ahead, offset
+            ahead = self.moment < begins
+            offset -= int(row.number)
+        return false(), 0
+
+    def _sums(self, *columns: Any) -> Select[*tuple[Any, ...]]:
+        sums = select(*columns).where(Tally.kind == self.kind)
+        return sums if self.labels is None else sums.where(Tally.label.in_(self.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The records that match a query.
+
+    Args:
+        ids: selects their ids, without an order.
+        tallied: the list, where they are all of one that is.
+        found: selects the same ids by way of a search, which is quicker where it finds few.
+    """
+
+    ids: Select[Any]
+    tallied: Tallied | None = None
+    found: Select[Any] | None = None
+
+    def total(self) -> int:
+        """Return how many they are."""
+        if self.tallied:
+            return self.tallied.total()
+        ids = self.ids if self.found is None else self.found
+        counted = ids.with_only_columns(func.count(), maintain_column_froms=True)
+        return int(fetch(counted)[0][0])
+
+
 def fetch_page(
     columns: Sequence[ColumnElement[Any]],
     record_id: ColumnElement[int],
-    ids: Select[Any],
+    matching: Matching,
     *,
     key: ColumnElement[Any],
     key_of_ids: ColumnElement[Any] | None = None,
+    key_from: FromClause | None = None,
     query: Mapping[str, Any],
     size: int | None,
 ) -> Page:
@@ -81,39 +162,67 @@ def fetch_page(
     Args:
         columns: what to select of each record; its id comes behind them.
         record_id: the column of the records' ids.
-        ids: selects the id of every record that matches, without an order.
+        matching: the records that match.
         key: what the records are sorted by; nulls come last. Equal ones are sorted by id in the
             same direction, so that pages never overlap.
-        key_of_ids: the same, as ``ids`` can see it; None where it is the same column.
+        key_of_ids: the same, as the select of ids can see it; None where it is the same column.
+        key_from: where ``key_of_ids`` comes from when that does not read it: an id and a value, for
+            some of the records.
         query: ``order``, ``offset`` (absent or 0: by page) and ``page``.
         size: rows on a page; None for all of them.
     """
-    (found_id,) = ids.selected_columns
+    ids, tallied, total = matching.ids, matching.tallied, matching.total()
     # Without a limit there is one page in total; the ones after it are empty.
-    offset = query["offset"] or (size or INT64_MAX) * (query["page"] - 1)
+    offset = min(query["offset"] or (size or INT64_MAX) * (query["page"] - 1), INT64_MAX)
     chosen = ids
     if offset or size is not None:
         # The page is found in an index first: of the rows that are skipped, no column is read.
         limit = INT64_MAX if size is None else min(size, INT64_MAX)
-        order = _order(query, key if key_of_ids is None else key_of_ids, found_id)
-        chosen = ids.order_by(*order).offset(min(offset, INT64_MAX)).limit(limit)
-    order = _order(query, key, record_id)
-    rows = select(*columns, record_id).where(record_id.in_(chosen)).order_by(*order)
-    total = count_rows(ids)
+        by = key if key_of_ids is None else key_of_ids
+        if tallied and by is tallied.moment and offset:
+            condition, offset = tallied.skip(offset, query["order"])
+            ids = ids.where(condition)
+        few = not tallied and total <= FEW
+        if few and matching.found is not None:
+            ids = matching.found
+        chosen = _in_order(ids, by, key_from, query, few=few)
+        chosen = chosen.offset(offset).limit(limit)
+    rows = select(*columns, record_id).where(record_id.in_(chosen))
+    rows = rows.order_by(*_order(query, key, record_id))
     long = size is None or size > STREAM_ABOVE
     return Page(RowStream(rows) if long else fetch(rows), total, query["page"], size)
 
 
-def _order(query: Mapping[str, Any], key: ColumnElement[Any], tie: ColumnElement[int]) -> Any:
+def _in_order(
+    ids: Select[Any],
+    key: ColumnElement[Any],
+    key_from: FromClause | None,
+    query: Mapping[str, Any],
+    *,
+    few: bool,
+) -> Select[Any]:
+    """Return the ids, sorted."""
+    (found_id,) = ids.selected_columns
+    if key_from is not None:
+        ids = ids.outerjoin(key_from, key_from.c[0] == found_id)
+    if not few:
+        return ids.order_by(*_order(query, key, found_id))
+    # A limit that limits nothing: without it databases walk an index in the order that is asked
+    # for, past a million rows, until they have met the few.
+    found = ids.add_columns(key.label("key")).limit(INT64_MAX).subquery()
+    return select(found.c[0]).order_by(*_order(query, found.c.key, found.c[0], of=key))
+
+
+def _order(
+    query: Mapping[str, Any],
+    key: ColumnElement[Any],
+    tie: ColumnElement[int],
+    of: ColumnElement[Any] | None = None,
+) -> Any:
     direction = asc if query["order"] == "asc" else desc
     way = direction(key)
-    return (way.nulls_last() if getattr(key, "nullable", False) else way, direction(tie))
-
-
-def count_rows(ids: Select[Any]) -> int:
-    """Return how many records match."""
-    counted = ids.with_only_columns(func.count(), maintain_column_froms=True)
-    return int(fetch(counted)[0][0])
+    nullable = getattr(key if of is None else of, "nullable", False)
+    return (way.nulls_last() if nullable else way, direction(tie))
 
 
 def between(table: Table, query: Mapping[str, Any]) -> list[ColumnElement[bool]]:

@@ -1,15 +1,37 @@
-"""Search in columns of lower-cased text: a part of it, case ignored, the same on both databases."""
+"""Search in columns of lower-cased text: a part of it, case ignored, the same on both databases.
+
+Three characters or more are looked up in an index of trigrams (migration 0005): on SQLite a
+full-text table of its own, on PostgreSQL an index that serves LIKE by itself, where the server has
+pg_trgm. Without it, and for fewer characters, every record is read. The answer is the same.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, false, or_, true
+from sqlalchemy import (
+    ColumnElement,
+    String,
+    and_,
+    column,
+    false,
+    or_,
+    select,
+    table,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 # Between the texts, so that no search spans two of them: a code point that is no character.
 _SEPARATOR = "\uffff"
+
+# Code points that the full-text tables of SQLite do not tell from each other.
+_BLURRED = {"\ufffd", "\ufffe"}
+
+_TRIGRAM = 3
 
 
 def search_text(*texts: str) -> str:
@@ -28,31 +50,119 @@ def comparable(text: str) -> str:
     return unicodedata.normalize("NFC", text.lower()).replace("\u03c2", "\u03c3")
 
 
-def contains(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
-    """Return the condition that the text is part of the column; % and _ mean themselves."""
+def contains(
+    search: ColumnElement[Any], text: str, record_id: ColumnElement[int]
+) -> ColumnElement[bool]:
+    """Return the condition that the text is part of the column; % and _ mean themselves.
+
+    Args:
+        search: the column of ``search_text``.
+        text: any text.
+        record_id: the column, of whichever table, that shall be the id of such a record.
+    """
     if _SEPARATOR in text:
         return false()
-    return column.contains(comparable(text), autoescape=True)
+    text = comparable(text)
+    exact = search.contains(text, autoescape=True)
+    return _found(search, record_id, [text], exact, index_is_exact=_BLURRED.isdisjoint(text))
 
 
 def matches(
-    search: ColumnElement[Any], texts: Sequence[ColumnElement[Any]], pattern: str
-) -> ColumnElement[bool]:
+    search: ColumnElement[Any],
+    texts: Sequence[ColumnElement[Any]],
+    pattern: str,
+    record_id: ColumnElement[int],
+) -> ColumnElement[bool] | None:
     """Return the condition that one of several texts has a part that fits the pattern.
+
+    None where everything fits.
 
     Args:
         search: the column of ``search_text``.
         texts: the columns that it was made of, lower-cased.
         pattern: any text; ``*`` stands for anything.
+        record_id: the column, of whichever table, that shall be the id of such a record.
     """
     parts = [part for part in comparable(pattern).split("*") if part]
     if not parts:
-        return true()
+        return None
     if len(parts) == 1:
-        return contains(search, parts[0])
+        return contains(search, parts[0], record_id)
     escaped = (part.replace("/", "//").replace("%", "/%").replace("_", "/_") for part in parts)
     like = f"%{'%'.join(escaped)}%"
     # In the search column a pattern could begin in one text and end in another.
-    return and_(
-        search.like(like, escape="/"), or_(*(column.like(like, escape="/") for column in texts))
+    exact = and_(
+        search.like(like, escape="/"), or_(*(text.like(like, escape="/") for text in texts))
     )
+    return _found(search, record_id, parts, exact, index_is_exact=False)
+
+
+def _found(
+    search: ColumnElement[Any],
+    record_id: ColumnElement[int],
+    parts: Sequence[str],
+    exact: ColumnElement[bool],
+    *,
+    index_is_exact: bool,
+) -> ColumnElement[bool]:
+    """Return the condition on an id that its record meets an exact condition.
+
+    Args:
+        parts: what the search column of such a record contains.
+        index_is_exact: whether whatever contains them meets the condition.
+    """
+    records = search.table
+    scan = exact if record_id is records.c.id else record_id.in_(select(records.c.id).where(exact))
+    phrases = [f'"{part.replace(chr(34), chr(34) * 2)}"' for part in parts if len(part) >= _TRIGRAM]
+    if not phrases:
+        return scan
+    name = f"{records.name}_search"
+    index = table(name, column("rowid"), column(name))
+    found = select(index.c.rowid).where(index.c[name].op("MATCH")(" AND ".join(phrases)))
+    if not index_is_exact:
+        found = select(records.c.id).where(records.c.id.in_(found), exact)
+    return _by_dialect(scan, record_id.in_(found))
+
+
+def is_of_models(name: str | None, *_: Any) -> bool:
+    """Tell Alembic to look at a table or index: those of searches are no models."""
+    return name is None or not re.match(r"(ix_)?(users|coupons|orders)_search(_[a-z]+)?$", name)
+
+
+class _by_dialect(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
+    """A condition, and the one that says the same to SQLite."""
+
+    inherit_cache = True  # and no type: SQLite would be asked whether it "= 1"
+
+
+@compiles(_by_dialect)
+def _on_any(element: _by_dialect, compiler: Any, **kwargs: Any) -> str:
+    scan, _ = element.clauses
+    return str(compiler.process(scan, **kwargs))
+
+
+@compiles(_by_dialect, "sqlite")
+def _on_sqlite(element: _by_dialect, compiler: Any, **kwargs: Any) -> str:
+    _, indexed = element.clauses
+    return str(compiler.process(indexed, **kwargs))
+
+
+class unindexed(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
+    """A column of few values, by which a search does not begin.
+
+    SQLite would read all records with such a value, and look for each in what the search found:
+    it takes every value of an index for a rare one.
+    """
+
+    inherit_cache = True
+    type = String()
+
+
+@compiles(unindexed)
+def _column(element: unindexed, compiler: Any, **kwargs: Any) -> str:
+    return str(compiler.process(element.clauses, **kwargs))
+
+
+@compiles(unindexed, "sqlite")
+def _column_on_sqlite(element: unindexed, compiler: Any, **kwargs: Any) -> str:
+    return f"+{compiler.process(element.clauses, **kwargs)}"

@@ -6,6 +6,7 @@ from flask import current_app
 from app import models
 from app.columns import Money, UtcDateTime
 from app.db import db
+from app.search import is_of_models
 from app.timeouts import without_limit
 
 
@@ -32,6 +33,7 @@ with db.engine.connect() as connection:
         connection=connection,
         target_metadata=db.metadatas[None],
         render_item=render_item,
+        include_name=is_of_models,
         transactional_ddl=True,  # SQLite can, too: a migration happens whole or not at all
         **current_app.extensions["migrate"].configure_args,
     )

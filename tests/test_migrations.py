@@ -8,12 +8,15 @@ from flask_migrate import downgrade, upgrade
 from sqlalchemy import inspect, text
 
 from app.db import MIGRATIONS, db
+from app.search import is_of_models
 
 # SQLAlchemy cannot describe an index on an expression in SQLite; their SQL is compared below.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning"),
     pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression"),
 ]
+
+OPTIONS = {"compare_server_default": True, "include_name": is_of_models}
 
 NOT_CURRENT = (
     503,
@@ -63,10 +66,12 @@ def schema():
             "foreign keys": by_name(found.get_foreign_keys(name)),
             "unique": by_name(found.get_unique_constraints(name)),
             "checks": by_name(found.get_check_constraints(name)),
-            "indexes": by_name(found.get_indexes(name)),
+            "indexes": by_name(
+                index for index in found.get_indexes(name) if is_of_models(index["name"])
+            ),
         }
         for name in found.get_table_names()
-        if name != "alembic_version"
+        if name != "alembic_version" and is_of_models(name)
     }
 
 
@@ -91,7 +96,7 @@ def test_there_is_one_head():
 def test_migrating_from_nothing_equals_the_models(fresh_app):
     upgrade()
     with db.engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        context = MigrationContext.configure(connection, opts=OPTIONS)
         assert compare_metadata(context, db.metadata) == []
 
 
@@ -112,6 +117,34 @@ def test_down_to_base_leaves_nothing_and_up_again_works(fresh_app):
     assert schema() == {}
     upgrade()
     assert schema() == first
+
+
+def catalogue():
+    """Whatever else there is: triggers, functions, and the tables and indexes of searches."""
+    statement = {
+        "sqlite": "SELECT type, name FROM sqlite_master WHERE type = 'trigger'"
+        " OR name LIKE '%\\_search%' ESCAPE '\\'",
+        "postgresql": "SELECT 'trigger', tgname FROM pg_trigger WHERE NOT tgisinternal"
+        " UNION SELECT 'function', proname FROM pg_proc WHERE proname LIKE 'tally%'"
+        " UNION SELECT 'index', indexname FROM pg_indexes WHERE indexname LIKE '%\\_search'",
+    }[db.engine.dialect.name]
+    with db.engine.connect() as connection:
+        return {tuple(row) for row in connection.execute(text(statement))}
+
+
+def test_tallies_and_searches_have_their_triggers(fresh_app):
+    """A migration that makes a table of SQLite anew drops its triggers: it has to make them again."""
+    upgrade()
+    events = ("insert", "update", "delete")
+    counted = ("users", "user_roles", "coupons", "orders")
+    wanted = {("trigger", f"tally_{table}_{event}") for table in counted for event in events}
+    if db.engine.dialect.name == "sqlite":
+        searched = ("users", "coupons", "orders")
+        wanted |= {("trigger", f"{table}_search_{event}") for table in searched for event in events}
+        wanted |= {("table", f"{table}_search") for table in searched}
+    assert wanted <= catalogue()
+    downgrade(revision="base")
+    assert catalogue() == set()
 
 
 def test_upgrading_twice_changes_nothing(fresh_app):

@@ -6,6 +6,7 @@ from app.models.coupon import Coupon
 from app.models.download import DownloadPermission
 from app.models.oauth_nonce import OAuthNonce
 from app.models.order import Order
+from app.models.tally import Tally
 from app.models.user import User, UserRole
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "KeptAnswer",
     "OAuthNonce",
     "Order",
+    "Tally",
     "User",
     "UserRole",
 ]

@@ -26,10 +26,10 @@ from app.db import MOST_SELECTIONS, fetch, in_transaction, now, write_records
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
-from app.pagination import Page, between, count_rows, fetch_page, page_size
+from app.pagination import Matching, Page, Tallied, between, fetch_page, page_size
 from app.plugins import registry
 from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
-from app.search import contains, search_text
+from app.search import contains, search_text, unindexed
 
 Columns = Sequence[ColumnElement[Any]]
 Record = dict[str, Any]
@@ -61,13 +61,13 @@ def list_coupons(
         default_size: rows on a page when the query sets no limit.
     """
     size = page_size(query, default_size)
-    conditions = _conditions(query)
+    matching = _matching(query)
     if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
         return Page([], 0, query["page"], size or default_size)  # left out of rows and totals alike
     return fetch_page(
         columns,
         TABLE.c.id,
-        select(TABLE.c.id).where(*conditions),
+        matching,
         key=SORT_KEYS[query["orderby"]],
         query=query,
         size=size,
@@ -76,9 +76,9 @@ def list_coupons(
 
 def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many published coupons match."""
-    conditions = _conditions(query)
+    matching = _matching(query)
     actor.require("shop_api_user_cannot_read_coupons_count", Capability.READ_PRIVATE_SHOP_COUPONS)
-    return count_rows(select(TABLE.c.id).where(*conditions))
+    return matching.total()
 
 
 def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row[Any]:
@@ -117,20 +117,27 @@ def _by_code(columns: tuple[ColumnElement[Any], ...]) -> Select[Any]:
     return same.order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1)
 
 
-def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of a loaded ``CouponFilter``."""
+def _matching(query: Mapping[str, Any]) -> Matching:
+    """Return the published coupons that match a loaded ``CouponFilter``."""
     if query["type"] and query["type"] not in registry().coupon_types:
         raise InvalidParams({"filter[type]": f"must be one of {_known_types()}."})
-    conditions = [PUBLISHED, *between(TABLE, query)]
+    conditions = between(TABLE, query)
     if query["q"] is not None:
-        conditions.append(contains(TABLE.c.search_text, query["q"]))
+        conditions.append(contains(TABLE.c.search_text, query["q"], TABLE.c.id))
     if query["type"] is not None:
         conditions.append(TABLE.c.type == query["type"])
     if query["in_"] is not None:
         conditions.append(TABLE.c.id.in_(query["in_"]))
     if query["not_in"] is not None:
         conditions.append(TABLE.c.id.not_in(query["not_in"]))
-    return conditions
+    ids = select(TABLE.c.id).where(PUBLISHED, *conditions)
+    if not conditions:
+        labels = [CouponStatus.PUBLISHED]
+        return Matching(ids, tallied=Tallied("coupons", TABLE.c.created_at, labels))
+    if query["q"] is None:
+        return Matching(ids)
+    published = unindexed(TABLE.c.status) == CouponStatus.PUBLISHED
+    return Matching(ids, found=select(TABLE.c.id).where(published, *conditions))
 
 
 # --- write ---

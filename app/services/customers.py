@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    Select,
-    select,
-)
+from sqlalchemy import ColumnElement, Row, func, literal, select
 
 from app import sanitize
 from app.auth import Capability, Principal
@@ -23,9 +18,9 @@ from app.models.user import (
     NAME_SORT,
     sort_key,
 )
-from app.pagination import Page, between, count_rows, fetch_page, page_size
-from app.search import comparable, matches
-from app.services.statistics import COLUMNS, ROLES, TABLE
+from app.pagination import Matching, Page, Tallied, between, fetch_page, page_size
+from app.search import comparable, matches, unindexed
+from app.services.statistics import COLUMNS, ROLES, SUMS, TABLE
 
 Columns = Sequence[ColumnElement[Any]]
 Record = dict[str, Any]
@@ -61,18 +56,22 @@ def list_customers(
     key = _sort_key(query)
     if not actor.can(Capability.LIST_USERS):
         return Page([], 0, query["page"], size or default_size)
-    ids, key_of_ids = _matching(query, key)
+    key_of_ids, sums = key, SUMS.get(query["orderby"])
+    if sums is not None:
+        key_of_ids = func.coalesce(sums.c[1], literal(0))
+    elif query["orderby"] == "registered" and query["role"] != EVERY_ROLE:
+        key_of_ids = ROLES.c.registered_at
     return fetch_page(
-        columns, TABLE.c.id, ids, key=key, key_of_ids=key_of_ids, query=query, size=size
-    )
+        columns, TABLE.c.id, _matching(query), key=key, key_of_ids=key_of_ids, key_from=sums,
+        query=query, size=size,
+    )  # fmt: skip
 
 
 def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many users match."""
-    key = _sort_key(query)
+    _sort_key(query)
     actor.require("shop_api_user_cannot_read_customers_count", Capability.LIST_USERS)
-    ids, _ = _matching(query, key)
-    return count_rows(ids)
+    return _matching(query).total()
 
 
 def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row[Any]:
@@ -105,26 +104,29 @@ def _readable(
     return rows[0]
 
 
-def _matching(
-    query: Mapping[str, Any], key: ColumnElement[Any]
-) -> tuple[Select[Any], ColumnElement[Any]]:
-    """Return a select of the ids that match a loaded ``CustomerFilter``, and its sort key.
+def _matching(query: Mapping[str, Any]) -> Matching:
+    """Return the users that match a loaded ``CustomerFilter``.
 
     A role by registration, which is what most lists ask for, is found in the index of the roles
     alone.
     """
     conditions = between(TABLE, query)
-    if query["q"] is not None:
-        texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
-        conditions.append(matches(TABLE.c.search_text, texts, query["q"]))
     if query["role"] == EVERY_ROLE:
-        return select(TABLE.c.id).where(*conditions), key
-    ids = select(ROLES.c.user_id).where(ROLES.c.role == query["role"])
-    if key is TABLE.c.created_at:
-        key = ROLES.c.registered_at
-        if not conditions:
-            return ids, key
-    return ids.join(TABLE, TABLE.c.id == ROLES.c.user_id).where(*conditions), key
+        ids = found = select(TABLE.c.id)
+        tallied = Tallied("users", TABLE.c.created_at)
+    else:
+        ids = select(ROLES.c.user_id)
+        if conditions or query["orderby"] not in {"registered", *SUMS}:
+            ids = ids.join(TABLE, TABLE.c.id == ROLES.c.user_id)
+        found = ids.where(unindexed(ROLES.c.role) == query["role"])
+        ids = ids.where(ROLES.c.role == query["role"])
+        tallied = Tallied("user_roles", ROLES.c.registered_at, [query["role"]])
+    texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
+    (found_id,) = ids.selected_columns
+    search = matches(TABLE.c.search_text, texts, query["q"] or "", found_id)
+    if search is None:
+        return Matching(ids.where(*conditions), tallied=None if conditions else tallied)
+    return Matching(ids.where(*conditions, search), found=found.where(*conditions, search))
 
 
 def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:

@@ -12,10 +12,10 @@ from app.columns import Money
 from app.db import fetch, now
 from app.errors import InvalidParams, ShopError
 from app.models import DownloadPermission, Order
-from app.pagination import Page, between, count_rows, fetch_page, page_size
+from app.pagination import Matching, Page, Tallied, between, fetch_page, page_size
 from app.plugins import registry
 from app.sanitize import INT64_MAX
-from app.search import contains
+from app.search import contains, unindexed
 from app.services.customers import get_customer
 from app.services.statistics import COLUMNS as CUSTOMER_COLUMNS
 
@@ -53,13 +53,13 @@ def list_orders(
         default_size: rows on a page when the query sets no limit.
     """
     size = page_size(query, default_size)
-    conditions = _conditions(query)
+    matching = _matching(query)
     if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
         return Page([], 0, query["page"], size or default_size)
     return fetch_page(
         columns,
         TABLE.c.id,
-        select(TABLE.c.id).where(*conditions),
+        matching,
         key=SORT_KEYS[query["orderby"]],
         query=query,
         size=size,
@@ -68,9 +68,9 @@ def list_orders(
 
 def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many orders match."""
-    conditions = _conditions(query)
+    matching = _matching(query)
     actor.require("shop_api_user_cannot_read_orders_count", Capability.READ_PRIVATE_SHOP_ORDERS)
-    return count_rows(select(TABLE.c.id).where(*conditions))
+    return matching.total()
 
 
 def get_order(actor: Principal, order_id: int, columns: Columns) -> Row[Any]:
@@ -122,15 +122,15 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row[Any]]
     return {row[-1]: row for row in fetch(select(*columns, key).where(key.in_(sorted(ids))))}
 
 
-def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of a loaded ``OrderFilter``."""
+def _matching(query: Mapping[str, Any]) -> Matching:
+    """Return the orders that match a loaded ``OrderFilter``."""
     known = registry().order_statuses
     conditions = between(TABLE, query)
-    if query["status"] is not None:
-        if unknown := [status for status in query["status"] if status not in known]:
-            reason = f"has no status {unknown[0]!r}; known are {', '.join(known)}."
+    statuses = query["status"]
+    for status in statuses or ():
+        if status not in known:
+            reason = f"has no status {status!r}; known are {', '.join(known)}."
             raise InvalidParams({"filter[status]": reason})
-        conditions.append(TABLE.c.status.in_(query["status"]))
     if query["customer_id"] is not None:
         # 0 is the customer id of a guest's order (spec 2.3).
         conditions.append(
@@ -139,5 +139,11 @@ def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
             else TABLE.c.customer_id.is_(None)
         )
     if query["q"] is not None:
-        conditions.append(contains(TABLE.c.search_text, query["q"]))
-    return conditions
+        conditions.append(contains(TABLE.c.search_text, query["q"], TABLE.c.id))
+    ids = found = select(TABLE.c.id).where(*conditions)
+    if statuses is not None:
+        ids = ids.where(TABLE.c.status.in_(statuses))
+        found = found.where(unindexed(TABLE.c.status).in_(statuses))
+    if not conditions:
+        return Matching(ids, tallied=Tallied("orders", TABLE.c.created_at, statuses))
+    return Matching(ids, found=None if query["q"] is None else found)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from flask import current_app
-from sqlalchemy import ColumnElement, Table, bindparam, case, func, literal, select
+from sqlalchemy import ColumnElement, Subquery, Table, bindparam, case, func, literal, select
 
 from app.columns import Money
 from app.models import Order, User, UserRole
@@ -28,11 +28,25 @@ _paid: Any = bindparam(
 _avatars: Any = bindparam("avatars", callable_=lambda: current_app.config["SHOP_AVATARS"])
 
 
-def _of_orders(value: ColumnElement[Any], *conditions: ColumnElement[bool]) -> ColumnElement[Any]:
+# What is summed over the orders of a customer, and in which statuses; without any order it is 0.
+_SUMMED: Mapping[str, tuple[ColumnElement[Any], Any]] = {
+    "orders_count": (func.count(), _known),
+    "total_spent": (func.coalesce(func.sum(ORDERS.c.total), literal(0), type_=Money), _paid),
+}
+
+
+def _of_orders(value: ColumnElement[Any], statuses: Any) -> ColumnElement[Any]:
     """Return a value drawn from the orders of the customer that a row is about."""
     return (
-        select(value).where(ORDERS.c.customer_id == TABLE.c.id, *conditions)
+        select(value).where(ORDERS.c.customer_id == TABLE.c.id, ORDERS.c.status.in_(statuses))
     ).correlate(TABLE).scalar_subquery()  # fmt: skip
+
+
+def _by_customer(value: ColumnElement[Any], statuses: Any) -> Subquery:
+    """Return the same for all customers with such orders, in one pass: their ids and the value."""
+    bought = ORDERS.c.customer_id.is_not(None) & ORDERS.c.status.in_(statuses)
+    sums = select(ORDERS.c.customer_id, value.label("value")).where(bought)
+    return sums.group_by(ORDERS.c.customer_id).subquery()
 
 
 def _last_order(value: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -54,11 +68,8 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
     ),
     "last_order_id": _last_order(ORDERS.c.id),
     "last_order_date": _last_order(ORDERS.c.created_at),
-    "orders_count": _of_orders(func.count(), ORDERS.c.status.in_(_known)),
-    "total_spent": _of_orders(
-        func.coalesce(func.sum(ORDERS.c.total), literal(0), type_=Money),
-        ORDERS.c.status.in_(_paid),
-    ),
+    **{name: _of_orders(*summed) for name, summed in _SUMMED.items()},
     "avatar_url": case((_avatars, TABLE.c.email)),
 }
 COMPUTED = [name for name in COLUMNS if name not in TABLE.c]
+SUMS = {name: _by_customer(*summed) for name, summed in _SUMMED.items()}
