@@ -23,6 +23,13 @@ def begin_immediately(engine: Engine) -> None:
     A deferred BEGIN that turns into a write fails at once when another writer is at work.
     """
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    event.listen(engine, "connect", _keep_journals_of_statements_in_memory)
+
+
+def _keep_journals_of_statements_in_memory(connection: sqlite3.Connection, _: Any) -> None:
+    # A statement that triggers follow has a journal of its own, whose file would cost as much as
+    # the statement. Not on connections that read: a long list has to be sorted somewhere.
+    connection.execute("PRAGMA temp_store = MEMORY")
 
 
 def _set_up(connection: sqlite3.Connection, _: Any) -> None:
