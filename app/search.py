@@ -28,9 +28,6 @@ from sqlalchemy.sql.functions import FunctionElement
 # Between the texts, so that no search spans two of them: a code point that is no character.
 _SEPARATOR = "\uffff"
 
-# Code points that the full-text tables of SQLite do not tell from each other.
-_BLURRED = {"\ufffd", "\ufffe"}
-
 _TRIGRAM = 3
 
 
@@ -64,7 +61,7 @@ def contains(
         return false()
     text = comparable(text)
     exact = search.contains(text, autoescape=True)
-    return _found(search, record_id, [text], exact, index_is_exact=_BLURRED.isdisjoint(text))
+    return _found(search, record_id, [text], exact, index_is_exact=True)
 
 
 def matches(
@@ -109,7 +106,8 @@ def _found(
 
     Args:
         parts: what the search column of such a record contains.
-        index_is_exact: whether whatever contains them meets the condition.
+        index_is_exact: whether whatever contains them meets the condition. (SQLite takes U+FFFD,
+            U+FFFE and U+FFFF for one, in LIKE and in its index alike.)
     """
     records = search.table
     scan = exact if record_id is records.c.id else record_id.in_(select(records.c.id).where(exact))
