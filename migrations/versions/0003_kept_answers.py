@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0006"
+revision = "0003"
 down_revision = "0002"
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
