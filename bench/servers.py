@@ -1,4 +1,4 @@
-"""gunicorn as it is deployed, the CPU time and memory that it spends, and clients to keep it busy."""
+"""gunicorn as it is deployed, what it spends, and clients that keep it busy."""
 
 from __future__ import annotations
 
