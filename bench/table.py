@@ -202,18 +202,20 @@ def authentication(shop: Shop, rounds: int) -> Row:
         spent = 0.0
         for context in contexts:
             with context:
-                started = time.perf_counter()
+                started = time.thread_time()
                 before()
-                spent += time.perf_counter() - started
+                spent += time.thread_time() - started
         samples.append(spent / len(contexts) * 1e6)
-    return Row("authentication of a key once seen", Goal(20, 5, unit="µs"), samples[1:], "")
+    return Row("authentication of a key once seen", Goal(20, 5, unit="µs"), samples[1:], "CPU")
 
 
 def start(shop: Shop, rounds: int) -> Row:
     """Measure the time from the start of gunicorn to its first answer."""
-    samples = []
+    samples, spent = [], []
     for _ in range(rounds + 1):
         started = time.perf_counter()
-        with shop.serve():
+        with shop.serve() as server:
             samples.append(time.perf_counter() - started)
-    return Row("start to first answer", Goal(1.5, 0.7, unit="s"), samples[1:], "by the clock")
+            spent.append(server.spent().service)
+    beside = f"by the clock; {median(spent[1:]):.2g} s CPU"
+    return Row("start to first answer", Goal(1.5, 0.7, unit="s"), samples[1:], beside)
