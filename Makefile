@@ -10,7 +10,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test faults lint lint-openapi openapi openapi-diff lock clean
+.PHONY: help setup run demo test faults bench bench-quick lint lint-openapi openapi openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,12 @@ test: $(VENV)/ready-dev ## run the whole suite against SQLite and PostgreSQL
 
 faults: $(VENV)/ready-dev ## kill the service and its database in the middle of writes; ARGS=--help
 	@$(BIN)/python -m tests.faults $(ARGS)
+
+bench: $(VENV)/ready-dev ## measure how fast it is, up to a million rows, and write docs/performance.md
+	@$(BIN)/python -m bench
+
+bench-quick: $(VENV)/ready-dev ## the same without the large shops, in two minutes; writes nothing
+	@$(BIN)/python -m bench --quick
 
 lint: $(VENV)/ready-dev ## check style and types
 	@$(BIN)/ruff check .

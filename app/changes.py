@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import Engine, event
 
@@ -18,13 +18,14 @@ SECONDS = 1.0
 class Changes:
     """Notices commits.
 
-    SQLite tells of every commit, whoever made it. Elsewhere a commit of this process is noticed
-    at once, that of another one after SECONDS at most.
+    SQLite tells of every commit, whoever made it. Elsewhere a commit of this process, by any app
+    in it, is noticed at once, that of another process after SECONDS at most.
     """
+
+    _own: ClassVar[object] = object()
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._own: object = object()
         self._lock = Lock()
         self._watch: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # that it has opened
@@ -32,7 +33,7 @@ class Changes:
 
     def committed(self) -> None:
         """Be told that this process has committed something."""
-        self._own = object()
+        Changes._own = object()
 
     def mark(self) -> object:
         """Return a mark; two of them are equal only when nothing can have changed in between."""

@@ -1,8 +1,8 @@
 """How fast the service is, in ratios that mean the same on every machine (Linux).
 
 ``make bench`` measures everything and writes docs/performance.md; ``make bench-quick`` leaves out
-the large shops and writes nothing. ``BENCH_DATA=folder make bench`` keeps the shops for the next
-time: a million customers take minutes to load.
+the large shops and writes nothing; ``.venv/bin/python -m bench reads`` measures one part. With
+``BENCH_DATA=folder`` the shops stay for the next time: a million customers take minutes to load.
 
 - ``yardstick.py``: what the service is compared with, a bare view and a plain ORM view.
 - ``shops.py``: databases with 1,000 to 1,000,000 customers, coupons and orders each.

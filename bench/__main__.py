@@ -1,43 +1,51 @@
-"""``python -m bench``: measure, print, and write docs/performance.md unless it is to be quick."""
+"""``python -m bench``: measure and print; when it was everything, write docs/performance.md."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from bench import report, table
-from bench.shops import Shops, open_shops
+from bench.shops import DATABASES, Shops, open_shops
+
+PARTS = ("reads", "bulk", "process", "whole", "large")
 
 
-def measure(shops: Shops, *, quick: bool) -> Iterator[table.Row]:
-    """Measure row after row."""
-    rounds = 5 if quick else 11
-    small = shops.shop("SQLite", table.SMALL)
-    yield from table.single_reads(shops, rounds)
-    yield from table.bulk_creates(shops, rounds)
-    yield from table.whole_list(shops, 3, table.SMALL if quick else table.STREAMED)
-    yield table.authentication(small, rounds)
-    yield table.start(small, 3)
-    if not quick:
-        yield from table.large_lists(shops, rounds)
+def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[table.Row]:
+    """Measure row after row of some parts."""
+    rounds = 3 if quick else 11
+    if "reads" in parts:
+        yield from table.single_reads(shops, rounds)
+    if "bulk" in parts:
+        yield from table.bulk_creates(shops, rounds)
+    if "process" in parts:
+        small = shops.shop("SQLite", table.SMALL)
+        yield table.authentication(small, rounds)
+        yield table.start(small, rounds)
+    if "whole" in parts:
+        yield from table.whole_list(shops, 3, table.SMALL if quick else table.STREAMED)
+    if "large" in parts:
+        for database in DATABASES:
+            yield from table.large_lists(shops, rounds, database)
 
 
 def main() -> None:
     """Run the bench."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the service.")
-    parser.add_argument("--quick", action="store_true", help="small shops only; write no document")
-    quick = parser.parse_args().quick
-    rows = []
+    parser.add_argument("parts", nargs="*", help=f"only these of {', '.join(PARTS)}")
+    parser.add_argument("--quick", action="store_true", help="without the large shops")
+    given = parser.parse_args()
+    parts = given.parts or [part for part in PARTS if part != "large" or not given.quick]
     sys.stdout.write(f"{report.machine()}\n")
+    rows = []
     with open_shops(os.environ.get("BENCH_DATA")) as shops:
-        for row in measure(shops, quick=quick):
+        for row in measure(shops, parts, quick=given.quick):
             rows.append(row)
-            work, reach, _, figure, spread, verdict, beside = report.cells(row)
-            sys.stdout.write(f"{work}\n    {figure} ({spread}), {reach}: {verdict}; {beside}\n")
+            sys.stdout.write(report.line(row))
             sys.stdout.flush()
-    if not quick:
+    if not given.quick and not given.parts:
         report.write(rows)
 
 

@@ -38,6 +38,12 @@ def cells(row: Row) -> tuple[str, ...]:
     )
 
 
+def line(row: Row) -> str:
+    """Return a row as it is printed."""
+    work, reach, _, figure, spread, verdict, beside = cells(row)
+    return f"{work}\n    {figure} ({spread}), {reach}: {verdict}; {beside}\n"
+
+
 def shown(figure: float) -> str:
     """Return a figure with three digits that say something."""
     return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"

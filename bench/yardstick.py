@@ -61,10 +61,12 @@ def customers() -> Response:
         session.scalar(select(func.count()).where(UserRole.role == "customer"))
         for user in users:
             found = statistics.get(user.id)
-            user.role = roles[user.id]
-            user.avatar_url = user.email
-            user.orders_count = found.count if found else 0
-            user.total_spent = found.spent if found else None
-            user.last_order_id = found.last if found else None
-            user.last_order_date = dates[found.last] if found else None
+            vars(user).update(
+                role=roles[user.id],
+                avatar_url=user.email,
+                orders_count=found.count if found else 0,
+                total_spent=found.spent if found else None,
+                last_order_id=found.last if found else None,
+                last_order_date=dates[found.last] if found else None,
+            )
         return jsonify({"customers": CustomerSchema(many=True).dump(users)})

@@ -5,6 +5,7 @@ import json
 import logging
 import re
 
+import psycopg
 import pytest
 from conftest import Client, codes, refusal, refused_params, reply
 
@@ -460,3 +461,18 @@ def test_database_is_gone_and_the_process_lives(make_app, app):
     client = Client(make_app(DATABASE_URL="sqlite:////nonexistent/folder/shop.db"))
     assert reply(client.get("/healthz")) == (200, {"status": "ok"})
     assert reply(client.get("/nothing")) == NO_ROUTE
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_connections_that_the_database_closed_are_replaced(admin, make_coupon, database_url):
+    """As after a restart of the server: nobody sees an error of the connections from before."""
+    coupon = make_coupon()
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        closed = connection.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchall()
+    assert closed
+    assert set(closed) == {(True,)}
+    assert reply(admin.get(f"/coupons/{coupon['id']}")) == (200, {"coupon": coupon})
+    assert admin.put(f"/coupons/{coupon['id']}", {"coupon": {"amount": 1}}).status_code == 200

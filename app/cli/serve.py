@@ -9,7 +9,6 @@ import sys
 import click
 from flask import current_app
 from flask.cli import with_appcontext
-from flask_migrate import upgrade
 
 from app import db
 from app.auth import Permission
@@ -23,6 +22,8 @@ def serve() -> None:
     """Bring the schema up to date, make a first key where there is no user, run gunicorn."""
     _require_free_port(current_app.config["HOST"], current_app.config["PORT"])
     if not db.schema_is_current():
+        from flask_migrate import upgrade  # noqa: PLC0415  # slow, and seldom needed
+
         upgrade()
     config = current_app.config
     host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
