@@ -147,6 +147,7 @@ os.register_at_fork(after_in_parent=_unblock_signals)
 class Worker(ThreadWorker):
     """A threaded worker at a place of its own."""
 
+    alive: bool
     sockets: list[Any]
     alive: bool
     place = 0

@@ -60,6 +60,9 @@ class ArgumentParser(FlaskParser):
 
     def load_json(self, req: Any, schema: Any) -> Any:
         """Return the body's object whatever the Content-Type says; {} when it is none."""
+        # Nothing is ever unpacked: a few bytes could become gigabytes.
+        if req.headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
+            raise InvalidParams({"Content-Encoding": "must be absent: send the body unpacked."})
         body = req.get_data()
         # Of a body without a length werkzeug reads as much as is allowed, and says nothing.
         if len(body) >= req.max_content_length and req.environ["wsgi.input"].read(1):

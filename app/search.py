@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, false, or_, true
+
+from app.sanitize import nfc
 
 # Between the texts, so that no search spans two of them: a code point that is no character.
 _SEPARATOR = "\uffff"
@@ -25,7 +26,7 @@ def comparable(text: str) -> str:
 
     Greek has two small sigmas, of which one ends a word: lower() alone would not find a part.
     """
-    return unicodedata.normalize("NFC", text.lower()).replace("\u03c2", "\u03c3")
+    return nfc(text.lower()).replace("\u03c2", "\u03c3")
 
 
 def contains(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
