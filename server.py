@@ -30,6 +30,7 @@ from gunicorn import glogging, sock, systemd, util
 from gunicorn.workers.gthread import ThreadWorker
 
 _STOPPING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, which no module names
 _PATROL_SECONDS = 1.0
 _CLIENT_SECONDS = 60.0
 
@@ -221,6 +222,10 @@ class Worker(ThreadWorker):
 
     def init_process(self) -> None:
         """Start the worker."""
+        if sys.platform == "linux":
+            # When the main process is killed, its workers stop at once, also while they start:
+            # nobody else takes the connections that wait in their places.
+            ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM)
         util.write_error = write_error
         self._others = [each for each in self.sockets if each is not self.sockets[self.place]]
         self.sockets = [self.sockets[self.place]]
@@ -268,6 +273,8 @@ class Worker(ThreadWorker):
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Stop gracefully: at a reload when the next worker serves, else now."""
+        if not self.booted:
+            raise SystemExit(0)  # nobody waits for it
         if handover.needs(self) and not self._replaced:
             self._replaced = True
         else:
