@@ -215,7 +215,6 @@ class Worker(ThreadWorker):
 
     alive: bool
     sockets: list[Any]
-    alive: bool
     place = 0
     _replaced = False
     _next_patrol = 0.0
