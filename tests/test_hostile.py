@@ -1,7 +1,7 @@
 """Hostile requests: whatever is sent, the answer is the envelope and no 5xx (decisions 1).
 
 ``HOSTILE_CASES`` and ``HOSTILE_SEED`` make another run of it:
-``make test ARGS=tests/test_hostile.py HOSTILE_CASES=1000000``.
+``HOSTILE_CASES=1000000 make test ARGS=tests/test_hostile.py``.
 """
 
 import json

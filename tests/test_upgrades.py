@@ -58,8 +58,9 @@ def value_for(table, column):
 
 def fill():
     """Put a row into every table, whatever its columns are."""
+    found = tables()  # before a transaction, which would lock SQLite
     with db.engine.begin() as connection:
-        for table in tables():
+        for table in found:
             row = {column.name: value_for(table, column) for column in table.columns}
             connection.execute(table.insert().values(row))
 
