@@ -8,7 +8,17 @@ import pytest
 from alembic.script import ScriptDirectory
 from conftest import Client
 from flask_migrate import upgrade
-from sqlalchemy import JSON, Boolean, Date, DateTime, Integer, MetaData, Numeric, select
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Date,
+    DateTime,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Numeric,
+    select,
+)
 
 from app.auth import Permission
 from app.db import MIGRATIONS, db
@@ -49,6 +59,7 @@ def value_for(table, column):
         (DateTime, MOMENT),
         (Date, date(2030, 1, 2)),
         (JSON, []),
+        (LargeBinary, b"old"),
     ]
     for kind, value in kinds:
         if isinstance(column.type, kind):
