@@ -7,6 +7,7 @@ this file, lives on at a reload, and new workers shall run new code.
 from __future__ import annotations
 
 import ctypes
+import errno
 import gc
 import json
 import logging
@@ -17,8 +18,11 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,7 +30,9 @@ from gunicorn import glogging, sock, systemd, util
 from gunicorn.workers.gthread import ThreadWorker
 
 _STOPPING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, which no module names
 _PATROL_SECONDS = 1.0
+_CLIENT_SECONDS = 60.0
 
 
 class Listener(sock.TCPSocket):
@@ -144,17 +150,81 @@ def _unblock_signals() -> None:
 os.register_at_fork(after_in_parent=_unblock_signals)
 
 
-class Worker(ThreadWorker):
-    """A threaded worker at a place of its own."""
+class Turns:
+    """Lets so many threads work at once; one that waits for its client gives up its turn."""
 
-    sockets: list[Any]
+    def __init__(self, number: int) -> None:
+        self._free = threading.Semaphore(number)
+        self._thread = threading.local()
+
+    def begin(self) -> None:
+        """Wait for a turn."""
+        self._free.acquire()
+        self._thread.has_turn = True
+
+    def end(self) -> None:
+        """Give it up."""
+        self._thread.has_turn = False
+        self._free.release()
+
+    def is_mine(self) -> bool:
+        """Tell whether this thread has a turn."""
+        return getattr(self._thread, "has_turn", False)
+
+
+class Connection:
+    """A client's socket, whose slowness costs nobody else a turn, and has an end."""
+
+    def __init__(self, client: socket.socket, turns: Turns) -> None:
+        self._socket, self._turns = client, turns
+
+    def __getattr__(self, name: str) -> Any:
+        """Be the socket in all else."""
+        return getattr(self._socket, name)
+
+    def setblocking(self, blocking: bool) -> None:
+        """Wait for the client only so long."""
+        self._socket.settimeout(_CLIENT_SECONDS if blocking else 0)
+
+    def recv(self, size: int, *flags: int) -> bytes:
+        """Read; a client that sends nothing for so long counts as gone."""
+        return self._wait(self._socket.recv, size, *flags)  # type: ignore[no-any-return]
+
+    def sendall(self, data: bytes, *flags: int) -> None:
+        """Write; a client that takes nothing for so long counts as gone."""
+        self._wait(self._socket.sendall, data, *flags)
+
+    def _wait(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        paused = self._turns.is_mine()
+        if paused:
+            self._turns.end()
+        try:
+            return call(*arguments)
+        except TimeoutError:
+            raise ConnectionResetError(errno.ECONNRESET, "the client is too slow") from None
+        finally:
+            if paused:
+                self._turns.begin()
+
+
+class Worker(ThreadWorker):
+    """A threaded worker at a place of its own.
+
+    A thread for each connection reads what the client sends; ``threads`` of them work at once.
+    """
+
     alive: bool
+    sockets: list[Any]
     place = 0
     _replaced = False
     _next_patrol = 0.0
 
     def init_process(self) -> None:
         """Start the worker."""
+        if sys.platform == "linux":
+            # When the main process is killed, its workers stop at once, also while they start:
+            # nobody else takes the connections that wait in their places.
+            ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM)
         util.write_error = write_error
         self._others = [each for each in self.sockets if each is not self.sockets[self.place]]
         self.sockets = [self.sockets[self.place]]
@@ -171,6 +241,25 @@ class Worker(ThreadWorker):
         gc.freeze()
         gc.set_threshold(10_000, 50, 100)
 
+    def get_thread_pool(self) -> ThreadPoolExecutor:
+        """Return a pool in which slow clients find no end of threads."""
+        self._turns = Turns(self.cfg.threads)
+        return ThreadPoolExecutor(max_workers=self.cfg.worker_connections)
+
+    def enqueue_req(self, conn: Any) -> None:
+        """Read the next request of a connection."""
+        if not isinstance(conn.sock, Connection):
+            conn.sock = Connection(conn.sock, self._turns)
+        super().enqueue_req(conn)
+
+    def handle_request(self, req: Any, conn: Any) -> Any:
+        """Answer a request whose head is there, in turn."""
+        self._turns.begin()
+        try:
+            return super().handle_request(req, conn)
+        finally:
+            self._turns.end()
+
     def init_signals(self) -> None:
         """Prepare for signals; those that came too early come now."""
         super().init_signals()
@@ -183,6 +272,8 @@ class Worker(ThreadWorker):
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Stop gracefully: at a reload when the next worker serves, else now."""
+        if not self.booted:
+            raise SystemExit(0)  # nobody waits for it
         if handover.needs(self) and not self._replaced:
             self._replaced = True
         else:

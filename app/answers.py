@@ -74,6 +74,7 @@ def read_to_the_end(response: Response) -> Response:
     if not environ.get("wsgi.input_terminated"):  # reading on would wait for ever
         return response
     connection = environ.get("gunicorn.socket")
+    before = connection.gettimeout() if connection else None
     until, left = time.monotonic() + READ_SECONDS, MOST_READ
     try:
         if connection:  # who sends slowly must not hold a thread
@@ -87,7 +88,7 @@ def read_to_the_end(response: Response) -> Response:
         pass  # the client has gone, or takes too long; either way it gets its answer if it can
     finally:
         if connection:
-            connection.settimeout(None)
+            connection.settimeout(before)
     return response
 
 

@@ -13,7 +13,9 @@ from copy import deepcopy
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache, lru_cache
+from string import punctuation
 from typing import Any
+from urllib.parse import quote
 
 import flask_smorest
 import marshmallow as ma
@@ -60,6 +62,9 @@ class ArgumentParser(FlaskParser):
 
     def load_json(self, req: Any, schema: Any) -> Any:
         """Return the body's object whatever the Content-Type says; {} when it is none."""
+        # Nothing is ever unpacked: a few bytes could become gigabytes.
+        if req.headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
+            raise InvalidParams({"Content-Encoding": "must be absent: send the body unpacked."})
         body = req.get_data()
         # Of a body without a length werkzeug reads as much as is allowed, and says nothing.
         if len(body) >= req.max_content_length and req.environ["wsgi.input"].read(1):
@@ -249,6 +254,12 @@ def _authenticate() -> None:
     require_permission(g.principal, request.method)
 
 
+def _encode_query() -> None:
+    """Encode the bytes of a query that the client did not encode; werkzeug expects ASCII."""
+    if not request.query_string.isascii():
+        request.query_string = quote(request.query_string, safe=punctuation).encode()
+
+
 def _sender(credentials: Credentials | None) -> Principal:
     attempts: FailedAttempts = current_app.extensions[ATTEMPTS]
     return authenticate(credentials, request.remote_addr or "", attempts)
@@ -275,6 +286,7 @@ def prepare(app: Flask) -> None:
         app.config["SHOP_AUTH_FAILURES_PER_MINUTE"], app.config["SHOP_REDIS_URL"]
     )
     app.register_error_handler(Exception, handle_exception)
+    app.before_request(_encode_query)
     app.after_request(read_to_the_end)
 
 

@@ -8,7 +8,6 @@ pg_trgm. Without it, and for fewer characters, every record is read. The answer 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +23,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
+
+from app.sanitize import nfc
 
 # Between the texts, so that no search spans two of them: a code point that is no character.
 _SEPARATOR = "\uffff"
@@ -44,7 +45,7 @@ def comparable(text: str) -> str:
 
     Greek has two small sigmas, of which one ends a word: lower() alone would not find a part.
     """
-    return unicodedata.normalize("NFC", text.lower()).replace("\u03c2", "\u03c3")
+    return nfc(text.lower()).replace("\u03c2", "\u03c3")
 
 
 def contains(

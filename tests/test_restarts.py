@@ -150,6 +150,21 @@ def test_term_reaches_workers_that_are_still_starting(service, tmp_path):
     assert "SIGKILL" not in Path(service.log).read_text()
 
 
+def test_workers_that_are_starting_end_with_their_main_process(service, caller, tmp_path):
+    """They would keep the connections of the next service, which nobody answers."""
+    configuration = tmp_path / "slow.conf.py"
+    configuration.write_text(
+        SLOW_START.format(folder=str(tmp_path)).replace("sleep(1)", "sleep(0)")
+    )
+    service.start(GUNICORN_CMD_ARGS=f"--config {configuration}")
+    until(lambda: len(list(tmp_path.glob("forked-*"))) == 2)
+    orphans = service.kill_master()
+    service.start()
+    service.wait_until_ready(caller)
+    psutil.wait_procs(orphans, timeout=2 * SECONDS)
+    assert not any(orphan.is_running() for orphan in orphans)
+
+
 def test_address_that_somebody_else_has_is_named(service, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         service.start(PORT=str(taken.getsockname()[1]))

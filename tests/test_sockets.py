@@ -1,0 +1,196 @@
+"""Hostile clients at the socket: gunicorn and the service answer, or close, and serve the others."""
+
+import gzip
+import json
+import os
+import re
+import socket
+from contextlib import ExitStack, closing
+
+import psutil
+import pytest
+
+from tests.faults.clients import SECONDS, Caller
+from tests.faults.service import Service
+
+BODY = json.dumps({"coupon": {"code": "never"}}).encode()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sockets")
+    service = Service(f"sqlite:///{folder}/shop.db", folder)
+    service.start()
+    caller = Caller(service.port, service.key)
+    service.wait_until_ready(caller)
+    caller.close()
+    yield service
+    service.close()
+    assert "Traceback" not in service.log.read_text()
+
+
+def connect(service):
+    return socket.create_connection(("127.0.0.1", service.port), timeout=SECONDS)
+
+
+def answer(service, raw):
+    """The status and the JSON of the answer to raw bytes; None when the connection is closed."""
+    with closing(connect(service)) as connection:
+        connection.sendall(raw)
+        connection.shutdown(socket.SHUT_WR)
+        received = b""
+        while piece := connection.recv(65536):
+            received += piece
+    if not received:
+        return None
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert b"X-Request-Id: " in head
+    return int(re.match(rb"HTTP/1.1 (\d+)", head)[1]), json.loads(body)
+
+
+def request(service, *headers, method="POST", path="/coupons", body=BODY, length=True):
+    lines = [f"{method} {path} HTTP/1.1", "Host: shop.example", "Connection: close"]
+    lines.append(f"Authorization: {Caller(service.port, service.key)._headers['Authorization']}")
+    lines += [f"Content-Length: {len(body)}"] if length else []
+    return "\r\n".join([*lines, *headers, "", ""]).encode("latin-1") + body
+
+
+def assert_others_are_served(service):
+    """Each worker still answers: more new connections than there are places."""
+    for _ in range(8):
+        caller = Caller(service.port, service.key)
+        assert caller.send("GET", "/coupons/count") == (200, {"count": 0})
+        caller.close()
+
+
+MALFORMED = {
+    "no http": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 100,
+    "empty lines": b"\r\n" * 5000,
+    "no version": b"GET /coupons\r\n\r\n",
+    "another version": b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+    "method of letters beyond ASCII": b"G\xc3\x89T / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "blanks in the path": b"GET /a b c HTTP/1.1\r\nHost: x\r\n\r\n",
+    "NUL in a header": b"GET / HTTP/1.1\r\nHost: x\r\nX-A: a\0b\r\n\r\n",
+    "folded header": b"GET / HTTP/1.1\r\nHost: x\r\nX-A: a\r\n b\r\n\r\n",
+    "blank before the colon": b"GET / HTTP/1.1\r\nHost : x\r\n\r\n",
+    "many headers": b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: 1\r\n" % n for n in range(5000)) + b"\r\n",
+    "long header": b"GET / HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 100_000 + b"\r\n\r\n",
+    "long line": b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "header without an end": b"GET / HTTP/1.1\r\nX-A: " + b"a" * 1_000_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", MALFORMED.values(), ids=list(MALFORMED))
+def test_what_is_no_request_is_refused_or_cut_off(service, raw):
+    try:
+        answered = answer(service, raw)
+    except ConnectionError:
+        answered = None  # closed while more was being sent
+    if answered is not None:
+        status, body = answered
+        assert 400 <= status < 500
+        assert list(body) == ["errors"]
+    assert_others_are_served(service)
+
+
+FRAMING = {
+    "two lengths": ["Content-Length: 5", "Content-Length: 6"],
+    "negative length": ["Content-Length: -1"],
+    "length that is no number": ["Content-Length: 0x10"],
+    "length of many digits": [f"Content-Length: {'9' * 5000}"],
+    "length and chunks": ["Content-Length: 5", "Transfer-Encoding: chunked"],
+    "unknown coding": ["Transfer-Encoding: x-unknown"],
+    "chunks twice": ["Transfer-Encoding: chunked, chunked"],
+    "chunks that are none": ["Transfer-Encoding: chunked"],
+}
+
+
+@pytest.mark.parametrize("headers", FRAMING.values(), ids=list(FRAMING))
+def test_body_whose_end_is_unclear_is_refused(service, headers):
+    status, body = answer(service, request(service, *headers, length=False))
+    assert 400 <= status < 500 or status == 501
+    assert list(body) == ["errors"]
+    assert_others_are_served(service)
+
+
+@pytest.mark.parametrize(
+    ("coding", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("gzip", lambda body: gzip.compress(b" " * 50_000_000)),
+        ("deflate", lambda body: body),
+        ("br", lambda body: body),
+        ("gzip, gzip", lambda body: body),
+    ],
+    ids=["gzip", "bomb", "deflate", "br", "twice"],
+)
+def test_packed_body_is_refused_by_name(service, coding, pack):
+    status, body = answer(service, request(service, f"Content-Encoding: {coding}", body=pack(BODY)))
+    assert (status, body["errors"][0]["code"]) == (400, "shop_api_invalid_param")
+    assert body["errors"][0]["param"] == "Content-Encoding"
+    assert_others_are_served(service)
+
+
+RAW_PATHS = [
+    "/coupons/count?filter[q]=\xff\xfe",
+    "/coupons/code/\xff",
+    "/\xc3\xa9",
+    "/coupons/%00",
+    "/%",
+    "/coupons/count?%",
+    "/coupons/count?filter%5Bq%5D=%ff",
+]
+
+
+@pytest.mark.parametrize("path", RAW_PATHS)
+def test_bytes_that_are_no_text_in_the_path_and_the_query(service, path):
+    status, body = answer(service, request(service, method="GET", path=path, body=b""))
+    assert status in {200, 400, 404}
+    assert list(body) in (["count"], ["errors"])
+
+
+def test_large_body_does_not_stay_in_memory(service):
+    def resident():
+        return sum(worker.memory_info().rss for worker in service.workers())
+
+    deep = b'{"coupon":' + b"[" * 5_000_000 + b"]" * 50_000
+    bodies = [
+        b" " * 10 * 2**20,
+        b"[" * 10 * 2**20,
+        deep,
+        b'{"coupon": {"amount": ' + b"9" * 4 * 2**20 + b"}}",
+    ]
+    for body in bodies:
+        status, _ = answer(service, request(service, body=body))
+        assert status in {400, 413}
+    before = resident()
+    for _ in range(10):
+        for body in bodies:
+            answer(service, request(service, body=body))
+    assert resident() - before < 100 * 2**20
+    assert_others_are_served(service)
+
+
+def test_slow_clients_do_not_keep_others_waiting(service):
+    """More of them than there are threads: heads that never end, bodies that never come."""
+    head = request(service, body=b"x" * 1000)[:-1000]
+    with ExitStack() as stack:
+        for beginning in [b"", b"G", head[:40], b"GET / HTTP/1.1\r\n", head, head + b"x"] * 8:
+            connection = stack.enter_context(closing(connect(service)))
+            connection.sendall(beginning)
+        assert_others_are_served(service)
+    assert_others_are_served(service)
+
+
+def test_clients_that_go_away_leave_nothing_behind(service):
+    workers = service.workers()
+    before = sum(worker.num_fds() for worker in workers)
+    for _ in range(50):
+        with closing(connect(service)) as connection:
+            connection.sendall(request(service)[: -len(BODY)])
+            linger = (1).to_bytes(4, "little") + bytes(4)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)  # a reset
+    assert_others_are_served(service)
+    assert [worker.pid for worker in service.workers()] == [worker.pid for worker in workers]
+    assert all(psutil.pid_exists(worker.pid) for worker in workers)
+    assert sum(worker.num_fds() for worker in workers) <= before + os.cpu_count() + 16
