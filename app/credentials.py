@@ -49,7 +49,7 @@ IN_QUERY = frozenset(
 """The parameters that say who sent a request; no link repeats them."""
 
 SENT = "shop_api.sent"
-"""Where a request whose method or path was changed keeps what the client sent: method, path."""
+"""Where a request that was changed keeps what the client sent: method, path and query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def from_legacy(request: Request) -> Credentials | None:
 
 def _signed(request: Request, given: Authorization | None) -> SignedRequest:
     environ = request.environ
-    method, path = environ.get(SENT, (request.method, request.path))
+    method, path, query = environ[SENT]
     raw = environ.get("RAW_URI") or environ.get("REQUEST_URI")  # gunicorn's, other servers'
     header = []
     if given is not None and given.type == "oauth":
@@ -167,7 +167,7 @@ def _signed(request: Request, given: Authorization | None) -> SignedRequest:
         methods=list(dict.fromkeys([method, request.method])),
         origin=f"{request.scheme}://{request.headers.get('Host', request.host)}",
         path=urlsplit(raw).path if raw else quote(request.script_root + path),
-        query=request.query_string.decode("latin-1"),
+        query=query,
         header=header,
     )
 

@@ -35,6 +35,12 @@ do otherwise than it is written here, and every difference from the server that 
 """
 
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_STRAY = re.compile(
+    r"%3F(?=&oauth_consumer_key=[^&]*&oauth_timestamp=[^&]*&oauth_nonce=[^&]*"
+    r"&oauth_signature_method=[^&]*&oauth_signature=[^&]*$)"
+)
+"""What the Python client writes behind an address that has parameters in it, as it signs it."""
+
 _VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
 
 store = Blueprint("index", __name__, public=True, description="The shop and its routes.")
@@ -72,7 +78,9 @@ class LegacyRequests:
         path: str = environ["PATH_INFO"]
         start = len(self._start)
         if path[:start].translate(_LOWER) == self._start:
-            environ[SENT] = environ["REQUEST_METHOD"], path
+            query = environ.get("QUERY_STRING", "")
+            environ[SENT] = environ["REQUEST_METHOD"], path, query
+            environ["QUERY_STRING"] = _STRAY.sub("", query)
             # Codes and addresses have no case either; a letter beyond ASCII is several bytes.
             rest = path[start:].translate(_LOWER)
             environ["PATH_INFO"] = path[: start - len("/wc-api/")] + "/wc-api/" + rest
