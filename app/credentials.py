@@ -102,11 +102,13 @@ class Signed:
 
 
 def _spend(key_id: int, nonce: str, sent: int, now: int) -> bool:
-    """Note that a key used a nonce; return False when it did before.
+    """Note that a key used a nonce at a time; return False when it did before.
 
-    The database remembers, for all workers, as long as the timestamp would be accepted.
+    Only the same second makes a replay (RFC 5849, 3.3): some clients make a nonce of eight random
+    digits, which a busy one meets again within minutes. The database remembers, for all workers,
+    as long as the timestamp would be accepted.
     """
-    name = sha256(f"{key_id} {nonce}".encode()).hexdigest()
+    name = sha256(f"{key_id} {sent} {nonce}".encode()).hexdigest()
 
     def work(session: Session) -> bool:
         if session.get(OAuthNonce, name) is not None:

@@ -41,6 +41,44 @@ def shops(tmp_path_factory, certificate):
         yield {"signature": over_http, "basic": over_tls, "query": over_tls}
 
 
+PARAMETERS = [
+    {},
+    {"filter[q]": "a b", "filter[limit]": -1, "page": 1},
+    {"filter[q]": ""},
+    {"filter[q]": "50%", "fields": ""},
+    {"filter[q]": "50%25 +%2B"},
+    {"filter[q]": "a&b=c/d?e#f"},
+    {"filter[q]": "what?"},
+    {"filter[q]": "Été 日本 😀"},
+    {"filter[q]": "~!*'()\"<>^`{|}\\"},
+    {"filter[in]": "1, 2", "filter[in][]": 3, "a[b][c]": 4, "a[b]": 5, "a": 6, "b": 7},
+    {"filter[a-b]": 1, "filter[a]": 2, "filter": 3, "filter2": 4, "Z": 5},
+    {"yes": True, "no": False, "nothing": None, "number": 1.5},
+]
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_python_signs(shops, version):
+    shop = shops["signature"]
+    api = API(*shop, wp_api=False, version=version)
+    for parameters in PARAMETERS:
+        answer(api.get("coupons", params=dict(parameters)))
+        answer(api.get(f"coupons?{urlencode(parameters)}"))
+
+
+def test_question_mark_of_the_python_client(shops):
+    api = API(*shops["signature"], wp_api=False, version="v3")
+    for description in ("who?", "who"):
+        coupon = {"code": description, "description": description}
+        answer(api.post("coupons", {"coupon": coupon}), 201)
+    for name, total in (("who?", "1"), ("who", "2")):
+        in_address = api.get(f"coupons?page=1&filter[q]={name}")
+        in_params = api.get("coupons", params={"page": 1, "filter[q]": name})
+        for response in (in_address, in_params):
+            answer(response)
+            assert response.headers["X-WC-Total"] == total, response.url
+
+
 @each_way
 def test_python(shops, certificate, version, way):
     shop = shops[way]

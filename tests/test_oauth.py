@@ -214,6 +214,18 @@ def test_nonce_is_one_of_its_key(app, anonymous, key):
         assert anonymous.get(path).status_code == 200
 
 
+def test_nonce_is_one_of_its_second(anonymous, reason, key, monkeypatch):
+    now = 1_800_000_000
+    monkeypatch.setattr(credentials.time, "time", lambda: now)
+    for second in (now, now + 1):
+        path, _ = sign(key, "/wc-api/v3/coupons", nonce="12345678", timestamp=str(second))
+        assert anonymous.get(path).status_code == 200
+        assert reason(path) == "The nonce was used before."
+        # A number may be written in several ways; it stays the same second.
+        path, _ = sign(key, "/wc-api/v3/coupons", nonce="12345678", timestamp=f"0{second}")
+        assert reason(path) == "The nonce was used before."
+
+
 def test_replays_at_the_same_time(app, make_app, key):
     path, _ = sign(key, "/wc-api/v3/coupons")
     apps = [app, make_app()]  # as two workers are
