@@ -161,14 +161,16 @@ def from_legacy(request: Request) -> Credentials | None:
 def _signed(request: Request, given: Authorization | None) -> SignedRequest:
     environ = request.environ
     method, path, query = environ[SENT]
-    raw = environ.get("RAW_URI") or environ.get("REQUEST_URI")  # gunicorn's, other servers'
+    # gunicorn's name, and that of other servers; an address in full may come too.
+    raw = (environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
     header = []
     if given is not None and given.type == "oauth":
         header = [(unquote(name), unquote(value or "")) for name, value in given.parameters.items()]
     return SignedRequest(
         methods=list(dict.fromkeys([method, request.method])),
         origin=f"{request.scheme}://{request.headers.get('Host', request.host)}",
-        path=urlsplit(raw).path if raw else quote(request.script_root + path),
+        path=(raw if raw.startswith("/") else urlsplit(raw).path)
+        or quote(request.script_root + path),
         query=query,
         header=header,
     )

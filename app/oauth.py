@@ -144,12 +144,8 @@ class SignedRequest:
 
 
 def _parsed(query: str) -> list[tuple[str, str]]:
-    return parse_qsl(
-        query,
-        keep_blank_values=True,
-        errors="surrogateescape",
-        max_num_fields=MAX_PARAMETERS,
-    )
+    # Octets that are no UTF-8 are replaced, as the app itself reads them.
+    return parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
 
 
 def _root(name: str) -> str:

@@ -220,6 +220,13 @@ def test_paths_have_no_case(admin, make_coupon, mount, path):
     assert admin.get(f"{mount.upper()}{path}").get_json()["coupon"]["code"] == "summer"
 
 
+@pytest.mark.parametrize("path", ["//wc-api/v3/coupons/7", "///WC-API/v3/coupons/7"])
+def test_slashes_before_a_path_change_nothing(admin, path):
+    # The client of the tests, too, takes two slashes for a host.
+    response = admin.request("GET", "/", environ_overrides={"PATH_INFO": path})
+    assert reply(response) == legacy_refusal("shop_api_invalid_coupon_id")
+
+
 @BOTH
 @pytest.mark.parametrize("email", ["Jürgen@Example.com", "jürgen@example.com"])
 def test_letters_beyond_ascii_stay_in_paths(admin, make_customer, mount, email):
@@ -302,7 +309,9 @@ def test_half_a_pair_in_the_query(make_app, admin, name):
     assert client.get(f"{V3}/coupons", {name: pair[name]}).status_code == 401
 
 
-@pytest.mark.parametrize("header", ["Bearer abc", "Basic ä", "Basic", "OAuth", "nonsense"])
+@pytest.mark.parametrize(
+    "header", ["Bearer abc", "Basic ä", "Basic", "Basic //46AA==", "OAuth", "OAuth =", "nonsense"]
+)
 def test_header_that_says_nothing(app, header):
     response = Client(app).get(f"{V3}/coupons", headers={"Authorization": header})
     assert codes(response) == (401, "woocommerce_api_authentication_error")

@@ -75,7 +75,7 @@ class LegacyRequests:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request."""
-        path: str = environ["PATH_INFO"]
+        path = "/" + environ["PATH_INFO"].lstrip("/")  # as it is routed
         start = len(self._start)
         if path[:start].translate(_LOWER) == self._start:
             query = environ.get("QUERY_STRING", "")
@@ -92,11 +92,15 @@ class LegacyRequests:
 
 
 def _override(environ: dict[str, Any]) -> str:
-    """Return the method that a request asks for beside its own, empty for none."""
+    """Return the method that a request asks for beside its own, empty for none.
+
+    HEAD is heard as GET: the server, which knows the request's own method only, would announce a
+    body that never comes.
+    """
     query = environ.get("QUERY_STRING", "")
     given = parse_qs(query).get("_method") if "_method=" in query else None
     method = given[-1] if given else environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "")
-    method = method.strip().upper()
+    method = method.strip().upper().replace("HEAD", "GET")
     return method if method.isalpha() and method.isascii() else ""
 
 
