@@ -71,7 +71,7 @@ lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest that py
 
 clean: ## remove what the commands above installed; data in instance/ stays
 	rm -rf $(VENV) $(SPECTRAL) .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf tests/browser/node_modules tests/clients/typescript/node_modules
+	rm -rf tests/browser/node_modules tests/clients/typescript/node_modules tests/clients/legacy/node_modules
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

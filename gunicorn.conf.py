@@ -22,6 +22,9 @@ timeout = 60
 # The heartbeat file belongs in memory: on a slow disk it would stall a worker.
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  # nosec B108  # the heartbeat only
 control_socket_disable = True
+# Only the app believes what a proxy says, and only where there is one (SHOP_TRUSTED_PROXIES);
+# gunicorn would believe everything on this machine.
+forwarded_allow_ips = ""
 # Room for a search or a list of ids in the address.
 limit_request_line = 8190
 # The app logs each request itself, in JSON (app/logs.py).

@@ -27,6 +27,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gunicorn import glogging, sock, systemd, util
+from gunicorn.http.errors import ParseException
 from gunicorn.workers.gthread import ThreadWorker
 
 _STOPPING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
@@ -303,6 +304,14 @@ class Worker(ThreadWorker):
             self._accept_waiting(everything)
             for listener in everything:
                 listener.close()
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:
+        """Answer and log what is no request, without its text: it may hold credentials."""
+        if isinstance(exc, ParseException):
+            for name, value in vars(exc).items():
+                if isinstance(value, str | bytes):
+                    setattr(exc, name, "hidden")
+        super().handle_error(None, client, addr, exc)
 
     def _accept_waiting(self, listeners: list[Any]) -> None:
         for listener in listeners:

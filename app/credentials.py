@@ -49,7 +49,7 @@ IN_QUERY = frozenset(
 """The parameters that say who sent a request; no link repeats them."""
 
 SENT = "shop_api.sent"
-"""Where a request whose method or path was changed keeps what the client sent: method, path."""
+"""Where a request that was changed keeps what the client sent: method, path and query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +102,13 @@ class Signed:
 
 
 def _spend(key_id: int, nonce: str, sent: int, now: int) -> bool:
-    """Note that a key used a nonce; return False when it did before.
+    """Note that a key used a nonce at a time; return False when it did before.
 
-    The database remembers, for all workers, as long as the timestamp would be accepted.
+    Only the same second makes a replay (RFC 5849, 3.3): some clients make a nonce of eight random
+    digits, which a busy one meets again within minutes. The database remembers, for all workers,
+    as long as the timestamp would be accepted.
     """
-    name = sha256(f"{key_id} {nonce}".encode()).hexdigest()
+    name = sha256(f"{key_id} {sent} {nonce}".encode()).hexdigest()
 
     def work(session: Session) -> bool:
         if session.get(OAuthNonce, name) is not None:
@@ -158,16 +160,18 @@ def from_legacy(request: Request) -> Credentials | None:
 
 def _signed(request: Request, given: Authorization | None) -> SignedRequest:
     environ = request.environ
-    method, path = environ.get(SENT, (request.method, request.path))
-    raw = environ.get("RAW_URI") or environ.get("REQUEST_URI")  # gunicorn's, other servers'
+    method, path, query = environ[SENT]
+    # gunicorn's name, and that of other servers; an address in full may come too.
+    raw = (environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
     header = []
     if given is not None and given.type == "oauth":
         header = [(unquote(name), unquote(value or "")) for name, value in given.parameters.items()]
     return SignedRequest(
         methods=list(dict.fromkeys([method, request.method])),
         origin=f"{request.scheme}://{request.headers.get('Host', request.host)}",
-        path=urlsplit(raw).path if raw else quote(request.script_root + path),
-        query=request.query_string.decode("latin-1"),
+        path=(raw if raw.startswith("/") else urlsplit(raw).path)
+        or quote(request.script_root + path),
+        query=query,
         header=header,
     )
 

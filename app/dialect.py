@@ -16,7 +16,7 @@ from app.auth import Credentials
 from app.credentials import from_basic, from_legacy
 from app.schemas.customers import CustomerSchema, CustomerV3Schema
 from app.schemas.orders import DownloadList, Downloads
-from app.schemas.queries import CouponListQuery, LimitedCouponListQuery
+from app.schemas.queries import LEGACY
 
 IN_ENVIRON = "shop_api.dialect"
 """Where a request keeps its dialect; without one it is NATIVE."""
@@ -78,7 +78,7 @@ def _woocommerce(
         hides_methods=True,
         refuses_first=True,
         schemas={
-            CouponListQuery: LimitedCouponListQuery,
+            **LEGACY,
             Downloads: DownloadList,
             **(schemas or {}),
         },

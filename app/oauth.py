@@ -9,7 +9,6 @@ does not depend on the secret, and there are at most MAX_FORMS of them.
 from __future__ import annotations
 
 import hmac
-import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,6 @@ MAX_FORMS = 64
 MAX_PARAMETERS = 100
 
 Pairs = Sequence[tuple[str, str]]
-
-_OCTET = re.compile("%[0-9A-Fa-f]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +125,8 @@ class SignedRequest:
     def _pairs(self) -> Iterator[Pairs]:
         """Return the parameters as the client may have known them, each once.
 
-        Some send a parameter twice, once as the caller gave it and once as they signed it.
+        Some send a parameter twice, once as the caller gave it and once as they signed it, and some
+        sign none that is empty.
         """
         queries = [_parsed(self.query)]
         if "+" in self.query:  # a plus is a blank, or itself
@@ -139,19 +137,15 @@ class SignedRequest:
                 for pair in dict.fromkeys([*self.header, *query])
                 if pair[0] not in {"oauth_signature", "realm"}
             ]
-            yield pairs
-            if any(_OCTET.search(part) for pair in pairs for part in pair):
-                # A value that looks encoded is decoded first, by some.
-                yield [(unquote(name), unquote(value)) for name, value in pairs]
+            # A value that looks encoded is decoded first, by some.
+            decoded = [(unquote(name), unquote(value)) for name, value in pairs]
+            forms = [pairs, decoded, [(name, value) for name, value in decoded if value]]
+            yield from (form for at, form in enumerate(forms) if form not in forms[:at])
 
 
 def _parsed(query: str) -> list[tuple[str, str]]:
-    return parse_qsl(
-        query,
-        keep_blank_values=True,
-        errors="surrogateescape",
-        max_num_fields=MAX_PARAMETERS,
-    )
+    # Octets that are no UTF-8 are replaced, as the app itself reads them.
+    return parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
 
 
 def _root(name: str) -> str:

@@ -3,10 +3,12 @@
 import http.client
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,8 +34,11 @@ class Service(NamedTuple):
 
 
 @contextmanager
-def running_service(folder, **settings):
-    """Serve an empty shop on a free port of the loopback interface."""
+def running_service(folder, certificate=None, **settings):
+    """Serve an empty shop on a free port of the loopback interface.
+
+    With a certificate, a file that holds its private key too, over TLS.
+    """
     shop = {"DATABASE_URL": f"sqlite:///{folder}/shop.db", "SECRET_KEY": SECRET}
     key = new_shop(shop | {"INSTANCE_PATH": str(folder)})
     with socket.socket() as reserved, (folder / "gunicorn.log").open("w+") as log:
@@ -42,7 +47,10 @@ def running_service(folder, **settings):
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
         gunicorn = subprocess.Popen(
-            [Path(sys.executable).with_name("gunicorn"), "wsgi:app"],
+            [
+                *[Path(sys.executable).with_name("gunicorn"), "wsgi:app"],
+                *(["--certfile", certificate] if certificate else []),
+            ],
             cwd=ROOT,
             env=os.environ
             | shop
@@ -52,9 +60,9 @@ def running_service(folder, **settings):
             stderr=subprocess.STDOUT,
         )
         try:
-            _wait_until_ready(gunicorn, port, log)
-            url = f"http://127.0.0.1:{port}"
-            yield Service(url, key.consumer_key, key.consumer_secret, gunicorn.pid)
+            _wait_until_ready(gunicorn, port, log, certificate)
+            origin = f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
+            yield Service(origin, key.consumer_key, key.consumer_secret, gunicorn.pid)
         finally:
             gunicorn.terminate()
             try:
@@ -76,11 +84,15 @@ def new_shop(settings):
     return key
 
 
-def _wait_until_ready(gunicorn, port, log):
+def _wait_until_ready(gunicorn, port, log, certificate):
+    connect = http.client.HTTPConnection
+    if certificate:
+        trusted = ssl.create_default_context(cafile=certificate)
+        connect = partial(http.client.HTTPSConnection, context=trusted)
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         assert gunicorn.poll() is None, _read(log)
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        connection = connect("127.0.0.1", port, timeout=PATIENCE)
         try:
             connection.request("GET", "/readyz")
             if connection.getresponse().status == 200:

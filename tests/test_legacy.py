@@ -202,6 +202,119 @@ def test_not_in_and_every_role(admin, make_coupon, make_customer, mount):
     assert count == 2
 
 
+@BOTH
+@pytest.mark.parametrize(
+    "words", [("ID", "id"), ("title", "code"), ("name", "code"), ("date",) * 2]
+)
+def test_old_words_that_coupons_are_sorted_by(admin, make_coupon, mount, words):
+    for code in ("b", "c", "a"):
+        make_coupon(code=code)
+    old, new = (f"/coupons?fields=code&filter[order]=asc&filter[orderby]={word}" for word in words)
+    assert admin.get(f"{mount}{old}").get_json() == admin.get(new).get_json()
+    assert admin.get(f"{mount}{old.replace('?', '/count?')}").get_json() == {"count": 3}
+    if words[0] != words[1]:
+        assert admin.get(old).status_code == 400
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ID", "id"),
+        ("user_registered", "registered"),
+        ("user_email", "email"),
+        ("user_login", "login"),
+        ("nicename", "login"),
+        ("display_name", "name"),
+    ],
+)
+def test_old_words_that_customers_are_sorted_by(admin, make_customer, mount, old, new):
+    for name in ("B", "C", "A"):
+        make_customer(email=f"{name}@example.com", first_name=name)
+    path = "/customers?fields=id&filter[orderby]="
+    assert admin.get(f"{mount}{path}{old}").get_json() == admin.get(f"{path}{new}").get_json()
+    assert admin.get(f"{mount}/customers/count?filter[orderby]={old}").get_json() == {"count": 3}
+    assert admin.get(f"{mount}/orders?filter[orderby]=ID").get_json() == {"orders": []}
+    assert admin.get(f"{mount}/orders/count?filter[orderby]=ID").get_json() == {"count": 0}
+
+
+# --- what docs/legacy.md promises beside, request by request: the status, and a part of the body ---
+
+INVALID, NO_ROUTE = "woocommerce_api_invalid_param", "woocommerce_api_no_route"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("request_line", "body", "status", "shown"),
+    [
+        ("GET /coupons/ONE?id=TWO&code=b", None, 200, '"code":"a"'),
+        ("GET /coupons/code/a?code=b", None, 200, '"code":"a"'),
+        ("GET /coupons/000ONE/", None, 200, '"code":"a"'),
+        ("GET /coupons%2FONE", None, 200, '"code":"a"'),
+        ("GET /coupons/ONE%0A", None, 404, NO_ROUTE),
+        ("GET /coupons/code/a+b", None, 404, NO_ROUTE),
+        ("GET /coupons/ONE?_method=", None, 200, '"code":"a"'),
+        ("GET /coupons/ONE?_method=FETCH", None, 404, NO_ROUTE),
+        ("OPTIONS /coupons", None, 200, ""),
+        ("GET /coupons/ONE?_jsonp=callback", None, 200, '{"coupon":{"id":'),
+        ("GET /coupons/ONE?filter[meta]=true", None, 200, '"code":"a"'),
+        ("GET /coupons?filter=abc&fields=code", None, 200, '{"coupons":[{"code":"b"},{"code":"a"}]}'),
+        ("GET /coupons?fields=nothing", None, 200, '{"coupons":[{},{}]}'),
+        ("GET /coupons?filter[post_status]=trash&fields=code", None, 200, '[{"code":"b"},{"code":"a"}]'),
+        ("GET /coupons?filter[q]=0", None, 200, '{"coupons":[]}'),
+        ("GET /coupons?filter[offset]=1&filter[limit]=-1&fields=code", None, 200, '[{"code":"a"}]'),
+        ("GET /coupons/count?filter[offset]=9", None, 200, '{"count":2}'),
+        ("GET /coupons?page=abc", None, 400, INVALID),
+        ("GET /coupons?filter[limit]=-5", None, 400, INVALID),
+        ("GET /coupons?filter[order]=up", None, 400, INVALID),
+        ("GET /coupons?filter[orderby]=rand", None, 400, INVALID),
+        ("GET /coupons?filter[created_at_min]=yesterday", None, 400, INVALID),
+        ("GET /coupons?filter[in]=abc", None, 400, INVALID),
+        ("GET /customers?filter[role]=Customer", None, 200, '{"customers":[]}'),
+        ("GET /customers?page=0", None, 400, INVALID),
+        ("GET /orders?filter[status]=any", None, 400, INVALID),
+        ("POST /orders", '{"order":{}}', 404, NO_ROUTE),
+        ("POST /coupons", "", 400, "woocommerce_api_missing_coupon_data"),
+        ("POST /coupons", "{", 400, "woocommerce_api_invalid_json"),
+        ("POST /coupons", '{"coupon":"a"}', 400, INVALID),
+        ("POST /coupons", '{"coupon":{"code":""}}', 400, "woocommerce_api_cannot_create_coupon"),
+        ("POST /coupons", '{"coupon":{"code":"Á","type":null}}', 201, '"type":"fixed_cart"'),
+        ("POST /coupons", '{"coupon":{"code":"x","amount":"$5"}}', 400, INVALID),
+        ("POST /coupons", '{"coupon":{"code":"x","amount":-5}}', 201, '"amount":"-5.00"'),
+        ("POST /coupons", '{"coupon":{"code":"x","amount":101,"type":"percent"}}', 201, '"amount":"101.00"'),
+        ("POST /coupons", '{"coupon":{"code":"x","amount":"1e3"}}', 201, '"amount":"1000.00"'),
+        ("POST /coupons", '{"coupon":{"code":"x","usage_limit":"1e3"}}', 201, '"usage_limit":1,'),
+        ("POST /coupons", '{"coupon":{"code":"x","product_ids":[-4,4,4]}}', 201, "[-4,4,4]"),
+        ("POST /coupons", '{"coupon":{"code":"x","product_category_ids":["y",4]}}', 201, "[4]"),
+        ("POST /coupons", '{"coupon":{"code":"x","expiry_date":"soon"}}', 400, INVALID),
+        ("POST /coupons", '{"coupon":{"code":"x","expiry_date":"2030-12-31 10:00"}}', 201, '"2030-12-31T00:00:00Z"'),
+        ("POST /coupons", '{"coupon":{"code":"x","expiry_date":false}}', 400, INVALID),
+        ("POST /coupons", '{"coupon":{"code":"x","expiry_date":0}}', 201, '"1970-01-01T00:00:00Z"'),
+        ("POST /coupons", '{"coupon":{"code":"x","description":true}}', 400, INVALID),
+        ("POST /coupons", '{"coupon":{"code":"x%41 a<b c/\u00e9"}}', 201, '"code":"x%41 a<b c/é"'),
+        ("POST /coupons", '{"coupon":{"code":"x","customer_emails":["A@B.co"]}}', 201, '["A@b.co"]'),
+        ("PUT /coupons/ONE", '{"coupon":{"code":"c","type":"odd"}}', 400, "woocommerce_api_invalid_coupon_type"),
+        ("GET /coupons/TWO0", None, 404, "woocommerce_api_invalid_coupon_id"),
+        ("POST /coupons/bulk", '{"coupons":{"a":{"code":"x"}}}', 400, INVALID),
+        ("POST /coupons/bulk", '{"coupons":[{"id":-1},{"id":"1x"},"a"]}', 200, '{"id":-1,"error":'),
+        ("POST /customers", '{"customer":{"email":"a@b"}}', 400, "registration-error-invalid-email"),
+        ("POST /customers", '{"customer":{"email":"J@Example.COM"}}', 201, '"email":"J@example.com"'),
+        ("POST /customers", '{"customer":{"email":"j@b.co","username":"Ünï"}}', 201, '"username":"Ünï"'),
+        ("POST /customers", '{"customer":{"email":"j@b.co","billing_address":[]}}', 400, INVALID),
+        ("POST /customers", '{"customer":{"email":"j@b.co","billing_address":{"email":"no"}}}', 201, '"email":"no"'),
+        ("PUT /customers/ANN", '{"customer":{"email":"no"}}', 200, '"email":"customer-1@example.com"'),
+    ],
+)  # fmt: skip
+def test_promise(admin, make_coupon, make_customer, mount, request_line, body, status, shown):
+    ids = {"ONE": make_coupon(code="a"), "TWO": make_coupon(code="b"), "ANN": make_customer()}
+    for name, record in ids.items():
+        request_line = request_line.replace(name, str(record["id"]))
+    method, path = request_line.split(" ")
+    response = admin.request(method, f"{mount}{path}", data=body)
+    assert response.status_code == status, response.get_data(as_text=True)
+    assert shown in response.get_data(as_text=True)
+
+
 # --- how a request may be written ---
 
 
@@ -218,6 +331,13 @@ def test_not_in_and_every_role(admin, make_coupon, make_customer, mount):
 def test_paths_have_no_case(admin, make_coupon, mount, path):
     make_coupon(code="Summer")
     assert admin.get(f"{mount.upper()}{path}").get_json()["coupon"]["code"] == "summer"
+
+
+@pytest.mark.parametrize("path", ["//wc-api/v3/coupons/7", "///WC-API/v3/coupons/7"])
+def test_slashes_before_a_path_change_nothing(admin, path):
+    # The client of the tests, too, takes two slashes for a host.
+    response = admin.request("GET", "/", environ_overrides={"PATH_INFO": path})
+    assert reply(response) == legacy_refusal("shop_api_invalid_coupon_id")
 
 
 @BOTH
@@ -302,7 +422,9 @@ def test_half_a_pair_in_the_query(make_app, admin, name):
     assert client.get(f"{V3}/coupons", {name: pair[name]}).status_code == 401
 
 
-@pytest.mark.parametrize("header", ["Bearer abc", "Basic ä", "Basic", "OAuth", "nonsense"])
+@pytest.mark.parametrize(
+    "header", ["Bearer abc", "Basic ä", "Basic", "Basic //46AA==", "OAuth", "OAuth =", "nonsense"]
+)
 def test_header_that_says_nothing(app, header):
     response = Client(app).get(f"{V3}/coupons", headers={"Authorization": header})
     assert codes(response) == (401, "woocommerce_api_authentication_error")

@@ -4,6 +4,7 @@ import hmac
 import json
 from pathlib import Path
 from threading import Barrier, Thread
+from time import time
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -23,6 +24,9 @@ from app.services.keys import KeyExists, create_key, revoke_key
 VECTORS = json.loads((Path(__file__).parent / "oauth_vectors.json").read_text())
 PAIR = KeyPair(VECTORS["consumer_key"], VECTORS["consumer_secret"])
 ORIGIN = "http://localhost"
+NAMES = [
+    f"oauth_{n}" for n in ("consumer_key", "timestamp", "nonce", "signature_method", "signature")
+]
 AN_ERROR = (401, "woocommerce_api_authentication_error")
 
 
@@ -159,6 +163,28 @@ def test_changed_parameter(anonymous, key, name, value):
     assert codes(anonymous.get(f"/wc-api/v3/coupons?{urlencode(query)}")) == AN_ERROR
 
 
+@pytest.mark.parametrize("octets", ["%FF", "%ED%A0%80", "%00", "%F0%9F%98%80", "%", "+"])
+@pytest.mark.parametrize("name", [*NAMES, "filter[q]", "_method"])
+def test_parameter_of_any_octets(anonymous, key, name, octets):
+    path, _ = sign(key, "/wc-api/v3/coupons?_method=GET")
+    query = parse_qs(urlsplit(path).query)
+    query.pop(name, None)
+    sent = f"{urlencode(query, doseq=True)}&{name}={octets}"
+    answered = codes(anonymous.get(f"/wc-api/v3/coupons?{sent}"))
+    assert answered in {AN_ERROR, (404, "woocommerce_api_no_route")}
+
+
+@pytest.mark.parametrize("octets", ["%FF", "%ED%A0%80", "\xff"])
+def test_header_of_any_octets(anonymous, key, octets):
+    header = ",".join(f'{name}="{octets}"' for name in NAMES if name != "oauth_consumer_key")
+    header = f'OAuth oauth_consumer_key="{key.consumer_key}",{header}'
+    for timestamp in (octets, str(int(time()))):
+        sent = header.replace(f'timestamp="{octets}"', f'timestamp="{timestamp}"')
+        sent = sent.replace(f'method="{octets}"', 'method="HMAC-SHA1"')
+        response = anonymous.get("/wc-api/v3/coupons", headers={"Authorization": sent})
+        assert codes(response) == AN_ERROR
+
+
 @pytest.mark.parametrize("addition", ["page=9&{}", "{}&page=9", "page=9&{}&page=2"])
 def test_added_parameter(anonymous, key, addition):
     path, _ = sign(key, "/wc-api/v3/coupons?page=2")
@@ -166,16 +192,13 @@ def test_added_parameter(anonymous, key, addition):
     assert codes(anonymous.get(f"/wc-api/v3/coupons?{query}")) == AN_ERROR
 
 
-@pytest.mark.parametrize(
-    "missing",
-    ["consumer_key", "timestamp", "nonce", "signature_method", "signature"],
-)
+@pytest.mark.parametrize("missing", NAMES)
 def test_missing_parameter_is_named(reason, key, missing):
     path, _ = sign(key, "/wc-api/v3/coupons")
     query = parse_qs(urlsplit(path).query)
-    del query[f"oauth_{missing}"]
+    del query[missing]
     message = reason(f"/wc-api/v3/coupons?{urlencode(query, doseq=True)}")
-    assert message == f"The parameter oauth_{missing} is missing."
+    assert message == f"The parameter {missing} is missing."
 
 
 @pytest.mark.parametrize("seconds", [-901, 901])
@@ -212,6 +235,18 @@ def test_nonce_is_one_of_its_key(app, anonymous, key):
     for each in (key, other):
         path, _ = sign(each, "/wc-api/v3/coupons", nonce="the same")
         assert anonymous.get(path).status_code == 200
+
+
+def test_nonce_is_one_of_its_second(anonymous, reason, key, monkeypatch):
+    now = 1_800_000_000
+    monkeypatch.setattr(credentials.time, "time", lambda: now)
+    for second in (now, now + 1):
+        path, _ = sign(key, "/wc-api/v3/coupons", nonce="12345678", timestamp=str(second))
+        assert anonymous.get(path).status_code == 200
+        assert reason(path) == "The nonce was used before."
+        # A number may be written in several ways; it stays the same second.
+        path, _ = sign(key, "/wc-api/v3/coupons", nonce="12345678", timestamp=f"0{second}")
+        assert reason(path) == "The nonce was used before."
 
 
 def test_replays_at_the_same_time(app, make_app, key):

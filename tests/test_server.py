@@ -265,6 +265,40 @@ def test_request_that_gunicorn_refuses_has_the_one_envelope(server, path, header
     assert answer_headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GET /wc-api/v3/coupons?consumer_secret=cs_telltale&filter[q]=ä HTTP/1.1",
+        "GET /wc-api/v3/coupons?consumer_secret=cs_telltale HTTP/7.7",
+        "cs_telltale / HTTP/1.1",
+        "GET / HTTP/1.1\r\nAuthorization: cs_telltale\x01",
+        "GET / HTTP/1.1\r\nAuthorization cs_telltale",
+    ],
+)
+def test_request_that_gunicorn_refuses_shows_no_secret(server, line):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:
+        connection.sendall(f"{line}\r\n\r\n".encode())
+        answer = connection.recv(10_000).decode()
+    assert answer.startswith("HTTP/1.1 4")
+    assert "telltale" not in answer
+    assert "telltale" not in server.log.read_text()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [{"X-Forwarded-Proto": "https"}, {"X-Forwarded-Ssl": "on"}, {"SCRIPT_NAME": "/wc-api"}],
+)
+def test_nobody_is_believed_to_be_a_proxy(server, header):
+    status, _, body = server.request("GET", "/wc-api/v3", headers=header)
+    assert (status, body["store"]["meta"]["ssl_enabled"]) == (200, False)
+    assert body["store"]["URL"] == f"http://127.0.0.1:{server.port}/"
+
+
+def test_head_in_place_of_another_method_leaves_no_body_out(server):
+    path = "/wc-api/v3/coupons?fields=id&filter%5Bq%5D=nothing&_method=HEAD"
+    assert server.request("GET", path)[2] == {"coupons": []}
+
+
 def test_sender_of_a_body_that_never_comes_gets_its_answer(server):
     """It does not hold a thread for ever either."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:

@@ -35,6 +35,12 @@ do otherwise than it is written here, and every difference from the server that 
 """
 
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_STRAY = re.compile(
+    r"%3F(?=&oauth_consumer_key=[^&]*&oauth_timestamp=[^&]*&oauth_nonce=[^&]*"
+    r"&oauth_signature_method=[^&]*&oauth_signature=[^&]*$)"
+)
+"""What the Python client writes behind an address that has parameters in it, as it signs it."""
+
 _VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
 
 store = Blueprint("index", __name__, public=True, description="The shop and its routes.")
@@ -69,10 +75,12 @@ class LegacyRequests:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request."""
-        path: str = environ["PATH_INFO"]
+        path = "/" + environ["PATH_INFO"].lstrip("/")  # as it is routed
         start = len(self._start)
         if path[:start].translate(_LOWER) == self._start:
-            environ[SENT] = environ["REQUEST_METHOD"], path
+            query = environ.get("QUERY_STRING", "")
+            environ[SENT] = environ["REQUEST_METHOD"], path, query
+            environ["QUERY_STRING"] = _STRAY.sub("", query)
             # Codes and addresses have no case either; a letter beyond ASCII is several bytes.
             rest = path[start:].translate(_LOWER)
             environ["PATH_INFO"] = path[: start - len("/wc-api/")] + "/wc-api/" + rest
@@ -84,11 +92,15 @@ class LegacyRequests:
 
 
 def _override(environ: dict[str, Any]) -> str:
-    """Return the method that a request asks for beside its own, empty for none."""
+    """Return the method that a request asks for beside its own, empty for none.
+
+    HEAD is heard as GET: the server, which knows the request's own method only, would announce a
+    body that never comes.
+    """
     query = environ.get("QUERY_STRING", "")
     given = parse_qs(query).get("_method") if "_method=" in query else None
     method = given[-1] if given else environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "")
-    method = method.strip().upper()
+    method = method.strip().upper().replace("HEAD", "GET")
     return method if method.isalpha() and method.isascii() else ""
 
 

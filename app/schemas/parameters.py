@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -166,6 +167,22 @@ class Choice(QueryField):
         if value not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}.")
         return value
+
+
+class Renamed(Choice):
+    """The same choice, with further words for some of its words."""
+
+    def __init__(self, choice: Choice, words: Mapping[str, str]) -> None:
+        super().__init__(
+            str(choice.data_key), choice.metadata["description"], *choice.choices, *words,
+            default=choice.load_default,
+        )  # fmt: skip
+        self.words = words
+
+    def read(self, value: str) -> str:
+        """Return the word that the choice itself has."""
+        word = super().read(value)
+        return self.words.get(word, word)
 
 
 class Direction(Choice):
