@@ -33,7 +33,7 @@ class Attempts:
 
     def __init__(self, redis_url: str | None) -> None:
         self._own = MovingWindowRateLimiter(MemoryStorage())
-        self._shared = _in_redis(redis_url) if redis_url else None
+        self._shared = MovingWindowRateLimiter(_redis(redis_url)) if redis_url else None
         self._pause_until = 0.0
 
     def hit(self, limits: Mapping[str, int]) -> int:
@@ -67,11 +67,16 @@ class Attempts:
         return 0
 
 
-def _in_redis(url: str) -> MovingWindowRateLimiter:
+def is_redis_there(url: str) -> bool:
+    """Tell whether a Redis answers, and lets us in."""
+    return _redis(url).check()
+
+
+def _redis(url: str) -> RedisStorage:
     from redis.backoff import NoBackoff  # noqa: PLC0415  # who has no Redis pays nothing for it
     from redis.retry import Retry  # noqa: PLC0415  # see above
 
-    storage = RedisStorage(
+    return RedisStorage(
         url,
         key_prefix="shop",
         wrap_exceptions=True,
@@ -79,7 +84,6 @@ def _in_redis(url: str) -> MovingWindowRateLimiter:
         socket_connect_timeout=REDIS_SECONDS,
         retry=Retry(NoBackoff(), 0),  # type: ignore[arg-type] # handed on to redis.from_url
     )
-    return MovingWindowRateLimiter(storage)
 
 
 def network(address: str) -> str:

@@ -9,6 +9,7 @@ from flask import Flask
 from werkzeug.local import LocalProxy
 
 from app.cli.demo import demo
+from app.cli.doctor import doctor
 from app.cli.keys import keys
 from app.cli.serve import serve
 from app.db import MIGRATIONS, db
@@ -40,5 +41,6 @@ def init_app(app: Flask) -> None:
     app.extensions["migrate"] = LocalProxy(migrate)
     app.cli.add_command(Migrations("db", short_help="Perform database migrations."))
     app.cli.add_command(demo)
+    app.cli.add_command(doctor)
     app.cli.add_command(keys)
     app.cli.add_command(serve)

@@ -1,0 +1,129 @@
+"""``flask --app wsgi doctor``: each thing that is wrong is found, with what to do about it."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from conftest import SECRET
+
+from app.cli.doctor import _clock
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def examine(make_app):
+    """Return a function: run the command on an app with other settings.
+
+    It returns the exit status, and for each subject its state and its remedy.
+    """
+
+    def run(**over):
+        app = make_app(**({"SECRET_KEY": f"{SECRET}, and long enough"} | over))
+        result = app.test_cli_runner().invoke(args=["doctor"])
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        found, subject, wrong = {}, "", False
+        for line in result.stdout.splitlines():
+            if line.startswith("       -> "):
+                assert wrong
+                found[subject] = (found[subject][0], line[10:])
+            else:
+                wrong = line.startswith("WRONG ")
+                assert wrong or line.startswith("ok    ")
+                subject, state = line[7:].split(": ", 1)
+                found[subject] = (state, "")
+        remedies = [remedy for _, remedy in found.values() if remedy]
+        assert result.exit_code == bool(remedies)
+        assert ("to mend" in result.stderr) == bool(remedies)
+        return found
+
+    return run
+
+
+def remedies(found):
+    return {subject: remedy for subject, (_, remedy) in found.items() if remedy}
+
+
+def test_all_is_well(examine, admin):
+    found = examine()
+    assert remedies(found) == {}
+    assert list(found) == [
+        "settings",
+        "secret",
+        "folder",
+        "clock of the system",
+        "database",
+        "schema",
+        "keys",
+        "clock of the database",
+    ]
+
+
+def test_setting_that_is_none(examine, admin):
+    found = examine(SHOP_PAGESIZE=5)
+    assert found["settings"] == (
+        "SHOP_PAGESIZE is none",
+        "See docs/configuration.md for its name.",
+    )
+    assert list(remedies(found)) == ["settings"]
+
+
+def test_secret_that_is_short(examine, admin):
+    found = examine(SECRET_KEY="short")
+    assert found["secret"][0] == "SECRET_KEY has 5 characters"
+    assert list(remedies(found)) == ["secret"]
+
+
+@pytest.mark.parametrize(("mode", "wrong"), [(0o600, False), (0o400, False), (0o640, True)])
+def test_secret_that_others_may_read(examine, admin, tmp_path, mode, wrong):
+    path = tmp_path / "secret_key"
+    path.write_text("x" * 64)
+    path.chmod(mode)
+    found = examine(SECRET_KEY=None, INSTANCE_PATH=str(tmp_path))
+    assert remedies(found) == ({"secret": f"chmod 600 {path}"} if wrong else {})
+
+
+def test_schema_that_is_behind(examine, fresh_database_url):
+    found = examine(DATABASE_URL=fresh_database_url)
+    assert remedies(found) == {"schema": "flask --app wsgi db upgrade"}
+
+
+def test_nobody_has_a_key(examine):
+    assert remedies(examine()) == {"keys": "flask --app wsgi keys create --login admin"}
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:////nowhere/at/all/shop.db", "postgresql://nobody:geheim@127.0.0.1:1/shop"]
+)
+def test_database_that_is_not_there(examine, url):
+    found = examine(DATABASE_URL=url)
+    assert "database" in remedies(found)
+    assert "geheim" not in str(found)
+    assert "schema" not in found
+
+
+def test_redis_that_is_not_there(examine, admin):
+    found = examine(SHOP_REDIS_URL="redis://127.0.0.1:1")
+    assert list(remedies(found)) == ["redis"]
+
+
+@pytest.mark.parametrize(("seconds", "wrong"), [(0, False), (4, False), (-60, True), (60, True)])
+def test_clock_that_is_apart(seconds, wrong):
+    found = _clock("database", datetime.now(UTC) + timedelta(seconds=seconds))
+    assert bool(found.remedy) == wrong
+
+
+def test_setting_that_cannot_be_used_is_named(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "flask", "--app", "wsgi", "doctor"],
+        cwd=ROOT,
+        env=os.environ | {"PORT": "http", "DATABASE_URL": f"sqlite:///{tmp_path}/shop.db"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "The service cannot start: PORT: Not a valid integer.\n"
