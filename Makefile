@@ -10,7 +10,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test faults bench bench-quick lint lint-openapi openapi openapi-diff lock clean
+.PHONY: help setup run demo test faults bench bench-quick lint audit lint-openapi openapi openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -40,6 +40,7 @@ lint: $(VENV)/ready-dev ## check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/bandit --quiet --recursive app migrations wsgi.py gunicorn.conf.py
 	@if $(MAKE) --silent $(SPECTRAL)/ready; then $(MAKE) --silent lint-openapi; \
 		else echo "The OpenAPI document was not checked: that needs Node.js and packages from npm."; fi
 
@@ -52,6 +53,13 @@ lint-openapi: $(VENV)/ready-dev $(SPECTRAL)/ready ## check both versions of the 
 
 openapi: setup ## write the OpenAPI document to openapi.json
 	@$(FLASK) openapi write openapi.json
+
+# --strict: a package about which the index says nothing is no package without advisories.
+audit: $(VENV)/ready-dev ## look up known vulnerabilities of the locked dependencies (needs PyPI)
+	@for lock in requirements.txt requirements-dev.txt; do \
+		$(BIN)/uv tool run --quiet pip-audit --strict --progress-spinner off --require-hashes --disable-pip \
+			-r $$lock || exit 1; \
+	done
 
 BASE ?= HEAD
 openapi-diff: $(BIN)/python ## say what openapi.json breaks or adds since BASE, a revision (HEAD) or a file

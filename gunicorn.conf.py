@@ -20,7 +20,7 @@ keepalive = 30
 graceful_timeout = 30
 timeout = 60
 # The heartbeat file belongs in memory: on a slow disk it would stall a worker.
-worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  # the heartbeat only
+worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  # nosec B108  # the heartbeat only
 control_socket_disable = True
 # Room for a search or a list of ids in the address.
 limit_request_line = 8190

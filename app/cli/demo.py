@@ -41,7 +41,7 @@ def demo(customers: int, coupons: int, orders: int, seed: int, at: str | None) -
         present = dates.moment(at) if at else now()
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--now") from None
-    shop = DemoShop(random.Random(seed), present.replace(microsecond=0))  # noqa: S311  # no secrets
+    shop = DemoShop(random.Random(seed), present.replace(microsecond=0))  # noqa: S311  # nosec B311  # no secrets
     first = _load("customers", customers, User, shop, DemoShop.customer, then=_add_roles)
     # Its own customers only, in a known order: one seed makes one shop on every database.
     ids = select(UserRole.user_id).where(UserRole.user_id >= first).order_by(UserRole.user_id)

@@ -41,7 +41,7 @@ def serve() -> None:
         if config[name] is not None:
             os.environ[name] = str(config[name])
     gunicorn = os.path.join(os.path.dirname(sys.executable), "gunicorn")  # noqa: PTH118, PTH120  # for exec
-    os.execv(gunicorn, [gunicorn, "wsgi:app"])  # noqa: S606  # our own program, no shell
+    os.execv(gunicorn, [gunicorn, "wsgi:app"])  # noqa: S606  # nosec B606  # our own program, no shell
 
 
 def _require_free_port(host: str, port: int) -> None:
