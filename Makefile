@@ -40,7 +40,7 @@ lint: $(VENV)/ready-dev ## check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/bandit --quiet --recursive app migrations wsgi.py gunicorn.conf.py
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app migrations wsgi.py server.py gunicorn.conf.py
 	@if $(MAKE) --silent $(SPECTRAL)/ready; then $(MAKE) --silent lint-openapi; \
 		else echo "The OpenAPI document was not checked: that needs Node.js and packages from npm."; fi
 

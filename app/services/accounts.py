@@ -35,7 +35,7 @@ Record = dict[str, Any]
 
 NEW_ROLE = "customer"
 BLANK = {
-    "password_hash": None,  # nosec B105  # no password at all
+    "password_hash": None,
     **dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), ""),
 }
 # How many generated usernames are looked up along with everything else; more are hardly needed.

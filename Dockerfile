@@ -1,0 +1,22 @@
+# The service in a container: docker build -t shop-api . ; docs/operations.md says how to run it.
+FROM python:3.11-slim
+
+RUN useradd --system --create-home --home-dir /srv/shop-api shop
+WORKDIR /srv/shop-api
+
+COPY requirements.txt .
+RUN python -m venv .venv && .venv/bin/pip install --no-cache-dir --require-hashes -r requirements.txt
+
+COPY wsgi.py server.py gunicorn.conf.py ./
+COPY migrations migrations
+COPY app app
+RUN install --directory --owner=shop --group=shop --mode=0700 instance
+
+USER shop
+ENV HOST=0.0.0.0 PORT=8000 PYTHONUNBUFFERED=1
+EXPOSE 8000
+VOLUME /srv/shop-api/instance
+HEALTHCHECK --interval=30s --timeout=5s --start-period=20s CMD \
+    [".venv/bin/python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+# The shell is replaced by gunicorn, which then gets the signals.
+CMD ["sh", "-c", ".venv/bin/flask --app wsgi db upgrade && exec .venv/bin/gunicorn wsgi:app"]

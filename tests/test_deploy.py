@@ -1,0 +1,72 @@
+"""What is given for systemd, Docker and nginx fits the service and its defaults."""
+
+import re
+import runpy
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from app.config import SettingsSchema
+
+ROOT = Path(__file__).parent.parent
+SETTINGS = SettingsSchema._declared_fields
+
+
+def read(name):
+    return (ROOT / name).read_text()
+
+
+@pytest.fixture(scope="module")
+def gunicorn():
+    return runpy.run_path(str(ROOT / "gunicorn.conf.py"))
+
+
+@pytest.fixture(scope="module")
+def unit():
+    parser = ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str
+    parser.read_string(read("deploy/shop-api.service"))
+    return parser["Service"]
+
+
+def test_image_is_made_of_files_that_are_there_and_let_through():
+    let_through = set(re.findall(r"^!(.+)$", read(".dockerignore"), re.MULTILINE))
+    copied = {
+        name
+        for line in re.findall(r"^COPY (.+)$", read("Dockerfile"), re.MULTILINE)
+        for name in line.split()[:-1]
+    }
+    assert copied == let_through
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+
+
+def test_image_listens_where_it_says_and_is_not_root():
+    text = read("Dockerfile")
+    assert re.search(r"^USER shop$", text, re.MULTILINE)
+    (port,) = re.findall(r"^EXPOSE (\d+)$", text, re.MULTILINE)
+    assert f"PORT={port} " in text
+    assert f"127.0.0.1:{port}/healthz" in text
+
+
+def test_unit_waits_for_requests_in_flight(unit, gunicorn):
+    assert int(unit["TimeoutStopSec"]) > gunicorn["graceful_timeout"]
+    assert unit["ExecStart"] == f"{unit['WorkingDirectory']}/.venv/bin/gunicorn wsgi:app"
+    assert unit["ReadWritePaths"] == f"{unit['WorkingDirectory']}/instance"
+
+
+def test_nginx_waits_and_accepts_as_much_as_the_service(gunicorn):
+    text = read("deploy/nginx.conf")
+    (mebibytes,) = re.findall(r"client_max_body_size (\d+)m;", text)
+    assert int(mebibytes) * 1024**2 > SETTINGS["SHOP_MAX_BODY_BYTES"].load_default
+    (seconds,) = re.findall(r"proxy_read_timeout (\d+)s;", text)
+    assert int(seconds) == gunicorn["timeout"]
+    assert int(seconds) > SETTINGS["SHOP_STATEMENT_TIMEOUT_SECONDS"].load_default
+    assert f"127.0.0.1:{SETTINGS['PORT'].load_default};" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["Dockerfile", "deploy/shop-api.service", "deploy/nginx.conf", "SECURITY.md"]
+)
+def test_settings_that_are_named_exist(name):
+    assert sorted(set(re.findall(r"\bSHOP_[A-Z_]+\b", read(name))) - SETTINGS.keys()) == []
