@@ -34,10 +34,7 @@ from app.services.statistics import COLUMNS, COMPUTED, ROLES, TABLE
 Record = dict[str, Any]
 
 NEW_ROLE = "customer"
-BLANK = {
-    "password_hash": None,
-    **dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), ""),
-}
+BLANK = {"password_hash": None} | dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), "")
 # How many generated usernames are looked up along with everything else; more are hardly needed.
 _LOCKED_NAMES = 9
 
