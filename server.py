@@ -309,7 +309,8 @@ class Worker(ThreadWorker):
         """Answer and log what is no request, without its text: it may hold credentials."""
         if isinstance(exc, ParseException):
             for name, value in vars(exc).items():
-                if isinstance(value, str | bytes):
+                # gunicorn's own words are in these two
+                if isinstance(value, str | bytes) and name not in {"msg", "reason"}:
                     setattr(exc, name, "hidden")
         super().handle_error(None, client, addr, exc)
 

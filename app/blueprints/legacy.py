@@ -100,7 +100,9 @@ def _override(environ: dict[str, Any]) -> str:
     query = environ.get("QUERY_STRING", "")
     given = parse_qs(query).get("_method") if "_method=" in query else None
     method = given[-1] if given else environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "")
-    method = method.strip().upper().replace("HEAD", "GET")
+    method = method.strip().upper()
+    if method == "HEAD":
+        return "GET"
     return method if method.isalpha() and method.isascii() else ""
 
 
