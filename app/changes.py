@@ -1,34 +1,46 @@
-"""Whether the database may have changed: what a cache asks before it answers from memory."""
+"""Whether keys may have changed: what a cache of them asks before it answers from memory."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
+import psycopg
 from sqlalchemy import Engine, event
 
 from app import sqlite
 
+CHANNEL = "shop_keys"
+"""Where PostgreSQL tells that a key, or a role of somebody with a key, has changed: by triggers."""
+
 SECONDS = 1.0
-"""How long, at most, a commit of another process goes unnoticed on PostgreSQL."""
+"""How long, at most, a change by another process goes unnoticed on PostgreSQL.
+
+Usually none: it is told within a millisecond. A pooler between, that hands connections from one
+client to another, may swallow what it tells."""
+
+
+class Watch(Protocol):
+    """Sees what other processes commit."""
+
+    def mark(self) -> object:
+        """Return a mark that another process's commit changes."""
+
+    def close(self) -> None:
+        """Give back what it holds open; the next mark opens it again."""
 
 
 class Changes:
-    """Notices commits.
-
-    SQLite tells of every commit, whoever made it. Elsewhere a commit of this process, by any app
-    in it, is noticed at once, that of another process after SECONDS at most.
-    """
+    """Notices commits: those of this process, by any app in it, and those of others."""
 
     _own: ClassVar[object] = object()
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        on_sqlite = engine.dialect.name == "sqlite"
+        self._watch: Watch = _SQLite(engine) if on_sqlite else _PostgreSQL(engine)
         self._lock = Lock()
-        self._watch: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None  # that it has opened
         event.listen(engine, "engine_disposed", self._close)
 
     def committed(self) -> None:
@@ -37,33 +49,77 @@ class Changes:
 
     def mark(self) -> object:
         """Return a mark; two of them are equal only when nothing can have changed in between."""
-        if self._engine.dialect.name == "sqlite":
-            return self._own, self._version()
-        return self._own, int(time.monotonic() / SECONDS)
-
-    def _version(self) -> Any:
-        """Return a number that another connection's commit changes, and the file that it is of."""
-        name: str = self._engine.url.database or ""
-        file = sqlite.identity(name)
-        with self._lock:
-            try:
-                if self._watch is None or file != self._file:
-                    if self._watch is not None:
-                        self._watch.close()
-                    self._watch, self._file = _open(name, file), file
-                return file, self._watch.execute("PRAGMA data_version").fetchone()
-            except sqlite3.Error:
-                return object()  # equal to nothing; whoever reads next meets the error
+        own = self._own
+        if not self._lock.acquire(timeout=0.1):
+            return object()  # equal to nothing: somebody is waiting for the database
+        try:
+            return own, self._watch.mark()
+        except (sqlite3.Error, psycopg.Error):
+            self._watch.close()
+            return object()  # whoever reads next meets the error
+        finally:
+            self._lock.release()
 
     def _close(self, _: Engine) -> None:
         with self._lock:
-            if self._watch is not None:
-                self._watch.close()
-                self._watch = None
+            self._watch.close()
 
 
-def _open(name: str, file: tuple[int, int] | None) -> sqlite3.Connection:
-    """Return a connection that no pool has: the pool is for those who read."""
-    if file is None:
-        raise sqlite3.OperationalError
-    return sqlite3.connect(name, check_same_thread=False)
+class _SQLite:
+    """SQLite counts the commits of all other connections to a file."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._name: str = engine.url.database or ""
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None  # that the connection has opened
+
+    def mark(self) -> object:
+        file = sqlite.identity(self._name)
+        if file is None:
+            raise sqlite3.OperationalError
+        if self._connection is None or file != self._file:
+            self.close()
+            # Of no pool: that is for those who read.
+            self._connection = sqlite3.connect(self._name, check_same_thread=False)
+            self._file = file
+        return file, self._connection.execute("PRAGMA data_version").fetchone()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class _PostgreSQL:
+    """PostgreSQL tells those who listen. What has arrived is seen without asking."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection: Any = None
+        self._heard = 0
+        self._again = 0.0
+
+    def mark(self) -> object:
+        moment = time.monotonic()
+        if self._connection is None:
+            if moment < self._again:
+                return object()
+            self._again = moment + SECONDS
+            self._connection = self._listen()
+        self._connection.pgconn.consume_input()
+        while self._connection.pgconn.notifies():
+            self._heard += 1
+        return self._heard, int(moment / SECONDS)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _listen(self) -> Any:
+        arguments, options = self._engine.dialect.create_connect_args(self._engine.url)
+        connection: Any = self._engine.dialect.connect(*arguments, **options, connect_timeout=5)
+        connection.autocommit = True
+        connection.execute(f"LISTEN {CHANNEL}")
+        self._heard += 1
+        return connection

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import SECRET, Client
+from sqlalchemy import make_url
 
 from app.db import db, fetch
 from app.models import ApiKey
@@ -245,7 +246,37 @@ def test_revoke_ends_a_key_at_once_for_a_running_app(app, run, create):
     ]
 
 
-def test_revoke_from_another_process_ends_a_key_at_once(app, make_app, create):
+@pytest.mark.parametrize(
+    ("statement", "status"),
+    [
+        ("DELETE FROM api_keys WHERE id = {key_id}", 401),
+        ("DELETE FROM users WHERE id = {user_id}", 401),
+        ("UPDATE api_keys SET permission = 'write' WHERE id = {key_id}", 401),
+        ("UPDATE user_roles SET role = 'customer' WHERE user_id = {user_id}", 401),
+        ("DELETE FROM user_roles WHERE user_id = {user_id}", 401),
+    ],
+)
+def test_key_that_another_process_ends_or_changes_counts_at_once(app, create, statement, status):
+    made = create()
+    running = client_of(app, made)
+    for _ in range(2):  # the second answer is from memory
+        assert running.get("/coupons/count").status_code == 200
+    url = make_url(app.config["DATABASE_URL"])
+    script = "import sys, {0}; c = {0}.connect(sys.argv[1]); {1} c.execute(sys.argv[2]); c.commit()"
+    sqlite = url.get_backend_name() == "sqlite"
+    keys = "c.execute('PRAGMA foreign_keys = ON');" if sqlite else ""
+    driver, place = (
+        ("sqlite3", url.database)
+        if sqlite
+        else ("psycopg", url.set(drivername="postgresql").render_as_string(hide_password=False))
+    )
+    script = script.format(driver, keys)
+    command = [sys.executable, "-c", script, place, statement.format(**made)]
+    subprocess.run(command, check=True, timeout=60)
+    assert running.get("/coupons/count").status_code == status
+
+
+def test_revoke_from_another_app_ends_a_key_at_once(app, make_app, create):
     made = create()
     running = client_of(app, made)
     assert running.get("/coupons").status_code == 200
