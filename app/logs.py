@@ -13,12 +13,14 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 
 import orjson
 import structlog
-from flask import Flask, Response, g, request
+from flask import Flask, Response, g, has_app_context, request
 
 Observe = Callable[[Mapping[str, Any], float], None]
 
@@ -32,12 +34,17 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 _DETAIL = re.compile(r"DETAIL:.*?(?=\n\[SQL|\n\n|\Z)", re.DOTALL)
 
+
+def _add_request(_: Any, __: str, line: Any) -> Any:
+    """Name the request that a line is about, if it is about one."""
+    return line | g.get("log_context", {}) if has_app_context() else line
+
+
 _SHARED: list[Any] = [
-    structlog.contextvars.merge_contextvars,
+    _add_request,
     structlog.processors.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
 ]
-_log = structlog.get_logger("shop")
 
 
 def init_app(app: Flask, observe: Observe | None = None) -> None:
@@ -46,11 +53,6 @@ def init_app(app: Flask, observe: Observe | None = None) -> None:
     Args:
         observe: is told each request's line and its seconds.
     """
-    structlog.configure(
-        processors=[*_SHARED, structlog.processors.JSONRenderer(serializer=_json)],
-        logger_factory=structlog.PrintLoggerFactory(sys.stdout),
-        cache_logger_on_first_use=False,
-    )
     # Standard output is for requests; a command prints its result there.
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
@@ -67,30 +69,30 @@ def init_app(app: Flask, observe: Observe | None = None) -> None:
     root.setLevel(logging.WARNING)
     slow = app.config["SHOP_SLOW_REQUEST_SECONDS"] or float("inf")
     app.before_request(_begin)
-    app.after_request(partial(_end, slow, observe))
+    app.after_request(partial(_end, _Output(sys.stdout, slow, observe)))
 
 
 def _begin() -> None:
     g.started = time.perf_counter()
     given = request.headers.get("X-Request-Id", "")
     g.request_id = given if _SANE_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-    context = {"request_id": g.request_id}
+    g.log_context = {"request_id": g.request_id}
     if trace := _TRACEPARENT.fullmatch(request.headers.get("traceparent", "")):
-        context |= {"trace_id": trace[1], "parent_id": trace[2]}
-    structlog.contextvars.clear_contextvars()
-    structlog.contextvars.bind_contextvars(**context)
+        g.log_context |= {"trace_id": trace[1], "parent_id": trace[2]}
 
 
-def _end(slow: float, observe: Observe | None, response: Response) -> Response:
+def _end(output: _Output, response: Response) -> Response:
     response.headers["X-Request-Id"] = g.request_id
     principal = g.get("principal")
     line = {
+        "event": "request",
+        **g.log_context,
         "method": request.method if request.method in _METHODS else "other",
         "route": request.url_rule.rule if request.url_rule else None,
         "status": response.status_code,
         "key_id": principal.key_id if principal else None,
     }
-    write = partial(_write, slow, observe, g.started, line)
+    write = partial(output.write, g.started, line)
     # A long list takes its time after this; a file is passed on to the server, which tells nobody.
     if response.is_streamed and not response.direct_passthrough:
         response.call_on_close(write)
@@ -99,15 +101,32 @@ def _end(slow: float, observe: Observe | None, response: Response) -> Response:
     return response
 
 
-def _write(slow: float, observe: Observe | None, started: float, line: dict[str, Any]) -> None:
-    seconds = time.perf_counter() - started
-    line["milliseconds"] = round(seconds * 1000, 2)
-    if seconds >= slow:
-        _log.warning("request", **line, slow=True)
-    else:
-        _log.info("request", **line)
-    if observe:
-        observe(line, seconds)
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """Where the lines of an app go.
+
+    Args:
+        stream: standard output, as it was when the app started.
+        slow: the seconds from which a request is a warning.
+        observe: is told each line and its seconds.
+    """
+
+    stream: TextIO
+    slow: float
+    observe: Observe | None
+
+    def write(self, started: float, line: dict[str, Any]) -> None:
+        """Write the line of a request. By hand: it is the only one that every request pays for."""
+        seconds = time.perf_counter() - started
+        line["milliseconds"] = round(seconds * 1000, 2)
+        late = {"slow": True} if seconds >= self.slow else {}
+        level = "warning" if late else "info"
+        moment = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        # In one piece: threads and workers share the stream.
+        self.stream.write(f"{_json({**line, **late, 'level': level, 'time': moment})}\n")
+        self.stream.flush()
+        if self.observe:
+            self.observe(line, seconds)
 
 
 def _hide_values(_: Any, __: str, line: Any) -> Any:
