@@ -22,6 +22,8 @@ from sqlalchemy import (
 
 from app.auth import Permission
 from app.db import MIGRATIONS, db
+from app.models import Tally
+from app.search import is_of_models
 from app.services.keys import create_key
 
 # SQLAlchemy cannot describe an index on an expression in SQLite; none is looked at here.
@@ -42,9 +44,10 @@ VALUES = {
 
 
 def tables():
+    """All tables but Alembic's own, and but those that triggers fill."""
     metadata = MetaData()
-    metadata.reflect(db.engine)
-    metadata.remove(metadata.tables["alembic_version"])
+    others = {"alembic_version", Tally.__tablename__}
+    metadata.reflect(db.engine, only=lambda name, _: is_of_models(name) and name not in others)
     return metadata.sorted_tables
 
 
