@@ -34,7 +34,7 @@ from app.answers import JsonProvider, answer, read_to_the_end
 from app.auth import Credentials, FailedAttempts, Principal, authenticate, require_permission
 from app.bulk import Draft
 from app.config import VERSION
-from app.db import is_out_of_reach, schema_is_current
+from app.db import is_out_of_reach, knows_another_schema, schema_is_current
 from app.dialect import NATIVE, Dialect, spoken
 from app.errors import ERRORS, SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
 from app.plugins import OrderExtension, Registry
@@ -441,6 +441,6 @@ def as_shop_error(error: Exception) -> ShopError:
         return unavailable(f"The database needs more than {seconds:g} seconds: ask for less.")
     if is_out_of_reach(error):
         return unavailable("The database cannot be reached.")
-    if isinstance(error, DBAPIError) and not schema_is_current():
+    if isinstance(error, DBAPIError) and (knows_another_schema(error) or not schema_is_current()):
         return unavailable(SCHEMA_IS_BEHIND)
     return ShopError("shop_api_internal_error")

@@ -60,6 +60,9 @@ _IS_RUNNING = "shop_api_is_running"
 # PostgreSQL: unique_violation, serialization_failure, deadlock_detected.
 _ANOTHER_CAME_FIRST = {"23505", "40001", "40P01"}
 
+# PostgreSQL: undefined_table, undefined_column.
+_NOT_THERE = {"42P01", "42703"}
+
 # Connection exception, insufficient resources, operator intervention (57014, a statement that took
 # too long, is none of them), lock not available, trouble with files, a standby that cannot write.
 _POSTGRESQL_OUT_OF_REACH = ("08", "53", "57P", "55P03", "58", "25006")
@@ -269,6 +272,18 @@ def another_came_first(error: DBAPIError) -> bool:
     if isinstance(error.orig, sqlite3.Error):
         return error.orig.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE"
     return getattr(error.orig, "sqlstate", None) in _ANOTHER_CAME_FIRST
+
+
+def knows_another_schema(error: BaseException) -> bool:
+    """Tell whether a statement failed because the database has other tables or columns.
+
+    So it does while a migration runs, and it is all there a moment later.
+    """
+    if not isinstance(error, DBAPIError):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        return str(error.orig).startswith(("no such table", "no such column"))
+    return getattr(error.orig, "sqlstate", None) in _NOT_THERE
 
 
 def is_out_of_reach(error: BaseException) -> bool:

@@ -4,11 +4,14 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from conftest import Client
 from flask_migrate import downgrade, upgrade
 from sqlalchemy import inspect, text
 
+from app.auth import Permission
 from app.db import MIGRATIONS, db
 from app.search import is_of_models
+from app.services.keys import create_key
 
 # SQLAlchemy cannot describe an index on an expression in SQLite; their SQL is compared below.
 pytestmark = [
@@ -203,3 +206,15 @@ def test_readyz_without_a_database_is_503(make_app, url):
     )
     assert response.headers["Retry-After"] == "5"
     assert client.get("/healthz").get_json() == {"status": "ok"}
+
+
+def test_statement_that_met_the_schema_of_a_moment_ago_is_tried_again_later(fresh_app):
+    """While it was refused the migration has committed: the schema is current by now."""
+    upgrade()
+    with fresh_app.app_context():
+        key = create_key("erp", "administrator", Permission.READ_WRITE, "")
+    with db.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE coupons RENAME COLUMN description TO another"))
+    response = Client(fresh_app, key).get("/coupons")
+    assert (response.status_code, response.get_json()) == NOT_CURRENT
+    assert response.headers["Retry-After"]
