@@ -116,6 +116,9 @@ class _PostgreSQL:
             self._connection.close()
             self._connection = None
 
+    def __del__(self) -> None:
+        self.close()  # of an app that nobody has closed
+
     def _listen(self) -> Any:
         arguments, options = self._engine.dialect.create_connect_args(self._engine.url)
         connection: Any = self._engine.dialect.connect(*arguments, **options, connect_timeout=5)

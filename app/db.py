@@ -197,10 +197,15 @@ class RowStream:
             self.close()
 
     def close(self) -> None:
-        """Give the connection back, also before the end."""
-        if self._result is not None:
-            self._result.close()
-        self._connection.close()
+        """Give the connection back, also before the end, and also a lost one."""
+        try:
+            if self._result is not None:
+                self._result.close()
+            self._connection.close()
+        except DBAPIError:
+            # What was read is read: that the database went away then concerns nobody here.
+            self._connection.invalidate()
+            self._connection.close()
 
 
 def in_transaction(work: Callable[[Session], T]) -> T:

@@ -11,6 +11,7 @@ import pytest
 import structlog
 from conftest import Client
 from sqlalchemy import insert
+from test_customers_input import PASSWORD, create, shown
 
 from app.api import Blueprint
 from app.auth import Permission
@@ -368,3 +369,38 @@ def test_secret_in_a_query_is_in_no_line(logged):
     assert [line["status"] for line in lines] == [200, 401, 401]
     assert logged.key.consumer_secret not in str(lines)
     assert "cs_wrong" not in str(lines)
+
+
+def test_password_is_in_no_answer_and_in_no_line(logged, client_for, make_customer):
+    customer = make_customer(email="ann@example.com", username="ann")
+    path = f"/customers/{customer['id']}"
+    secret = {"password": PASSWORD}
+    admin, other = logged.client, Client(logged.app, client_for("customer").key)
+    answers = [
+        create(admin, **secret),
+        create(admin, email="nonsense", **secret),
+        create(admin, email="ann@example.com", **secret),
+        create(admin, email="x@example.com", username="ann", **secret),
+        create(admin, email="x@example.com", username="?", **secret),
+        create(admin, email="x@example.com", first_name=[], **secret),
+        create(other, **secret),
+        admin.put(path, {"customer": secret}),
+        admin.put(path, {"customer": secret | {"email": []}}),
+        admin.put(path, {"customer": {"password": [PASSWORD]}}),
+        admin.put(path, {"customer": {"password": f"{PASSWORD}\0"}}),
+        admin.put("/customers/0", {"customer": secret}),
+        admin.put(path, {"customer": PASSWORD}),
+        admin.put(path, {PASSWORD: secret}),
+        admin.put(path, data=f'{{"customer": {{"password": "{PASSWORD}"'),
+        admin.put("/customers/bulk", {"customers": [secret, secret | {"id": customer["id"]}]}),
+        admin.put("/customers/bulk", {"customers": [PASSWORD, {"password": [PASSWORD]}]}),
+        admin.get(path),
+        admin.get(path, {"fields": "password,password_hash,id"}),
+        admin.get("/customers"),
+    ]
+    assert sorted({answer.status_code for answer in answers}) == [200, 201, 400, 401]
+    lines = logged.lines()
+    assert len(lines) == len(answers)
+    for text_of in [*map(shown, answers), repr(lines)]:
+        assert PASSWORD not in text_of
+        assert "argon2" not in text_of
