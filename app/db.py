@@ -204,8 +204,9 @@ class RowStream:
             self._connection.close()
         except DBAPIError:
             # What was read is read: that the database went away then concerns nobody here.
-            self._connection.invalidate()
-            self._connection.close()
+            if not self._connection.closed:
+                self._connection.invalidate()
+                self._connection.close()
 
 
 def in_transaction(work: Callable[[Session], T]) -> T:

@@ -35,9 +35,11 @@ def shop(url, folder):
         key = create_key("admin", "administrator", Permission.READ_WRITE, "")
     client = Client(app, key)
     assert create(client, "first")[0] == 201
-    yield client
-    assert_nothing_is_open(app)
-    close(app)
+    try:
+        yield client
+        assert_nothing_is_open(app)
+    finally:
+        close(app)
 
 
 @pytest.fixture
