@@ -189,7 +189,7 @@ class Connection:
 
     def recv(self, size: int, *flags: int) -> bytes:
         """Read; a client that sends nothing for so long counts as gone."""
-        return self._wait(self._socket.recv, size, *flags)  # type: ignore[no-any-return]
+        return self._wait(self._socket.recv, size, *flags)  # type: ignore[no-any-return] # a socket's recv
 
     def sendall(self, data: bytes, *flags: int) -> None:
         """Write; a client that takes nothing for so long counts as gone."""

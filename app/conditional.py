@@ -39,7 +39,7 @@ def with_etag(view: Callable[..., Response]) -> Callable[..., Response]:
         response.headers.add("ETag", f'"{tag}"')
         return response
 
-    return Blueprint.errors(FAILED)(read)  # type: ignore[no-any-return]
+    return Blueprint.errors(FAILED)(read)  # type: ignore[no-any-return] # the view again
 
 
 def precondition(

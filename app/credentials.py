@@ -24,7 +24,7 @@ from app.auth import (
 from app.db import in_transaction
 from app.encryption import TOKEN_OF_NOBODY, decrypt
 from app.models import OAuthNonce
-from app.oauth import ALGORITHMS, SignedRequest
+from app.oauth import ALGORITHMS, Signature, SignedRequest
 
 if TYPE_CHECKING:
     from werkzeug.datastructures import Authorization
@@ -69,13 +69,16 @@ class Signed:
     """A signature by OAuth 1.0a, one-legged."""
 
     request: SignedRequest
-    consumer_key: str
+    signature: Signature
+
+    @property
+    def consumer_key(self) -> str:
+        """The key that it names."""
+        return self.signature.consumer_key
 
     def principal(self) -> Principal:
         """Return whose secret signed the request, or raise WrongCredentials."""
-        signature = self.request.signature()
-        if signature is None or isinstance(signature, str):
-            raise WrongCredentials(f"The parameter {signature} is missing.")
+        signature = self.signature
         if signature.method not in ALGORITHMS:
             raise WrongCredentials(f"Sign with one of {', '.join(ALGORITHMS)}.")
         # Eleven digits are a year beyond 5000; more are not worth a number.
@@ -145,11 +148,12 @@ def from_legacy(request: Request) -> Credentials | None:
     signed = _signed(request, given)
     try:
         signature = signed.signature()
-        if signature is not None:
-            named = "" if isinstance(signature, str) else signature.consumer_key
-            return Signed(signed, named)
     except ValueError:
         return Unusable("The query has too many parameters.")
+    if isinstance(signature, str):
+        return Unusable(f"The parameter {signature} is missing.")
+    if signature is not None:
+        return Signed(signed, signature)
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
     if key is None and secret is None:
         return None

@@ -33,7 +33,7 @@ def decrypt(token: str | None) -> str | None:
 
 def _fernet() -> Fernet:
     # Only who uses it loads it: it takes longer than the rest of a small request.
-    from cryptography.fernet import Fernet  # noqa: PLC0415
+    from cryptography.fernet import Fernet  # noqa: PLC0415  # see above
 
     secret: str = current_app.config["SECRET_KEY"]
     key = hmac.digest(secret.encode(), b"shop api: secrets that are read again", "sha256")

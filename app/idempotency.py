@@ -67,7 +67,7 @@ def idempotent(view: View) -> View:
             raise
 
     codes = "shop_api_idempotency_key_reused", "shop_api_answer_too_large"
-    return Blueprint.errors(*codes)(once)  # type: ignore[no-any-return]
+    return Blueprint.errors(*codes)(once)  # type: ignore[no-any-return] # the view again
 
 
 def _hashes(key: str) -> tuple[str, str]:
