@@ -5,6 +5,8 @@ import shutil
 import tempfile
 import uuid
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import psycopg
 import pytest
@@ -295,6 +297,18 @@ def store(app):
             in_transaction(lambda session: session.execute(statement))
 
     return write
+
+
+def at_the_same_time(send, given):
+    """The answers to ``send(each)`` in their order, each called by a thread of its own, together."""
+    barrier = Barrier(len(given))
+
+    def call(each):
+        barrier.wait()
+        return send(each)
+
+    with ThreadPoolExecutor(len(given)) as pool:
+        return list(pool.map(call, given))
 
 
 def reply(response):

@@ -1,10 +1,7 @@
 """What stays true when requests come at the same time (spec 2.1; decisions 3, 4)."""
 
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
-
 import pytest
-from conftest import Client, failure, refusal, reply
+from conftest import Client, at_the_same_time, failure, refusal, reply
 
 THREADS = 6
 TAKEN = "shop_api_coupon_code_already_exists"
@@ -16,15 +13,11 @@ def at_once(admin):
     """Return a function: send requests at the same time, each by a client of its own."""
 
     def send(*requests):
-        barrier = Barrier(len(requests))
-
         def run(request):
             client = Client(admin.app, admin.key)
-            barrier.wait()
             return client.request(*request[:2], json=request[2] if request[2:] else None)
 
-        with ThreadPoolExecutor(len(requests)) as pool:
-            return list(pool.map(run, requests))
+        return at_the_same_time(run, requests)
 
     return send
 

@@ -1,10 +1,7 @@
 """Conditional requests: ETag, If-None-Match, If-Match (RFC 9110, sections 8.8, 13 and 15.4.5)."""
 
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
-
 import pytest
-from conftest import Client, codes, refusal, reply
+from conftest import Client, at_the_same_time, codes, refusal, reply
 
 from tests.factories import insert_order
 
@@ -261,16 +258,13 @@ def test_own_account_stands_before_the_condition(admin):
 def test_edits_of_one_state_at_once_let_one_through(admin, paths, kind):
     etag = etag_of(admin, paths[kind])
     names = ["description"] if kind == "coupon" else ["first_name"]
-    barrier = Barrier(6)
 
     def run(number):
         client = Client(admin.app, admin.key)
-        barrier.wait()
         body = {kind: dict.fromkeys(names, f"by {number}")}
         return client.put(paths[kind], body, headers={"If-Match": etag})
 
-    with ThreadPoolExecutor(6) as pool:
-        responses = list(pool.map(run, range(6)))
+    responses = at_the_same_time(run, range(6))
     (edited,) = (response for response in responses if response.status_code == 200)
     assert [reply(r) for r in responses if r is not edited] == [FAILED] * 5
     assert admin.get(paths[kind]).get_json() == edited.get_json()

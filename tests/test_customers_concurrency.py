@@ -1,32 +1,20 @@
 """Many callers at once: an address and a username belong to one account (decisions 5)."""
 
-import threading
 from collections import Counter
 
 import pytest
+from conftest import at_the_same_time
 
 CALLERS = 50
 
 
 def at_once(client, send, count=CALLERS):
     """Return the answers to ``send(client, number)``, called by as many threads together."""
-    barrier, answers, failures = threading.Barrier(count), [None] * count, []
 
     def call(number):
-        try:
-            own = type(client)(client.app, client.key)
-            barrier.wait()
-            answers[number] = send(own, number)
-        except Exception as error:  # noqa: BLE001  # it is shown by the assertion below
-            failures.append(error)
+        return send(type(client)(client.app, client.key), number)
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    return answers
+    return at_the_same_time(call, range(count))
 
 
 def tally(answers):

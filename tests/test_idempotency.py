@@ -5,13 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Barrier
 
 import pytest
-from conftest import Client, codes, failure, refusal, reply
+from conftest import Client, at_the_same_time, codes, failure, refusal, reply
 from sqlalchemy import insert, select, text, update
 
 from app.api import Blueprint
@@ -291,15 +289,10 @@ def at_once(admin):
     """Return a function: send requests at the same time, each by a client of its own."""
 
     def run(*requests):
-        barrier = Barrier(len(requests))
-
         def one(request):
-            client = Client(admin.app, admin.key)
-            barrier.wait()
-            return send(client, **request)
+            return send(Client(admin.app, admin.key), **request)
 
-        with ThreadPoolExecutor(len(requests)) as pool:
-            return list(pool.map(one, requests))
+        return at_the_same_time(one, requests)
 
     return run
 

@@ -3,12 +3,11 @@
 import hmac
 import json
 from pathlib import Path
-from threading import Barrier, Thread
 from time import time
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from conftest import Client, codes, reply
+from conftest import Client, at_the_same_time, codes, reply
 from oauthlib.oauth1 import SIGNATURE_TYPE_AUTH_HEADER, SIGNATURE_TYPE_QUERY
 from oauthlib.oauth1 import Client as Signer
 from sqlalchemy import func, select, update
@@ -252,18 +251,11 @@ def test_nonce_is_one_of_its_second(anonymous, reason, key, monkeypatch):
 def test_replays_at_the_same_time(app, make_app, key):
     path, _ = sign(key, "/wc-api/v3/coupons")
     apps = [app, make_app()]  # as two workers are
-    start, statuses = Barrier(8), []
 
     def send(number):
-        client = Client(apps[number % 2])
-        start.wait()
-        statuses.append(client.get(path).status_code)
+        return Client(apps[number % 2]).get(path).status_code
 
-    threads = [Thread(target=send, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    statuses = at_the_same_time(send, range(8))
     assert sorted(statuses) == [200] + [401] * 7
 
 

@@ -15,12 +15,7 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from flask_migrate import upgrade
-
-from app import create_app
-from app.auth import Permission
-from app.db import db
-from app.services.keys import create_key
+from serving import new_shop
 
 ROOT = Path(__file__).parent.parent
 SECRET = "a secret for the server tests"
@@ -78,12 +73,7 @@ class Server:
 @contextmanager
 def serving(folder, workers=2):
     url = f"sqlite:///{folder}/shop.db"
-    app = create_app({"DATABASE_URL": url, "SECRET_KEY": SECRET, "INSTANCE_PATH": str(folder)})
-    with app.app_context():
-        upgrade()
-        key = create_key("admin", "administrator", Permission("read_write"), "")
-        for engine in db.engines.values():
-            engine.dispose()
+    key = new_shop({"DATABASE_URL": url, "SECRET_KEY": SECRET, "INSTANCE_PATH": str(folder)})
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     given = {
