@@ -23,6 +23,7 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,6 +35,7 @@ _STOPPING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, which no module names
 _PATROL_SECONDS = 1.0
 _CLIENT_SECONDS = 60.0
+_PATIENCE_SECONDS = 0.02
 
 
 class Listener(sock.TCPSocket):
@@ -152,25 +154,44 @@ os.register_at_fork(after_in_parent=_unblock_signals)
 
 
 class Turns:
-    """Lets so many threads work at once; one that waits for its client gives up its turn."""
+    """Lets so many threads work at once; one that waits for its client gives up its turn.
+
+    Of those, the ones that read from a file work one after the other where they are quick: each
+    call into SQLite lets go of Python's lock, and threads that fight over it spend more on that
+    than on their work. Who has waited for ``patience`` seconds goes on beside the slow one.
+    """
 
     def __init__(self, number: int) -> None:
+        self.patience = 0.0
         self._free = threading.Semaphore(number)
+        self._last = threading.Lock()  # of the reader that came last; held until it ends
         self._thread = threading.local()
 
-    def begin(self) -> None:
+    def begin(self, *, reads: bool) -> None:
         """Wait for a turn."""
         self._free.acquire()
-        self._thread.has_turn = True
+        thread = self._thread
+        thread.turn = mine = threading.Lock()
+        thread.reads = reads
+        if reads and self.patience:
+            mine.acquire()
+            before, self._last = self._last, mine
+            if before.acquire(timeout=self.patience):
+                before.release()  # two that came at once may have the same one before them
 
-    def end(self) -> None:
-        """Give it up."""
-        self._thread.has_turn = False
+    def end(self) -> bool:
+        """Give it up; return whether this turn reads."""
+        mine = self._thread.turn
+        self._thread.turn = None
+        if mine.locked():
+            mine.release()
         self._free.release()
+        reads: bool = self._thread.reads
+        return reads
 
     def is_mine(self) -> bool:
         """Tell whether this thread has a turn."""
-        return getattr(self._thread, "has_turn", False)
+        return getattr(self._thread, "turn", None) is not None
 
 
 class Connection:
@@ -178,6 +199,9 @@ class Connection:
 
     def __init__(self, client: socket.socket, turns: Turns) -> None:
         self._socket, self._turns = client, turns
+        # What can be read or written at once is, and the turn is kept: to give it up and wait for
+        # the next one costs as much as a quick answer. Not within TLS, which has its own buffers.
+        self._at_once = type(client) is socket.socket
 
     def __getattr__(self, name: str) -> Any:
         """Be the socket in all else."""
@@ -189,23 +213,30 @@ class Connection:
 
     def recv(self, size: int, *flags: int) -> bytes:
         """Read; a client that sends nothing for so long counts as gone."""
+        if self._at_once and not flags:
+            with suppress(BlockingIOError):  # the system's call never waits: there is a timeout
+                return os.read(self._socket.fileno(), size)
         return self._wait(self._socket.recv, size, *flags)  # type: ignore[no-any-return] # a socket's recv
 
     def sendall(self, data: bytes, *flags: int) -> None:
         """Write; a client that takes nothing for so long counts as gone."""
-        self._wait(self._socket.sendall, data, *flags)
+        sent = 0
+        if self._at_once and not flags:
+            with suppress(BlockingIOError):
+                sent = os.write(self._socket.fileno(), data)
+        if sent < len(data):
+            self._wait(self._socket.sendall, memoryview(data)[sent:], *flags)
 
     def _wait(self, call: Callable[..., Any], *arguments: Any) -> Any:
         paused = self._turns.is_mine()
-        if paused:
-            self._turns.end()
+        reads = paused and self._turns.end()
         try:
             return call(*arguments)
         except TimeoutError:
             raise ConnectionResetError(errno.ECONNRESET, "the client is too slow") from None
         finally:
             if paused:
-                self._turns.begin()
+                self._turns.begin(reads=reads)
 
 
 class Worker(ThreadWorker):
@@ -238,6 +269,8 @@ class Worker(ThreadWorker):
         cycles among them at every 700th cost a sixth of its time.
         """
         super().load_wsgi()
+        if self.wsgi.config["DATABASE_URL"].startswith("sqlite"):
+            self._turns.patience = _PATIENCE_SECONDS
         gc.collect()
         gc.freeze()
         gc.set_threshold(10_000, 50, 100)
@@ -255,7 +288,7 @@ class Worker(ThreadWorker):
 
     def handle_request(self, req: Any, conn: Any) -> Any:
         """Answer a request whose head is there, in turn."""
-        self._turns.begin()
+        self._turns.begin(reads=req.method in {"GET", "HEAD"})
         try:
             return super().handle_request(req, conn)
         finally:

@@ -15,7 +15,8 @@ READY = b'{"coupon": {"id": 1, "code": "summer", "type": "percent", "amount": "1
 PAID = Order.status.in_(("processing", "completed"))
 
 app = Flask("bench")
-engine = create_engine(os.environ["DATABASE_URL"])
+app.config["DATABASE_URL"] = os.environ["DATABASE_URL"]
+engine = create_engine(app.config["DATABASE_URL"])
 
 
 @app.get("/healthz")
