@@ -14,12 +14,17 @@ def main():
     parser.add_argument("--database", choices=[*DATABASES, "both"], default="both")
     parser.add_argument("--kills", type=int, default=200, help="on each database; default: 200")
     parser.add_argument("--seed", type=int, default=1, help="another one kills at other moments")
+    parser.add_argument(
+        "--load", type=float, default=0, help="seconds of traffic without a kill before; default: 0"
+    )
     options = parser.parse_args()
     databases = list(DATABASES) if options.database == "both" else [options.database]
     failed = False
     for database in databases:
         started = time.monotonic()
-        problems, figures = campaign.run(database, options.kills, options.seed, _say)
+        problems, figures = campaign.run(
+            database, options.kills, options.seed, _say, load=options.load
+        )
         _say(f"{database}, seed {options.seed}: {len(problems)} problems, {figures}, "
              f"{time.monotonic() - started:.0f} s")  # fmt: skip
         for problem in problems[:20]:

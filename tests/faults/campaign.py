@@ -4,6 +4,7 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from random import Random
 from threading import Event
 
@@ -18,15 +19,19 @@ LOAD = (0.05, 1.0)  # seconds of writes before a kill
 AFTERMATH = 0.2  # seconds of writes after it
 
 
-def run(database, kills, seed, tell=lambda line: None):
-    """Kill, restart and compare ``kills`` times; return the problems and the figures."""
+def run(database, kills, seed, tell=lambda line: None, load=0):
+    """Kill, restart and compare ``kills`` times; return the problems and the figures.
+
+    Args:
+        load: seconds of traffic before, without a kill, after which is compared too.
+    """
     with tempfile.TemporaryDirectory(prefix="shop-faults-") as folder:
         store = DATABASES[database](folder)
         try:
             store.start()
             service = Service(store.url, folder)
             try:
-                return Campaign(store, service, seed, tell).run(kills)
+                return Campaign(store, service, seed, tell).run(kills, load)
             finally:
                 service.close()
         finally:
@@ -44,20 +49,26 @@ class Campaign:
         self.problems = []
         self.orphans = []
 
-    def run(self, kills):
+    def run(self, kills, load):
         """Return the problems and the figures."""
         self.service.start()
         self._caller = Caller(self.service.port, self.service.key)
         self.service.wait_until_ready(self._caller)
         targets = ["worker", "master", "everything", *self.store.targets]
         self.random.shuffle(targets)
+        if load:
+            self._traffic(partial(time.sleep, load))
+            self._compare()
+            self.tell(f"{load:g} seconds of load: {len(self.problems)} problems so far")
         for number in range(kills):
             target = targets[number % len(targets)]
-            self._round(target)
+            self._traffic(partial(self._disturb, target))
+            self._restart()
+            self._compare()
             self.tell(f"kill {number + 1}, {target}: {len(self.problems)} problems so far")
         return self.problems, dict(self.figures)
 
-    def _round(self, target):
+    def _traffic(self, meanwhile):
         stop = Event()
         clients = [
             Client(name, kind, journal, Random(self.random.random()), self._new_caller())
@@ -66,16 +77,17 @@ class Campaign:
         with ThreadPoolExecutor(CLIENTS) as pool:
             running = [pool.submit(client.run, stop) for client in clients]
             try:
-                time.sleep(self.random.uniform(*LOAD))
-                self._kill(target)
-                self.figures[f"kills of {target}"] += 1
-                time.sleep(AFTERMATH)
+                meanwhile()
             finally:
                 stop.set()
             for client in running:
                 self.problems += client.result()
-        self._restart()
-        self._compare()
+
+    def _disturb(self, target):
+        time.sleep(self.random.uniform(*LOAD))
+        self._kill(target)
+        self.figures[f"kills of {target}"] += 1
+        time.sleep(AFTERMATH)
 
     def _new_caller(self):
         return Caller(self.service.port, self.service.key)

@@ -1,4 +1,4 @@
-"""Clients that create, edit, delete and send bulks, and keep a journal of the answers."""
+"""Clients that create, edit, delete, send bulks and read, and keep a journal of the answers."""
 
 import http.client
 import json
@@ -81,7 +81,7 @@ KINDS = [
 
 
 class Client:
-    """Writes records of its own, one request after the other."""
+    """Writes records of its own, one request after the other, and reads what it wrote."""
 
     def __init__(self, name, kind, journal, random, caller):
         self.name, self.kind, self.journal = name, kind, journal
@@ -97,15 +97,22 @@ class Client:
 
     def _one_request(self):
         records = self._settled()
-        action = self.random.choice(["create", "create", "edit", "edit", "delete", "bulk"])
+        action = self.random.choice(
+            ["create", "create", "edit", "edit", "delete", "bulk", "read", "list"]
+        )
         if action == "create" or not records:
             self._create()
         elif action == "edit":
             self._edit(self.random.choice(records))
         elif action == "delete":
             self._delete(self.random.choice(records))
-        else:
+        elif action == "bulk":
             self._bulk(records)
+        elif action == "read":
+            key = self.random.choice(records)
+            self._read(f"/{self.kind.plural}/{self.journal.records[key]['id']}", [key])
+        else:
+            self._read(f"/{self.kind.plural}?filter[q]={self.name}&page=1", records)
 
     def _settled(self):
         """The keys of the records whose fate is known."""
@@ -137,6 +144,22 @@ class Client:
         }
         wanted |= {sent[self.kind.key]: sent for sent in created}
         self._send("POST", f"/{self.kind.plural}/bulk", wanted)
+
+    def _read(self, path, keys):
+        """Read some of its own records: they are as the last write was answered."""
+        try:
+            status, answer = self.caller.send("GET", path)
+        except (OSError, http.client.HTTPException, ValueError):
+            time.sleep(PAUSE)
+            return
+        if status in REFUSED:
+            time.sleep(PAUSE)
+            return
+        found = answer.get(self.kind.plural) or [answer.get(self.kind.name)]
+        shown = {record[self.kind.key]: record for record in found if record}
+        differ = [key for key in keys if key in shown and shown[key] != self.journal.records[key]]
+        if status != 200 or differ or (len(keys) == 1 and not shown):
+            self.problems.append(f"GET {path}: {status} {answer}, acknowledged {differ}")
 
     def _send(self, method, path, wanted):
         bulk = path.endswith("/bulk")
