@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import orjson
 from flask import Response, current_app, request, stream_with_context
@@ -17,9 +17,9 @@ from flask.json.provider import JSONProvider
 
 from app.bulk import Results
 from app.credentials import IN_QUERY
-from app.db import RowStream
 from app.dialect import spoken
 from app.pagination import Page
+from app.reading import RowStream
 
 MOST_READ = 64 * 1024 * 1024
 READ_SECONDS = 5
@@ -33,7 +33,7 @@ class JsonProvider(JSONProvider):
 
     def dumps(self, obj: Any, *, indent: int | None = None, **_: Any) -> str:
         """Return JSON text."""
-        return self._bytes(obj, orjson.OPT_INDENT_2 if indent else 0).decode()
+        return _written(obj, orjson.OPT_INDENT_2 if indent else 0).decode()
 
     def loads(self, s: str | bytes, **_: Any) -> Any:
         """Return what JSON text means."""
@@ -41,26 +41,23 @@ class JsonProvider(JSONProvider):
 
     def response(self, *args: Any, **kwargs: Any) -> Response:
         """Return a response with the arguments as its JSON body."""
-        body = self._prepare_response_obj(args, kwargs)
-        return Response(self._bytes(body) + b"\n", mimetype="application/json")
-
-    @staticmethod
-    def _bytes(obj: Any, option: int = 0) -> bytes:
-        try:
-            return orjson.dumps(obj, option=option)
-        except TypeError:
-            # An id beyond 64 bits, echoed in a bulk result: orjson writes no such number.
-            return json.dumps(obj, ensure_ascii=False, separators=(",", ":")).encode()
+        return answer(self._prepare_response_obj(args, kwargs))
 
 
-def answer(
-    body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
-) -> Response:
+def _written(value: Any, option: int = 0) -> bytes:
+    try:
+        return orjson.dumps(value, option=option)
+    except TypeError:
+        # An id beyond 64 bits, echoed in a bulk result: orjson writes no such number.
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return f"{text}\n".encode() if option & orjson.OPT_APPEND_NEWLINE else text.encode()
+
+
+def answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a ready response: flask-smorest then documents the view and dumps nothing."""
-    response = cast("Response", current_app.json.response(body))
-    response.status_code = status
-    response.headers.update(headers or {})
-    return response
+    return Response(
+        _written(body, orjson.OPT_APPEND_NEWLINE), status, headers, content_type="application/json"
+    )
 
 
 def read_to_the_end(response: Response) -> Response:
@@ -84,8 +81,8 @@ def read_to_the_end(response: Response) -> Response:
             if not piece:
                 break
             left -= len(piece)
-    except OSError:
-        pass  # the client has gone, or takes too long; either way it gets its answer if it can
+    except Exception:  # noqa: BLE001  # the client has gone, is too slow, or sends what is no body
+        response.headers["Connection"] = "close"  # what follows it cannot be read either
     finally:
         if connection:
             connection.settimeout(before)
@@ -107,7 +104,7 @@ def answer_page(wrapper: str, make: Make, page: Page) -> Response:
     if not isinstance(page.rows, RowStream):
         return answer({wrapper: make(page.rows)}, headers=headers)
     response = Response(
-        stream_with_context(_written(wrapper, make, page.rows)), mimetype="application/json"
+        stream_with_context(_in_pieces(wrapper, make, page.rows)), mimetype="application/json"
     )
     response.headers.update(headers)
     # Also a client that goes away, and a HEAD that reads nothing, give the connection back.
@@ -121,7 +118,7 @@ def answer_results(wrapper: str, results: Results) -> Response:
     return answer({wrapper: results.items}, status)
 
 
-def _written(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
+def _in_pieces(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
     """Write a list in pieces.
 
     An error in the middle breaks the connection off: the closing bracket is not written, so that

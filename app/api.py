@@ -2,138 +2,37 @@
 
 - ``Api``: prefix, path converters, field types in the document, the error hook.
 - ``Blueprint``: credentials before the view, the argument parser, the codes of each operation.
-- ``ArgumentParser``: what is JSON, and how validation errors become ours.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import replace
-from decimal import Decimal
-from functools import cache, lru_cache
+from functools import lru_cache
 from string import punctuation
 from typing import Any
 from urllib.parse import quote
 
 import flask_smorest
-import marshmallow as ma
-import orjson
-from flask import Flask, Request, Response, current_app, g, request
+from flask import Flask, Request, Response, request
 from flask.blueprints import BlueprintSetupState
 from flask.sessions import SessionInterface
-from marshmallow import ValidationError
-from sqlalchemy.exc import DBAPIError
-from webargs.flaskparser import FlaskParser
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 from werkzeug.routing import BaseConverter
 
-from app import openapi, paths, request_headers
-from app.answers import JsonProvider, answer, read_to_the_end
-from app.auth import Credentials, FailedAttempts, Principal, authenticate, require_permission
-from app.bulk import Draft
+from app import callers, openapi, paths, request_headers
+from app.answers import JsonProvider, read_to_the_end
+from app.arguments import ArgumentParser, instance_of
+from app.callers import authenticate_sender
 from app.config import VERSION
-from app.db import is_out_of_reach, knows_another_schema, schema_is_current
-from app.dialect import NATIVE, Dialect, spoken
-from app.errors import ERRORS, SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
+from app.dialect import NATIVE, Dialect
+from app.errors import ERRORS
+from app.failures import handle_exception
 from app.plugins import OrderExtension, Registry
 from app.schemas.envelope import Errors
 from app.schemas.orders import OrderSchema
-from app.timeouts import took_too_long
-
-ATTEMPTS = "shop_api_failed_attempts"
-"""Where an app keeps its counter of wrong credentials, on ``app.extensions``."""
-
 
 MOST_FUNCTIONS = 1000
 """Of how many views and hooks it is remembered that they are no coroutines."""
-
-
-class ArgumentParser(FlaskParser):
-    """Seam: ``Blueprint.ARGUMENTS_PARSER``."""
-
-    DEFAULT_VALIDATION_STATUS = 400
-
-    def parse(self, argmap: Any, *args: Any, **kwargs: Any) -> Any:
-        """Load input by a schema, or by the one that takes its place in the dialect."""
-        substitute = spoken().schemas.get(type(argmap))
-        return super().parse(_instance(substitute) if substitute else argmap, *args, **kwargs)
-
-    def load_json(self, req: Any, schema: Any) -> Any:
-        """Return the body's object whatever the Content-Type says; {} when it is none."""
-        # Nothing is ever unpacked: a few bytes could become gigabytes.
-        if req.headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
-            raise InvalidParams({"Content-Encoding": "must be absent: send the body unpacked."})
-        body = req.get_data()
-        # Of a body without a length werkzeug reads as much as is allowed, and says nothing.
-        if len(body) >= req.max_content_length and req.environ["wsgi.input"].read(1):
-            raise RequestEntityTooLarge
-        if not body.strip():
-            return {}
-        try:
-            # orjson is the judge of what is JSON: no NaN, no lone surrogate, no depth bomb. The
-            # standard library then keeps a number's digits: 1234567890123456.78 is no float.
-            orjson.loads(body)
-            loaded = json.loads(body, parse_float=Decimal)
-        except (ValueError, RecursionError) as error:
-            raise ShopError("shop_api_invalid_json", reason=str(error)) from None
-        return loaded if isinstance(loaded, dict) else {}
-
-    def handle_error(
-        self,
-        error: ValidationError,
-        req: Any,
-        schema: Any,
-        **_: Any,
-    ) -> Any:
-        """Raise the one exception, with an entry for each refused input."""
-        raise invalid_params(error, depth=1)
-
-
-@cache
-def _instance(schema: type[ma.Schema]) -> ma.Schema:
-    """Return the one instance of a schema that converts all input."""
-    return schema()
-
-
-def item_loader(create: type[ma.Schema], edit: type[ma.Schema]) -> Callable[[Draft], Draft]:
-    """Return what converts a bulk item as the single operation converts its body."""
-    creates, edits = create(), edit()
-
-    def load(draft: Draft) -> Draft:
-        try:
-            return replace(draft, data=(creates if draft.id is None else edits).load(draft.data))
-        except ValidationError as error:
-            raise invalid_params(error) from None
-
-    return load
-
-
-def invalid_params(error: ValidationError, depth: int = 0) -> InvalidParams:
-    """Return marshmallow's nested messages as ours.
-
-    Args:
-        error: what ``Schema.load`` raised.
-        depth: how many outer levels are no part of a name (webargs adds the location).
-    """
-    reasons: dict[str, str] = {}
-
-    def collect(messages: Any, path: tuple[str, ...]) -> None:
-        if isinstance(messages, dict):
-            for key, inner in messages.items():
-                collect(inner, (*path, str(key)))
-        else:
-            reasons[".".join(path[depth:])] = " ".join(messages)
-
-    collect(error.messages, ())
-    return InvalidParams(reasons)
-
-
-def caller() -> Principal:
-    """Return who sent the request."""
-    principal: Principal = g.principal
-    return principal
 
 
 class _Mount(BlueprintSetupState):
@@ -159,7 +58,7 @@ class Blueprint(flask_smorest.Blueprint):
         super().__init__(*args, **kwargs)
         self.public = public
         if not public:
-            self.before_request(_authenticate)
+            self.before_request(authenticate_sender)
         self._prepare_doc_cbks.append(self._prepare_shop_doc)
 
     def make_setup_state(
@@ -185,7 +84,7 @@ class Blueprint(flask_smorest.Blueprint):
 
         webargs would make one for each request, and copy every field of it.
         """
-        instance = _instance(schema) if isinstance(schema, type) else schema
+        instance = instance_of(schema) if isinstance(schema, type) else schema
         decorate: Callable[[Any], Any] = super().arguments(instance, **kwargs)
         return decorate
 
@@ -248,21 +147,11 @@ def _noted(view: Any, what: str, value: Any) -> Any:
     return view
 
 
-def _authenticate() -> None:
-    # Kept before the permission is asked for: the log names the key that was refused.
-    g.principal = _sender(spoken().credentials(request))
-    require_permission(g.principal, request.method)
-
-
 def _encode_query() -> None:
     """Encode the bytes of a query that the client did not encode; werkzeug expects ASCII."""
-    if not request.query_string.isascii():
-        request.query_string = quote(request.query_string, safe=punctuation).encode()
-
-
-def _sender(credentials: Credentials | None) -> Principal:
-    attempts: FailedAttempts = current_app.extensions[ATTEMPTS]
-    return authenticate(credentials, request.remote_addr or "", attempts)
+    query = request.query_string
+    if not query.isascii():
+        request.query_string = quote(query, safe=punctuation).encode()
 
 
 class NoSessions(SessionInterface):
@@ -282,9 +171,7 @@ def prepare(app: Flask) -> None:
     # Paths work with and without a trailing slash and never redirect (decisions 6).
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
-    app.extensions[ATTEMPTS] = FailedAttempts(
-        app.config["SHOP_AUTH_FAILURES_PER_MINUTE"], app.config["SHOP_REDIS_URL"]
-    )
+    callers.init_app(app)
     app.register_error_handler(Exception, handle_exception)
     app.before_request(_encode_query)
     app.after_request(read_to_the_end)
@@ -387,60 +274,3 @@ class Api(flask_smorest.Api):
     def handle_http_exception(self, error: Exception) -> Response:
         """Answer an exception as the app does. Seam: the error handler of flask-smorest."""
         return handle_exception(error)
-
-
-def handle_exception(error: Exception) -> Response:
-    """Answer any exception with the one envelope (decisions 1)."""
-    shop_error = as_shop_error(error)
-    if shop_error.code == "shop_api_no_route" and spoken().refuses_first:
-        shop_error = _refusal() or shop_error
-    if shop_error.status == 503:
-        # It says enough, and an outage makes many of them.
-        current_app.logger.warning("%s: %s", shop_error.code, _cause(error))
-    elif shop_error.status >= 500:
-        current_app.logger.error(shop_error.code, exc_info=error)
-    name = spoken().translate
-    entries = [entry | {"code": name(entry["code"])} for entry in shop_error.entries]
-    return answer({"errors": entries}, shop_error.status, shop_error.headers)
-
-
-def _refusal() -> ShopError | None:
-    """Return why credentials that came with a request are refused, if they are."""
-    try:
-        if credentials := spoken().credentials(request):
-            _sender(credentials)
-    except ShopError as refused:
-        return refused
-    return None
-
-
-def _cause(error: Exception) -> str:
-    """Return what happened, without a statement or a value."""
-    cause = getattr(error, "orig", None) or error
-    return f"{type(cause).__name__}: {next(iter(str(cause).splitlines()), '')}"
-
-
-def as_shop_error(error: Exception) -> ShopError:
-    """Return the error of the table that an exception amounts to."""
-    if isinstance(error, ShopError):
-        return error
-    if isinstance(error, MethodNotAllowed) and not spoken().hides_methods:
-        allowed = ", ".join(sorted(error.valid_methods or ()))
-        return ShopError(
-            "shop_api_method_not_allowed", method=request.method, headers={"Allow": allowed}
-        )
-    if isinstance(error, RequestEntityTooLarge):
-        limit = current_app.config["MAX_CONTENT_LENGTH"]
-        return ShopError("shop_api_request_entity_too_large", limit=limit)
-    if isinstance(error, NotFound | MethodNotAllowed):
-        return ShopError("shop_api_no_route")
-    if isinstance(error, HTTPException) and (error.code or 500) < 500:
-        return InvalidParams({"request": error.description or error.name})
-    if took_too_long(error):
-        seconds = current_app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
-        return unavailable(f"The database needs more than {seconds:g} seconds: ask for less.")
-    if is_out_of_reach(error):
-        return unavailable("The database cannot be reached.")
-    if isinstance(error, DBAPIError) and (knows_another_schema(error) or not schema_is_current()):
-        return unavailable(SCHEMA_IS_BEHIND)
-    return ShopError("shop_api_internal_error")

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Any, Protocol
 
 from flask import current_app
 from sqlalchemy import Row, bindparam, select
 
 from app.attempts import Attempts, network
-from app.db import changes, fetch
+from app.db import changes
 from app.errors import ShopError
 from app.models import ApiKey, UserRole
+from app.reading import fetch
 
 MOST_PRINCIPALS = 1000
 """How many principals a worker remembers."""
 
 _KNOWN_PRINCIPALS = "shop_api_known_principals"  # on app.extensions
+_KEY_OF_THIS_PROCESS = secrets.token_bytes(32)  # no secret is remembered, not even by a plain hash
 
 
 class Capability(StrEnum):
@@ -136,6 +140,30 @@ def principal_of(key: Sequence[Row[Any]]) -> Principal:
     )
 
 
+def remembered(sent: str, find: Callable[[], Principal]) -> Principal:
+    """Return the principal whose credentials these are.
+
+    One that was found is remembered until anything is committed, so that what ends or changes a
+    key counts at once; ``app.changes`` says when that is.
+
+    Args:
+        sent: the credentials as they were sent.
+        find: finds their principal, or raises WrongCredentials.
+    """
+    mark = changes().mark()  # before the database is asked: a commit meanwhile is not missed
+    known: dict[bytes, tuple[object, Principal]]
+    known = current_app.extensions.setdefault(_KNOWN_PRINCIPALS, {})
+    name = blake2b(sent.encode(), key=_KEY_OF_THIS_PROCESS).digest()
+    found = known.get(name)
+    if found and found[0] == mark:
+        return found[1]
+    principal = find()
+    if len(known) >= MOST_PRINCIPALS:
+        known.clear()
+    known[name] = mark, principal
+    return principal
+
+
 @dataclass(frozen=True, slots=True)
 class KeyPair:
     """A consumer key and its secret (decisions 2)."""
@@ -144,25 +172,11 @@ class KeyPair:
     consumer_secret: str = field(repr=False)
 
     def principal(self) -> Principal:
-        """Return the principal whose key and secret these are, or raise WrongCredentials.
+        """Return the principal whose key and secret these are, or raise WrongCredentials."""
+        return remembered(f"{self.consumer_key}\0{self.consumer_secret}", self.look_up)
 
-        One that was found is remembered until anything is committed, so that what ends or changes
-        a key counts at once; ``app.changes`` says when that is.
-        """
-        mark = changes().mark()  # before the database is asked: a commit meanwhile is not missed
-        known: dict[str, tuple[object, Principal]]
-        known = current_app.extensions.setdefault(_KNOWN_PRINCIPALS, {})
-        name = digest(f"{self.consumer_key}\0{self.consumer_secret}")
-        found = known.get(name)
-        if found and found[0] == mark:
-            return found[1]
-        principal = self._look_up()
-        if len(known) >= MOST_PRINCIPALS:
-            known.clear()
-        known[name] = mark, principal
-        return principal
-
-    def _look_up(self) -> Principal:
+    def look_up(self) -> Principal:
+        """Return the same from the database."""
         key = key_with_roles(self.consumer_key)
         # The same work whether the key is unknown or the secret is wrong.
         expected = key[0].consumer_secret_hash if key else NO_SECRET
@@ -201,14 +215,13 @@ class FailedAttempts:
 
 
 def authenticate(
-    credentials: Credentials | None, address: str, attempts: FailedAttempts
+    credentials: Credentials | None, refuse: Callable[[str, str], ShopError]
 ) -> Principal:
     """Return who sent a request (decisions 2).
 
     Args:
         credentials: what the request says, if it says anything.
-        address: where the request came from.
-        attempts: counts the failures.
+        refuse: takes the consumer key of wrong credentials and what is wrong; returns the answer.
 
     Raises:
         ShopError: credentials are missing or wrong.
@@ -218,7 +231,7 @@ def authenticate(
     try:
         return credentials.principal()
     except WrongCredentials as error:
-        raise attempts.refuse(address, credentials.consumer_key, str(error)) from None
+        raise refuse(credentials.consumer_key, str(error)) from None
 
 
 def require_permission(principal: Principal, method: str) -> None:

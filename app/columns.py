@@ -26,6 +26,23 @@ NEVER_REUSED = {"sqlite_autoincrement": True}
 """A table option: the id of a record that is gone is not given to another one."""
 
 
+class MoneyText(TypeDecorator[str]):
+    """Whole cents, read as the text of an amount: 1050 is 10.50, and nothing is 0.00."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Read:
+        """Return what reads cents."""
+        return _amount
+
+
+def _amount(cents: Any) -> str:
+    whole = int(cents or 0)  # a sum of PostgreSQL is a Decimal
+    units, rest = divmod(abs(whole), 100)
+    return f"{'-' if whole < 0 else ''}{units}.{rest:02}"
+
+
 class Money(TypeDecorator[Decimal]):
     """A decimal with two places, stored as whole cents.
 
@@ -35,6 +52,8 @@ class Money(TypeDecorator[Decimal]):
 
     impl = BigInteger
     cache_ok = True
+    printed = MoneyText()
+    """How answers print it, read without a Decimal in between."""
 
     def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> int | None:
         """Return cents."""
@@ -48,11 +67,31 @@ class Money(TypeDecorator[Decimal]):
         return lambda value: None if value is None else Decimal(int(value)).scaleb(-2)
 
 
+class MomentText(TypeDecorator[str]):
+    """A moment, read as the text of UTC in whole seconds: 2026-11-20T09:38:00Z."""
+
+    impl = String
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type that the database knows: on SQLite, the text as it is stored."""
+        kind = DateTime(timezone=True) if dialect.name == "postgresql" else String()
+        return dialect.type_descriptor(kind)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Read:
+        """Return what reads a moment as the driver gives it."""
+        if dialect.name == "postgresql":  # the connection's zone is UTC
+            return lambda value: None if value is None else f"{value.isoformat()[:19]}Z"
+        return lambda text: None if text is None else f"{text[:10]}T{text[11:19]}Z"
+
+
 class UtcDateTime(TypeDecorator[datetime]):
     """A moment with its zone: ``timestamptz`` on PostgreSQL, UTC text on SQLite."""
 
     impl = DateTime
     cache_ok = True
+    printed = MomentText()
+    """How answers print it, read without a datetime in between."""
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Return the type that the database knows."""

@@ -12,8 +12,9 @@ from functools import wraps
 from hashlib import blake2b
 from typing import Any
 
-from flask import Response, current_app, request
+from flask import Response, request
 
+from app.answers import answer
 from app.api import Blueprint
 from app.bulk import Precondition
 from app.errors import ShopError
@@ -54,7 +55,7 @@ def precondition(
         return None
 
     def check(record: Mapping[str, Any]) -> None:
-        tag = _tag_of(current_app.json.response(represent(record)))
+        tag = _tag_of(answer(represent(record)))
         if not _holds_if_match(tag) or not _holds_if_none_match(tag):
             raise ShopError(FAILED)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 from flask import current_app
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
+from werkzeug.datastructures import Authorization
 
 from app.auth import (
     Credentials,
@@ -20,6 +21,7 @@ from app.auth import (
     WrongCredentials,
     key_with_roles,
     principal_of,
+    remembered,
 )
 from app.db import in_transaction
 from app.encryption import TOKEN_OF_NOBODY, decrypt
@@ -27,7 +29,6 @@ from app.models import OAuthNonce
 from app.oauth import ALGORITHMS, Signature, SignedRequest
 
 if TYPE_CHECKING:
-    from werkzeug.datastructures import Authorization
     from werkzeug.wrappers import Request
 
 CLOCK_SKEW = 15 * 60
@@ -50,6 +51,39 @@ IN_QUERY = frozenset(
 
 SENT = "shop_api.sent"
 """Where a request that was changed keeps what the client sent: method, path and query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basic:
+    """HTTP Basic, which is read only where its sender is not known yet (decisions 2).
+
+    Args:
+        header: the ``Authorization`` header; what cannot be read is nobody's.
+    """
+
+    header: str = field(repr=False)
+
+    @property
+    def consumer_key(self) -> str:
+        """The key that it names."""
+        pair = self._pair()
+        return pair.consumer_key if pair else ""
+
+    def principal(self) -> Principal:
+        """Return whose key and secret these are, or raise WrongCredentials."""
+        return remembered(self.header, self._look_up)
+
+    def _look_up(self) -> Principal:
+        pair = self._pair()
+        if pair is None:
+            raise WrongCredentials("The consumer key or its secret is wrong.")
+        return pair.look_up()
+
+    def _pair(self) -> KeyPair | None:
+        given = _authorization(self.header)
+        if given is None or given.type != "basic":
+            return None
+        return KeyPair(given.username or "", given.password or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +162,8 @@ def _spend(key_id: int, nonce: str, sent: int, now: int) -> bool:
 
 def from_basic(request: Request) -> Credentials | None:
     """Return the key pair of the ``Authorization`` header, None without one (decisions 2)."""
-    if "Authorization" not in request.headers:
-        return None
-    given = _authorization(request)
-    if given is None or given.type != "basic":
-        return Unusable("The consumer key or its secret is wrong.")
-    return KeyPair(given.username or "", given.password or "")
+    header = request.environ.get("HTTP_AUTHORIZATION")
+    return None if header is None else Basic(header)
 
 
 def from_legacy(request: Request) -> Credentials | None:
@@ -142,9 +172,10 @@ def from_legacy(request: Request) -> Credentials | None:
     The header comes first: Basic, or a signature. Then the query: a signature, or the key pair
     itself, which must not travel in clear: every proxy on the way writes addresses to its log.
     """
-    given = _authorization(request)
+    header = request.environ.get("HTTP_AUTHORIZATION", "")
+    given = _authorization(header)
     if given is not None and given.type == "basic":
-        return KeyPair(given.username or "", given.password or "")
+        return Basic(header)
     signed = _signed(request, given)
     try:
         signature = signed.signature()
@@ -180,9 +211,9 @@ def _signed(request: Request, given: Authorization | None) -> SignedRequest:
     )
 
 
-def _authorization(request: Request) -> Authorization | None:
+def _authorization(header: str) -> Authorization | None:
     """Return the parsed header; None when there is none, or one that cannot be read."""
     try:
-        return request.authorization
+        return Authorization.from_header(header)
     except ValueError:  # werkzeug does not expect a letter beyond ASCII
         return None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import select
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,11 +18,7 @@ import orjson
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import (
-    Engine,
-    Executable,
     MetaData,
-    Result,
-    Row,
     Table,
     bindparam,
     event,
@@ -35,17 +31,16 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
+from sqlalchemy.pool import NullPool
 
 from app import sqlite, timeouts
 from app.changes import Changes
+from app.reading import READER, Reader, Usable, fetch, reader
 
 T = TypeVar("T")
 
 CHANGES = "shop_api_changes"
 """Where an app notices that its database has changed, on ``app.extensions``."""
-
-MOST_SELECTIONS = 100
-"""How many statements that differ in their columns are kept ready: one for each ``fields``."""
 
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
@@ -101,7 +96,8 @@ def init_app(app: Flask) -> None:
         "json_deserializer": orjson.loads,
         "hide_parameters": True,  # no value of a statement in an error or a log
     }
-    if make_url(url).get_backend_name() == "sqlite":
+    on_sqlite = make_url(url).get_backend_name() == "sqlite"
+    if on_sqlite:
         # Seconds that a writer waits for its turn.
         options["connect_args"] = {"timeout": 20} | timeouts.sqlite_option(seconds)
     else:
@@ -117,96 +113,53 @@ def init_app(app: Flask) -> None:
         }
     # A thread that writes a long list reads it on one connection and looks up on another.
     threads = app.config["WEB_THREADS"]
+    connected = dict(options)
     options |= {"pool_size": threads, "max_overflow": threads}
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = options
     app.config["SQLALCHEMY_BINDS"] = {
         None: dict(options),
-        "read": options | {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True},
+        # Its connections are kept by the reader.
+        "read": connected
+        | {
+            "isolation_level": "AUTOCOMMIT",
+            "skip_autocommit_rollback": True,
+            "poolclass": NullPool,
+        },
     }
     db.init_app(app)
     with app.app_context():
+        usable = sqlite.is_of_its_file if on_sqlite else _is_open
         for engine in db.engines.values():
-            if engine.dialect.name == "sqlite":
+            if on_sqlite:
                 sqlite.prepare(engine)
-            else:
-                event.listen(engine, "checkout", _refuse_what_is_closed)
-        if db.engine.dialect.name == "sqlite":
+            event.listen(engine, "checkout", partial(_refuse_unless, usable))
+        if on_sqlite:
             sqlite.begin_immediately(db.engine)
+        app.extensions[READER] = Reader(db.engines["read"], usable, 2 * threads)
         app.extensions[CHANGES] = Changes(db.engines["read"])
 
 
-def _refuse_what_is_closed(connection: Any, _: Any, __: Any) -> None:
-    """Let the pool open another connection when the server has closed this one.
+def _refuse_unless(usable: Usable, connection: Any, record: Any, _: Any) -> None:
+    """Let the pool open another connection in place of one that is of no use any more."""
+    if not usable(connection, record.info):
+        raise DisconnectionError
+
+
+def _is_open(connection: Any, _: Any) -> bool:
+    """Tell whether the server has closed a connection.
 
     To an idle connection a server says nothing until it ends it. To look whether anything has
     arrived takes a microsecond, where ``pool_pre_ping`` asks the server each time.
     """
     arrived = select.poll()
     arrived.register(connection.fileno(), select.POLLIN)
-    if arrived.poll(0):
-        raise DisconnectionError
-
-
-def read_engine() -> Engine:
-    """Return the engine whose statements commit by themselves."""
-    return db.engines["read"]
+    return not arrived.poll(0)
 
 
 def changes() -> Changes:
     """Return what notices changes of the database of the current app."""
     found: Changes = current_app.extensions[CHANGES]
     return found
-
-
-def fetch(statement: Executable, parameters: dict[str, Any] | None = None) -> Sequence[Row[Any]]:
-    """Return all rows of a select."""
-    with read_engine().connect() as connection:
-        return connection.execute(statement, parameters).all()
-
-
-class RowStream:
-    """The rows of a select in batches, as one snapshot, in constant memory.
-
-    The first batch is read at once, so that a statement that fails does so here. The connection
-    is given back at the end, after an error, or by ``close``.
-    """
-
-    def __init__(self, statement: Executable, batch: int = 500) -> None:
-        self._result: Result[Any] | None = None
-        self._connection = read_engine().connect()
-        try:
-            if self._connection.dialect.name == "postgresql":
-                # A server-side cursor lives in a transaction.
-                self._connection.execution_options(isolation_level="REPEATABLE READ")
-            self._result = self._connection.execution_options(yield_per=batch).execute(statement)
-            self._rest = self._result.partitions()
-            self._first = next(self._rest, ())
-        except BaseException:
-            self.close()
-            raise
-
-    def batches(self) -> Iterator[Sequence[Row[Any]]]:
-        """Return the batches, none of them empty."""
-        try:
-            batch = self._first
-            while batch:
-                yield batch
-                timeouts.restart_clock(self._connection)
-                batch = next(self._rest, ())
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Give the connection back, also before the end, and also a lost one."""
-        try:
-            if self._result is not None:
-                self._result.close()
-            self._connection.close()
-        except DBAPIError:
-            # What was read is read: that the database went away then concerns nobody here.
-            if not self._connection.closed:
-                self._connection.invalidate()
-                self._connection.close()
 
 
 def in_transaction(work: Callable[[Session], T]) -> T:
@@ -311,7 +264,7 @@ def is_out_of_reach(error: BaseException) -> bool:
 
 def schema_is_current() -> bool:
     """Tell whether the database has the newest migration of this version."""
-    if not inspect(read_engine()).has_table("alembic_version"):
+    if not inspect(reader().engine).has_table("alembic_version"):
         return False
     return {row[0] for row in fetch(text("SELECT version_num FROM alembic_version"))} == _heads()
 

@@ -96,5 +96,8 @@ WOOCOMMERCE = {
 
 def spoken() -> Dialect:
     """Return the dialect of the current request; NATIVE outside of one."""
-    dialect: Dialect = request.environ.get(IN_ENVIRON, NATIVE) if request else NATIVE
+    try:
+        dialect: Dialect = request.environ.get(IN_ENVIRON, NATIVE)
+    except RuntimeError:
+        return NATIVE
     return dialect

@@ -33,8 +33,10 @@ def init_app(app: Flask) -> None:
 
 
 def _add(response: Response) -> Response:
+    headers = response.headers
     for name, value in ALWAYS.items():
-        response.headers.setdefault(name, value)
+        if name not in headers:
+            headers.add(name, value)
     if request.endpoint == DOCS and response.mimetype == "text/html":
         response.headers["Content-Security-Policy"] = _policy(response)
     return response

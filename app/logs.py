@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import orjson
 import structlog
@@ -37,7 +37,8 @@ _DETAIL = re.compile(r"DETAIL:.*?(?=\n\[SQL|\n\n|\Z)", re.DOTALL)
 
 def _add_request(_: Any, __: str, line: Any) -> Any:
     """Name the request that a line is about, if it is about one."""
-    return line | g.get("log_context", {}) if has_app_context() else line
+    begun: Begun | None = g.get("begun") if has_app_context() else None
+    return line | begun.names if begun else line
 
 
 _SHARED: list[Any] = [
@@ -72,32 +73,39 @@ def init_app(app: Flask, observe: Observe | None = None) -> None:
     app.after_request(partial(_end, _Output(sys.stdout, slow, observe)))
 
 
+class Begun(NamedTuple):
+    """When a request began, by a clock of its own, and the names by which it is found again."""
+
+    moment: float
+    names: dict[str, str]
+
+
 def _begin() -> None:
-    g.started = time.perf_counter()
-    given = request.headers.get("X-Request-Id", "")
-    g.request_id = given if _SANE_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-    g.log_context = {"request_id": g.request_id}
-    if trace := _TRACEPARENT.fullmatch(request.headers.get("traceparent", "")):
-        g.log_context |= {"trace_id": trace[1], "parent_id": trace[2]}
+    environ = request.environ
+    given = environ.get("HTTP_X_REQUEST_ID", "")
+    names = {"request_id": given if _SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()}
+    if trace := _TRACEPARENT.fullmatch(environ.get("HTTP_TRACEPARENT", "")):
+        names |= {"trace_id": trace[1], "parent_id": trace[2]}
+    g.begun = Begun(time.perf_counter(), names)
 
 
 def _end(output: _Output, response: Response) -> Response:
-    response.headers["X-Request-Id"] = g.request_id
-    principal = g.get("principal")
+    begun: Begun = g.begun
+    response.headers["X-Request-Id"] = begun.names["request_id"]
+    principal, method, rule = g.get("principal"), request.method, request.url_rule
     line = {
         "event": "request",
-        **g.log_context,
-        "method": request.method if request.method in _METHODS else "other",
-        "route": request.url_rule.rule if request.url_rule else None,
+        **begun.names,
+        "method": method if method in _METHODS else "other",
+        "route": rule.rule if rule else None,
         "status": response.status_code,
         "key_id": principal.key_id if principal else None,
     }
-    write = partial(output.write, g.started, line)
     # A long list takes its time after this; a file is passed on to the server, which tells nobody.
     if response.is_streamed and not response.direct_passthrough:
-        response.call_on_close(write)
+        response.call_on_close(partial(output.write, begun.moment, line))
     else:
-        write()
+        output.write(begun.moment, line)
     return response
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import marshmallow as ma
-from flask import Response, current_app, g, request
+from flask import Response, current_app, request
 
 from app.plugins import registry
 from app.schemas.orders import OrderSchema
@@ -25,6 +25,7 @@ Selection = Mapping[str, Any] | None
 
 ORDER = Serializer(OrderSchema, COLUMNS)
 _KNOWN = "shop_api_views_with_orders"  # on app.extensions
+_OWN = "app.blueprints."
 _MAY_HOLD_ORDERS = re.compile(rb'"orders?"\s*:')
 
 
@@ -38,7 +39,6 @@ class OrderView:
         # An extension sees whole orders, also when the client wants little of them.
         self._view = ORDER if self._extends else ORDER.only(selection)
         self.columns = self._view.columns
-        g.orders_are_extended = True
 
     def rows(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the orders of several rows."""
@@ -59,16 +59,17 @@ def extend_response(response: Response) -> Response:
 
     Where the view is documented with an OrderSchema, they are wherever the body holds orders;
     elsewhere they are under the wrapper keys ``order`` and ``orders``. What is no JSON, an error
-    or streamed passes untouched, and so does a key ``order`` whose value is no order.
+    or streamed passes untouched, and so does a key ``order`` whose value is no order. Views of our
+    own leave none for here.
     """
+    documented = _is_documented_with_orders()
     if (
-        g.get("orders_are_extended")
-        or response.is_streamed
+        documented is None
         or response.status_code >= 300
+        or response.is_streamed
         or not response.is_json
     ):
         return response
-    documented = _is_documented_with_orders()
     data = response.get_data()
     if not documented and not _MAY_HOLD_ORDERS.search(data):
         return response
@@ -84,12 +85,19 @@ def extend_response(response: Response) -> Response:
     return response
 
 
-def _is_documented_with_orders() -> bool:
-    """Tell whether a response schema of the current view holds an OrderSchema, anywhere in it."""
-    known: dict[tuple[str | None, str], bool] = current_app.extensions.setdefault(_KNOWN, {})
+def _is_documented_with_orders() -> bool | None:
+    """Tell whether a response schema of the current view holds an OrderSchema, anywhere in it.
+
+    None of a view of our own, which extends the orders that it answers itself.
+    """
+    known: dict[tuple[str | None, str], bool | None]
+    known = current_app.extensions.setdefault(_KNOWN, {})
     operation = request.endpoint, request.method
     if operation not in known:
         view: Any = current_app.view_functions.get(request.endpoint or "")
+        if view is not None and view.__module__.startswith(_OWN):
+            known[operation] = None
+            return None
         method = getattr(view, "view_class", None)  # flask-smorest documents a class by methods
         view = getattr(method, request.method.lower(), view)
         responses = getattr(view, "_apidoc", {}).get("response", {}).get("responses", {})

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     FromClause,
+    Row,
     Select,
     Table,
     asc,
+    bindparam,
     desc,
     false,
     func,
@@ -21,8 +25,9 @@ from sqlalchemy import (
     true,
 )
 
-from app.db import RowStream, fetch
 from app.models import Tally
+from app.reading import Fetch, RowStream, fetch, reader
+from app.records import MOST_SELECTIONS, Columns, as_printed, fetch_by_ids
 from app.sanitize import INT64_MAX
 
 STREAM_ABOVE = 1000
@@ -94,23 +99,22 @@ class Tallied:
 
     kind: str
     moment: ColumnElement[datetime]
-    labels: Sequence[str] | None = None
+    labels: tuple[str, ...] | None = None
 
-    def total(self) -> int:
+    def total(self, fetch: Fetch) -> int:
         """Return how many records there are."""
-        return int(fetch(self._sums(func.coalesce(func.sum(Tally.number), 0)))[0][0])
+        return int(fetch(_sum_of_tallies(self.kind, self.labels))[0][0])
 
-    def skip(self, offset: int, order: str) -> tuple[ColumnElement[bool], int]:
+    def skip(self, fetch: Fetch, offset: int, order: str) -> tuple[ColumnElement[bool], int]:
         """Return how to pass over the first records without reading them.
 
         Returns:
             A condition that leaves out whole weeks, and how many records are to skip after that.
         """
         ascending = order == "asc"
-        sums = self._sums(Tally.week, func.sum(Tally.number).label("number")).group_by(Tally.week)
         ahead: ColumnElement[bool] = true()
-        sums = sums.order_by(Tally.week if ascending else Tally.week.desc())
-        for row in fetch(sums):
+        weeks = fetch(_sums_of_weeks(self.kind, self.labels))
+        for row in weeks if ascending else reversed(weeks):
             begins = datetime.combine(row.week, time.min, UTC)
             if row.number > offset:
                 return self.moment >= begins if ascending else ahead, offset
@@ -118,9 +122,21 @@ class Tallied:
             offset -= int(row.number)
         return false(), 0
 
-    def _sums(self, *columns: Any) -> Select[*tuple[Any, ...]]:
-        sums = select(*columns).where(Tally.kind == self.kind)
-        return sums if self.labels is None else sums.where(Tally.label.in_(self.labels))
+
+@lru_cache(MOST_SELECTIONS)
+def _sum_of_tallies(kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
+    return _of_kind(select(func.coalesce(func.sum(Tally.number), 0)), kind, labels)
+
+
+@lru_cache(MOST_SELECTIONS)
+def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
+    weeks: Any = select(Tally.week, func.sum(Tally.number).label("number"))
+    return _of_kind(weeks, kind, labels).group_by(Tally.week).order_by(Tally.week)
+
+
+def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
+    sums = sums.where(Tally.kind == kind)
+    return sums if labels is None else sums.where(Tally.label.in_(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +153,17 @@ class Matching:
     tallied: Tallied | None = None
     found: Select[Any] | None = None
 
-    def total(self) -> int:
+    def total(self, fetch: Fetch = fetch) -> int:
         """Return how many they are."""
         if self.tallied:
-            return self.tallied.total()
+            return self.tallied.total(fetch)
         ids = self.ids if self.found is None else self.found
         counted = ids.with_only_columns(func.count(), maintain_column_froms=True)
         return int(fetch(counted)[0][0])
 
 
 def fetch_page(
-    columns: Sequence[ColumnElement[Any]],
+    columns: Columns,
     record_id: ColumnElement[int],
     matching: Matching,
     *,
@@ -171,55 +187,69 @@ def fetch_page(
         query: ``order``, ``offset`` (absent or 0: by page) and ``page``.
         size: rows on a page; None for all of them.
     """
-    ids, tallied, total = matching.ids, matching.tallied, matching.total()
     # Without a limit there is one page in total; the ones after it are empty.
     offset = min(query["offset"] or (size or INT64_MAX) * (query["page"] - 1), INT64_MAX)
-    chosen = ids
-    if offset or size is not None:
-        # The page is found in an index first: of the rows that are skipped, no column is read.
-        limit = INT64_MAX if size is None else min(size, INT64_MAX)
-        by = key if key_of_ids is None else key_of_ids
-        if tallied and by is tallied.moment and offset:
-            condition, offset = tallied.skip(offset, query["order"])
-            ids = ids.where(condition)
-        few = not tallied and total <= FEW
-        if few and matching.found is not None:
-            ids = matching.found
-        chosen = _in_order(ids, by, key_from, query, few=few)
-        chosen = chosen.offset(offset).limit(limit)
-    rows = select(*columns, record_id).where(record_id.in_(chosen))
-    rows = rows.order_by(*_order(query, key, record_id))
-    long = size is None or size > STREAM_ABOVE
-    return Page(RowStream(rows) if long else fetch(rows), total, query["page"], size)
+    by = key if key_of_ids is None else key_of_ids
+    with reader().snapshot() as fetch_here:
+        total = matching.total(fetch_here)
+        ids = matching.ids
+        if offset or size is not None:
+            # The page is found in an index first: of rows that are skipped, no column is read.
+            tallied = matching.tallied
+            if tallied and by is tallied.moment and offset:
+                condition, offset = tallied.skip(fetch_here, offset, query["order"])
+                ids = ids.where(condition)
+            few = not tallied and total <= FEW
+            if few and matching.found is not None:
+                ids = matching.found
+            ids = _in_order(ids, by, key_from, query["order"], few)
+        window = {"offset": offset, "limit": INT64_MAX if size is None else min(size, INT64_MAX)}
+        rows: Sequence[Row[Any]] | RowStream = ()
+        if size is not None and size <= STREAM_ABOVE:
+            found = [row[0] for row in fetch_here(ids, window)]
+            rows = fetch_by_ids(fetch_here, columns, record_id, found)
+    if size is None or size > STREAM_ABOVE:
+        printed = (as_printed(column) for column in columns)
+        every = select(*printed, record_id).where(record_id.in_(ids))
+        rows = RowStream(every.order_by(*_order(query["order"], key, record_id)), window)
+    return Page(rows, total, query["page"], size)
 
 
+@lru_cache(MOST_SELECTIONS)
 def _in_order(
     ids: Select[Any],
     key: ColumnElement[Any],
     key_from: FromClause | None,
-    query: Mapping[str, Any],
-    *,
-    few: bool,
+    order: str,
+    few: bool,  # remembered by position
 ) -> Select[Any]:
-    """Return the ids, sorted."""
+    """Return a window of the ids, sorted: its ``offset`` and ``limit`` are parameters.
+
+    It is kept ready for ids that are selected by one and the same select each time.
+    """
     (found_id,) = ids.selected_columns
     if key_from is not None:
         ids = ids.outerjoin(key_from, key_from.c[0] == found_id)
-    if not few:
-        return ids.order_by(*_order(query, key, found_id))
-    # A limit that limits nothing: without it databases walk an index in the order that is asked
-    # for, past a million rows, until they have met the few.
-    found = ids.add_columns(key.label("key")).limit(INT64_MAX).subquery()
-    return select(found.c[0]).order_by(*_order(query, found.c.key, found.c[0], of=key))
+    if few:
+        # A limit that limits nothing: without it databases walk an index in the order that is
+        # asked for, past a million rows, until they have met the few.
+        found = ids.add_columns(key.label("key")).limit(INT64_MAX).subquery()
+        sorted_ids = select(found.c[0])
+        sorted_ids = sorted_ids.order_by(*_order(order, found.c.key, found.c[0], of=key))
+    else:
+        sorted_ids = ids.order_by(*_order(order, key, found_id))
+    return sorted_ids.offset(bindparam("offset", type_=BigInteger)).limit(
+        bindparam("limit", type_=BigInteger)
+    )
 
 
 def _order(
-    query: Mapping[str, Any],
+    order: str,
     key: ColumnElement[Any],
     tie: ColumnElement[int],
     of: ColumnElement[Any] | None = None,
 ) -> Any:
-    direction = asc if query["order"] == "asc" else desc
+    direction = asc if order == "asc" else desc
     way = direction(key)
     nullable = getattr(key if of is None else of, "nullable", False)
     return (way.nulls_last() if nullable else way, direction(tie))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Engine, event
-from sqlalchemy.exc import DisconnectionError
 
 
 def prepare(engine: Engine) -> None:
@@ -62,14 +61,14 @@ def _stay_with_the_file(engine: Engine) -> None:
         record.info["file"] = file, identity(file)
         opened.add(file)
 
-    def require_the_same(_: sqlite3.Connection, record: Any, __: Any) -> None:
-        file, opened_as = record.info["file"]
-        if identity(file) != opened_as:
-            raise DisconnectionError  # the pool connects anew
-
     event.listen(engine, "do_connect", refuse_to_create)
     event.listen(engine, "connect", note)
-    event.listen(engine, "checkout", require_the_same)
+
+
+def is_of_its_file(_: Any, info: Any) -> bool:
+    """Tell whether the file that a connection opened still has its name."""
+    file, opened_as = info["file"]
+    return bool(identity(file) == opened_as)
 
 
 def identity(file: str) -> tuple[int, int] | None:

@@ -10,8 +10,9 @@ import pytest
 from conftest import SECRET, Client
 from sqlalchemy import make_url
 
-from app.db import db, fetch
+from app.db import db
 from app.models import ApiKey
+from app.reading import fetch
 from app.services.keys import NewKey
 
 ROOT = Path(__file__).parent.parent

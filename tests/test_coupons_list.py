@@ -508,7 +508,7 @@ def test_list_statements(admin, make_coupon, statements, rows):
         make_coupon()
     statements.clear()
     assert len(admin.get("/coupons").get_json()["coupons"]) == rows
-    assert len(statements) == 3  # the key, the rows, the total
+    assert len(statements) == 4  # the key, the total, the ids, the records
 
 
 @pytest.mark.parametrize("rows", [1, 3])

@@ -457,17 +457,12 @@ def test_bulk_of_a_hundred_equal_local_parts_generates_a_hundred_usernames(admin
 # --- statements ---
 
 
-def sent(statements):
-    """Count the statements; SQLite also notes the BEGIN that PostgreSQL sends unseen."""
-    return len([statement for statement in statements if not statement.startswith("BEGIN")])
-
-
 @pytest.mark.parametrize("count", [1, 3])
 def test_bulk_create_sends_six_statements(admin, statements, count):
     """The key, the accounts, their roles, the users, the new roles and the results."""
     statements.clear()
     bulk(admin, *({"email": f"c{number}@example.com"} for number in range(count)))
-    assert sent(statements) == 6
+    assert len(statements) == 6
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -476,16 +471,16 @@ def test_bulk_edit_sends_five_statements(admin, make_customer, statements, count
     customers = [make_customer() for _ in range(count)]
     statements.clear()
     bulk(admin, *({"id": customer["id"], "first_name": "x"} for customer in customers))
-    assert sent(statements) == 5
+    assert len(statements) == 5
 
 
 def test_single_writes_send_as_many_statements_as_a_bulk_of_one(admin, make_customer, statements):
     statements.clear()
     customer = make_customer()
-    assert sent(statements) == 6
+    assert len(statements) == 6
     statements.clear()
     admin.put(f"/customers/{customer['id']}", {"customer": {"first_name": "x"}})
-    assert sent(statements) == 5
+    assert len(statements) == 5
     statements.clear()
     admin.delete(f"/customers/{customer['id']}")
-    assert sent(statements) == 4
+    assert len(statements) == 4

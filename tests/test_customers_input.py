@@ -8,8 +8,9 @@ from sqlalchemy import event, select
 from structlog.testing import capture_logs
 
 from app.bulk import Draft
-from app.db import db, fetch
+from app.db import db
 from app.models import User
+from app.reading import fetch
 from app.sanitize import is_username
 
 SHIPPING_PARTS = (

@@ -13,9 +13,10 @@ from conftest import Client, at_the_same_time, codes, failure, refusal, reply
 from sqlalchemy import insert, select, text, update
 
 from app.api import Blueprint
-from app.db import fetch, in_transaction
+from app.db import in_transaction
 from app.idempotency import idempotent
 from app.models import KeptAnswer
+from app.reading import fetch
 from app.schemas.envelope import CountSchema
 from app.services.keys import revoke_key
 

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from serving import PATIENCE, running_service
 from sqlalchemy import text
 
-from app.db import RowStream, fetch
 from app.models import User
+from app.reading import RowStream, fetch
 
 ROOT = Path(__file__).parent.parent
 

@@ -14,10 +14,11 @@ from sqlalchemy import func, select, update
 
 from app import credentials
 from app.auth import KeyPair, Permission
-from app.db import db, fetch, in_transaction
+from app.db import db, in_transaction
 from app.encryption import decrypt, encrypt
 from app.models import ApiKey, OAuthNonce
 from app.oauth import MAX_FORMS, SignedRequest
+from app.reading import fetch
 from app.services.keys import KeyExists, create_key, revoke_key
 
 VECTORS = json.loads((Path(__file__).parent / "oauth_vectors.json").read_text())

@@ -13,8 +13,9 @@ from conftest import Client
 from sqlalchemy import select
 
 from app.auth import ROLES, Permission
-from app.db import db, fetch, in_transaction
+from app.db import db, in_transaction
 from app.models import User
+from app.reading import fetch
 from app.services.keys import revoke_key
 from tests.factories import insert_order
 

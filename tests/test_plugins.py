@@ -11,8 +11,9 @@ import pytest
 from conftest import Client
 
 from app import plugins
-from app.api import Blueprint, caller
+from app.api import Blueprint
 from app.auth import Capability, Permission
+from app.callers import caller
 from app.errors import ShopError
 from app.plugins import GROUP, PluginError, registry
 from app.schemas.envelope import Base

@@ -13,9 +13,10 @@ import pytest
 from sqlalchemy import JSON, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from app.db import db, fetch, in_transaction
+from app.db import db, in_transaction
 from app.models import Coupon, Order, Tally, User, UserRole
 from app.models.user import with_keys
+from app.reading import fetch
 from app.search import comparable, search_text
 from app.services.accounts import BLANK
 from tests.conftest import Client

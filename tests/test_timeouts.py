@@ -10,8 +10,9 @@ from sqlalchemy.exc import OperationalError
 
 from app.answers import answer
 from app.api import Blueprint
-from app.db import RowStream, db, fetch, in_transaction
+from app.db import db, in_transaction
 from app.models import User
+from app.reading import RowStream, fetch
 from app.timeouts import without_limit
 
 LIMIT = 0.5

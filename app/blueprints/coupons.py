@@ -9,7 +9,9 @@ from flask import Flask, Response, current_app
 
 from app import bulk
 from app.answers import answer, answer_page, answer_results
-from app.api import Api, Blueprint, caller, item_loader
+from app.api import Api, Blueprint
+from app.arguments import item_loader
+from app.callers import caller
 from app.conditional import precondition, with_etag
 from app.dialect import spoken
 from app.idempotency import idempotent

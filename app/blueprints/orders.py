@@ -7,7 +7,8 @@ from typing import Any
 from flask import Flask, Response, current_app
 
 from app.answers import answer, answer_page
-from app.api import Api, Blueprint, caller
+from app.api import Api, Blueprint
+from app.callers import caller
 from app.conditional import with_etag
 from app.openapi import PAGE_HEADERS
 from app.order_extensions import OrderView

@@ -18,9 +18,10 @@ from app import dates
 from app.auth import Permission
 from app.cli.demo_shop import PRODUCTS, DemoShop, Record
 from app.cli.keys import require_schema, show
-from app.db import fetch, in_transaction, now
+from app.db import in_transaction, now
 from app.models import Coupon, DownloadPermission, Order, User, UserRole
 from app.models.user import role_of
+from app.reading import fetch
 from app.services import keys
 from app.services.accounts import NEW_ROLE
 

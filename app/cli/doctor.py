@@ -18,7 +18,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.attempts import is_redis_there
 from app.config import misspelt
-from app.db import fetch, read_engine, schema_is_current
+from app.db import schema_is_current
+from app.reading import fetch, reader
 from app.services import keys
 
 SECRET_LENGTH = 32
@@ -112,7 +113,7 @@ def _folder() -> Finding:
 
 def _file() -> str | None:
     """Return the file of a database on SQLite."""
-    return read_engine().url.database if read_engine().dialect.name == "sqlite" else None
+    return reader().engine.url.database if reader().engine.dialect.name == "sqlite" else None
 
 
 def _redis(url: str) -> Finding:
@@ -154,7 +155,7 @@ def _time_of_database() -> datetime:
         "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
         "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
     }
-    (row,) = fetch(text(seconds[read_engine().dialect.name]))
+    (row,) = fetch(text(seconds[reader().engine.dialect.name]))
     return datetime.fromtimestamp(float(row[0]), UTC)
 
 

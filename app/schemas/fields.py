@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import marshmallow as ma
@@ -85,7 +86,10 @@ class Amount(Output):
 
     openapi = kinds.AMOUNT
 
-    wire = staticmethod(lambda value: "0.00" if value is None else str(value))
+    @staticmethod
+    def wire(value: Decimal | str | None) -> str:
+        """Return the text of an amount, which may be read as its text already."""
+        return "0.00" if value is None else str(value)
 
 
 class Moment(Output):
@@ -94,8 +98,10 @@ class Moment(Output):
     openapi = kinds.MOMENT
 
     @staticmethod
-    def wire(value: datetime | None) -> str | None:
-        """Return the text of a stored moment."""
+    def wire(value: datetime | str | None) -> str | None:
+        """Return the text of a moment, which may be read as its text already."""
+        if value is None or isinstance(value, str):
+            return value
         # Of 2026-11-20T09:38:00+00:00, or with a fraction before the zone, the first 19 characters.
         return None if value is None else f"{value.isoformat()[:19]}Z"
 

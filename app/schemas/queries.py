@@ -32,7 +32,11 @@ from app.schemas.parameters import (
 _TIMES = "a date-time, a date (its midnight, UTC) or Unix seconds."
 
 
-class ReadQuery(Base):
+class Query(Base):
+    """A query: the same text always means the same, so that what it means is remembered."""
+
+
+class ReadQuery(Query):
     """What a read of one object takes."""
 
     selection = FieldList(
@@ -42,7 +46,7 @@ class ReadQuery(Base):
     )
 
 
-class Times(Base):
+class Times(Query):
     """When a record was created and last changed (decisions 6)."""
 
     created_at_min = Moments("filter[created_at_min]", f"Created at or after this time: {_TIMES}")
@@ -151,7 +155,7 @@ class OrderListQuery(OrderCountQuery, ReadQuery):
     page = PageNumber()
 
 
-def _legacy(query: type[Base], words: Mapping[str, str], **fields: QueryField) -> type[Base]:
+def _legacy(query: type[Query], words: Mapping[str, str], **fields: QueryField) -> type[Query]:
     """Return a query as the legacy API has it, with its words for ``filter[orderby]``."""
     orderby: Any = query._declared_fields["orderby"]
     fields["orderby"] = Renamed(orderby, words)
@@ -179,7 +183,7 @@ LEGACY: dict[type[ma.Schema], type[ma.Schema]] = {
 """What takes the place of each query in the legacy API (decisions 12)."""
 
 
-class DeleteQuery(Base):
+class DeleteQuery(Query):
     """The query of a delete."""
 
     force = ForceWord()

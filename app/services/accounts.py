@@ -28,7 +28,7 @@ from app.models.user import (
 )
 from app.passwords import hash_passwords
 from app.search import comparable
-from app.services.customers import existing_id
+from app.services.customers import require_positive
 from app.services.statistics import COLUMNS, COMPUTED, ROLES, TABLE
 
 Record = dict[str, Any]
@@ -80,7 +80,8 @@ def delete_customer(
     actor: Principal, customer_id: int, precondition: Precondition | None = None
 ) -> None:
     """Remove a user for good; its orders stay, as a guest's (spec 7.2, decisions 5)."""
-    this = existing_id(customer_id)
+    require_positive(customer_id)
+    this = TABLE.c.id == customer_id
 
     def work(session: Session) -> None:
         customer = session.execute(select(TABLE).where(this).with_for_update()).first()

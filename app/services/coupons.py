@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, cast
 
 from sqlalchemy import (
     Column,
-    ColumnElement,
     Row,
     Select,
     Table,
+    and_,
     bindparam,
     delete,
     or_,
@@ -22,20 +21,28 @@ from sqlalchemy.orm import Session
 
 from app.auth import Capability, Principal
 from app.bulk import Draft, Outcome, Precondition, only
-from app.db import MOST_SELECTIONS, fetch, in_transaction, now, write_records
+from app.db import in_transaction, now, write_records
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
 from app.pagination import Matching, Page, Tallied, between, fetch_page, page_size
 from app.plugins import registry
+from app.reading import fetch
+from app.records import WANTED, Columns, select_where
 from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
 from app.search import contains, search_text, unindexed
 
-Columns = Sequence[ColumnElement[Any]]
 Record = dict[str, Any]
 
 TABLE = cast("Table", Coupon.__table__)
 PUBLISHED = Coupon.status == CouponStatus.PUBLISHED
+_HAS_ID = and_(TABLE.c.id == bindparam(WANTED), PUBLISHED)
+_HAS_CODE = and_(TABLE.c.code == bindparam(WANTED), PUBLISHED)
+_NEWEST_FIRST = (TABLE.c.created_at.desc(), TABLE.c.id.desc())
+_EVERY = Matching(
+    select(TABLE.c.id).where(PUBLISHED),
+    tallied=Tallied("coupons", TABLE.c.created_at, (CouponStatus.PUBLISHED,)),
+)
 SORT_KEYS: Mapping[str, Column[Any]] = {
     "date": TABLE.c.created_at,
     "modified": TABLE.c.updated_at,
@@ -83,38 +90,24 @@ def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
 
 def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row[Any]:
     """Return the published coupon with this id."""
-    return _readable(actor, _by_id(tuple(columns)), coupon_id, "shop_api_invalid_coupon_id")
+    found = select_where(tuple(columns), TABLE.c.id, _HAS_ID)
+    return _readable(actor, found, coupon_id, "shop_api_invalid_coupon_id")
 
 
 def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row[Any]:
     """Return the published coupon with this code; of several, the newest (spec 4.1)."""
-    found = _by_code(tuple(columns))
+    found = select_where(tuple(columns), TABLE.c.id, _HAS_CODE, *_NEWEST_FIRST)
     return _readable(actor, found, coupon_code(code), "shop_api_invalid_coupon_code")
 
 
 def _readable(
     actor: Principal, statement: Select[Any], wanted: object, missing_code: str
 ) -> Row[Any]:
-    rows = fetch(statement, {"wanted": wanted})
+    rows = fetch(statement, {WANTED: wanted})
     if not rows:
         raise ShopError(missing_code)
     actor.require("shop_api_user_cannot_read_coupon", Capability.READ_PRIVATE_SHOP_COUPONS)
     return rows[0]
-
-
-# To build a select of all columns takes longer than to run it: it is kept for each selection.
-# The id comes along, so that a selection of no fields still is a select.
-
-
-@lru_cache(MOST_SELECTIONS)
-def _by_id(columns: tuple[ColumnElement[Any], ...]) -> Select[Any]:
-    return select(*columns, TABLE.c.id).where(TABLE.c.id == bindparam("wanted"), PUBLISHED)
-
-
-@lru_cache(MOST_SELECTIONS)
-def _by_code(columns: tuple[ColumnElement[Any], ...]) -> Select[Any]:
-    same = select(*columns, TABLE.c.id).where(TABLE.c.code == bindparam("wanted"), PUBLISHED)
-    return same.order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1)
 
 
 def _matching(query: Mapping[str, Any]) -> Matching:
@@ -130,10 +123,9 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         conditions.append(TABLE.c.id.in_(query["in_"]))
     if query["not_in"] is not None:
         conditions.append(TABLE.c.id.not_in(query["not_in"]))
-    ids = select(TABLE.c.id).where(PUBLISHED, *conditions)
     if not conditions:
-        labels = [CouponStatus.PUBLISHED]
-        return Matching(ids, tallied=Tallied("coupons", TABLE.c.created_at, labels))
+        return _EVERY
+    ids = select(TABLE.c.id).where(PUBLISHED, *conditions)
     if query["q"] is None:
         return Matching(ids)
     published = unindexed(TABLE.c.status) == CouponStatus.PUBLISHED

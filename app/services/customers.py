@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, func, literal, select
+from sqlalchemy import ColumnElement, Row, bindparam, func, literal, select
 
 from app import sanitize
 from app.auth import Capability, Principal
 from app.columns import leading_number
-from app.db import fetch
 from app.errors import InvalidParams, ShopError
 from app.models.user import (
     FIRST_NAME_SORT,
@@ -19,13 +19,17 @@ from app.models.user import (
     sort_key,
 )
 from app.pagination import Matching, Page, Tallied, between, fetch_page, page_size
+from app.reading import fetch
+from app.records import MOST_SELECTIONS, WANTED, Columns, select_where
 from app.search import comparable, matches, unindexed
 from app.services.statistics import COLUMNS, ROLES, SUMS, TABLE
 
-Columns = Sequence[ColumnElement[Any]]
 Record = dict[str, Any]
 
 EVERY_ROLE = "all"
+
+_HAS_ID = TABLE.c.id == bindparam(WANTED)
+_HAS_EMAIL = TABLE.c.email_key == bindparam(WANTED)
 
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "registered": TABLE.c.created_at,
@@ -76,28 +80,32 @@ def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
 
 def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row[Any]:
     """Return the user with this id."""
-    return _readable(actor, existing_id(customer_id), "shop_api_invalid_customer", columns)
+    require_positive(customer_id)
+    return _readable(actor, _HAS_ID, customer_id, "shop_api_invalid_customer", columns)
 
 
 def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row[Any]:
     """Return the user with this e-mail address, in any case (spec 4.2)."""
     if not sanitize.is_email(email):
         raise ShopError("shop_api_invalid_customer_email")
-    same = TABLE.c.email_key == comparable(email)
-    return _readable(actor, same, "shop_api_invalid_customer_email", columns)
+    key = comparable(email)
+    return _readable(actor, _HAS_EMAIL, key, "shop_api_invalid_customer_email", columns)
 
 
-def existing_id(customer_id: int) -> ColumnElement[bool]:
-    """Return the condition for an id, or refuse one that is not positive (spec 7.2)."""
+def require_positive(customer_id: int) -> None:
+    """Refuse an id that is not positive (spec 7.2)."""
     if customer_id < 1:
         raise ShopError("shop_api_invalid_customer_id")
-    return TABLE.c.id == customer_id
 
 
 def _readable(
-    actor: Principal, condition: ColumnElement[bool], missing_code: str, columns: Columns
+    actor: Principal,
+    condition: ColumnElement[bool],
+    wanted: object,
+    missing_code: str,
+    columns: Columns,
 ) -> Row[Any]:
-    rows = fetch(select(*columns, TABLE.c.id).where(condition))
+    rows = fetch(select_where(tuple(columns), TABLE.c.id, condition), {WANTED: wanted})
     if not rows:
         raise ShopError(missing_code)
     actor.require("shop_api_user_cannot_read_customer", Capability.LIST_USERS)
@@ -111,22 +119,34 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     alone.
     """
     conditions = between(TABLE, query)
-    if query["role"] == EVERY_ROLE:
-        ids = found = select(TABLE.c.id)
-        tallied = Tallied("users", TABLE.c.created_at)
-    else:
-        ids = select(ROLES.c.user_id)
-        if conditions or query["orderby"] not in {"registered", *SUMS}:
-            ids = ids.join(TABLE, TABLE.c.id == ROLES.c.user_id)
-        found = ids.where(unindexed(ROLES.c.role) == query["role"])
-        ids = ids.where(ROLES.c.role == query["role"])
-        tallied = Tallied("user_roles", ROLES.c.registered_at, [query["role"]])
+    of_roles_alone = not conditions and query["orderby"] in {"registered", *SUMS}
+    every = _every(query["role"], of_roles_alone)
+    (found_id,) = every.ids.selected_columns
     texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
-    (found_id,) = ids.selected_columns
     search = matches(TABLE.c.search_text, texts, query["q"] or "", found_id)
-    if search is None:
-        return Matching(ids.where(*conditions), tallied=None if conditions else tallied)
-    return Matching(ids.where(*conditions, search), found=found.where(*conditions, search))
+    if search is not None:
+        conditions.append(search)
+    if not conditions:
+        return every
+    found = every.ids if every.found is None else every.found
+    return Matching(
+        every.ids.where(*conditions), found=None if search is None else found.where(*conditions)
+    )
+
+
+@lru_cache(MOST_SELECTIONS)
+def _every(role: str, of_roles_alone: bool) -> Matching:  # remembered by position
+    """Return the users with a role, from the table of roles alone or from both."""
+    if role == EVERY_ROLE:
+        return Matching(select(TABLE.c.id), tallied=Tallied("users", TABLE.c.created_at))
+    ids = select(ROLES.c.user_id)
+    if not of_roles_alone:
+        ids = ids.join(TABLE, TABLE.c.id == ROLES.c.user_id)
+    return Matching(
+        ids.where(ROLES.c.role == role),
+        tallied=Tallied("user_roles", ROLES.c.registered_at, (role,)),
+        found=ids.where(unindexed(ROLES.c.role) == role),
+    )
 
 
 def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:

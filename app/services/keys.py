@@ -11,10 +11,11 @@ from sqlalchemy import Row, delete, select
 from sqlalchemy.orm import Session
 
 from app.auth import KeyPair, Permission, digest
-from app.db import fetch, in_transaction, now
+from app.db import in_transaction, now
 from app.encryption import encrypt
 from app.models import ApiKey, User, UserRole
 from app.models.user import role_of, with_keys
+from app.reading import fetch
 from app.sanitize import INT64_MAX
 from app.search import comparable
 from app.services.accounts import BLANK

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Row, Table, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Row, Table, bindparam, or_, select, type_coerce
 
 from app.auth import Capability, Principal
 from app.columns import Money
-from app.db import fetch, now
+from app.db import now
 from app.errors import InvalidParams, ShopError
 from app.models import DownloadPermission, Order
 from app.pagination import Matching, Page, Tallied, between, fetch_page, page_size
 from app.plugins import registry
+from app.reading import fetch
+from app.records import MOST_SELECTIONS, WANTED, Columns, as_printed, fetch_by_ids, select_where
 from app.sanitize import INT64_MAX
 from app.search import contains, unindexed
 from app.services.customers import get_customer
 from app.services.statistics import COLUMNS as CUSTOMER_COLUMNS
 
-Columns = Sequence[ColumnElement[Any]]
-
 TABLE = cast("Table", Order.__table__)
 DOWNLOADS = cast("Table", DownloadPermission.__table__)
 DOWNLOADABLE = ("processing", "completed")
+
+_HAS_ID = TABLE.c.id == bindparam(WANTED)
+_IS_OF_CUSTOMER = TABLE.c.customer_id == bindparam(WANTED)
+_OLDEST_FIRST = (TABLE.c.created_at, TABLE.c.id)
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **TABLE.c,
@@ -75,7 +80,7 @@ def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
 
 def get_order(actor: Principal, order_id: int, columns: Columns) -> Row[Any]:
     """Return the order with this id."""
-    rows = fetch(select(*columns, TABLE.c.id).where(TABLE.c.id == order_id))
+    rows = fetch(select_where(tuple(columns), TABLE.c.id, _HAS_ID), {WANTED: order_id})
     if not rows:
         raise ShopError("shop_api_invalid_order_id")
     actor.require("shop_api_user_cannot_read_order", Capability.READ_PRIVATE_SHOP_ORDERS)
@@ -85,8 +90,8 @@ def get_order(actor: Principal, order_id: int, columns: Columns) -> Row[Any]:
 def orders_of_customer(actor: Principal, customer_id: int, columns: Columns) -> Sequence[Row[Any]]:
     """Return all orders of a customer, oldest first (spec 4.2, decisions 7)."""
     get_customer(actor, customer_id, [])
-    theirs = select(*columns, TABLE.c.id).where(TABLE.c.customer_id == customer_id)
-    return fetch(theirs.order_by(TABLE.c.created_at, TABLE.c.id))
+    theirs = select_where(tuple(columns), TABLE.c.id, _IS_OF_CUSTOMER, *_OLDEST_FIRST)
+    return fetch(theirs, {WANTED: customer_id})
 
 
 def downloads_of_customer(
@@ -95,7 +100,7 @@ def downloads_of_customer(
     """Return what a customer may download now, by the id of the permission (decisions 8)."""
     get_customer(actor, customer_id, [])
     rows = fetch(
-        select(*columns, DOWNLOADS.c.id)
+        select(*map(as_printed, columns), DOWNLOADS.c.id)
         .join(TABLE, TABLE.c.id == DOWNLOADS.c.order_id)
         .where(
             TABLE.c.customer_id == customer_id,
@@ -118,8 +123,8 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row[Any]]
         ids: customer ids; those that nobody has are left out.
         columns: what to select, of the columns of a customer.
     """
-    key = CUSTOMER_COLUMNS["id"]
-    return {row[-1]: row for row in fetch(select(*columns, key).where(key.in_(sorted(ids))))}
+    rows = fetch_by_ids(fetch, columns, CUSTOMER_COLUMNS["id"], ids)
+    return {row[-1]: row for row in rows}
 
 
 def _matching(query: Mapping[str, Any]) -> Matching:
@@ -140,10 +145,19 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         )
     if query["q"] is not None:
         conditions.append(contains(TABLE.c.search_text, query["q"], TABLE.c.id))
+    if not conditions:
+        return _every(None if statuses is None else tuple(statuses))
     ids = found = select(TABLE.c.id).where(*conditions)
     if statuses is not None:
         ids = ids.where(TABLE.c.status.in_(statuses))
         found = found.where(unindexed(TABLE.c.status).in_(statuses))
-    if not conditions:
-        return Matching(ids, tallied=Tallied("orders", TABLE.c.created_at, statuses))
     return Matching(ids, found=None if query["q"] is None else found)
+
+
+@lru_cache(MOST_SELECTIONS)
+def _every(statuses: tuple[str, ...] | None) -> Matching:
+    """Return all orders, or all in some statuses."""
+    ids = select(TABLE.c.id)
+    if statuses is not None:
+        ids = ids.where(TABLE.c.status.in_(statuses))
+    return Matching(ids, tallied=Tallied("orders", TABLE.c.created_at, statuses))

@@ -1,0 +1,61 @@
+"""Every exception becomes an error of the table, in the one envelope (decisions 1)."""
+
+from __future__ import annotations
+
+from flask import Response, current_app, request
+from sqlalchemy.exc import DBAPIError
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
+
+from app.answers import answer
+from app.callers import refusal
+from app.db import is_out_of_reach, knows_another_schema, schema_is_current
+from app.dialect import spoken
+from app.errors import SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
+from app.timeouts import took_too_long
+
+
+def handle_exception(error: Exception) -> Response:
+    """Answer any exception with the one envelope (decisions 1)."""
+    shop_error = as_shop_error(error)
+    if shop_error.code == "shop_api_no_route" and spoken().refuses_first:
+        shop_error = refusal() or shop_error
+    if shop_error.status == 503:
+        # It says enough, and an outage makes many of them.
+        current_app.logger.warning("%s: %s", shop_error.code, _cause(error))
+    elif shop_error.status >= 500:
+        current_app.logger.error(shop_error.code, exc_info=error)
+    name = spoken().translate
+    entries = [entry | {"code": name(entry["code"])} for entry in shop_error.entries]
+    return answer({"errors": entries}, shop_error.status, shop_error.headers)
+
+
+def _cause(error: Exception) -> str:
+    """Return what happened, without a statement or a value."""
+    cause = getattr(error, "orig", None) or error
+    return f"{type(cause).__name__}: {next(iter(str(cause).splitlines()), '')}"
+
+
+def as_shop_error(error: Exception) -> ShopError:
+    """Return the error of the table that an exception amounts to."""
+    if isinstance(error, ShopError):
+        return error
+    if isinstance(error, MethodNotAllowed) and not spoken().hides_methods:
+        allowed = ", ".join(sorted(error.valid_methods or ()))
+        return ShopError(
+            "shop_api_method_not_allowed", method=request.method, headers={"Allow": allowed}
+        )
+    if isinstance(error, RequestEntityTooLarge):
+        limit = current_app.config["MAX_CONTENT_LENGTH"]
+        return ShopError("shop_api_request_entity_too_large", limit=limit)
+    if isinstance(error, NotFound | MethodNotAllowed):
+        return ShopError("shop_api_no_route")
+    if isinstance(error, HTTPException) and (error.code or 500) < 500:
+        return InvalidParams({"request": error.description or error.name})
+    if took_too_long(error):
+        seconds = current_app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
+        return unavailable(f"The database needs more than {seconds:g} seconds: ask for less.")
+    if is_out_of_reach(error):
+        return unavailable("The database cannot be reached.")
+    if isinstance(error, DBAPIError) and (knows_another_schema(error) or not schema_is_current()):
+        return unavailable(SCHEMA_IS_BEHIND)
+    return ShopError("shop_api_internal_error")

@@ -1,0 +1,194 @@
+"""How selects run: on connections that are kept, in AUTOCOMMIT.
+
+A select is a statement, not a transaction. To take a connection out of the pool and to give it back
+costs more than to read a record: so a reader keeps connections between requests, as many as
+there were requests at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import BoundedSemaphore
+from typing import Any
+
+from flask import current_app
+from sqlalchemy import Connection, Engine, Executable, Result, Row, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from app import timeouts
+
+READER = "shop_api_reader"
+"""Where an app keeps its reader, on ``app.extensions``."""
+
+WAIT_SECONDS = 30
+
+Usable = Callable[[Any, Any], bool]
+"""Tells of a connection of the driver, and of what is noted about it, whether it is still good."""
+
+
+Fetch = Callable[..., Sequence[Row[Any]]]
+"""Returns all rows of a select: takes it, and its parameters where it has some."""
+
+
+class Reader:
+    """Runs selects, each on a connection that nobody else uses meanwhile.
+
+    Args:
+        engine: opens connections whose statements commit by themselves; it keeps none itself.
+        usable: looks at a connection that was kept, without asking the server.
+        most: connections at once; who finds none waits, for ``WAIT_SECONDS`` at most.
+    """
+
+    def __init__(self, engine: Engine, usable: Usable, most: int) -> None:
+        self.engine = engine
+        self.in_use: Callable[[int], object] = lambda _: None  # told +1 and -1
+        self._usable = usable
+        self._free = BoundedSemaphore(most)
+        self._kept: deque[Connection] = deque()
+        event.listen(engine, "engine_disposed", self._end_what_is_kept)
+
+    def fetch(
+        self, statement: Executable, parameters: dict[str, Any] | None = None
+    ) -> Sequence[Row[Any]]:
+        """Return all rows of a select."""
+        connection = self.take()
+        try:
+            rows = connection.execute(statement, parameters).all()
+        except BaseException:
+            self.end(connection)
+            raise
+        self.give_back(connection)
+        return rows
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Fetch]:
+        """Give a ``fetch`` of which all calls see the same moment of the database."""
+        connection = self.take()
+        on_sqlite = self.engine.dialect.name == "sqlite"
+        driver: Any = connection.connection.driver_connection
+        # Neither can fail in SQLite, where they are a tenth of SQLAlchemy's way.
+        run = driver.execute if on_sqlite else connection.exec_driver_sql
+        try:
+            run("BEGIN" if on_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield lambda statement, parameters=None: connection.execute(statement, parameters).all()
+            run("COMMIT")
+        except BaseException:
+            self.end(connection)
+            raise
+        self.give_back(connection)
+
+    def take(self) -> Connection:
+        """Return a connection, for a caller who gives it back or ends it."""
+        return self._taken(self._kept_or_new)
+
+    def take_new(self) -> Connection:
+        """Return a connection whose settings may be changed, for a caller who ends it."""
+        return self._taken(self.engine.connect)
+
+    def _taken(self, take: Callable[[], Connection]) -> Connection:
+        if not self._free.acquire(timeout=WAIT_SECONDS):
+            raise PoolTimeoutError(f"no connection to read was free for {WAIT_SECONDS} seconds")
+        try:
+            connection = take()
+        except BaseException:
+            self._free.release()
+            raise
+        self.in_use(1)
+        return connection
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep a connection for the next one who reads; nothing runs on it."""
+        self._kept.append(connection)
+        self.in_use(-1)
+        self._free.release()
+
+    def end(self, connection: Connection) -> None:
+        """Close a connection that is not as it was, or lost."""
+        try:
+            _end(connection)
+        finally:
+            self.in_use(-1)
+            self._free.release()
+
+    def _kept_or_new(self) -> Connection:
+        while self._kept:
+            with suppress(IndexError):  # another thread was quicker
+                connection = self._kept.pop()
+                pooled = connection.connection
+                if self._usable(pooled.dbapi_connection, pooled.info):
+                    return connection
+                _end(connection)
+        return self.engine.connect()
+
+    def _end_what_is_kept(self, _: Engine) -> None:
+        while self._kept:
+            _end(self._kept.pop())
+
+
+def _end(connection: Connection) -> None:
+    """Close a connection to the database: the pool does not get it back."""
+    connection.invalidate()
+    connection.close()
+
+
+def reader() -> Reader:
+    """Return the reader of the current app."""
+    found: Reader = current_app.extensions[READER]
+    return found
+
+
+def fetch(statement: Executable, parameters: dict[str, Any] | None = None) -> Sequence[Row[Any]]:
+    """Return all rows of a select."""
+    return reader().fetch(statement, parameters)
+
+
+class RowStream:
+    """The rows of a select in batches, as one snapshot, in constant memory.
+
+    The first batch is read at once, so that a statement that fails does so here. The connection
+    is given back at the end, after an error, or by ``close``.
+    """
+
+    def __init__(
+        self, statement: Executable, parameters: dict[str, Any] | None = None, batch: int = 500
+    ) -> None:
+        self._reader = reader()
+        self._result: Result[Any] | None = None
+        self._is_closed = False
+        self._connection = self._reader.take_new()
+        try:
+            if self._connection.dialect.name == "postgresql":
+                # A server-side cursor lives in a transaction.
+                self._connection.execution_options(isolation_level="REPEATABLE READ")
+            connection = self._connection.execution_options(yield_per=batch)
+            self._result = connection.execute(statement, parameters)
+            self._rest = self._result.partitions()
+            self._first = next(self._rest, ())
+        except BaseException:
+            self.close()
+            raise
+
+    def batches(self) -> Iterator[Sequence[Row[Any]]]:
+        """Return the batches, none of them empty."""
+        try:
+            batch = self._first
+            while batch:
+                yield batch
+                timeouts.restart_clock(self._connection)
+                batch = next(self._rest, ())
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Give the connection back, also before the end, and also a lost one."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        # What was read is read: that the database went away then concerns nobody here.
+        with suppress(DBAPIError):
+            if self._result is not None:
+                self._result.close()
+        self._reader.end(self._connection)  # its settings are those of a stream

@@ -1,0 +1,116 @@
+"""How records are read: by a select of their columns that is kept ready.
+
+To build a select of all columns takes longer than to run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Dialect,
+    Row,
+    Select,
+    String,
+    bindparam,
+    select,
+    type_coerce,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from app.reading import Fetch
+
+Columns = Sequence[ColumnElement[Any]]
+
+MOST_SELECTIONS = 100
+"""How many selects of a kind are kept ready: one for each ``fields`` that clients ask for."""
+
+WANTED = "wanted"
+"""The parameter by which the condition of ``select_where`` finds its record."""
+
+
+@lru_cache(MOST_SELECTIONS)
+def select_where(
+    columns: tuple[ColumnElement[Any], ...],
+    record_id: ColumnElement[int],
+    condition: ColumnElement[bool],
+    *order: ColumnElement[Any],
+) -> Select[Any]:
+    """Return the select of records: their columns as they are printed, then their id.
+
+    Args:
+        columns: what to select; there may be none.
+        record_id: the column of the records' ids.
+        condition: which records; one that is the same object each time.
+        order: what they are sorted by.
+    """
+    printed = (as_printed(column) for column in columns)
+    return select(*printed, record_id).where(condition).order_by(*order)
+
+
+def fetch_by_ids(
+    fetch: Fetch, columns: Columns, record_id: ColumnElement[int], ids: Sequence[int]
+) -> list[Row[Any]]:
+    """Return the records with these ids, in their order, as ``select_where`` selects them."""
+    if not ids:
+        return []
+    found = fetch(select_where(tuple(columns), record_id, _is_wanted(record_id)), {WANTED: ids})
+    by_id = {row[-1]: row for row in found}
+    return [by_id[record] for record in ids if record in by_id]
+
+
+def as_printed(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return a column whose values are read as the text that answers print, where it has one.
+
+    Nobody computes with them on the way: the value of Python in between would be for nothing.
+    """
+    printed: TypeEngine[Any] | None = getattr(column.type, "printed", None)
+    return column if printed is None else type_coerce(column, printed)
+
+
+@lru_cache(MOST_SELECTIONS)
+def _is_wanted(record_id: ColumnElement[int]) -> ColumnElement[bool]:
+    return _is_one_of(record_id, bindparam(WANTED, type_=_Ids))
+
+
+class _Ids(TypeDecorator[Sequence[int]]):
+    """Any number of ids as one value, so that the statement stays the same."""
+
+    impl = String
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type that the database knows."""
+        kind: TypeEngine[Any] = ARRAY(BigInteger) if dialect.name == "postgresql" else String()
+        return dialect.type_descriptor(kind)
+
+    def process_bind_param(self, value: Sequence[int] | None, dialect: Dialect) -> Any:
+        """Return an array, or JSON where there are none."""
+        ids = list(value or ())
+        return ids if dialect.name == "postgresql" else orjson.dumps(ids).decode()
+
+
+class _is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
+    """Whether an id is among the wanted ones."""
+
+    inherit_cache = True
+
+
+@compiles(_is_one_of)
+def _in_json(element: _is_one_of, compiler: Any, **kwargs: Any) -> str:
+    record_id, wanted = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"{record_id} IN (SELECT value FROM json_each({wanted}))"  # noqa: S608  # two placeholders
+
+
+@compiles(_is_one_of, "postgresql")
+def _in_array(element: _is_one_of, compiler: Any, **kwargs: Any) -> str:
+    record_id, wanted = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"{record_id} = ANY({wanted})"
