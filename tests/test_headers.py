@@ -94,6 +94,17 @@ def allowed(response):
     }
 
 
+HEADERS_OF_REQUESTS = [
+    "Authorization",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "X-Request-Id",
+    "traceparent",
+]
+
+
 def preflight(client, path="/coupons", method="POST", origin=ORIGIN, **headers):
     asked = {
         "Origin": origin,
@@ -126,6 +137,12 @@ def test_preflight_needs_no_credentials(open_app):
         "Max-Age": "600",
     }
     assert "Origin" in response.headers["Vary"]
+
+
+@pytest.mark.parametrize("name", [name.lower() for name in HEADERS_OF_REQUESTS])
+def test_preflight_allows_every_header_that_the_service_reads(open_app, name):
+    asked = {"Access-Control-Request-Headers": name}
+    assert allowed(preflight(Client(open_app), **asked))["Allow-Headers"] == name
 
 
 def test_preflight_of_no_route_has_none(open_app):
