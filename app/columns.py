@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import BigInteger, DateTime, Dialect
+from sqlalchemy import ARRAY, BigInteger, DateTime, Dialect
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Integer, Numeric, String, TypeDecorator, TypeEngine
@@ -111,6 +111,41 @@ class UtcDateTime(TypeDecorator[datetime]):
         if dialect.name == "postgresql":  # the connection's zone is UTC
             return None
         return lambda text: None if text is None else datetime.fromisoformat(f"{text}+00:00")
+
+
+class Words(TypeDecorator[Sequence[str]]):
+    """Some words as one value, so that a statement stays the same however many they are."""
+
+    impl = String
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type that the database knows."""
+        kind: TypeEngine[Any] = ARRAY(String) if dialect.name == "postgresql" else String()
+        return dialect.type_descriptor(kind)
+
+    def process_bind_param(self, value: Iterable[str] | None, dialect: Dialect) -> Any:
+        """Return an array, or lines where there are none; each is between two ends of lines."""
+        words = list(value or ())
+        return words if dialect.name == "postgresql" else "\n".join(["", *words, ""])
+
+
+class is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
+    """Whether a text is one of some ``Words``. No index is used for it."""
+
+    inherit_cache = True
+
+
+@compiles(is_one_of)
+def _is_line(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
+    text, words = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"instr({words}, char(10) || {text} || char(10))"
+
+
+@compiles(is_one_of, "postgresql")
+def _is_element(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
+    text, words = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"{text} = ANY({words})"
 
 
 class leading_number(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL

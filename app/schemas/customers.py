@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Any
 
 import marshmallow as ma
@@ -35,6 +36,12 @@ class BillingAddressSchema(ShippingAddressSchema):
     phone = fields.Words("Phone number.")
 
 
+@lru_cache(10_000)
+def _avatar_of(email: str) -> str:
+    digest = hashlib.md5(email.strip().lower().encode(), usedforsecurity=False).hexdigest()
+    return f"https://secure.gravatar.com/avatar/{digest}?s=96&d=mm&r=g"
+
+
 class Avatar(fields.Output):
     """The address of the avatar image that belongs to an e-mail address (decisions 5)."""
 
@@ -43,10 +50,7 @@ class Avatar(fields.Output):
     @staticmethod
     def wire(email: str | None) -> str | None:
         """Return the address, null without an e-mail."""
-        if not email:
-            return None
-        digest = hashlib.md5(email.strip().lower().encode(), usedforsecurity=False).hexdigest()
-        return f"https://secure.gravatar.com/avatar/{digest}?s=96&d=mm&r=g"
+        return _avatar_of(email) if email else None
 
 
 class CustomerSchema(Base):
