@@ -14,7 +14,8 @@ from flask import current_app
 from sqlalchemy import Row, bindparam, select
 
 from app.attempts import Attempts, network
-from app.db import changes
+from app.changes import Changes
+from app.db import CHANGES
 from app.errors import ShopError
 from app.models import ApiKey, UserRole
 from app.reading import fetch
@@ -150,9 +151,11 @@ def remembered(sent: str, find: Callable[[], Principal]) -> Principal:
         sent: the credentials as they were sent.
         find: finds their principal, or raises WrongCredentials.
     """
-    mark = changes().mark()  # before the database is asked: a commit meanwhile is not missed
+    extensions = current_app.extensions
+    changes: Changes = extensions[CHANGES]
+    mark = changes.mark()  # before the database is asked: a commit meanwhile is not missed
     known: dict[bytes, tuple[object, Principal]]
-    known = current_app.extensions.setdefault(_KNOWN_PRINCIPALS, {})
+    known = extensions.setdefault(_KNOWN_PRINCIPALS, {})
     name = blake2b(sent.encode(), key=_KEY_OF_THIS_PROCESS).digest()
     found = known.get(name)
     if found and found[0] == mark:

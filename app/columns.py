@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, DateTime, Dialect
+import orjson
+from sqlalchemy import ARRAY, JSON, BigInteger, DateTime, Dialect
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Integer, Numeric, String, TypeDecorator, TypeEngine
@@ -38,6 +39,9 @@ class MoneyText(TypeDecorator[str]):
 
 
 def _amount(cents: Any) -> str:
+    if type(cents) is int and cents > 99:  # as nearly all are
+        text = str(cents)
+        return f"{text[:-2]}.{text[-2:]}"
     whole = int(cents or 0)  # a sum of PostgreSQL is a Decimal
     units, rest = divmod(abs(whole), 100)
     return f"{'-' if whole < 0 else ''}{units}.{rest:02}"
@@ -111,6 +115,19 @@ class UtcDateTime(TypeDecorator[datetime]):
         if dialect.name == "postgresql":  # the connection's zone is UTC
             return None
         return lambda text: None if text is None else datetime.fromisoformat(f"{text}+00:00")
+
+
+class Json(TypeDecorator[Any]):
+    """A list or an object, as text of JSON on SQLite."""
+
+    impl = JSON
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Read | None:
+        """Return what reads it in one call; the driver of PostgreSQL does it itself."""
+        if dialect.name == "postgresql":
+            return super().result_processor(dialect, coltype)
+        return lambda text: None if text is None else orjson.loads(text)
 
 
 class Words(TypeDecorator[Sequence[str]]):

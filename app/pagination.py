@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import lru_cache
@@ -140,6 +140,28 @@ def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Se
 
 
 @dataclass(frozen=True, slots=True)
+class Anywhere:
+    """What a search finds in a whole table, of which nearly everything is in the list.
+
+    Args:
+        number: how many records it finds.
+        outside: returns the ids of all records that are not in the list; None where they are many.
+        those_of: selects the ids of those that the search finds among some.
+    """
+
+    number: ColumnElement[int]
+    outside: Callable[[Fetch], Sequence[int] | None]
+    those_of: Callable[[Sequence[int]], Select[Any]]
+
+    def total(self, fetch: Fetch) -> int | None:
+        """Return how many of them are in the list; None where this is not the way to count."""
+        found: int = fetch(select(self.number))[0][0]
+        if found <= FEW or (outside := self.outside(fetch)) is None:
+            return None
+        return found - len(fetch(self.those_of(outside)) if outside else ())
+
+
+@dataclass(frozen=True, slots=True)
 class Matching:
     """The records that match a query.
 
@@ -147,19 +169,31 @@ class Matching:
         ids: selects their ids, without an order.
         tallied: the list, where they are all of one that is.
         found: selects the same ids by way of a search, which is quicker where it finds few.
+        anywhere: counts them by way of a search, which is quicker where it finds many.
     """
 
     ids: Select[Any]
     tallied: Tallied | None = None
     found: Select[Any] | None = None
+    anywhere: Anywhere | None = None
 
-    def total(self, fetch: Fetch = fetch) -> int:
+    def total(self, fetch: Fetch) -> int:
         """Return how many they are."""
         if self.tallied:
             return self.tallied.total(fetch)
+        if self.anywhere and (total := self.anywhere.total(fetch)) is not None:
+            return total
         ids = self.ids if self.found is None else self.found
         counted = ids.with_only_columns(func.count(), maintain_column_froms=True)
         return int(fetch(counted)[0][0])
+
+
+def count(matching: Matching) -> int:
+    """Return how many records match."""
+    if matching.anywhere is None:
+        return matching.total(fetch)  # one statement
+    with reader().snapshot() as fetch_here:
+        return matching.total(fetch_here)
 
 
 def fetch_page(

@@ -14,9 +14,11 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     String,
+    TableClause,
     and_,
     column,
     false,
+    func,
     or_,
     select,
     table,
@@ -95,6 +97,28 @@ def matches(
     return _found(search, record_id, parts, exact, index_is_exact=False)
 
 
+def number_found(search: ColumnElement[Any], pattern: str) -> ColumnElement[int] | None:
+    """Return how many records of a whole table ``matches`` finds, counted in the index alone.
+
+    None for a pattern that the index does not answer by itself.
+    """
+    parts = [part for part in comparable(pattern).split("*") if part]
+    if len(parts) != 1 or len(parts[0]) < _TRIGRAM or _SEPARATOR in pattern:
+        return None
+    index, match = _index(search.table.name, parts)
+    scan = select(func.count()).where(search.contains(parts[0], autoescape=True))
+    indexed = select(func.count()).select_from(index).where(match)
+    return _by_dialect(scan.scalar_subquery(), indexed.scalar_subquery())
+
+
+def _index(table_name: str, parts: Sequence[str]) -> tuple[TableClause, ColumnElement[bool]]:
+    """Return SQLite's index of a table, and the condition for its rows that contain the parts."""
+    phrases = [f'"{part.replace(chr(34), chr(34) * 2)}"' for part in parts if len(part) >= _TRIGRAM]
+    name = f"{table_name}_search"
+    index = table(name, column("rowid"), column(name))
+    return index, index.c[name].op("MATCH")(" AND ".join(phrases))
+
+
 def _found(
     search: ColumnElement[Any],
     record_id: ColumnElement[int],
@@ -112,12 +136,10 @@ def _found(
     """
     records = search.table
     scan = exact if record_id is records.c.id else record_id.in_(select(records.c.id).where(exact))
-    phrases = [f'"{part.replace(chr(34), chr(34) * 2)}"' for part in parts if len(part) >= _TRIGRAM]
-    if not phrases:
+    if all(len(part) < _TRIGRAM for part in parts):
         return scan
-    name = f"{records.name}_search"
-    index = table(name, column("rowid"), column(name))
-    found = select(index.c.rowid).where(index.c[name].op("MATCH")(" AND ".join(phrases)))
+    index, match = _index(records.name, parts)
+    found = select(index.c.rowid).where(match)
     if not index_is_exact:
         found = select(records.c.id).where(records.c.id.in_(found), exact)
     return _by_dialect(scan, record_id.in_(found))
@@ -128,8 +150,8 @@ def is_of_models(name: str | None, *_: Any) -> bool:
     return name is None or not re.match(r"(ix_)?(users|coupons|orders)_search(_[a-z]+)?$", name)
 
 
-class _by_dialect(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
-    """A condition, and the one that says the same to SQLite."""
+class _by_dialect(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
+    """An expression, and the one that says the same to SQLite."""
 
     inherit_cache = True  # and no type: SQLite would be asked whether it "= 1"
 

@@ -9,9 +9,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from conftest import assert_nothing_is_open
-from sqlalchemy import JSON, event, insert, update
+from sqlalchemy import event, insert, update
 from sqlalchemy.exc import DBAPIError
 
+from app.columns import Json
 from app.db import db, in_transaction
 from app.models import Order, User, UserRole
 from app.models.user import role_of, with_keys
@@ -102,7 +103,7 @@ def add_order(app, customer, total):
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     columns = Order.__table__.c
     values = {name: "" for name, column in columns.items() if column.type.python_type is str}
-    values |= {name: [] for name, column in columns.items() if isinstance(column.type, JSON)}
+    values |= {name: [] for name, column in columns.items() if isinstance(column.type, Json)}
     for name in ("subtotal", "cart_tax", "shipping_tax", "total_shipping", "total_discount"):
         values[name] = Decimal(0)
     values |= {
@@ -885,6 +886,52 @@ def test_long_list_is_one_snapshot(app, admin):
     ids = [customer["id"] for customer in json.loads(written)["customers"]]
     assert len(ids) == MANY
     assert late["id"] not in ids
+
+
+# --- totals of searches that find many ---
+
+ROLES_OF = {
+    "ann.one": ["customer"],
+    "ann.two": ["customer"],
+    "ann.three": ["customer", "subscriber"],
+    "ann.four": ["administrator"],
+    "ann.five": ["administrator", "shop_manager"],
+    "ann.six": [],
+    "bob": ["customer"],
+    "ben": ["subscriber"],
+}
+
+
+def add_roles(app, roles_of):
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def work(session):
+        for name, roles in roles_of.items():
+            user = with_keys(BLANK | {"username": name, "email": f"{name}@example.com"})
+            user |= {"created_at": moment, "updated_at": moment}
+            user_id = session.scalars(insert(User).returning(User.id), [user]).one()
+            for position, role in enumerate(roles):
+                row = role_of(user_id, role, moment) | {"position": position}
+                session.execute(insert(UserRole), [row])
+
+    with app.app_context():
+        in_transaction(work)
+
+
+@pytest.mark.parametrize("without_roles", [True, False])
+@pytest.mark.parametrize("few", [0, 1, 3, 1000])
+@pytest.mark.parametrize("role", ["customer", "administrator", "subscriber", "all", "nobody"])
+@pytest.mark.parametrize("q", ["ann", "ANN.t", "example.com", "nn*", "ann*one", "xyz", "an"])
+def test_search_counts_the_same_in_every_way(app, admin, monkeypatch, q, role, few, without_roles):
+    """What is found anywhere less what is not in the list, or what is in the list."""
+    add_roles(app, {name: roles for name, roles in ROLES_OF.items() if roles or without_roles})
+    query = {"filter[q]": q, "filter[role]": role}
+    found = listed(admin.get("/customers", query | {"filter[limit]": -1}))
+    monkeypatch.setattr("app.pagination.FEW", few)
+    assert totals(admin.get("/customers", query))[0] == str(len(found))
+    assert admin.get("/customers/count", query).get_json() == {"count": len(found)}
+    monkeypatch.setattr("app.services.customers.FEW", few)
+    assert totals(admin.get("/customers", query))[0] == str(len(found))
 
 
 # --- statements ---

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import JSON, select, update
+from sqlalchemy import select, update
 
+from app.columns import Json
 from app.db import in_transaction
 from app.models import Order
 from app.reading import fetch
@@ -20,7 +21,7 @@ def new_order(customer_id, **over):
     moment = datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
     columns = Order.__table__.c
     values = {name: "" for name, column in columns.items() if column.type.python_type is str}
-    values |= {name: [] for name, column in columns.items() if isinstance(column.type, JSON)}
+    values |= {name: [] for name, column in columns.items() if isinstance(column.type, Json)}
     for name in ("subtotal", "cart_tax", "shipping_tax", "total_shipping", "total_discount"):
         values[name] = Decimal(0)
     values |= {

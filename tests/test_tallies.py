@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import JSON, delete, func, insert, select, text, update
+from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
+from app.columns import Json
 from app.db import db, in_transaction
 from app.models import Coupon, Order, Tally, User, UserRole
 from app.models.user import with_keys
@@ -75,7 +76,7 @@ class Writer:
             for name, column in columns.items()
             if name not in {"id", "author_id", "expiry_date"}
         }
-        lists = [name for name, column in columns.items() if isinstance(column.type, JSON)]
+        lists = [name for name, column in columns.items() if isinstance(column.type, Json)]
         values |= {name: [] for name in lists}
         moment = self.moment()
         return values | {

@@ -8,9 +8,8 @@ from enum import StrEnum
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
-from sqlalchemy.types import JSON
 
-from app.columns import NEVER_REUSED, Id, Key, Money, UtcDateTime
+from app.columns import NEVER_REUSED, Id, Json, Key, Money, UtcDateTime
 from app.db import Base
 
 
@@ -38,20 +37,20 @@ class Coupon(Base):
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
     amount: Mapped[Decimal | None] = mapped_column(Money)
     individual_use: Mapped[bool]
-    product_ids: Mapped[list[int]] = mapped_column(JSON)
-    exclude_product_ids: Mapped[list[int]] = mapped_column(JSON)
+    product_ids: Mapped[list[int]] = mapped_column(Json)
+    exclude_product_ids: Mapped[list[int]] = mapped_column(Json)
     usage_limit: Mapped[int] = mapped_column(Id)
     usage_limit_per_user: Mapped[int] = mapped_column(Id)
     limit_usage_to_x_items: Mapped[int] = mapped_column(Id)
     usage_count: Mapped[int] = mapped_column(Id)
     expiry_date: Mapped[date | None]
     enable_free_shipping: Mapped[bool]
-    product_category_ids: Mapped[list[int]] = mapped_column(JSON)
-    exclude_product_category_ids: Mapped[list[int]] = mapped_column(JSON)
+    product_category_ids: Mapped[list[int]] = mapped_column(Json)
+    exclude_product_category_ids: Mapped[list[int]] = mapped_column(Json)
     exclude_sale_items: Mapped[bool]
     minimum_amount: Mapped[Decimal | None] = mapped_column(Money)
     maximum_amount: Mapped[Decimal | None] = mapped_column(Money)
-    customer_emails: Mapped[list[str]] = mapped_column(JSON)
+    customer_emails: Mapped[list[str]] = mapped_column(Json)
     description: Mapped[str]
     # Lower-cased code and description, for filter[q].
     search_text: Mapped[str] = mapped_column(Key)

@@ -8,9 +8,8 @@ from typing import Any
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
-from sqlalchemy.types import JSON
 
-from app.columns import NEVER_REUSED, Id, Key, Money, UtcDateTime
+from app.columns import NEVER_REUSED, Id, Json, Key, Money, UtcDateTime
 from app.db import Base
 from app.models.address import BillingColumns, ShippingColumns
 
@@ -43,11 +42,11 @@ class Order(BillingColumns, ShippingColumns, Base):
     customer_ip: Mapped[str] = mapped_column(Key)
     customer_user_agent: Mapped[str] = mapped_column(Key)
     # Lines in the form in which the API shows them (decisions 7); money is text with 2 places.
-    line_items: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
-    shipping_lines: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
-    tax_lines: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
-    fee_lines: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
-    coupon_lines: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    line_items: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    shipping_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    tax_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    fee_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    coupon_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     # Everything that filter[q] searches.
     search_text: Mapped[str] = mapped_column(Key)
 

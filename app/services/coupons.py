@@ -25,7 +25,7 @@ from app.db import in_transaction, now, write_records
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
-from app.pagination import Matching, Page, Tallied, between, fetch_page, page_size
+from app.pagination import Matching, Page, Tallied, between, count, fetch_page, page_size
 from app.plugins import registry
 from app.reading import fetch
 from app.records import WANTED, Columns, select_where
@@ -85,7 +85,7 @@ def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many published coupons match."""
     matching = _matching(query)
     actor.require("shop_api_user_cannot_read_coupons_count", Capability.READ_PRIVATE_SHOP_COUPONS)
-    return matching.total()
+    return count(matching)
 
 
 def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row[Any]:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, bindparam, func, literal, select
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Row,
+    Select,
+    bindparam,
+    exists,
+    func,
+    literal,
+    select,
+    union,
+)
 
 from app import sanitize
 from app.auth import Capability, Principal
@@ -18,10 +29,20 @@ from app.models.user import (
     NAME_SORT,
     sort_key,
 )
-from app.pagination import Matching, Page, Tallied, between, fetch_page, page_size
-from app.reading import fetch
+from app.pagination import (
+    FEW,
+    Anywhere,
+    Matching,
+    Page,
+    Tallied,
+    between,
+    count,
+    fetch_page,
+    page_size,
+)
+from app.reading import Fetch, fetch
 from app.records import MOST_SELECTIONS, WANTED, Columns, select_where
-from app.search import comparable, matches, unindexed
+from app.search import comparable, matches, number_found, unindexed
 from app.services.statistics import COLUMNS, ROLES, SUMS, TABLE
 
 Record = dict[str, Any]
@@ -75,7 +96,7 @@ def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many users match."""
     _sort_key(query)
     actor.require("shop_api_user_cannot_read_customers_count", Capability.LIST_USERS)
-    return _matching(query).total()
+    return count(_matching(query))
 
 
 def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row[Any]:
@@ -124,13 +145,17 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     (found_id,) = every.ids.selected_columns
     texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
     search = matches(TABLE.c.search_text, texts, query["q"] or "", found_id)
+    anywhere = None
     if search is not None:
+        anywhere = None if conditions else _anywhere(query["role"], query["q"])
         conditions.append(search)
     if not conditions:
         return every
     found = every.ids if every.found is None else every.found
     return Matching(
-        every.ids.where(*conditions), found=None if search is None else found.where(*conditions)
+        every.ids.where(*conditions),
+        found=None if search is None else found.where(*conditions),
+        anywhere=anywhere,
     )
 
 
@@ -147,6 +172,50 @@ def _every(role: str, of_roles_alone: bool) -> Matching:  # remembered by positi
         tallied=Tallied("user_roles", ROLES.c.registered_at, (role,)),
         found=ids.where(unindexed(ROLES.c.role) == role),
     )
+
+
+def _anywhere(role: str, pattern: str) -> Anywhere | None:
+    """Return how a search is counted without looking for the role of everybody that it finds.
+
+    In a shop nearly everybody is a customer. The others are those with other roles only; should
+    there be anybody without a role, or many of the others, the tallies tell.
+    """
+    number = number_found(TABLE.c.search_text, pattern)
+    if number is None:
+        return None
+
+    def outside(fetch: Fetch) -> list[int] | None:
+        if role == EVERY_ROLE:
+            return []
+        tallied = [
+            Tallied("users", TABLE.c.created_at),
+            Tallied("user_roles", ROLES.c.registered_at),
+            Tallied("user_roles", ROLES.c.registered_at, (role,)),
+        ]
+        everybody, roles, of_role = (each.total(fetch) for each in tallied)
+        if everybody - of_role > FEW or roles - of_role > FEW:
+            return None
+        others = [row[0] for row in fetch(_others(role))]
+        return others if len(others) == everybody - of_role else None
+
+    def those_of(ids: Sequence[int]) -> Select[Any]:
+        exact = TABLE.c.search_text.contains(comparable(pattern).strip("*"), autoescape=True)
+        return select(TABLE.c.id).where(TABLE.c.id.in_(ids), exact)
+
+    return Anywhere(number, outside, those_of)
+
+
+@lru_cache(MOST_SELECTIONS)
+def _others(role: str) -> CompoundSelect[Any]:
+    """Return the users with other roles only."""
+    same = ROLES.alias("same")
+    has_role = exists().where(same.c.user_id == ROLES.c.user_id, same.c.role == role)
+    # Two ranges of the index of roles; an inequality is none, and neither is an OR.
+    ranges = (
+        select(ROLES.c.user_id).where(other, ~has_role)
+        for other in (ROLES.c.role < role, ROLES.c.role > role)
+    )
+    return union(*ranges)
 
 
 def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:

@@ -13,7 +13,7 @@ from app.columns import Money
 from app.db import now
 from app.errors import InvalidParams, ShopError
 from app.models import DownloadPermission, Order
-from app.pagination import Matching, Page, Tallied, between, fetch_page, page_size
+from app.pagination import Matching, Page, Tallied, between, count, fetch_page, page_size
 from app.plugins import registry
 from app.reading import fetch
 from app.records import MOST_SELECTIONS, WANTED, Columns, as_printed, fetch_by_ids, select_where
@@ -75,7 +75,7 @@ def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many orders match."""
     matching = _matching(query)
     actor.require("shop_api_user_cannot_read_orders_count", Capability.READ_PRIVATE_SHOP_ORDERS)
-    return matching.total()
+    return count(matching)
 
 
 def get_order(actor: Principal, order_id: int, columns: Columns) -> Row[Any]:
