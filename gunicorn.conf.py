@@ -33,6 +33,7 @@ logger_class = server.Logger
 loglevel = "warning"
 
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
+METRICS_FOLDER = "shop-metrics-"
 
 
 def on_starting(arbiter: Any) -> None:
@@ -42,7 +43,28 @@ def on_starting(arbiter: Any) -> None:
     connections.
     """
     server.open_listeners(arbiter)
-    os.environ[METRICS] = tempfile.mkdtemp(prefix="shop-metrics-", dir=worker_tmp_dir)
+    remove_leftovers(Path(worker_tmp_dir or tempfile.gettempdir()))
+    own = f"{METRICS_FOLDER}{os.getpid()}-"
+    os.environ[METRICS] = tempfile.mkdtemp(prefix=own, dir=worker_tmp_dir)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the folders of main processes that were killed; their names hold the process ids."""
+    for left in folder.glob(f"{METRICS_FOLDER}*-*"):
+        pid = left.name.removeprefix(METRICS_FOLDER).partition("-")[0]
+        if pid.isdigit() and left.stat().st_uid == os.getuid() and not is_running(int(pid)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether there is a process with this id."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def child_exit(_: Any, worker: Any) -> None:

@@ -1,6 +1,7 @@
 """What Prometheus reads (operations.md): off by default, and right with several workers."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -200,3 +201,21 @@ def test_every_worker_answers_for_all_also_for_one_that_died(tmp_path):
         assert found[name] == 40
         assert found[opened] < before
         assert other in workers(service)
+
+
+def test_what_a_killed_main_process_left_is_removed_by_the_next_one(tmp_path):
+    folder = Path("/dev/shm")  # where gunicorn.conf.py puts it
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    left = folder / f"shop-metrics-{ended.pid}-left"
+    running = folder / f"shop-metrics-{os.getpid()}-running"
+    for each in (left, running):
+        each.mkdir()
+        (each / "counter_1.db").write_bytes(b"x")
+    try:
+        with running_service(tmp_path, SHOP_METRICS="1"):
+            assert not left.exists()
+            assert running.exists()
+    finally:
+        shutil.rmtree(running)
+    assert not [each for each in folder.glob("shop-metrics-*") if str(ended.pid) in each.name]

@@ -57,6 +57,7 @@ class Campaign:
         targets = ["worker", "master", "everything", *self.store.targets]
         self.random.shuffle(targets)
         if load:
+            self._caller.close()  # the service does not keep it as long
             self._traffic(partial(time.sleep, load))
             self._compare()
             self.tell(f"{load:g} seconds of load: {len(self.problems)} problems so far")
