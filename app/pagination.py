@@ -29,12 +29,16 @@ from app.models import Tally
 from app.reading import Fetch, RowStream, fetch, reader
 from app.records import MOST_SELECTIONS, Columns, as_printed, fetch_by_ids
 from app.sanitize import INT64_MAX
+from app.search import comparable, number_found
 
 STREAM_ABOVE = 1000
 """Longer pages are not collected in memory but written row by row."""
 
 FEW = 1000
 """So many matches are found first and sorted then; more are found in their order, page by page."""
+
+FEW_FOUND = 10_000
+"""The same for a search, which finds its matches in an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,20 +149,44 @@ class Anywhere:
 
     Args:
         number: how many records it finds.
-        outside: returns the ids of all records that are not in the list; None where they are many.
-        those_of: selects the ids of those that the search finds among some.
+        records: selects the ids of all that contain the text, by looking at each.
+        outside: returns the ids of the records that are not in the list; None where they are many.
     """
 
     number: ColumnElement[int]
+    records: Select[Any]
     outside: Callable[[Fetch], Sequence[int] | None]
-    those_of: Callable[[Sequence[int]], Select[Any]]
 
     def total(self, fetch: Fetch) -> int | None:
         """Return how many of them are in the list; None where this is not the way to count."""
         found: int = fetch(select(self.number))[0][0]
         if found <= FEW or (outside := self.outside(fetch)) is None:
             return None
-        return found - len(fetch(self.those_of(outside)) if outside else ())
+        if not outside:
+            return found
+        (record_id,) = self.records.selected_columns
+        return found - len(fetch(self.records.where(record_id.in_(outside))))
+
+
+def found_anywhere(
+    search: ColumnElement[Any],
+    record_id: ColumnElement[int],
+    text: str | None,
+    outside: Callable[[Fetch], Sequence[int] | None],
+) -> Anywhere | None:
+    """Return how a search for a text is counted in its index; None where it cannot be.
+
+    Args:
+        search: the column that is searched.
+        record_id: the ids of its table.
+        text: what is searched; None for more than a text.
+        outside: of ``Anywhere``.
+    """
+    number = None if text is None else number_found(search, text)
+    if text is None or number is None:
+        return None
+    exact = search.contains(comparable(text), autoescape=True)
+    return Anywhere(number, select(record_id).where(exact), outside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +261,7 @@ def fetch_page(
             if tallied and by is tallied.moment and offset:
                 condition, offset = tallied.skip(fetch_here, offset, query["order"])
                 ids = ids.where(condition)
-            few = not tallied and total <= FEW
+            few = not tallied and total <= (FEW if matching.found is None else FEW_FOUND)
             if few and matching.found is not None:
                 ids = matching.found
             ids = _in_order(ids, by, key_from, query["order"], few)

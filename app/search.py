@@ -51,7 +51,7 @@ def comparable(text: str) -> str:
 
 
 def contains(
-    search: ColumnElement[Any], text: str, record_id: ColumnElement[int]
+    search: ColumnElement[Any], text: str, record_id: ColumnElement[int], *, few: bool = False
 ) -> ColumnElement[bool]:
     """Return the condition that the text is part of the column; % and _ mean themselves.
 
@@ -59,12 +59,14 @@ def contains(
         search: the column of ``search_text``.
         text: any text.
         record_id: the column, of whichever table, that shall be the id of such a record.
+        few: whether few are found. They are looked up one by one; of many, SQLite walks an index in
+            the order that is asked for, until it has met as many as are shown.
     """
     if _SEPARATOR in text:
         return false()
     text = comparable(text)
     exact = search.contains(text, autoescape=True)
-    return _found(search, record_id, [text], exact, index_is_exact=True)
+    return _found(search, record_id, [text], exact, index_is_exact=True, few=few)
 
 
 def matches(
@@ -72,6 +74,8 @@ def matches(
     texts: Sequence[ColumnElement[Any]],
     pattern: str,
     record_id: ColumnElement[int],
+    *,
+    few: bool = False,
 ) -> ColumnElement[bool] | None:
     """Return the condition that one of several texts has a part that fits the pattern.
 
@@ -82,31 +86,38 @@ def matches(
         texts: the columns that it was made of, lower-cased.
         pattern: any text; ``*`` stands for anything.
         record_id: the column, of whichever table, that shall be the id of such a record.
+        few: whether few are found, as of ``contains``.
     """
     parts = [part for part in comparable(pattern).split("*") if part]
     if not parts:
         return None
     if len(parts) == 1:
-        return contains(search, parts[0], record_id)
+        return contains(search, parts[0], record_id, few=few)
     escaped = (part.replace("/", "//").replace("%", "/%").replace("_", "/_") for part in parts)
     like = f"%{'%'.join(escaped)}%"
     # In the search column a pattern could begin in one text and end in another.
     exact = and_(
         search.like(like, escape="/"), or_(*(text.like(like, escape="/") for text in texts))
     )
-    return _found(search, record_id, parts, exact, index_is_exact=False)
+    return _found(search, record_id, parts, exact, index_is_exact=False, few=few)
 
 
-def number_found(search: ColumnElement[Any], pattern: str) -> ColumnElement[int] | None:
-    """Return how many records of a whole table ``matches`` finds, counted in the index alone.
+def without_wildcards(pattern: str) -> str | None:
+    """Return the text that everything contains that fits a pattern; None where it says more."""
+    parts = [part for part in pattern.split("*") if part]
+    return parts[0] if len(parts) == 1 else None
 
-    None for a pattern that the index does not answer by itself.
+
+def number_found(search: ColumnElement[Any], text: str) -> ColumnElement[int] | None:
+    """Return how many records of a whole table contain the text, counted in the index alone.
+
+    None for a text that no index answers.
     """
-    parts = [part for part in comparable(pattern).split("*") if part]
-    if len(parts) != 1 or len(parts[0]) < _TRIGRAM or _SEPARATOR in pattern:
+    text = comparable(text)
+    if len(text) < _TRIGRAM or _SEPARATOR in text:
         return None
-    index, match = _index(search.table.name, parts)
-    scan = select(func.count()).where(search.contains(parts[0], autoescape=True))
+    index, match = _index(search.table.name, [text])
+    scan = select(func.count()).where(search.contains(text, autoescape=True))
     indexed = select(func.count()).select_from(index).where(match)
     return _by_dialect(scan.scalar_subquery(), indexed.scalar_subquery())
 
@@ -126,6 +137,7 @@ def _found(
     exact: ColumnElement[bool],
     *,
     index_is_exact: bool,
+    few: bool,
 ) -> ColumnElement[bool]:
     """Return the condition on an id that its record meets an exact condition.
 
@@ -142,7 +154,8 @@ def _found(
     found = select(index.c.rowid).where(match)
     if not index_is_exact:
         found = select(records.c.id).where(records.c.id.in_(found), exact)
-    return _by_dialect(scan, record_id.in_(found))
+    looked_up = record_id if few else unindexed(record_id)
+    return _by_dialect(scan, looked_up.in_(found))
 
 
 def is_of_models(name: str | None, *_: Any) -> bool:
@@ -169,10 +182,10 @@ def _on_sqlite(element: _by_dialect, compiler: Any, **kwargs: Any) -> str:
 
 
 class unindexed(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
-    """A column of few values, by which a search does not begin.
+    """A column in whose index SQLite shall not look anything up.
 
-    SQLite would read all records with such a value, and look for each in what the search found:
-    it takes every value of an index for a rare one.
+    It takes every value of an index for a rare one: of a column of few values it would read all
+    records with one of them, and look for each in what a search found.
     """
 
     inherit_cache = True

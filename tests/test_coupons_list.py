@@ -499,6 +499,29 @@ def test_query_is_refused_before_a_missing_capability(client_for):
     assert codes(client.get("/coupons/count", query)) == (400, "shop_api_invalid_param")
 
 
+# --- searches that find many ---
+
+
+@pytest.mark.parametrize("few", [0, 1, 1000])
+@pytest.mark.parametrize("q", ["summer", "MME", "su", "sale", "nothing", "*"])
+def test_search_finds_the_same_in_every_way(admin, make_coupon, monkeypatch, q, few):
+    codes = ["summer-1", "summer sale", "winter sale", "summer-2", "s*"]
+    made = [make_coupon(code=code) for code in codes]
+    for gone in make_coupon(code="summer gone"), make_coupon(code="winter gone"):
+        admin.delete(f"/coupons/{gone['id']}")
+    expected = [coupon for coupon in reversed(made) if q.lower() in coupon["code"]]
+    monkeypatch.setattr("app.pagination.FEW", few)
+    monkeypatch.setattr("app.pagination.FEW_FOUND", few)
+    response = admin.get("/coupons", {"filter[q]": q})
+    assert (response.get_json(), response.headers["X-Total"]) == (
+        {"coupons": expected},
+        str(len(expected)),
+    )
+    assert admin.get("/coupons/count", {"filter[q]": q}).get_json() == {"count": len(expected)}
+    monkeypatch.setattr("app.services.coupons.FEW", 0)
+    assert admin.get("/coupons/count", {"filter[q]": q}).get_json() == {"count": len(expected)}
+
+
 # --- statements ---
 
 

@@ -153,7 +153,11 @@ def test_order_customer_is_complete_whatever_the_caller_may_list(app, admin, mak
 # --- lists ---
 
 
-def test_orders_filters(admin, app, make_customer):
+@pytest.mark.parametrize("few", [0, 1000])
+def test_orders_filters(admin, app, make_customer, monkeypatch, few):
+    """The same whether few or many are found: they are counted and sorted in other ways."""
+    monkeypatch.setattr("app.pagination.FEW", few)
+    monkeypatch.setattr("app.pagination.FEW_FOUND", few)
     customer = make_customer()
     old = insert_order(app, status="failed", created_at=MOMENT - timedelta(days=9))
     own = insert_order(app, customer_id=customer["id"], total=Decimal("5.00"))
@@ -171,6 +175,11 @@ def test_orders_filters(admin, app, make_customer):
         (("filter[created_at_max]", "2026-01-01"),): [old],
         (("filter[updated_at_min]", "2026-01-03"),): [guest],
         (("filter[q]", "MÜLLER"),): [guest],
+        (("filter[q]", "MÜLLER"), ("filter[status]", "pending")): [guest],
+        (("filter[q]", "MÜLLER"), ("filter[status]", "failed")): [],
+        (("filter[q]", "müll"), ("filter[customer_id]", "0")): [guest],
+        (("filter[q]", "mü"),): [guest],
+        (("filter[q]", "nobody"),): [],
         (("filter[orderby]", "total"),): [guest, old, own],
         (("filter[orderby]", "total"), ("filter[order]", "asc")): [own, old, guest],
         (("filter[orderby]", "id"),): [guest, own, old],

@@ -15,6 +15,7 @@ from sqlalchemy import (
     delete,
     or_,
     select,
+    union_all,
     update,
 )
 from sqlalchemy.orm import Session
@@ -25,9 +26,19 @@ from app.db import in_transaction, now, write_records
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
-from app.pagination import Matching, Page, Tallied, between, count, fetch_page, page_size
+from app.pagination import (
+    FEW,
+    Matching,
+    Page,
+    Tallied,
+    between,
+    count,
+    fetch_page,
+    found_anywhere,
+    page_size,
+)
 from app.plugins import registry
-from app.reading import fetch
+from app.reading import Fetch, fetch
 from app.records import WANTED, Columns, select_where
 from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
 from app.search import contains, search_text, unindexed
@@ -42,6 +53,17 @@ _NEWEST_FIRST = (TABLE.c.created_at.desc(), TABLE.c.id.desc())
 _EVERY = Matching(
     select(TABLE.c.id).where(PUBLISHED),
     tallied=Tallied("coupons", TABLE.c.created_at, (CouponStatus.PUBLISHED,)),
+)
+_FOUND = select(TABLE.c.id).where(unindexed(TABLE.c.status) == CouponStatus.PUBLISHED)
+# Two ranges of the index of statuses; an inequality is none.
+_OTHERS = union_all(
+    *(
+        select(TABLE.c.id).where(other)
+        for other in (
+            TABLE.c.status < CouponStatus.PUBLISHED,
+            TABLE.c.status > CouponStatus.PUBLISHED,
+        )
+    )
 )
 SORT_KEYS: Mapping[str, Column[Any]] = {
     "date": TABLE.c.created_at,
@@ -115,21 +137,28 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     if query["type"] and query["type"] not in registry().coupon_types:
         raise InvalidParams({"filter[type]": f"must be one of {_known_types()}."})
     conditions = between(TABLE, query)
-    if query["q"] is not None:
-        conditions.append(contains(TABLE.c.search_text, query["q"], TABLE.c.id))
     if query["type"] is not None:
         conditions.append(TABLE.c.type == query["type"])
     if query["in_"] is not None:
         conditions.append(TABLE.c.id.in_(query["in_"]))
     if query["not_in"] is not None:
         conditions.append(TABLE.c.id.not_in(query["not_in"]))
-    if not conditions:
-        return _EVERY
-    ids = select(TABLE.c.id).where(PUBLISHED, *conditions)
-    if query["q"] is None:
-        return Matching(ids)
-    published = unindexed(TABLE.c.status) == CouponStatus.PUBLISHED
-    return Matching(ids, found=select(TABLE.c.id).where(published, *conditions))
+    if (q := query["q"]) is None:
+        return Matching(_EVERY.ids.where(*conditions)) if conditions else _EVERY
+    text, ids = TABLE.c.search_text, TABLE.c.id
+    search, look_up = (contains(text, q, ids, few=few) for few in (False, True))
+    return Matching(
+        _EVERY.ids.where(*conditions, search),
+        found=_FOUND.where(*conditions, look_up),
+        anywhere=None if conditions else found_anywhere(text, ids, q, _in_the_trash),
+    )
+
+
+def _in_the_trash(fetch: Fetch) -> list[int] | None:
+    """Return the ids of all coupons that are not published; None where they are many."""
+    tallied = Tallied("coupons", TABLE.c.created_at), _EVERY.tallied
+    every, published = (each.total(fetch) for each in tallied if each)
+    return [row[0] for row in fetch(_OTHERS)] if every - published <= FEW else None
 
 
 # --- write ---

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +10,6 @@ from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
     Row,
-    Select,
     bindparam,
     exists,
     func,
@@ -38,11 +37,12 @@ from app.pagination import (
     between,
     count,
     fetch_page,
+    found_anywhere,
     page_size,
 )
 from app.reading import Fetch, fetch
 from app.records import MOST_SELECTIONS, WANTED, Columns, select_where
-from app.search import comparable, matches, number_found, unindexed
+from app.search import comparable, matches, unindexed, without_wildcards
 from app.services.statistics import COLUMNS, ROLES, SUMS, TABLE
 
 Record = dict[str, Any]
@@ -143,20 +143,20 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     of_roles_alone = not conditions and query["orderby"] in {"registered", *SUMS}
     every = _every(query["role"], of_roles_alone)
     (found_id,) = every.ids.selected_columns
-    texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
-    search = matches(TABLE.c.search_text, texts, query["q"] or "", found_id)
-    anywhere = None
-    if search is not None:
-        anywhere = None if conditions else _anywhere(query["role"], query["q"])
-        conditions.append(search)
-    if not conditions:
-        return every
+    search, look_up = (_search(query["q"] or "", found_id, few=few) for few in (False, True))
+    if search is None or look_up is None:
+        return Matching(every.ids.where(*conditions)) if conditions else every
     found = every.ids if every.found is None else every.found
     return Matching(
-        every.ids.where(*conditions),
-        found=None if search is None else found.where(*conditions),
-        anywhere=anywhere,
+        every.ids.where(*conditions, search),
+        found=found.where(*conditions, look_up),
+        anywhere=None if conditions else _anywhere(query["role"], query["q"]),
     )
+
+
+def _search(pattern: str, found_id: ColumnElement[int], *, few: bool) -> ColumnElement[bool] | None:
+    texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
+    return matches(TABLE.c.search_text, texts, pattern, found_id, few=few)
 
 
 @lru_cache(MOST_SELECTIONS)
@@ -180,9 +180,6 @@ def _anywhere(role: str, pattern: str) -> Anywhere | None:
     In a shop nearly everybody is a customer. The others are those with other roles only; should
     there be anybody without a role, or many of the others, the tallies tell.
     """
-    number = number_found(TABLE.c.search_text, pattern)
-    if number is None:
-        return None
 
     def outside(fetch: Fetch) -> list[int] | None:
         if role == EVERY_ROLE:
@@ -198,11 +195,7 @@ def _anywhere(role: str, pattern: str) -> Anywhere | None:
         others = [row[0] for row in fetch(_others(role))]
         return others if len(others) == everybody - of_role else None
 
-    def those_of(ids: Sequence[int]) -> Select[Any]:
-        exact = TABLE.c.search_text.contains(comparable(pattern).strip("*"), autoescape=True)
-        return select(TABLE.c.id).where(TABLE.c.id.in_(ids), exact)
-
-    return Anywhere(number, outside, those_of)
+    return found_anywhere(TABLE.c.search_text, TABLE.c.id, without_wildcards(pattern), outside)
 
 
 @lru_cache(MOST_SELECTIONS)

@@ -13,7 +13,16 @@ from app.columns import Money
 from app.db import now
 from app.errors import InvalidParams, ShopError
 from app.models import DownloadPermission, Order
-from app.pagination import Matching, Page, Tallied, between, count, fetch_page, page_size
+from app.pagination import (
+    Matching,
+    Page,
+    Tallied,
+    between,
+    count,
+    fetch_page,
+    found_anywhere,
+    page_size,
+)
 from app.plugins import registry
 from app.reading import fetch
 from app.records import MOST_SELECTIONS, WANTED, Columns, as_printed, fetch_by_ids, select_where
@@ -143,15 +152,22 @@ def _matching(query: Mapping[str, Any]) -> Matching:
             if query["customer_id"]
             else TABLE.c.customer_id.is_(None)
         )
-    if query["q"] is not None:
-        conditions.append(contains(TABLE.c.search_text, query["q"], TABLE.c.id))
-    if not conditions:
-        return _every(None if statuses is None else tuple(statuses))
-    ids = found = select(TABLE.c.id).where(*conditions)
+    every = _every(None if statuses is None else tuple(statuses))
+    if (q := query["q"]) is None:
+        return Matching(every.ids.where(*conditions)) if conditions else every
+    text, ids = TABLE.c.search_text, TABLE.c.id
+    search, look_up = (contains(text, q, ids, few=few) for few in (False, True))
+    found = select(ids).where(*conditions, look_up)
     if statuses is not None:
-        ids = ids.where(TABLE.c.status.in_(statuses))
-        found = found.where(unindexed(TABLE.c.status).in_(statuses))
-    return Matching(ids, found=None if query["q"] is None else found)
+        return Matching(
+            every.ids.where(*conditions, search),
+            found=found.where(unindexed(TABLE.c.status).in_(statuses)),
+        )
+    return Matching(
+        every.ids.where(*conditions, search),
+        found=found,
+        anywhere=None if conditions else found_anywhere(text, ids, q, outside=lambda _: []),
+    )
 
 
 @lru_cache(MOST_SELECTIONS)
