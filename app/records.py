@@ -108,7 +108,7 @@ class _is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of
 def _in_json(element: _is_one_of, compiler: Any, **kwargs: Any) -> str:
     record_id, wanted = (compiler.process(clause, **kwargs) for clause in element.clauses)
     # Names and placeholders, which SQLAlchemy has written.
-    return f"{record_id} IN (SELECT value FROM json_each({wanted}))"  # noqa: S608  # nosec B608  # see above
+    return f"{record_id} IN (SELECT value FROM json_each({wanted}))"  # noqa: S608  # nosec B608
 
 
 @compiles(_is_one_of, "postgresql")
