@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,9 @@ def remove_leftovers(folder: Path) -> None:
     """Remove the folders of main processes that were killed; their names hold the process ids."""
     for left in folder.glob(f"{METRICS_FOLDER}*-*"):
         pid = left.name.removeprefix(METRICS_FOLDER).partition("-")[0]
-        if pid.isdigit() and left.stat().st_uid == os.getuid() and not is_running(int(pid)):
-            shutil.rmtree(left, ignore_errors=True)
+        with suppress(FileNotFoundError):  # its process has just removed it
+            if pid.isdigit() and left.stat().st_uid == os.getuid() and not is_running(int(pid)):
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def is_running(pid: int) -> bool:

@@ -224,8 +224,9 @@ class Connection:
         if self._at_once and not flags:
             with suppress(BlockingIOError):
                 sent = os.write(self._socket.fileno(), data)
-        if sent < len(data):
-            self._wait(self._socket.sendall, memoryview(data)[sent:], *flags)
+        rest = memoryview(data)[sent:]
+        while rest:  # each piece has its time; of a socket's own sendall it would be all of them
+            rest = rest[self._wait(self._socket.send, rest, *flags) :]
 
     def _wait(self, call: Callable[..., Any], *arguments: Any) -> Any:
         paused = self._turns.is_mine()

@@ -34,7 +34,8 @@ class ArgumentParser(FlaskParser):
         """Load input by a schema, or by the one that takes its place in the dialect."""
         substitute = spoken().schemas.get(type(argmap))
         schema = instance_of(substitute) if substitute else argmap
-        if isinstance(schema, Query):
+        # A query that may hold a secret is not remembered.
+        if isinstance(schema, Query) and not spoken().key_in_query:
             text = request.query_string
             if len(text) <= LONGEST_QUERY:
                 return dict(self._load_query(schema, text))

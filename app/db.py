@@ -60,7 +60,7 @@ _NOT_THERE = {"42P01", "42703"}
 
 # Connection exception, insufficient resources, operator intervention (57014, a statement that took
 # too long, is none of them), lock not available, trouble with files, a standby that cannot write.
-_POSTGRESQL_OUT_OF_REACH = ("08", "53", "57P", "55P03", "58", "25006")
+_POSTGRESQL_OUT_OF_REACH = ("08", "53", "57P", "55P03", "58", "25006", "25P03")
 _SQLITE_OUT_OF_REACH = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR",
                         "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_NOTADB")  # fmt: skip
 
@@ -135,7 +135,7 @@ def init_app(app: Flask) -> None:
             event.listen(engine, "checkout", partial(_refuse_unless, usable))
         if on_sqlite:
             sqlite.begin_immediately(db.engine)
-        app.extensions[READER] = Reader(db.engines["read"], usable, 2 * threads)
+        app.extensions[READER] = Reader(db.engines["read"], usable, threads)
         app.extensions[CHANGES] = Changes(db.engines["read"])
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from flask import Response, current_app, request
 from sqlalchemy.exc import DBAPIError
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
+from werkzeug.exceptions import (
+    HTTPException,
+    InternalServerError,
+    MethodNotAllowed,
+    NotFound,
+    RequestEntityTooLarge,
+)
 
 from app.answers import answer
 from app.callers import refusal
@@ -37,6 +43,8 @@ def _cause(error: Exception) -> str:
 
 def as_shop_error(error: Exception) -> ShopError:
     """Return the error of the table that an exception amounts to."""
+    if isinstance(error, InternalServerError) and isinstance(error.original_exception, Exception):
+        error = error.original_exception  # of a hook, or of the answer to another error
     if isinstance(error, ShopError):
         return error
     if isinstance(error, MethodNotAllowed) and not spoken().hides_methods:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from threading import BoundedSemaphore
 from typing import Any
 
+import psycopg
 from flask import current_app
 from sqlalchemy import Connection, Engine, Executable, Result, Row, event
 from sqlalchemy.exc import DBAPIError
@@ -39,7 +40,8 @@ class Reader:
     Args:
         engine: opens connections whose statements commit by themselves; it keeps none itself.
         usable: looks at a connection that was kept, without asking the server.
-        most: connections at once; who finds none waits, for ``WAIT_SECONDS`` at most.
+        most: selects at once, for whose end others wait; and streams at once, which last as long as
+            their clients like, so that others do not.
     """
 
     def __init__(self, engine: Engine, usable: Usable, most: int) -> None:
@@ -47,6 +49,7 @@ class Reader:
         self.in_use: Callable[[int], object] = lambda _: None  # told +1 and -1
         self._usable = usable
         self._free = BoundedSemaphore(most)
+        self._free_streams = BoundedSemaphore(most)
         self._kept: deque[Connection] = deque()
         event.listen(engine, "engine_disposed", self._end_what_is_kept)
 
@@ -82,17 +85,10 @@ class Reader:
 
     def take(self) -> Connection:
         """Return a connection, for a caller who gives it back or ends it."""
-        return self._taken(self._kept_or_new)
-
-    def take_new(self) -> Connection:
-        """Return a connection whose settings may be changed, for a caller who ends it."""
-        return self._taken(self.engine.connect)
-
-    def _taken(self, take: Callable[[], Connection]) -> Connection:
         if not self._free.acquire(timeout=WAIT_SECONDS):
             raise PoolTimeoutError(f"no connection to read was free for {WAIT_SECONDS} seconds")
         try:
-            connection = take()
+            connection = self._kept_or_new()
         except BaseException:
             self._free.release()
             raise
@@ -113,15 +109,41 @@ class Reader:
             self.in_use(-1)
             self._free.release()
 
+    def take_for_stream(self) -> Connection:
+        """Return a connection whose settings may be changed, for a caller who ends the stream."""
+        if not self._free_streams.acquire(blocking=False):
+            raise PoolTimeoutError("as many long lists are being read as may be at once")
+        try:
+            connection = self.engine.connect()
+        except BaseException:
+            self._free_streams.release()
+            raise
+        self.in_use(1)
+        return connection
+
+    def end_stream(self, connection: Connection) -> None:
+        """Close a connection that was taken for a stream."""
+        try:
+            _end(connection)
+        finally:
+            self.in_use(-1)
+            self._free_streams.release()
+
     def _kept_or_new(self) -> Connection:
         while self._kept:
             with suppress(IndexError):  # another thread was quicker
                 connection = self._kept.pop()
-                pooled = connection.connection
-                if self._usable(pooled.dbapi_connection, pooled.info):
+                if self._is_good(connection):
                     return connection
                 _end(connection)
         return self.engine.connect()
+
+    def _is_good(self, connection: Connection) -> bool:
+        pooled = connection.connection
+        try:
+            return self._usable(pooled.dbapi_connection, pooled.info)
+        except (OSError, psycopg.Error):  # closed already, or a file that cannot be looked at
+            return False
 
     def _end_what_is_kept(self, _: Engine) -> None:
         while self._kept:
@@ -158,7 +180,7 @@ class RowStream:
         self._reader = reader()
         self._result: Result[Any] | None = None
         self._is_closed = False
-        self._connection = self._reader.take_new()
+        self._connection = self._reader.take_for_stream()
         try:
             if self._connection.dialect.name == "postgresql":
                 # A server-side cursor lives in a transaction.
@@ -191,4 +213,9 @@ class RowStream:
         with suppress(DBAPIError):
             if self._result is not None:
                 self._result.close()
-        self._reader.end(self._connection)  # its settings are those of a stream
+        self._reader.end_stream(self._connection)
+
+    def __del__(self) -> None:
+        """Give back the connection of an answer that nobody sent."""
+        if hasattr(self, "_connection"):
+            self.close()

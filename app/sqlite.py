@@ -72,9 +72,9 @@ def is_of_its_file(_: Any, info: Any) -> bool:
 
 
 def identity(file: str) -> tuple[int, int] | None:
-    """Return what tells a file from another one of the same name; None when there is none."""
+    """Return what tells a file from another one of the same name; None when none is to be seen."""
     try:
         found = os.stat(file)  # noqa: PTH116  # several times a request, and thrice as fast
-    except FileNotFoundError:
+    except OSError:
         return None
     return found.st_dev, found.st_ino

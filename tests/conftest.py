@@ -141,8 +141,8 @@ def close(app):
 def assert_nothing_is_open(app):
     with app.app_context():
         assert db.engine.pool.checkedout() == 0, "a connection that writes was not given back"
-        free = reader()._free
-        assert free._value == free._initial_value, "a connection that reads was not given back"
+        for free in (reader()._free, reader()._free_streams):
+            assert free._value == free._initial_value, "a connection that reads was not given back"
 
 
 def _empty(session):

@@ -5,6 +5,7 @@ from conftest import Client, codes, reply
 from factories import insert_download, insert_order
 from openapi_spec_validator import validate
 
+from app.arguments import ArgumentParser
 from app.errors import ERRORS
 
 V2, V3 = "/wc-api/v2", "/wc-api/v3"
@@ -405,6 +406,15 @@ def test_nobody_says_that_it_came_over_tls(make_app, admin):
     pair = {"consumer_key": admin.key.consumer_key, "consumer_secret": admin.key.consumer_secret}
     response = client.get(f"{V3}/coupons", pair, headers={"X-Forwarded-Proto": "https"})
     assert response.status_code == 401
+
+
+def test_query_with_a_secret_is_not_remembered(make_app, admin):
+    pair = {"consumer_key": admin.key.consumer_key, "consumer_secret": admin.key.consumer_secret}
+    client = Client(make_app(SHOP_LEGACY_SECRETS_IN_CLEAR=True))
+    before = ArgumentParser._load_query.cache_info()
+    for path in ("/wc-api/v2/coupons", "/wc-api/v3/customers", "/wc-api/v3/orders/count"):
+        assert client.get(path, pair).status_code == 200
+    assert ArgumentParser._load_query.cache_info() == before
 
 
 @pytest.mark.parametrize("change", [{"consumer_secret": "cs_x"}, {"consumer_key": "ck_x"}])

@@ -227,6 +227,15 @@ def test_sqlite_that_is_locked_is_503_to_writers(sqlite_shop, tmp_path):
     assert codes(sqlite_shop) == ["first", "second"]
 
 
+def test_path_of_nothing_with_a_key_while_the_database_is_away(sqlite_shop, tmp_path):
+    """The legacy API asks who is there before it says that nothing is: an error within an error."""
+    for each in tmp_path.glob("shop.db*"):
+        each.unlink()
+    response = sqlite_shop.get("/wc-api/v3/nothing/here")
+    code = "woocommerce_api_unavailable"
+    assert (response.status_code, response.get_json()["errors"][0]["code"]) == (503, code)
+
+
 def test_sqlite_file_that_is_removed_takes_no_write(sqlite_shop, tmp_path):
     """What is written to a removed file is lost: it must not be acknowledged."""
     file, backup = tmp_path / "shop.db", tmp_path / "backup.db"

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from conftest import Client, refusal, reply
+from conftest import Client, assert_nothing_is_open, codes, refusal, reply
 from flask_migrate import upgrade
 from sqlalchemy import Integer, delete, text
 from sqlalchemy.exc import OperationalError
@@ -96,3 +96,22 @@ def test_migration_has_no_limit_and_leaves_that_of_others(make_app, fresh_databa
             assert len(connection.execute(long[db.engine.dialect.name]).all()) == 1
         with db.engine.connect() as connection, pytest.raises(OperationalError):
             connection.execute(ENDLESS)
+
+
+def test_long_lists_leave_room_for_other_reads(make_app, admin):
+    app = make_app(WEB_THREADS=2)
+    client = Client(app, admin.key)
+    with app.app_context():
+        streams = [RowStream(counting(5_000)) for _ in range(2)]
+        response = client.get("/customers", {"filter[limit]": -1})
+        assert (response.status_code, codes(response)[1]) == (503, "shop_api_unavailable")
+        assert client.get("/customers").status_code == 200
+        streams[0].close()
+        assert client.get("/customers", {"filter[limit]": -1}).status_code == 200
+        streams[1].close()
+
+
+def test_long_list_that_nobody_reads_gives_its_connection_back(app):
+    with app.app_context():
+        RowStream(counting(5_000))  # and dropped
+    assert_nothing_is_open(app)

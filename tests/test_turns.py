@@ -1,5 +1,6 @@
 """Who works when in a worker (server.py): readers of a file one after the other, but not for ever."""
 
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -78,3 +79,27 @@ def test_turn_is_given_up_and_taken_again_as_it_was(turns):
     assert not turns.is_mine()
     turns.begin(reads=False)
     assert turns.end() is False
+
+
+def test_client_that_reads_slowly_but_steadily_is_not_cut_off(turns, monkeypatch):
+    monkeypatch.setattr(server, "_CLIENT_SECONDS", 0.5)
+    ours, theirs = socket.socketpair()
+    sent = b"x" * 2_000_000
+    connection = server.Connection(ours, turns)
+    connection.setblocking(True)
+    with ours, theirs, ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(connection.sendall, sent)
+        received = 0
+        while received < len(sent):
+            received += len(theirs.recv(200_000))
+            time.sleep(0.1)
+        sending.result()
+
+
+def test_client_that_reads_nothing_is_cut_off(turns, monkeypatch):
+    monkeypatch.setattr(server, "_CLIENT_SECONDS", 0.2)
+    ours, theirs = socket.socketpair()
+    connection = server.Connection(ours, turns)
+    connection.setblocking(True)
+    with ours, theirs, pytest.raises(ConnectionResetError):
+        connection.sendall(b"x" * 10_000_000)
