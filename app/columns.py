@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 from sqlalchemy import ARRAY, JSON, BigInteger, DateTime, Dialect
@@ -130,39 +130,69 @@ class Json(TypeDecorator[Any]):
         return lambda text: None if text is None else orjson.loads(text)
 
 
-class Words(TypeDecorator[Sequence[str]]):
-    """Some words as one value, so that a statement stays the same however many they are."""
+class _Several(TypeDecorator[Sequence[Any]]):
+    """Any number of values as one, so that a statement stays the same however many they are."""
 
     impl = String
     cache_ok = True
+    each: ClassVar[TypeEngine[Any]]
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Return the type that the database knows."""
-        kind: TypeEngine[Any] = ARRAY(String) if dialect.name == "postgresql" else String()
+        kind: TypeEngine[Any] = ARRAY(self.each) if dialect.name == "postgresql" else String()
         return dialect.type_descriptor(kind)
 
-    def process_bind_param(self, value: Iterable[str] | None, dialect: Dialect) -> Any:
-        """Return an array, or lines where there are none; each is between two ends of lines."""
-        words = list(value or ())
-        return words if dialect.name == "postgresql" else "\n".join(["", *words, ""])
+    def process_bind_param(self, value: Iterable[Any] | None, dialect: Dialect) -> Any:
+        """Return an array, or a text where there are none."""
+        values = list(value or ())
+        return values if dialect.name == "postgresql" else self.text(values)
+
+    def text(self, values: Sequence[Any]) -> str:
+        """Return the text that ``is_one_of`` reads on SQLite."""
+        raise NotImplementedError
+
+
+class Words(_Several):
+    """Some words; on SQLite lines, each between two ends of lines. No index is used for them."""
+
+    cache_ok = True
+    each = String()
+
+    def text(self, values: Sequence[str]) -> str:
+        """Return lines."""
+        return "\n".join(["", *values, ""])
+
+
+class Ids(_Several):
+    """Some ids; on SQLite a list in JSON, each of which is looked up."""
+
+    cache_ok = True
+    each = BigInteger()
+
+    def text(self, values: Sequence[int]) -> str:
+        """Return JSON."""
+        return orjson.dumps(values).decode()
 
 
 class is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
-    """Whether a text is one of some ``Words``. No index is used for it."""
+    """Whether a value is one of some ``Words`` or ``Ids``."""
 
     inherit_cache = True
 
 
 @compiles(is_one_of)
-def _is_line(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
-    text, words = (compiler.process(clause, **kwargs) for clause in element.clauses)
-    return f"instr({words}, char(10) || {text} || char(10))"
+def _is_in_text(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
+    value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    if isinstance(list(element.clauses)[1].type, Ids):
+        # Names and placeholders, which SQLAlchemy has written.
+        return f"{value} IN (SELECT value FROM json_each({several}))"  # noqa: S608  # nosec B608
+    return f"instr({several}, char(10) || {value} || char(10))"
 
 
 @compiles(is_one_of, "postgresql")
 def _is_element(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
-    text, words = (compiler.process(clause, **kwargs) for clause in element.clauses)
-    return f"{text} = ANY({words})"
+    value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"{value} = ANY({several})"
 
 
 class leading_number(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL

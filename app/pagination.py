@@ -29,7 +29,7 @@ from app.models import Tally
 from app.reading import Fetch, RowStream, fetch, reader
 from app.records import MOST_SELECTIONS, Columns, as_printed, fetch_by_ids
 from app.sanitize import INT64_MAX
-from app.search import comparable, number_found
+from app.search import Search, comparable, number_found
 
 STREAM_ABOVE = 1000
 """Longer pages are not collected in memory but written row by row."""
@@ -214,6 +214,28 @@ class Matching:
         ids = self.ids if self.found is None else self.found
         counted = ids.with_only_columns(func.count(), maintain_column_froms=True)
         return int(fetch(counted)[0][0])
+
+    def where(self, conditions: Sequence[ColumnElement[bool]]) -> Matching:
+        """Return those of them that meet conditions, too."""
+        return Matching(self.ids.where(*conditions)) if conditions else self
+
+    def searched(
+        self,
+        search: Search,
+        conditions: Sequence[ColumnElement[bool]],
+        anywhere: Callable[[], Anywhere | None],
+    ) -> Matching:
+        """Return those of them that a search finds, and that meet conditions, too.
+
+        Args:
+            anywhere: returns how they are counted where there are no conditions.
+        """
+        found = self.ids if self.found is None else self.found
+        return Matching(
+            self.ids.where(*conditions, search.many),
+            found=found.where(*conditions, search.few),
+            anywhere=None if conditions else anywhere(),
+        )
 
 
 def count(matching: Matching) -> int:

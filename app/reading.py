@@ -85,15 +85,8 @@ class Reader:
 
     def take(self) -> Connection:
         """Return a connection, for a caller who gives it back or ends it."""
-        if not self._free.acquire(timeout=WAIT_SECONDS):
-            raise PoolTimeoutError(f"no connection to read was free for {WAIT_SECONDS} seconds")
-        try:
-            connection = self._kept_or_new()
-        except BaseException:
-            self._free.release()
-            raise
-        self.in_use(1)
-        return connection
+        refusal = f"no connection to read was free for {WAIT_SECONDS} seconds"
+        return self._taken(self._free, WAIT_SECONDS, refusal, self._kept_or_new)
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for the next one who reads; nothing runs on it."""
@@ -103,31 +96,36 @@ class Reader:
 
     def end(self, connection: Connection) -> None:
         """Close a connection that is not as it was, or lost."""
-        try:
-            _end(connection)
-        finally:
-            self.in_use(-1)
-            self._free.release()
+        self._ended(self._free, connection)
 
     def take_for_stream(self) -> Connection:
         """Return a connection whose settings may be changed, for a caller who ends the stream."""
-        if not self._free_streams.acquire(blocking=False):
-            raise PoolTimeoutError("as many long lists are being read as may be at once")
+        refusal = "as many long lists are being read as may be at once"
+        return self._taken(self._free_streams, 0, refusal, self.engine.connect)
+
+    def end_stream(self, connection: Connection) -> None:
+        """Close a connection that was taken for a stream."""
+        self._ended(self._free_streams, connection)
+
+    def _taken(
+        self, free: BoundedSemaphore, seconds: float, refusal: str, get: Callable[[], Connection]
+    ) -> Connection:
+        if not free.acquire(timeout=seconds):
+            raise PoolTimeoutError(refusal)
         try:
-            connection = self.engine.connect()
+            connection = get()
         except BaseException:
-            self._free_streams.release()
+            free.release()
             raise
         self.in_use(1)
         return connection
 
-    def end_stream(self, connection: Connection) -> None:
-        """Close a connection that was taken for a stream."""
+    def _ended(self, free: BoundedSemaphore, connection: Connection) -> None:
         try:
             _end(connection)
         finally:
             self.in_use(-1)
-            self._free_streams.release()
+            free.release()
 
     def _kept_or_new(self) -> Connection:
         while self._kept:

@@ -9,23 +9,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import orjson
-from sqlalchemy import (
-    ARRAY,
-    BigInteger,
-    ColumnElement,
-    Dialect,
-    Row,
-    Select,
-    String,
-    bindparam,
-    select,
-    type_coerce,
-)
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy import ColumnElement, Row, Select, bindparam, select, type_coerce
+from sqlalchemy.types import TypeEngine
 
+from app.columns import Ids, is_one_of
 from app.reading import Fetch
 
 Columns = Sequence[ColumnElement[Any]]
@@ -78,40 +65,4 @@ def as_printed(column: ColumnElement[Any]) -> ColumnElement[Any]:
 
 @lru_cache(MOST_SELECTIONS)
 def _is_wanted(record_id: ColumnElement[int]) -> ColumnElement[bool]:
-    return _is_one_of(record_id, bindparam(WANTED, type_=_Ids))
-
-
-class _Ids(TypeDecorator[Sequence[int]]):
-    """Any number of ids as one value, so that the statement stays the same."""
-
-    impl = String
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the type that the database knows."""
-        kind: TypeEngine[Any] = ARRAY(BigInteger) if dialect.name == "postgresql" else String()
-        return dialect.type_descriptor(kind)
-
-    def process_bind_param(self, value: Sequence[int] | None, dialect: Dialect) -> Any:
-        """Return an array, or JSON where there are none."""
-        ids = list(value or ())
-        return ids if dialect.name == "postgresql" else orjson.dumps(ids).decode()
-
-
-class _is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
-    """Whether an id is among the wanted ones."""
-
-    inherit_cache = True
-
-
-@compiles(_is_one_of)
-def _in_json(element: _is_one_of, compiler: Any, **kwargs: Any) -> str:
-    record_id, wanted = (compiler.process(clause, **kwargs) for clause in element.clauses)
-    # Names and placeholders, which SQLAlchemy has written.
-    return f"{record_id} IN (SELECT value FROM json_each({wanted}))"  # noqa: S608  # nosec B608
-
-
-@compiles(_is_one_of, "postgresql")
-def _in_array(element: _is_one_of, compiler: Any, **kwargs: Any) -> str:
-    record_id, wanted = (compiler.process(clause, **kwargs) for clause in element.clauses)
-    return f"{record_id} = ANY({wanted})"
+    return is_one_of(record_id, bindparam(WANTED, type_=Ids))

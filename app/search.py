@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -50,23 +50,32 @@ def comparable(text: str) -> str:
     return nfc(text.lower()).replace("\u03c2", "\u03c3")
 
 
-def contains(
-    search: ColumnElement[Any], text: str, record_id: ColumnElement[int], *, few: bool = False
-) -> ColumnElement[bool]:
+class Search(NamedTuple):
+    """A condition on an id, in two ways that find the same.
+
+    Args:
+        many: where many are found; SQLite walks an index in the order that is asked for, until it
+            has met as many as are shown.
+        few: where few are; they are looked up one by one.
+    """
+
+    many: ColumnElement[bool]
+    few: ColumnElement[bool]
+
+
+def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int]) -> Search:
     """Return the condition that the text is part of the column; % and _ mean themselves.
 
     Args:
         search: the column of ``search_text``.
         text: any text.
         record_id: the column, of whichever table, that shall be the id of such a record.
-        few: whether few are found. They are looked up one by one; of many, SQLite walks an index in
-            the order that is asked for, until it has met as many as are shown.
     """
     if _SEPARATOR in text:
-        return false()
+        return Search(false(), false())
     text = comparable(text)
     exact = search.contains(text, autoescape=True)
-    return _found(search, record_id, [text], exact, index_is_exact=True, few=few)
+    return _found(search, record_id, [text], exact, index_is_exact=True)
 
 
 def matches(
@@ -74,9 +83,7 @@ def matches(
     texts: Sequence[ColumnElement[Any]],
     pattern: str,
     record_id: ColumnElement[int],
-    *,
-    few: bool = False,
-) -> ColumnElement[bool] | None:
+) -> Search | None:
     """Return the condition that one of several texts has a part that fits the pattern.
 
     None where everything fits.
@@ -86,20 +93,19 @@ def matches(
         texts: the columns that it was made of, lower-cased.
         pattern: any text; ``*`` stands for anything.
         record_id: the column, of whichever table, that shall be the id of such a record.
-        few: whether few are found, as of ``contains``.
     """
     parts = [part for part in comparable(pattern).split("*") if part]
     if not parts:
         return None
     if len(parts) == 1:
-        return contains(search, parts[0], record_id, few=few)
+        return contains(search, parts[0], record_id)
     escaped = (part.replace("/", "//").replace("%", "/%").replace("_", "/_") for part in parts)
     like = f"%{'%'.join(escaped)}%"
     # In the search column a pattern could begin in one text and end in another.
     exact = and_(
         search.like(like, escape="/"), or_(*(text.like(like, escape="/") for text in texts))
     )
-    return _found(search, record_id, parts, exact, index_is_exact=False, few=few)
+    return _found(search, record_id, parts, exact, index_is_exact=False)
 
 
 def without_wildcards(pattern: str) -> str | None:
@@ -137,8 +143,7 @@ def _found(
     exact: ColumnElement[bool],
     *,
     index_is_exact: bool,
-    few: bool,
-) -> ColumnElement[bool]:
+) -> Search:
     """Return the condition on an id that its record meets an exact condition.
 
     Args:
@@ -149,13 +154,13 @@ def _found(
     records = search.table
     scan = exact if record_id is records.c.id else record_id.in_(select(records.c.id).where(exact))
     if all(len(part) < _TRIGRAM for part in parts):
-        return scan
+        return Search(scan, scan)
     index, match = _index(records.name, parts)
     found = select(index.c.rowid).where(match)
     if not index_is_exact:
         found = select(records.c.id).where(records.c.id.in_(found), exact)
-    looked_up = record_id if few else unindexed(record_id)
-    return _by_dialect(scan, looked_up.in_(found))
+    walked = unindexed(record_id).in_(found)
+    return Search(_by_dialect(scan, walked), _by_dialect(scan, record_id.in_(found)))
 
 
 def is_of_models(name: str | None, *_: Any) -> bool:

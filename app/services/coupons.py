@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from sqlalchemy import (
@@ -53,8 +54,8 @@ _NEWEST_FIRST = (TABLE.c.created_at.desc(), TABLE.c.id.desc())
 _EVERY = Matching(
     select(TABLE.c.id).where(PUBLISHED),
     tallied=Tallied("coupons", TABLE.c.created_at, (CouponStatus.PUBLISHED,)),
+    found=select(TABLE.c.id).where(unindexed(TABLE.c.status) == CouponStatus.PUBLISHED),
 )
-_FOUND = select(TABLE.c.id).where(unindexed(TABLE.c.status) == CouponStatus.PUBLISHED)
 # Two ranges of the index of statuses; an inequality is none.
 _OTHERS = union_all(
     *(
@@ -144,14 +145,10 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     if query["not_in"] is not None:
         conditions.append(TABLE.c.id.not_in(query["not_in"]))
     if (q := query["q"]) is None:
-        return Matching(_EVERY.ids.where(*conditions)) if conditions else _EVERY
+        return _EVERY.where(conditions)
     text, ids = TABLE.c.search_text, TABLE.c.id
-    search, look_up = (contains(text, q, ids, few=few) for few in (False, True))
-    return Matching(
-        _EVERY.ids.where(*conditions, search),
-        found=_FOUND.where(*conditions, look_up),
-        anywhere=None if conditions else found_anywhere(text, ids, q, _in_the_trash),
-    )
+    anywhere = partial(found_anywhere, text, ids, q, _in_the_trash)
+    return _EVERY.searched(contains(text, q, ids), conditions, anywhere)
 
 
 def _in_the_trash(fetch: Fetch) -> list[int] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from sqlalchemy import (
@@ -143,20 +143,11 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     of_roles_alone = not conditions and query["orderby"] in {"registered", *SUMS}
     every = _every(query["role"], of_roles_alone)
     (found_id,) = every.ids.selected_columns
-    search, look_up = (_search(query["q"] or "", found_id, few=few) for few in (False, True))
-    if search is None or look_up is None:
-        return Matching(every.ids.where(*conditions)) if conditions else every
-    found = every.ids if every.found is None else every.found
-    return Matching(
-        every.ids.where(*conditions, search),
-        found=found.where(*conditions, look_up),
-        anywhere=None if conditions else _anywhere(query["role"], query["q"]),
-    )
-
-
-def _search(pattern: str, found_id: ColumnElement[int], *, few: bool) -> ColumnElement[bool] | None:
     texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
-    return matches(TABLE.c.search_text, texts, pattern, found_id, few=few)
+    search = matches(TABLE.c.search_text, texts, query["q"] or "", found_id)
+    if search is None:
+        return every.where(conditions)
+    return every.searched(search, conditions, partial(_anywhere, query["role"], query["q"]))
 
 
 @lru_cache(MOST_SELECTIONS)

@@ -14,6 +14,7 @@ from app.db import now
 from app.errors import InvalidParams, ShopError
 from app.models import DownloadPermission, Order
 from app.pagination import (
+    Anywhere,
     Matching,
     Page,
     Tallied,
@@ -154,26 +155,20 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         )
     every = _every(None if statuses is None else tuple(statuses))
     if (q := query["q"]) is None:
-        return Matching(every.ids.where(*conditions)) if conditions else every
+        return every.where(conditions)
     text, ids = TABLE.c.search_text, TABLE.c.id
-    search, look_up = (contains(text, q, ids, few=few) for few in (False, True))
-    found = select(ids).where(*conditions, look_up)
-    if statuses is not None:
-        return Matching(
-            every.ids.where(*conditions, search),
-            found=found.where(unindexed(TABLE.c.status).in_(statuses)),
-        )
-    return Matching(
-        every.ids.where(*conditions, search),
-        found=found,
-        anywhere=None if conditions else found_anywhere(text, ids, q, outside=lambda _: []),
-    )
+
+    def anywhere() -> Anywhere | None:
+        return found_anywhere(text, ids, q, lambda _: []) if statuses is None else None
+
+    return every.searched(contains(text, q, ids), conditions, anywhere)
 
 
 @lru_cache(MOST_SELECTIONS)
 def _every(statuses: tuple[str, ...] | None) -> Matching:
     """Return all orders, or all in some statuses."""
-    ids = select(TABLE.c.id)
+    ids = found = select(TABLE.c.id)
     if statuses is not None:
         ids = ids.where(TABLE.c.status.in_(statuses))
-    return Matching(ids, tallied=Tallied("orders", TABLE.c.created_at, statuses))
+        found = found.where(unindexed(TABLE.c.status).in_(statuses))
+    return Matching(ids, tallied=Tallied("orders", TABLE.c.created_at, statuses), found=found)
