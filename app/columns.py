@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
 import orjson
-from sqlalchemy import ARRAY, JSON, BigInteger, DateTime, Dialect
+from sqlalchemy import ARRAY, JSON, BigInteger, ColumnElement, DateTime, Dialect, literal_column
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Integer, Numeric, String, TypeDecorator, TypeEngine
@@ -35,16 +35,17 @@ class MoneyText(TypeDecorator[str]):
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
         """Return what reads cents."""
-        return _amount
+        return self.read
 
-
-def _amount(cents: Any) -> str:
-    if type(cents) is int and cents > 99:  # as nearly all are
-        text = str(cents)
-        return f"{text[:-2]}.{text[-2:]}"
-    whole = int(cents or 0)  # a sum of PostgreSQL is a Decimal
-    units, rest = divmod(abs(whole), 100)
-    return f"{'-' if whole < 0 else ''}{units}.{rest:02}"
+    @staticmethod
+    def read(cents: Any) -> str:
+        """Return the amount."""
+        if type(cents) is int and cents > 99:  # as nearly all are
+            text = str(cents)
+            return f"{text[:-2]}.{text[-2:]}"
+        whole = int(cents or 0)  # a sum of PostgreSQL is a Decimal
+        units, rest = divmod(abs(whole), 100)
+        return f"{'-' if whole < 0 else ''}{units}.{rest:02}"
 
 
 class Money(TypeDecorator[Decimal]):
@@ -86,7 +87,12 @@ class MomentText(TypeDecorator[str]):
         """Return what reads a moment as the driver gives it."""
         if dialect.name == "postgresql":  # the connection's zone is UTC
             return lambda value: None if value is None else f"{value.isoformat()[:19]}Z"
-        return lambda text: None if text is None else f"{text[:10]}T{text[11:19]}Z"
+        return self.read
+
+    @staticmethod
+    def read(text: str | None) -> str | None:
+        """Return the moment of an ISO 8601 text of UTC, which may have a fraction."""
+        return None if text is None else f"{text[:10]}T{text[11:19]}Z"
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -186,13 +192,66 @@ def _is_in_text(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
     if isinstance(list(element.clauses)[1].type, Ids):
         # Names and placeholders, which SQLAlchemy has written.
         return f"{value} IN (SELECT value FROM json_each({several}))"  # noqa: S608  # nosec B608
-    return f"instr({several}, char(10) || {value} || char(10))"
+    # The ends of lines as they are: char(10) would be called for each row.
+    return f"instr({several}, '\n' || {value} || '\n')"
 
 
 @compiles(is_one_of, "postgresql")
 def _is_element(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
     value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
     return f"{value} = ANY({several})"
+
+
+class Together(TypeDecorator[dict[str, Any]]):
+    """Values under their names, each as answers print it.
+
+    Args:
+        reads: by name, what reads those that JSON does not hold as they are printed.
+    """
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(self, reads: Mapping[str, Read]) -> None:
+        super().__init__()
+        self.reads = tuple(reads.items())
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Read:
+        """Return what reads them; the driver of PostgreSQL has parsed them already."""
+        loads: Read = orjson.loads if dialect.name == "sqlite" else dict
+        reads = self.reads
+
+        def read(value: Any) -> dict[str, Any]:
+            values: dict[str, Any] = loads(value)
+            for name, as_printed in reads:
+                values[name] = as_printed(values[name])
+            return values
+
+        return read
+
+
+class together(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
+    """Several values as one: whatever finds all of them has to look only once."""
+
+    inherit_cache = True
+
+    def __init__(self, values: Mapping[str, ColumnElement[Any]]) -> None:
+        pairs: list[ColumnElement[Any]] = []
+        for name, value in values.items():
+            pairs += [literal_column(f"'{name}'"), value]
+        super().__init__(*pairs)
+        printed = {name: getattr(value.type, "printed", None) for name, value in values.items()}
+        self.type = Together({name: kind.read for name, kind in printed.items() if kind})
+
+
+@compiles(together)
+def _json_object(element: together, compiler: Any, **kwargs: Any) -> str:
+    return f"json_object({compiler.process(element.clauses, **kwargs)})"
+
+
+@compiles(together, "postgresql")
+def _json_build_object(element: together, compiler: Any, **kwargs: Any) -> str:
+    return f"json_build_object({compiler.process(element.clauses, **kwargs)})"
 
 
 class leading_number(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL

@@ -103,6 +103,7 @@ def _count_connections(
         event.listen(engine, "close", lambda *_: opened.dec())
         if engine is reader.engine:  # which keeps connections that it has no use for
             reader.in_use = in_use.inc
+            reader.failed = lambda error: errors.labels(name, _kind(error)).inc()
         else:
             event.listen(engine, "checkout", lambda *_: in_use.inc())
             event.listen(engine, "checkin", lambda *_: in_use.dec())

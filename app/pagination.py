@@ -13,7 +13,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     FromClause,
-    Row,
     Select,
     Table,
     asc,
@@ -21,13 +20,15 @@ from sqlalchemy import (
     desc,
     false,
     func,
+    or_,
     select,
     true,
 )
 
 from app.models import Tally
 from app.reading import Fetch, RowStream, fetch, reader
-from app.records import MOST_SELECTIONS, Columns, as_printed, fetch_by_ids
+from app.ready import MOST_SELECTS, Ready, ready
+from app.records import Columns, Row, as_printed, fetch_by_ids
 from app.sanitize import INT64_MAX
 from app.search import Search, comparable, number_found
 
@@ -118,29 +119,31 @@ class Tallied:
         ascending = order == "asc"
         ahead: ColumnElement[bool] = true()
         weeks = fetch(_sums_of_weeks(self.kind, self.labels))
-        for row in weeks if ascending else reversed(weeks):
-            begins = datetime.combine(row.week, time.min, UTC)
-            if row.number > offset:
+        for week, number in weeks if ascending else reversed(weeks):
+            begins = datetime.combine(week, time.min, UTC)
+            if number > offset:
                 return self.moment >= begins if ascending else ahead, offset
             ahead = self.moment < begins
-            offset -= int(row.number)
+            offset -= int(number)
         return false(), 0
 
 
-@lru_cache(MOST_SELECTIONS)
-def _sum_of_tallies(kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
+@lru_cache(MOST_SELECTS)
+def _sum_of_tallies(kind: str, labels: tuple[str, ...] | None) -> Ready:
     return _of_kind(select(func.coalesce(func.sum(Tally.number), 0)), kind, labels)
 
 
-@lru_cache(MOST_SELECTIONS)
-def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
-    weeks: Any = select(Tally.week, func.sum(Tally.number).label("number"))
-    return _of_kind(weeks, kind, labels).group_by(Tally.week).order_by(Tally.week)
+@lru_cache(MOST_SELECTS)
+def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Ready:
+    weeks: Any = select(Tally.week, func.sum(Tally.number))
+    return _of_kind(weeks.group_by(Tally.week).order_by(Tally.week), kind, labels)
 
 
-def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
+def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Ready:
     sums = sums.where(Tally.kind == kind)
-    return sums if labels is None else sums.where(Tally.label.in_(labels))
+    if labels is not None:
+        sums = sums.where(or_(*(Tally.label == label for label in labels)))
+    return Ready(sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,32 +277,33 @@ def fetch_page(
     # Without a limit there is one page in total; the ones after it are empty.
     offset = min(query["offset"] or (size or INT64_MAX) * (query["page"] - 1), INT64_MAX)
     by = key if key_of_ids is None else key_of_ids
+    tallied = matching.tallied
     with reader().snapshot() as fetch_here:
         total = matching.total(fetch_here)
-        ids = matching.ids
+        ids = page = matching.ids
         if offset or size is not None:
             # The page is found in an index first: of rows that are skipped, no column is read.
-            tallied = matching.tallied
             if tallied and by is tallied.moment and offset:
                 condition, offset = tallied.skip(fetch_here, offset, query["order"])
                 ids = ids.where(condition)
             few = not tallied and total <= (FEW if matching.found is None else FEW_FOUND)
             if few and matching.found is not None:
                 ids = matching.found
-            ids = _in_order(ids, by, key_from, query["order"], few)
+            page = _in_order(ids, by, key_from, query["order"], few)
         window = {"offset": offset, "limit": INT64_MAX if size is None else min(size, INT64_MAX)}
-        rows: Sequence[Row[Any]] | RowStream = ()
+        rows: Sequence[Row] | RowStream = ()
+        is_kept = tallied is not None and ids is matching.ids
         if size is not None and size <= STREAM_ABOVE:
-            found = [row[0] for row in fetch_here(ids, window)]
+            found = [row[0] for row in fetch_here(ready(page) if is_kept else page, window)]
             rows = fetch_by_ids(fetch_here, columns, record_id, found)
     if size is None or size > STREAM_ABOVE:
         printed = (as_printed(column) for column in columns)
-        every = select(*printed, record_id).where(record_id.in_(ids))
+        every = select(*printed, record_id).where(record_id.in_(page))
         rows = RowStream(every.order_by(*_order(query["order"], key, record_id)), window)
     return Page(rows, total, query["page"], size)
 
 
-@lru_cache(MOST_SELECTIONS)
+@lru_cache(MOST_SELECTS)
 def _in_order(
     ids: Select[Any],
     key: ColumnElement[Any],

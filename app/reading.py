@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import BoundedSemaphore
 from typing import Any
 
@@ -20,6 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app import timeouts
+from app.ready import Parameters, Ready
 
 READER = "shop_api_reader"
 """Where an app keeps its reader, on ``app.extensions``."""
@@ -30,7 +32,7 @@ Usable = Callable[[Any, Any], bool]
 """Tells of a connection of the driver, and of what is noted about it, whether it is still good."""
 
 
-Fetch = Callable[..., Sequence[Row[Any]]]
+Fetch = Callable[..., Sequence[Any]]
 """Returns all rows of a select: takes it, and its parameters where it has some."""
 
 
@@ -47,6 +49,7 @@ class Reader:
     def __init__(self, engine: Engine, usable: Usable, most: int) -> None:
         self.engine = engine
         self.in_use: Callable[[int], object] = lambda _: None  # told +1 and -1
+        self.failed: Callable[[DBAPIError], object] = lambda _: None  # told what engines do not see
         self._usable = usable
         self._free = BoundedSemaphore(most)
         self._free_streams = BoundedSemaphore(most)
@@ -54,12 +57,12 @@ class Reader:
         event.listen(engine, "engine_disposed", self._end_what_is_kept)
 
     def fetch(
-        self, statement: Executable, parameters: dict[str, Any] | None = None
-    ) -> Sequence[Row[Any]]:
+        self, statement: Executable | Ready, parameters: Parameters | None = None
+    ) -> Sequence[Any]:
         """Return all rows of a select."""
         connection = self.take()
         try:
-            rows = connection.execute(statement, parameters).all()
+            rows = self._rows(connection, statement, parameters)
         except BaseException:
             self.end(connection)
             raise
@@ -76,12 +79,29 @@ class Reader:
         run = driver.execute if on_sqlite else connection.exec_driver_sql
         try:
             run("BEGIN" if on_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield lambda statement, parameters=None: connection.execute(statement, parameters).all()
+            yield partial(self._rows, connection)
             run("COMMIT")
         except BaseException:
             self.end(connection)
             raise
         self.give_back(connection)
+
+    def _rows(
+        self,
+        connection: Connection,
+        statement: Executable | Ready,
+        parameters: Parameters | None = None,
+    ) -> Sequence[Any]:
+        if isinstance(statement, Ready):
+            # Who listens to SQLAlchemy's statements, to trace or to count them, misses none.
+            if not connection.dispatch.before_cursor_execute:
+                try:
+                    return statement.rows(connection, parameters or {})
+                except DBAPIError as error:
+                    self.failed(error)
+                    raise
+            statement = statement.select
+        return connection.execute(statement, dict(parameters or {})).all()
 
     def take(self) -> Connection:
         """Return a connection, for a caller who gives it back or ends it."""
@@ -160,7 +180,7 @@ def reader() -> Reader:
     return found
 
 
-def fetch(statement: Executable, parameters: dict[str, Any] | None = None) -> Sequence[Row[Any]]:
+def fetch(statement: Executable | Ready, parameters: Parameters | None = None) -> Sequence[Any]:
     """Return all rows of a select."""
     return reader().fetch(statement, parameters)
 

@@ -9,29 +9,28 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, bindparam, select, type_coerce
+from sqlalchemy import ColumnElement, bindparam, select, type_coerce
 from sqlalchemy.types import TypeEngine
 
 from app.columns import Ids, is_one_of
 from app.reading import Fetch
+from app.ready import MOST_SELECTS, Ready
 
 Columns = Sequence[ColumnElement[Any]]
-
-MOST_SELECTIONS = 100
-"""How many selects of a kind are kept ready: one for each ``fields`` that clients ask for."""
+Row = Sequence[Any]
 
 WANTED = "wanted"
 """The parameter by which the condition of ``select_where`` finds its record."""
 
 
-@lru_cache(MOST_SELECTIONS)
+@lru_cache(MOST_SELECTS)
 def select_where(
     columns: tuple[ColumnElement[Any], ...],
     record_id: ColumnElement[int],
     condition: ColumnElement[bool],
     *order: ColumnElement[Any],
-) -> Select[Any]:
-    """Return the select of records: their columns as they are printed, then their id.
+) -> Ready:
+    """Return the select of records, kept ready: their columns as they are printed, then their id.
 
     Args:
         columns: what to select; there may be none.
@@ -40,12 +39,12 @@ def select_where(
         order: what they are sorted by.
     """
     printed = (as_printed(column) for column in columns)
-    return select(*printed, record_id).where(condition).order_by(*order)
+    return Ready(select(*printed, record_id).where(condition).order_by(*order))
 
 
 def fetch_by_ids(
     fetch: Fetch, columns: Columns, record_id: ColumnElement[int], ids: Sequence[int]
-) -> list[Row[Any]]:
+) -> list[Row]:
     """Return the records with these ids, in their order, as ``select_where`` selects them."""
     if not ids:
         return []
@@ -63,6 +62,6 @@ def as_printed(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return column if printed is None else type_coerce(column, printed)
 
 
-@lru_cache(MOST_SELECTIONS)
+@lru_cache(MOST_SELECTS)
 def _is_wanted(record_id: ColumnElement[int]) -> ColumnElement[bool]:
     return is_one_of(record_id, bindparam(WANTED, type_=Ids))

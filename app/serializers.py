@@ -97,11 +97,14 @@ class Serializer:
             parts.append(f"{key!r}: {made}")
         return f"{{{', '.join(parts)}}}"
 
-    def _value(self, name: str, wire: Callable[[Any], Any] | None) -> str:
-        """Return the expression of a column's value, taken through ``wire``."""
+    def _value(self, attribute: str, wire: Callable[[Any], Any] | None) -> str:
+        """Return the expression of a column's value, or of one value in it, through ``wire``."""
+        name, _, inner = attribute.partition(".")
         if name not in self.names:
             self.names.append(name)
         value = f"v[{self.names.index(name)}]"
+        if inner:
+            value += f"[{inner!r}]"
         if wire is None:
             return value
         called = f"wire{len(self._known)}"

@@ -16,7 +16,7 @@ FILES = {
 # A part is a module of app/, or a package of it. What a row may import: its own part, and these.
 LAYERS = [
     {"errors", "sanitize", "dates", "config", "oauth"},
-    {"changes", "db", "reading", "sqlite", "timeouts", "columns", "models", "search"},
+    {"changes", "db", "reading", "ready", "sqlite", "timeouts", "columns", "models", "search"},
     {
         "attempts",
         "auth",
@@ -54,7 +54,8 @@ MAY_IMPORT = {
     "changes": {"sqlite"},
     "sqlite": set(),
     "timeouts": PURE,
-    "reading": {"timeouts"},
+    "ready": set(),
+    "reading": {"ready", "timeouts"},
     "db": PURE | {"changes", "reading", "sqlite", "timeouts"},
     "search": PURE,
     "columns": PURE,

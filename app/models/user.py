@@ -109,6 +109,7 @@ class UserRole(Base):
             onupdate="CASCADE",
         ),
         Index("ix_user_roles_role", "role", "registered_at", "user_id"),
+        Index("ix_user_roles_first", "user_id", "position", "role"),
     )
 
 

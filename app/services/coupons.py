@@ -8,8 +8,6 @@ from typing import Any, cast
 
 from sqlalchemy import (
     Column,
-    Row,
-    Select,
     Table,
     and_,
     bindparam,
@@ -40,7 +38,8 @@ from app.pagination import (
 )
 from app.plugins import registry
 from app.reading import Fetch, fetch
-from app.records import WANTED, Columns, select_where
+from app.ready import Ready
+from app.records import WANTED, Columns, Row, select_where
 from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
 from app.search import contains, search_text, unindexed
 
@@ -111,22 +110,20 @@ def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
     return count(matching)
 
 
-def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row[Any]:
+def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row:
     """Return the published coupon with this id."""
     found = select_where(tuple(columns), TABLE.c.id, _HAS_ID)
     return _readable(actor, found, coupon_id, "shop_api_invalid_coupon_id")
 
 
-def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row[Any]:
+def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row:
     """Return the published coupon with this code; of several, the newest (spec 4.1)."""
     found = select_where(tuple(columns), TABLE.c.id, _HAS_CODE, *_NEWEST_FIRST)
     return _readable(actor, found, coupon_code(code), "shop_api_invalid_coupon_code")
 
 
-def _readable(
-    actor: Principal, statement: Select[Any], wanted: object, missing_code: str
-) -> Row[Any]:
-    rows = fetch(statement, {WANTED: wanted})
+def _readable(actor: Principal, found: Ready, wanted: object, missing_code: str) -> Row:
+    rows: Sequence[Row] = fetch(found, {WANTED: wanted})
     if not rows:
         raise ShopError(missing_code)
     actor.require("shop_api_user_cannot_read_coupon", Capability.READ_PRIVATE_SHOP_COUPONS)

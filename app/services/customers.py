@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
-    Row,
     bindparam,
     exists,
     func,
@@ -41,9 +40,10 @@ from app.pagination import (
     page_size,
 )
 from app.reading import Fetch, fetch
-from app.records import MOST_SELECTIONS, WANTED, Columns, select_where
+from app.ready import MOST_SELECTS
+from app.records import WANTED, Columns, Row, select_where
 from app.search import comparable, matches, unindexed, without_wildcards
-from app.services.statistics import COLUMNS, ROLES, SUMS, TABLE
+from app.services.statistics import ROLES, SUMS, TABLE, TOTALS
 
 Record = dict[str, Any]
 
@@ -62,9 +62,10 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "name": NAME_SORT,
     "first_name": FIRST_NAME_SORT,
     "last_name": LAST_NAME_SORT,
-    "orders_count": COLUMNS["orders_count"],
-    "total_spent": COLUMNS["total_spent"],
+    **TOTALS,
 }
+# The same for those that have orders, and 0 for all others.
+_SUM_KEYS = {name: func.coalesce(sums.c[1], literal(0)) for name, sums in SUMS.items()}
 
 
 def list_customers(
@@ -83,7 +84,7 @@ def list_customers(
         return Page([], 0, query["page"], size or default_size)
     key_of_ids, sums = key, SUMS.get(query["orderby"])
     if sums is not None:
-        key_of_ids = func.coalesce(sums.c[1], literal(0))
+        key_of_ids = _SUM_KEYS[query["orderby"]]
     elif query["orderby"] == "registered" and query["role"] != EVERY_ROLE:
         key_of_ids = ROLES.c.registered_at
     return fetch_page(
@@ -99,13 +100,13 @@ def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
     return count(_matching(query))
 
 
-def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row[Any]:
+def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row:
     """Return the user with this id."""
     require_positive(customer_id)
     return _readable(actor, _HAS_ID, customer_id, "shop_api_invalid_customer", columns)
 
 
-def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row[Any]:
+def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row:
     """Return the user with this e-mail address, in any case (spec 4.2)."""
     if not sanitize.is_email(email):
         raise ShopError("shop_api_invalid_customer_email")
@@ -125,8 +126,10 @@ def _readable(
     wanted: object,
     missing_code: str,
     columns: Columns,
-) -> Row[Any]:
-    rows = fetch(select_where(tuple(columns), TABLE.c.id, condition), {WANTED: wanted})
+) -> Row:
+    rows: Sequence[Row] = fetch(
+        select_where(tuple(columns), TABLE.c.id, condition), {WANTED: wanted}
+    )
     if not rows:
         raise ShopError(missing_code)
     actor.require("shop_api_user_cannot_read_customer", Capability.LIST_USERS)
@@ -150,7 +153,7 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     return every.searched(search, conditions, partial(_anywhere, query["role"], query["q"]))
 
 
-@lru_cache(MOST_SELECTIONS)
+@lru_cache(MOST_SELECTS)
 def _every(role: str, of_roles_alone: bool) -> Matching:  # remembered by position
     """Return the users with a role, from the table of roles alone or from both."""
     if role == EVERY_ROLE:
@@ -189,7 +192,7 @@ def _anywhere(role: str, pattern: str) -> Anywhere | None:
     return found_anywhere(TABLE.c.search_text, TABLE.c.id, without_wildcards(pattern), outside)
 
 
-@lru_cache(MOST_SELECTIONS)
+@lru_cache(MOST_SELECTS)
 def _others(role: str) -> CompoundSelect[Any]:
     """Return the users with other roles only."""
     same = ROLES.alias("same")
@@ -203,7 +206,11 @@ def _others(role: str) -> CompoundSelect[Any]:
 
 
 def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:
-    orderby, meta_key = query["orderby"], query["orderby_meta_key"]
+    return _key_of(query["orderby"], query["orderby_meta_key"])
+
+
+@lru_cache(MOST_SELECTS)
+def _key_of(orderby: str, meta_key: str | None) -> ColumnElement[Any]:
     if orderby not in {"meta_value", "meta_value_num"}:
         return SORT_KEYS[orderby]
     if meta_key is None:

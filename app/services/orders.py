@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Row, Table, bindparam, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Table, bindparam, or_, select, type_coerce
 
 from app.auth import Capability, Principal
 from app.columns import Money
@@ -26,7 +26,8 @@ from app.pagination import (
 )
 from app.plugins import registry
 from app.reading import fetch
-from app.records import MOST_SELECTIONS, WANTED, Columns, as_printed, fetch_by_ids, select_where
+from app.ready import MOST_SELECTS
+from app.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
 from app.sanitize import INT64_MAX
 from app.search import contains, unindexed
 from app.services.customers import get_customer
@@ -88,25 +89,25 @@ def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
     return count(matching)
 
 
-def get_order(actor: Principal, order_id: int, columns: Columns) -> Row[Any]:
+def get_order(actor: Principal, order_id: int, columns: Columns) -> Row:
     """Return the order with this id."""
-    rows = fetch(select_where(tuple(columns), TABLE.c.id, _HAS_ID), {WANTED: order_id})
+    rows: Sequence[Row] = fetch(
+        select_where(tuple(columns), TABLE.c.id, _HAS_ID), {WANTED: order_id}
+    )
     if not rows:
         raise ShopError("shop_api_invalid_order_id")
     actor.require("shop_api_user_cannot_read_order", Capability.READ_PRIVATE_SHOP_ORDERS)
     return rows[0]
 
 
-def orders_of_customer(actor: Principal, customer_id: int, columns: Columns) -> Sequence[Row[Any]]:
+def orders_of_customer(actor: Principal, customer_id: int, columns: Columns) -> Sequence[Row]:
     """Return all orders of a customer, oldest first (spec 4.2, decisions 7)."""
     get_customer(actor, customer_id, [])
     theirs = select_where(tuple(columns), TABLE.c.id, _IS_OF_CUSTOMER, *_OLDEST_FIRST)
     return fetch(theirs, {WANTED: customer_id})
 
 
-def downloads_of_customer(
-    actor: Principal, customer_id: int, columns: Columns
-) -> dict[str, Row[Any]]:
+def downloads_of_customer(actor: Principal, customer_id: int, columns: Columns) -> dict[str, Row]:
     """Return what a customer may download now, by the id of the permission (decisions 8)."""
     get_customer(actor, customer_id, [])
     rows = fetch(
@@ -123,7 +124,7 @@ def downloads_of_customer(
     return {str(row[-1]): row for row in rows}
 
 
-def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row[Any]]:
+def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
     """Return the values of some customers for the orders that name them, in one statement.
 
     Complete whatever the caller may list: whoever may read an order may read who ordered
@@ -164,11 +165,11 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     return every.searched(contains(text, q, ids), conditions, anywhere)
 
 
-@lru_cache(MOST_SELECTIONS)
+@lru_cache(MOST_SELECTS)
 def _every(statuses: tuple[str, ...] | None) -> Matching:
     """Return all orders, or all in some statuses."""
     ids = found = select(TABLE.c.id)
     if statuses is not None:
-        ids = ids.where(TABLE.c.status.in_(statuses))
+        ids = ids.where(or_(*(TABLE.c.status == status for status in statuses)))
         found = found.where(unindexed(TABLE.c.status).in_(statuses))
     return Matching(ids, tallied=Tallied("orders", TABLE.c.created_at, statuses), found=found)

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from flask import current_app
-from sqlalchemy import ColumnElement, Subquery, Table, and_, bindparam, case, func, literal, select
+from sqlalchemy import ColumnElement, Subquery, Table, bindparam, case, func, literal, select
 
-from app.columns import Money, Words, is_one_of
+from app.columns import Money, Words, is_one_of, together
 from app.models import Order, User, UserRole
 from app.plugins import registry
 
@@ -28,37 +28,40 @@ _paid: Any = bindparam(
 _avatars: Any = bindparam("avatars", callable_=lambda: current_app.config["SHOP_AVATARS"])
 
 
-# What is summed over the orders of a customer, and in which statuses; without any order it is 0.
-_SUMMED: Mapping[str, tuple[ColumnElement[Any], Any]] = {
-    "orders_count": (func.count(), _known),
-    "total_spent": (func.coalesce(func.sum(ORDERS.c.total), literal(0), type_=Money), _paid),
+_is_known = is_one_of(ORDERS.c.status, _known)
+_is_paid = is_one_of(ORDERS.c.status, _paid)
+
+# What is drawn from the orders of a customer, and from which of them. The most recent one is the
+# one with the highest id (spec 2.2).
+_DRAWN: Mapping[str, tuple[Any, ColumnElement[bool]]] = {
+    "orders_count": (func.count(), _is_known),
+    "total_spent": (func.sum(ORDERS.c.total, type_=Money), _is_paid),
+    "last_order_id": (func.max(ORDERS.c.id), _is_known),
 }
 
 
-def _of_orders(value: ColumnElement[Any], statuses: Any) -> ColumnElement[Any]:
-    """Return a value drawn from the orders of the customer that a row is about."""
-    # One look into the index, not one for each status.
-    counted = is_one_of(ORDERS.c.status, statuses)
-    theirs = select(value).where(ORDERS.c.customer_id == TABLE.c.id, counted)
+def _of_orders() -> ColumnElement[Any]:
+    """Return all of it for the customer that a row is about, by one look into an index."""
+    drawn = (value.filter(which).label(name) for name, (value, which) in _DRAWN.items())
+    theirs = select(*drawn).where(ORDERS.c.customer_id == TABLE.c.id).correlate(TABLE).subquery()
+    last = ORDERS.alias("last_order")
+    date = select(last.c.created_at).where(last.c.id == theirs.c.last_order_id).scalar_subquery()
+    return select(together({**theirs.c, "last_order_date": date})).scalar_subquery()
+
+
+def _total(value: Any, which: ColumnElement[bool]) -> ColumnElement[Any]:
+    """Return a sum alone, for the customer that a row is about; 0 without such orders."""
+    theirs = select(func.coalesce(value, literal(0))).where(
+        ORDERS.c.customer_id == TABLE.c.id, which
+    )
     return theirs.correlate(TABLE).scalar_subquery()
 
 
-def _by_customer(value: ColumnElement[Any], statuses: Any) -> Subquery:
-    """Return the same for all customers with such orders, in one pass: their ids and the value."""
-    bought = and_(ORDERS.c.customer_id.is_not(None), is_one_of(ORDERS.c.status, statuses))
-    sums = select(ORDERS.c.customer_id, value.label("value")).where(bought)
+def _by_customer(value: Any, which: ColumnElement[bool]) -> Subquery:
+    """Return a sum for all customers with such orders, in one pass: their ids and the sum."""
+    sums = select(ORDERS.c.customer_id, value.label("value"))
+    sums = sums.where(ORDERS.c.customer_id.is_not(None), which)
     return sums.group_by(ORDERS.c.customer_id).subquery()
-
-
-def _last_order_id() -> ColumnElement[Any]:
-    """Return the id of the most recent order: the highest one in a known status (spec 2.2)."""
-    return _of_orders(func.max(ORDERS.c.id), _known)
-
-
-def _last_order_date() -> ColumnElement[Any]:
-    """Return when that order was created."""
-    last = ORDERS.alias("last_order")
-    return select(last.c.created_at).where(last.c.id == _last_order_id()).scalar_subquery()
 
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
@@ -72,10 +75,10 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
         .scalar_subquery(),
         "",
     ),
-    "last_order_id": _last_order_id(),
-    "last_order_date": _last_order_date(),
-    **{name: _of_orders(*summed) for name, summed in _SUMMED.items()},
+    "statistics": _of_orders(),
     "avatar_url": case((_avatars, TABLE.c.email)),
 }
 COMPUTED = [name for name in COLUMNS if name not in TABLE.c]
-SUMS = {name: _by_customer(*summed) for name, summed in _SUMMED.items()}
+_SORTED = ("orders_count", "total_spent")
+TOTALS = {name: _total(*_DRAWN[name]) for name in _SORTED}
+SUMS = {name: _by_customer(*_DRAWN[name]) for name in _SORTED}
