@@ -49,8 +49,15 @@ def _written(value: Any, option: int = 0) -> bytes:
         return orjson.dumps(value, option=option)
     except TypeError:
         # An id beyond 64 bits, echoed in a bulk result: orjson writes no such number.
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(value, default=_parsed, ensure_ascii=False, separators=(",", ":"))
         return f"{text}\n".encode() if option & orjson.OPT_APPEND_NEWLINE else text.encode()
+
+
+def _parsed(value: Any) -> Any:
+    """Return what a text means that orjson takes as it is."""
+    if isinstance(value, orjson.Fragment):
+        return orjson.loads(orjson.dumps(value))
+    raise TypeError(f"{type(value).__name__} is nothing that JSON knows")
 
 
 def answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

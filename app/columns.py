@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -236,22 +236,57 @@ class together(FunctionElement[Any]):  # noqa: N801  # named as a function of SQ
     inherit_cache = True
 
     def __init__(self, values: Mapping[str, ColumnElement[Any]]) -> None:
-        pairs: list[ColumnElement[Any]] = []
-        for name, value in values.items():
-            pairs += [literal_column(f"'{name}'"), value]
-        super().__init__(*pairs)
+        super().__init__(*_named(values))
         printed = {name: getattr(value.type, "printed", None) for name, value in values.items()}
         self.type = Together({name: kind.read for name, kind in printed.items() if kind})
 
 
+class JsonText(TypeDecorator[orjson.Fragment]):
+    """An object as its text, which orjson puts into an answer as it is."""
+
+    impl = String
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Read:
+        """Return what marks a text as JSON."""
+        return orjson.Fragment
+
+
+class json_text(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
+    """Texts under their names, written by the database: nobody makes objects of them first."""
+
+    inherit_cache = True
+    type = JsonText()
+
+    def __init__(self, values: Mapping[str, ColumnElement[str]]) -> None:
+        super().__init__(*_named(values))
+
+
+def _named(values: Mapping[str, ColumnElement[Any]]) -> Iterator[ColumnElement[Any]]:
+    for name, value in values.items():
+        yield literal_column(f"'{name}'")
+        yield value
+
+
 @compiles(together)
-def _json_object(element: together, compiler: Any, **kwargs: Any) -> str:
+@compiles(json_text)
+def _json_object(element: together | json_text, compiler: Any, **kwargs: Any) -> str:
     return f"json_object({compiler.process(element.clauses, **kwargs)})"
 
 
 @compiles(together, "postgresql")
 def _json_build_object(element: together, compiler: Any, **kwargs: Any) -> str:
     return f"json_build_object({compiler.process(element.clauses, **kwargs)})"
+
+
+@compiles(json_text, "postgresql")
+def _row_to_json(element: json_text, compiler: Any, **kwargs: Any) -> str:
+    # json_build_object would write blanks, which SQLite does not.
+    parts = [compiler.process(clause, **kwargs) for clause in element.clauses]
+    named = zip(parts[::2], parts[1::2], strict=True)
+    row = ", ".join(f'{value} AS "{name[1:-1]}"' for name, value in named)
+    # Names of ours, and what SQLAlchemy has written.
+    return f"(SELECT row_to_json(part)::text FROM (SELECT {row}) AS part)"  # noqa: S608  # nosec B608
 
 
 class leading_number(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL

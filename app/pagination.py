@@ -142,7 +142,7 @@ def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Ready:
 def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Ready:
     sums = sums.where(Tally.kind == kind)
     if labels is not None:
-        sums = sums.where(or_(*(Tally.label == label for label in labels)))
+        sums = sums.where(or_(false(), *(Tally.label == label for label in labels)))
     return Ready(sums)
 
 

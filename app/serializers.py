@@ -26,12 +26,13 @@ MOST_SELECTIONS = 100
 class Serializer:
     """Turns rows into the objects of a response.
 
-    Of the schema one function is written, ``lambda v: {"id": v[0], "code": v[1], …}``: a list of
+    Of the schema functions are written, ``lambda v: {"id": v[0], "code": v[1], …}``: a list of
     a hundred objects is made without a call for each of their keys.
 
     Args:
         schema: the response schema; its fields are Output fields.
-        columns: where the value of each field comes from, by name.
+        columns: where the value of each field comes from, by name. A Part is there, too, where it
+            can be read as a whole.
         selection: what the ``fields`` parameter selected; None for everything.
     """
 
@@ -42,11 +43,16 @@ class Serializer:
         self._all_columns = columns
         self._narrow = lru_cache(maxsize=MOST_SELECTIONS)(self._narrowed_to)
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
-        self._known: dict[str, Any] = {}  # what the function calls, by the names it has there
+        self._known: dict[str, Any] = {}  # what the functions call, by the names it has there
         self.names: list[str] = []
-        source = self._source(schema, selection, "")
-        # Made of field names of our schemas; what a client sent is no part of it.
-        self.row: Callable[[Row], dict[str, Any]] = eval(f"lambda v: {source}", self._known)  # noqa: S307  # nosec B307  # see above
+        self.row: Callable[[Row], dict[str, Any]] = self._function(
+            self._source(schema, selection, "", self._of_row)
+        )
+        """Returns the object of a row, whose values stand in the order of ``columns``."""
+        self.record: Callable[[Mapping[str, Any]], dict[str, Any]] = self._function(
+            self._source(schema, selection, "", self._of_record)
+        )
+        """Returns the object of a record that is known by its column names."""
         self.columns = tuple(columns[name] for name in self.names)
 
     def only(self, selection: Mapping[str, Any] | None) -> Serializer:
@@ -67,44 +73,62 @@ class Serializer:
         row = self.row
         return [row(values) for values in rows]
 
-    def record(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the object of a record that is known by its column names."""
-        return self.row([record[name] for name in self.names])
-
     def _narrowed_to(self, frozen: Frozen) -> Serializer:
         return Serializer(self._schema, self._all_columns, _thawed(frozen))
 
+    def _function(self, source: str) -> Callable[[Any], dict[str, Any]]:
+        # Made of field names of our schemas; what a client sent is no part of it.
+        made: Callable[[Any], dict[str, Any]] = eval(f"lambda v: {source}", self._known)  # noqa: S307  # nosec B307  # see above
+        return made
+
     def _source(
-        self, schema: type[ma.Schema], selection: Mapping[str, Any] | None, prefix: str
+        self,
+        schema: type[ma.Schema],
+        selection: Mapping[str, Any] | None,
+        prefix: str,
+        value_of: Callable[[str], str],
     ) -> str:
-        """Return the expression that makes the object of a schema from the values ``v``."""
+        """Return the expression that makes the object of a schema from the values ``v``.
+
+        Args:
+            value_of: returns the expression of a column's value.
+        """
         parts: list[str] = []
         for key, field in schema().fields.items():
             if selection is not None and key not in selection:
                 continue
             inner = None if selection is None else selection[key]
-            if isinstance(field, Part):
-                made = self._source(field.part, inner, field.prefix)
+            as_a_whole = inner is None and key in self._all_columns and value_of == self._of_row
+            if isinstance(field, Part) and not as_a_whole:
+                made = self._source(field.part, inner, field.prefix, value_of)
+            elif isinstance(field, Part):
+                made = value_of(key)
             elif not isinstance(field, Output):
                 raise TypeError(f"{schema.__name__}.{key} is no output field")
-            elif inner is None:
-                made = self._value(prefix + (field.attribute or key), type(field).wire)
-            elif isinstance(field, Lines):
-                name = prefix + (field.attribute or key)
-                made = self._value(name, partial(narrowed, selection=inner))
             else:
-                continue  # a part of what has no parts
+                wire = type(field).wire
+                if inner is not None:
+                    if not isinstance(field, Lines):
+                        continue  # a part of what has no parts
+                    wire = partial(narrowed, selection=inner)
+                made = self._through(wire, value_of(prefix + (field.attribute or key)))
             parts.append(f"{key!r}: {made}")
         return f"{{{', '.join(parts)}}}"
 
-    def _value(self, attribute: str, wire: Callable[[Any], Any] | None) -> str:
-        """Return the expression of a column's value, or of one value in it, through ``wire``."""
+    def _of_row(self, attribute: str) -> str:
+        """Return the expression of a column's value, or of one value in it, in a row."""
         name, _, inner = attribute.partition(".")
         if name not in self.names:
             self.names.append(name)
-        value = f"v[{self.names.index(name)}]"
-        if inner:
-            value += f"[{inner!r}]"
+        return f"v[{self.names.index(name)}]" + (f"[{inner!r}]" if inner else "")
+
+    @staticmethod
+    def _of_record(attribute: str) -> str:
+        """Return the same in a record."""
+        return "v" + "".join(f"[{name!r}]" for name in attribute.split("."))
+
+    def _through(self, wire: Callable[[Any], Any] | None, value: str) -> str:
+        """Return the expression of a value taken through ``wire``."""
         if wire is None:
             return value
         called = f"wire{len(self._known)}"

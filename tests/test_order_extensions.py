@@ -148,6 +148,17 @@ def test_orders_by_hand_cost_one_statement_more(by_hand, make_customer):
     assert len(seen) == 1
 
 
+def test_order_by_hand_keeps_its_numbers_beside_an_account(by_hand, admin, make_customer):
+    customer = make_customer(billing_address={"city": "Zürich"})
+    order = {"id": 10**30, "customer_id": customer["id"]}
+    response = by_hand(lambda: {"order": order}).get("/by-hand")
+    body = json.loads(response.get_data())  # orjson reads such a number as a float
+    assert body["order"]["id"] == 10**30
+    expected = admin.get(f"/customers/{customer['id']}").get_json()["customer"]
+    assert body["order"]["customer"] == expected
+    assert expected["billing_address"]["city"] == "Zürich"
+
+
 def test_order_by_hand_that_brings_a_customer_gets_the_true_one_last(by_hand):
     order = {"customer": "made up", "id": 5, "customer_id": 0}
     body = by_hand(lambda: {"order": order}).get("/by-hand").get_json()

@@ -273,6 +273,15 @@ def test_order_fields(admin, app, fields, expected):
     assert admin.get("/orders", {"fields": fields}).get_json() == {"orders": [expected]}
 
 
+def test_order_fields_narrow_an_account_too(admin, app, make_customer):
+    customer = make_customer(billing_address={"city": "Oslo"})
+    order_id = insert_order(app, customer_id=customer["id"])
+    fields = {"fields": "customer.billing_address,customer.id"}
+    kept = {key: customer[key] for key in ("id", "billing_address")}
+    assert admin.get(f"/orders/{order_id}", fields).get_json() == {"order": {"customer": kept}}
+    assert kept["billing_address"]["city"] == "Oslo"
+
+
 # --- a customer's ---
 
 

@@ -6,14 +6,15 @@ are exact at all times, whoever writes orders, and a page needs no statement of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from flask import current_app
 from sqlalchemy import ColumnElement, Subquery, Table, bindparam, case, func, literal, select
 
-from app.columns import Money, Words, is_one_of, together
+from app.columns import Money, Words, is_one_of, json_text, together
 from app.models import Order, User, UserRole
+from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.plugins import registry
 
 TABLE = cast("Table", User.__table__)
@@ -64,8 +65,11 @@ def _by_customer(value: Any, which: ColumnElement[bool]) -> Subquery:
     return sums.group_by(ORDERS.c.customer_id).subquery()
 
 
-COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    **TABLE.c,
+def _address(prefix: str, parts: Sequence[str]) -> ColumnElement[Any]:
+    return json_text({part: TABLE.c[f"{prefix}{part}"] for part in parts})
+
+
+_COMPUTED: Mapping[str, ColumnElement[Any]] = {
     "role": func.coalesce(
         select(ROLES.c.role)
         .where(ROLES.c.user_id == TABLE.c.id)
@@ -78,7 +82,13 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "statistics": _of_orders(),
     "avatar_url": case((_avatars, TABLE.c.email)),
 }
-COMPUTED = [name for name in COLUMNS if name not in TABLE.c]
+COMPUTED = list(_COMPUTED)
+COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **TABLE.c,
+    **_COMPUTED,
+    "billing_address": _address("billing_", BILLING_PARTS),
+    "shipping_address": _address("shipping_", SHIPPING_PARTS),
+}
 _SORTED = ("orders_count", "total_spent")
 TOTALS = {name: _total(*_DRAWN[name]) for name in _SORTED}
 SUMS = {name: _by_customer(*_DRAWN[name]) for name in _SORTED}

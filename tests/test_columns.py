@@ -1,0 +1,59 @@
+"""Values that the database writes as JSON: the same text on both databases, and orjson's."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import String, bindparam, literal, select
+
+from app.columns import Money, UtcDateTime, json_text, together
+from app.reading import fetch
+from app.ready import Ready
+
+# What the tables can hold: PostgreSQL has no U+0000, and nobody has half a pair.
+stored = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+FIRST, SECOND = (bindparam(name, type_=String) for name in ("first", "second"))
+OBJECT = Ready(select(json_text({"first_name": FIRST, "city": SECOND})))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(stored, stored)
+def test_object_is_the_text_that_orjson_writes(app, first, second):
+    with app.app_context():
+        ((found,),) = fetch(OBJECT, {"first": first, "second": second})
+    assert orjson.dumps(found) == orjson.dumps({"first_name": first, "city": second})
+
+
+@pytest.mark.parametrize("code", [*range(1, 0x20), 0x22, 0x2F, 0x5C, 0x7F, 0x80, 0x2028, 0x1F600])
+def test_character_that_json_may_escape_is_written_as_orjson_writes_it(app, code):
+    text = f"a{chr(code)}b"
+    with app.app_context():
+        ((found,),) = fetch(OBJECT, {"first": text, "second": ""})
+    assert orjson.dumps(found) == orjson.dumps({"first_name": text, "city": ""})
+
+
+def test_values_together_are_read_as_answers_print_them(app):
+    moment = datetime(2026, 11, 20, 9, 38, 1, tzinfo=UTC)
+    values = {
+        "number": literal(2**62),
+        "text": literal('a "b"'),
+        "nothing": literal(None, String),
+        "amount": literal(Decimal("-0.05"), Money),
+        "no_amount": literal(None, Money),
+        "moment": literal(moment, UtcDateTime),
+        "no_moment": literal(None, UtcDateTime),
+    }
+    with app.app_context():
+        ((found,),) = fetch(Ready(select(together(values))))
+    assert found == {
+        "number": 2**62,
+        "text": 'a "b"',
+        "nothing": None,
+        "amount": "-0.05",
+        "no_amount": "0.00",
+        "moment": "2026-11-20T09:38:01Z",
+        "no_moment": None,
+    }
