@@ -44,7 +44,8 @@ class Ready:
             plan = self._plans[dialect.name] = _Plan(self.select, dialect)
         driver: Any = connection.connection.driver_connection
         try:
-            rows = driver.execute(plan.text, plan.values(parameters)).fetchall()
+            cursor = driver.cursor()  # by which a statement's time begins (app.timeouts)
+            rows = cursor.execute(plan.text, plan.values(parameters)).fetchall()
         except dialect.loaded_dbapi.Error as error:
             raise DBAPIError.instance(
                 plan.text, None, error, dialect.loaded_dbapi.Error, hide_parameters=True,

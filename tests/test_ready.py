@@ -1,5 +1,7 @@
 """Selects that are kept ready: they answer and fail as they do by way of SQLAlchemy."""
 
+import time
+
 import orjson
 import pytest
 from sqlalchemy import bindparam, select, text
@@ -16,16 +18,15 @@ from app.timeouts import took_too_long
 from tests.factories import insert_order
 
 TABLES = [model.__table__ for model in (Coupon, User, Order)]
-ENDLESS = (
-    select(text("max(i)"))
-    .select_from(
-        text(
-            "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000000) "
-            "SELECT i FROM n) AS endless"
-        )
+
+
+def counting(amount):
+    """A select that counts to an amount, row by row."""
+    numbers = (
+        f"(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {amount}) "
+        "SELECT i FROM n) AS numbers"
     )
-    .where(text("i > 0"))
-)
+    return select(text("max(i)")).select_from(text(numbers))
 
 
 @pytest.fixture
@@ -99,8 +100,17 @@ def test_statement_that_takes_too_long_is_stopped(make_app):
     app = make_app(SHOP_STATEMENT_TIMEOUT_SECONDS=0.2)
     with app.app_context():
         with pytest.raises(DBAPIError) as caught:
-            fetch(Ready(ENDLESS))
+            fetch(Ready(counting(2_000_000_000)))
         assert took_too_long(caught.value)
+
+
+def test_each_statement_has_its_own_time(make_app):
+    app = make_app(SHOP_STATEMENT_TIMEOUT_SECONDS=1)
+    some = Ready(counting(200_000))
+    with app.app_context():
+        assert fetch(some)[0][0] == 200_000
+        time.sleep(1.1)
+        assert fetch(some)[0][0] == 200_000
 
 
 def test_who_listens_to_statements_misses_none(app, statements):
