@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
 import orjson
-from sqlalchemy import ARRAY, JSON, BigInteger, ColumnElement, DateTime, Dialect, literal_column
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import Integer, Numeric, String, TypeDecorator, TypeEngine
+from sqlalchemy import ARRAY, JSON, BigInteger, DateTime, Dialect
+from sqlalchemy.types import Integer, String, TypeDecorator, TypeEngine
 
 Id = BigInteger().with_variant(Integer, "sqlite")
 """A 64-bit key; SQLite numbers rows only in a column that is called INTEGER."""
@@ -180,65 +178,34 @@ class Ids(_Several):
         return orjson.dumps(values).decode()
 
 
-class is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
-    """Whether a value is one of some ``Words`` or ``Ids``."""
+class Together(TypeDecorator[list[Any]]):
+    """Several values in their order, each as answers print it.
 
-    inherit_cache = True
-
-
-@compiles(is_one_of)
-def _is_in_text(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
-    value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
-    if isinstance(list(element.clauses)[1].type, Ids):
-        # Names and placeholders, which SQLAlchemy has written.
-        return f"{value} IN (SELECT value FROM json_each({several}))"  # noqa: S608  # nosec B608
-    # The ends of lines as they are: char(10) would be called for each row.
-    return f"instr({several}, '\n' || {value} || '\n')"
-
-
-@compiles(is_one_of, "postgresql")
-def _is_element(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
-    value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
-    return f"{value} = ANY({several})"
-
-
-class Together(TypeDecorator[dict[str, Any]]):
-    """Values under their names, each as answers print it.
-
-    Args:
-        reads: by name, what reads those that JSON does not hold as they are printed.
+    Attributes:
+        names: of the values.
     """
 
     impl = JSON
     cache_ok = True
 
-    def __init__(self, reads: Mapping[str, Read]) -> None:
+    def __init__(self, reads: Mapping[str, Read | None]) -> None:
+        """Take the names, each with what reads a value that JSON does not hold as it is printed."""
         super().__init__()
-        self.reads = tuple(reads.items())
+        self.names = tuple(reads)
+        self.reads = tuple((place, read) for place, read in enumerate(reads.values()) if read)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
         """Return what reads them; the driver of PostgreSQL has parsed them already."""
-        loads: Read = orjson.loads if dialect.name == "sqlite" else dict
+        loads: Read = orjson.loads if dialect.name == "sqlite" else list
         reads = self.reads
 
-        def read(value: Any) -> dict[str, Any]:
-            values: dict[str, Any] = loads(value)
-            for name, as_printed in reads:
-                values[name] = as_printed(values[name])
+        def read(value: Any) -> list[Any]:
+            values: list[Any] = loads(value)
+            for place, as_printed in reads:
+                values[place] = as_printed(values[place])
             return values
 
         return read
-
-
-class together(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
-    """Several values as one: whatever finds all of them has to look only once."""
-
-    inherit_cache = True
-
-    def __init__(self, values: Mapping[str, ColumnElement[Any]]) -> None:
-        super().__init__(*_named(values))
-        printed = {name: getattr(value.type, "printed", None) for name, value in values.items()}
-        self.type = Together({name: kind.read for name, kind in printed.items() if kind})
 
 
 class JsonText(TypeDecorator[orjson.Fragment]):
@@ -250,60 +217,3 @@ class JsonText(TypeDecorator[orjson.Fragment]):
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
         """Return what marks a text as JSON."""
         return orjson.Fragment
-
-
-class json_text(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
-    """Texts under their names, written by the database: nobody makes objects of them first."""
-
-    inherit_cache = True
-    type = JsonText()
-
-    def __init__(self, values: Mapping[str, ColumnElement[str]]) -> None:
-        super().__init__(*_named(values))
-
-
-def _named(values: Mapping[str, ColumnElement[Any]]) -> Iterator[ColumnElement[Any]]:
-    for name, value in values.items():
-        yield literal_column(f"'{name}'")
-        yield value
-
-
-@compiles(together)
-@compiles(json_text)
-def _json_object(element: together | json_text, compiler: Any, **kwargs: Any) -> str:
-    return f"json_object({compiler.process(element.clauses, **kwargs)})"
-
-
-@compiles(together, "postgresql")
-def _json_build_object(element: together, compiler: Any, **kwargs: Any) -> str:
-    return f"json_build_object({compiler.process(element.clauses, **kwargs)})"
-
-
-@compiles(json_text, "postgresql")
-def _row_to_json(element: json_text, compiler: Any, **kwargs: Any) -> str:
-    # json_build_object would write blanks, which SQLite does not.
-    parts = [compiler.process(clause, **kwargs) for clause in element.clauses]
-    named = zip(parts[::2], parts[1::2], strict=True)
-    row = ", ".join(f'{value} AS "{name[1:-1]}"' for name, value in named)
-    # Names of ours, and what SQLAlchemy has written.
-    return f"(SELECT row_to_json(part)::text FROM (SELECT {row}) AS part)"  # noqa: S608  # nosec B608
-
-
-class leading_number(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
-    """The number that a text begins with, 0 when it begins with none."""
-
-    inherit_cache = True
-    type = Numeric()
-
-
-@compiles(leading_number)
-def _cast(element: leading_number, compiler: Any, **kwargs: Any) -> str:
-    return f"CAST({compiler.process(element.clauses, **kwargs)} AS REAL)"
-
-
-@compiles(leading_number, "postgresql")
-def _cast_postgresql(element: leading_number, compiler: Any, **kwargs: Any) -> str:
-    text = compiler.process(element.clauses, **kwargs)
-    # So many digits and no more, so that a text of thousands is a number for both databases.
-    digits = r"[-+]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,2})?"
-    return f"coalesce(substring({text} from '^\\s*({digits})')::float8, 0)"

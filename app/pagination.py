@@ -70,18 +70,15 @@ class Page:
             address: the absolute URL of the list, without its query.
             query: the parameters of the request; the links keep all but ``page``.
         """
-        kept = [(name, value) for name, value in query if name != "page"]
+        kept = urlencode([(name, value) for name, value in query if name != "page"])
+        before = f"<{address}?{kept}&page=" if kept else f"<{address}?page="
         targets = {
             "first": 1 if self.number > 1 else None,
             "prev": self.number - 1 if self.number > 1 else None,
             "next": self.number + 1 if self.number < self.pages else None,
             "last": self.pages if self.pages not in {0, self.number} else None,
         }
-        links = [
-            f'<{address}?{urlencode([*kept, ("page", page)])}>; rel="{relation}"'
-            for relation, page in targets.items()
-            if page
-        ]
+        links = [f'{before}{page}>; rel="{relation}"' for relation, page in targets.items() if page]
         headers = {"X-Total": str(self.total), "X-TotalPages": str(self.pages)}
         return headers | {"Link": ", ".join(links)} if links else headers
 

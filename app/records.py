@@ -12,7 +12,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, select, type_coerce
 from sqlalchemy.types import TypeEngine
 
-from app.columns import Ids, is_one_of
+from app.columns import Ids
+from app.functions import is_one_of
 from app.reading import Fetch
 from app.ready import MOST_SELECTS, Ready
 

@@ -116,16 +116,24 @@ class Serializer:
         return f"{{{', '.join(parts)}}}"
 
     def _of_row(self, attribute: str) -> str:
-        """Return the expression of a column's value, or of one value in it, in a row."""
-        name, _, inner = attribute.partition(".")
+        """Return the expression of a column's value, or of one of the values in it, in a row."""
+        name, place = self._column_of(attribute)
         if name not in self.names:
             self.names.append(name)
-        return f"v[{self.names.index(name)}]" + (f"[{inner!r}]" if inner else "")
+        return f"v[{self.names.index(name)}]{place}"
 
-    @staticmethod
-    def _of_record(attribute: str) -> str:
+    def _of_record(self, attribute: str) -> str:
         """Return the same in a record."""
-        return "v" + "".join(f"[{name!r}]" for name in attribute.split("."))
+        name, place = self._column_of(attribute)
+        return f"v[{name!r}]{place}"
+
+    def _column_of(self, attribute: str) -> tuple[str, str]:
+        """Return the column of an attribute, and where in its value that is."""
+        name, _, inner = attribute.partition(".")
+        if not inner:
+            return name, ""
+        together: Any = self._all_columns[name].type
+        return name, f"[{together.names.index(inner)}]"
 
     def _through(self, wire: Callable[[Any], Any] | None, value: str) -> str:
         """Return the expression of a value taken through ``wire``."""

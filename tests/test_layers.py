@@ -16,7 +16,18 @@ FILES = {
 # A part is a module of app/, or a package of it. What a row may import: its own part, and these.
 LAYERS = [
     {"errors", "sanitize", "dates", "config", "oauth"},
-    {"changes", "db", "reading", "ready", "sqlite", "timeouts", "columns", "models", "search"},
+    {
+        "changes",
+        "columns",
+        "db",
+        "functions",
+        "models",
+        "reading",
+        "ready",
+        "search",
+        "sqlite",
+        "timeouts",
+    },
     {
         "attempts",
         "auth",
@@ -59,6 +70,7 @@ MAY_IMPORT = {
     "db": PURE | {"changes", "reading", "sqlite", "timeouts"},
     "search": PURE,
     "columns": PURE,
+    "functions": PURE | {"columns"},
     "models": PURE | {"db", "columns", "search"},
     **dict.fromkeys(WHO, PURE | DATA | WHO),
     **dict.fromkeys(RULES, PURE | DATA | WHO | RULES),

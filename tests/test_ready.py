@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import bindparam, select, text
 from sqlalchemy.exc import DBAPIError
 
-from app.columns import Ids, is_one_of
+from app.columns import Ids
+from app.functions import is_one_of
 from app.models import Coupon, Order, User
 from app.pagination import _in_order
 from app.reading import fetch

@@ -36,21 +36,19 @@ class BillingAddressSchema(ShippingAddressSchema):
     phone = fields.Words("Phone number.")
 
 
-@lru_cache(10_000)
-def _avatar_of(email: str) -> str:
-    digest = hashlib.md5(email.strip().lower().encode(), usedforsecurity=False).hexdigest()
-    return f"https://secure.gravatar.com/avatar/{digest}?s=96&d=mm&r=g"
-
-
 class Avatar(fields.Output):
     """The address of the avatar image that belongs to an e-mail address (decisions 5)."""
 
     openapi = {"type": ["string", "null"], "format": "uri"}
 
     @staticmethod
+    @lru_cache(10_000)
     def wire(email: str | None) -> str | None:
         """Return the address, null without an e-mail."""
-        return _avatar_of(email) if email else None
+        if not email:
+            return None
+        digest = hashlib.md5(email.strip().lower().encode(), usedforsecurity=False).hexdigest()
+        return f"https://secure.gravatar.com/avatar/{digest}?s=96&d=mm&r=g"
 
 
 class CustomerSchema(Base):

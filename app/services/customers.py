@@ -19,8 +19,8 @@ from sqlalchemy import (
 
 from app import sanitize
 from app.auth import Capability, Principal
-from app.columns import leading_number
 from app.errors import InvalidParams, ShopError
+from app.functions import leading_number
 from app.models.user import (
     FIRST_NAME_SORT,
     LAST_NAME_SORT,

@@ -12,10 +12,12 @@ from typing import Any, cast
 from flask import current_app
 from sqlalchemy import ColumnElement, Subquery, Table, bindparam, case, func, literal, select
 
-from app.columns import Money, Words, is_one_of, json_text, together
+from app.columns import Money, Words
+from app.functions import is_one_of, json_text, together
 from app.models import Order, User, UserRole
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.plugins import registry
+from app.sanitize import INT64_MAX
 
 TABLE = cast("Table", User.__table__)
 ROLES = cast("Table", UserRole.__table__)
@@ -32,22 +34,33 @@ _avatars: Any = bindparam("avatars", callable_=lambda: current_app.config["SHOP_
 _is_known = is_one_of(ORDERS.c.status, _known)
 _is_paid = is_one_of(ORDERS.c.status, _paid)
 
-# What is drawn from the orders of a customer, and from which of them. The most recent one is the
-# one with the highest id (spec 2.2).
-_DRAWN: Mapping[str, tuple[Any, ColumnElement[bool]]] = {
+# What is summed over the orders of a customer, and over which of them.
+_SUMMED: Mapping[str, tuple[Any, ColumnElement[bool]]] = {
     "orders_count": (func.count(), _is_known),
     "total_spent": (func.sum(ORDERS.c.total, type_=Money), _is_paid),
-    "last_order_id": (func.max(ORDERS.c.id), _is_known),
 }
 
 
 def _of_orders() -> ColumnElement[Any]:
-    """Return all of it for the customer that a row is about, by one look into an index."""
-    drawn = (value.filter(which).label(name) for name, (value, which) in _DRAWN.items())
-    theirs = select(*drawn).where(ORDERS.c.customer_id == TABLE.c.id).correlate(TABLE).subquery()
+    """Return the statistics of the customer that a row is about, by one look into an index.
+
+    The most recent order is the one with the highest id (spec 2.2).
+    """
+    counted = select(
+        case((_is_known, ORDERS.c.id)).label("known"),
+        case((_is_paid, ORDERS.c.total)).label("paid"),
+    ).where(ORDERS.c.customer_id == TABLE.c.id)
+    # The limit limits nothing: without it SQLite would ask for the status of an order three times.
+    theirs = counted.correlate(TABLE).limit(INT64_MAX).subquery()
+    known, paid = theirs.c
+    sums = select(
+        func.count(known).label("orders_count"),
+        func.sum(paid, type_=Money).label("total_spent"),
+        func.max(known).label("last_order_id"),
+    ).subquery()
     last = ORDERS.alias("last_order")
-    date = select(last.c.created_at).where(last.c.id == theirs.c.last_order_id).scalar_subquery()
-    return select(together({**theirs.c, "last_order_date": date})).scalar_subquery()
+    date = select(last.c.created_at).where(last.c.id == sums.c.last_order_id).scalar_subquery()
+    return select(together({**sums.c, "last_order_date": date})).scalar_subquery()
 
 
 def _total(value: Any, which: ColumnElement[bool]) -> ColumnElement[Any]:
@@ -89,6 +102,5 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "billing_address": _address("billing_", BILLING_PARTS),
     "shipping_address": _address("shipping_", SHIPPING_PARTS),
 }
-_SORTED = ("orders_count", "total_spent")
-TOTALS = {name: _total(*_DRAWN[name]) for name in _SORTED}
-SUMS = {name: _by_customer(*_DRAWN[name]) for name in _SORTED}
+TOTALS = {name: _total(*summed) for name, summed in _SUMMED.items()}
+SUMS = {name: _by_customer(*summed) for name, summed in _SUMMED.items()}

@@ -1,0 +1,104 @@
+"""Functions of SQL that mean the same on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, literal_column
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import Numeric
+
+from app.columns import Ids, JsonText, Together
+
+
+class is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
+    """Whether a value is one of some ``Words`` or ``Ids``."""
+
+    inherit_cache = True
+
+
+@compiles(is_one_of)
+def _is_in_text(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
+    value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    if isinstance(list(element.clauses)[1].type, Ids):
+        # Names and placeholders, which SQLAlchemy has written.
+        return f"{value} IN (SELECT value FROM json_each({several}))"  # noqa: S608  # nosec B608
+    # The ends of lines as they are: char(10) would be called for each row.
+    return f"instr({several}, '\n' || {value} || '\n')"
+
+
+@compiles(is_one_of, "postgresql")
+def _is_element(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
+    value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"{value} = ANY({several})"
+
+
+class together(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
+    """Several values as one: whatever finds all of them has to look only once."""
+
+    inherit_cache = True
+
+    def __init__(self, values: Mapping[str, ColumnElement[Any]]) -> None:
+        super().__init__(*values.values())
+        printed = {name: getattr(value.type, "printed", None) for name, value in values.items()}
+        self.type = Together({name: kind and kind.read for name, kind in printed.items()})
+
+
+@compiles(together)
+def _json_array(element: together, compiler: Any, **kwargs: Any) -> str:
+    return f"json_array({compiler.process(element.clauses, **kwargs)})"
+
+
+@compiles(together, "postgresql")
+def _json_build_array(element: together, compiler: Any, **kwargs: Any) -> str:
+    return f"json_build_array({compiler.process(element.clauses, **kwargs)})"
+
+
+class json_text(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
+    """Texts under their names, written by the database: nobody makes objects of them first."""
+
+    inherit_cache = True
+    type = JsonText()
+
+    def __init__(self, values: Mapping[str, ColumnElement[str]]) -> None:
+        parts: list[ColumnElement[Any]] = []
+        for name, value in values.items():
+            parts += [literal_column(f"'{name}'"), value]
+        super().__init__(*parts)
+
+
+@compiles(json_text)
+def _json_object(element: json_text, compiler: Any, **kwargs: Any) -> str:
+    return f"json_object({compiler.process(element.clauses, **kwargs)})"
+
+
+@compiles(json_text, "postgresql")
+def _row_to_json(element: json_text, compiler: Any, **kwargs: Any) -> str:
+    # json_build_object would write blanks, which SQLite does not.
+    parts = [compiler.process(clause, **kwargs) for clause in element.clauses]
+    named = zip(parts[::2], parts[1::2], strict=True)
+    row = ", ".join(f'{value} AS "{name[1:-1]}"' for name, value in named)
+    # Names of ours, and what SQLAlchemy has written.
+    return f"(SELECT row_to_json(part)::text FROM (SELECT {row}) AS part)"  # noqa: S608  # nosec B608
+
+
+class leading_number(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
+    """The number that a text begins with, 0 when it begins with none."""
+
+    inherit_cache = True
+    type = Numeric()
+
+
+@compiles(leading_number)
+def _cast(element: leading_number, compiler: Any, **kwargs: Any) -> str:
+    return f"CAST({compiler.process(element.clauses, **kwargs)} AS REAL)"
+
+
+@compiles(leading_number, "postgresql")
+def _cast_postgresql(element: leading_number, compiler: Any, **kwargs: Any) -> str:
+    text = compiler.process(element.clauses, **kwargs)
+    # So many digits and no more, so that a text of thousands is a number for both databases.
+    digits = r"[-+]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,2})?"
+    return f"coalesce(substring({text} from '^\\s*({digits})')::float8, 0)"
