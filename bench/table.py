@@ -102,14 +102,14 @@ def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
             coupon = read(other, "/coupons/7", 500)
             name = "`GET /coupons/{id}`, PostgreSQL"
             yield ratio(name, Goal(2.8, 2.2, unit="B"), coupon, bare, rounds)
-        customers = read(server, CUSTOMERS, 50)
+        customers = read(server, CUSTOMERS, 100)
         name = f"`GET {CUSTOMERS}`, SQLite"
         yield ratio(name, Goal(10, 7, unit="B"), customers, bare, rounds)
         if json.loads(server.get(CUSTOMERS)) != json.loads(plain.get("/customers")):
             raise RuntimeError("the plain view answers something else")
         goal = Goal(6, 8, at_least=True, unit="times faster")
         name = "the same beside a plain ORM-and-marshmallow view"
-        yield ratio(name, goal, customers, read(plain, "/customers", 20), rounds)
+        yield ratio(name, goal, customers, read(plain, "/customers", 40), rounds)
         name = f"`GET {ORDERS}` with their customers, SQLite"
         yield ratio(name, Goal(20, 12, unit="B"), read(server, ORDERS, 50), bare, rounds)
 
