@@ -1,8 +1,9 @@
 """Search in columns of lower-cased text: a part of it, case ignored, the same on both databases.
 
-Three characters or more are looked up in an index of trigrams (migration 0005): on SQLite a
-full-text table of its own, on PostgreSQL an index that serves LIKE by itself, where the server has
-pg_trgm. Without it, and for fewer characters, every record is read. The answer is the same.
+Three characters or more are looked up by their trigrams in a table of its own for each that is
+searched (migrations 0005 and 0008), which triggers keep: a full-text table on SQLite; on PostgreSQL
+a narrow one, with an index where the server has pg_trgm. Fewer characters are looked for in every
+record. The answer is the same.
 """
 
 from __future__ import annotations
@@ -123,17 +124,17 @@ def number_found(search: ColumnElement[Any], text: str) -> ColumnElement[int] | 
     if len(text) < _TRIGRAM or _SEPARATOR in text:
         return None
     index, match = _index(search.table.name, [text])
-    scan = select(func.count()).where(search.contains(text, autoescape=True))
-    indexed = select(func.count()).select_from(index).where(match)
-    return _by_dialect(scan.scalar_subquery(), indexed.scalar_subquery())
+    return select(func.count()).select_from(index).where(match).scalar_subquery()
 
 
 def _index(table_name: str, parts: Sequence[str]) -> tuple[TableClause, ColumnElement[bool]]:
-    """Return SQLite's index of a table, and the condition for its rows that contain the parts."""
-    phrases = [f'"{part.replace(chr(34), chr(34) * 2)}"' for part in parts if len(part) >= _TRIGRAM]
+    """Return the search table of a table, and the condition for its rows that have the parts."""
     name = f"{table_name}_search"
-    index = table(name, column("rowid"), column(name))
-    return index, index.c[name].op("MATCH")(" AND ".join(phrases))
+    index = table(name, column("rowid"), column(name), column("search_text", String))
+    long = [part for part in parts if len(part) >= _TRIGRAM]
+    phrases = [f'"{part.replace(chr(34), chr(34) * 2)}"' for part in long]
+    contained = (index.c.search_text.contains(part, autoescape=True) for part in long)
+    return index, _by_dialect(and_(*contained), index.c[name].op("MATCH")(" AND ".join(phrases)))
 
 
 def _found(
@@ -152,15 +153,16 @@ def _found(
             U+FFFE and U+FFFF for one, in LIKE and in its index alike.)
     """
     records = search.table
-    scan = exact if record_id is records.c.id else record_id.in_(select(records.c.id).where(exact))
     if all(len(part) < _TRIGRAM for part in parts):
+        scan = (
+            exact if record_id is records.c.id else record_id.in_(select(records.c.id).where(exact))
+        )
         return Search(scan, scan)
     index, match = _index(records.name, parts)
     found = select(index.c.rowid).where(match)
     if not index_is_exact:
         found = select(records.c.id).where(records.c.id.in_(found), exact)
-    walked = unindexed(record_id).in_(found)
-    return Search(_by_dialect(scan, walked), _by_dialect(scan, record_id.in_(found)))
+    return Search(unindexed(record_id).in_(found), record_id.in_(found))
 
 
 def is_of_models(name: str | None, *_: Any) -> bool:
@@ -169,21 +171,21 @@ def is_of_models(name: str | None, *_: Any) -> bool:
 
 
 class _by_dialect(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
-    """An expression, and the one that says the same to SQLite."""
+    """A condition, and the one that says the same to SQLite."""
 
     inherit_cache = True  # and no type: SQLite would be asked whether it "= 1"
 
 
 @compiles(_by_dialect)
 def _on_any(element: _by_dialect, compiler: Any, **kwargs: Any) -> str:
-    scan, _ = element.clauses
-    return str(compiler.process(scan, **kwargs))
+    like, _ = element.clauses
+    return str(compiler.process(like, **kwargs))
 
 
 @compiles(_by_dialect, "sqlite")
 def _on_sqlite(element: _by_dialect, compiler: Any, **kwargs: Any) -> str:
-    _, indexed = element.clauses
-    return str(compiler.process(indexed, **kwargs))
+    _, match = element.clauses
+    return str(compiler.process(match, **kwargs))
 
 
 class unindexed(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL

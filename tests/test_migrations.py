@@ -128,7 +128,9 @@ def catalogue():
         "sqlite": "SELECT type, name FROM sqlite_master WHERE type = 'trigger'"
         " OR name LIKE '%\\_search%' ESCAPE '\\'",
         "postgresql": "SELECT 'trigger', tgname FROM pg_trigger WHERE NOT tgisinternal"
-        " UNION SELECT 'function', proname FROM pg_proc WHERE proname LIKE 'tally%'"
+        " UNION SELECT 'function', proname FROM pg_proc"
+        " WHERE proname LIKE 'tally%' OR proname LIKE '%\\_search'"
+        " UNION SELECT 'table', tablename FROM pg_tables WHERE tablename LIKE '%\\_search'"
         " UNION SELECT 'index', indexname FROM pg_indexes WHERE indexname LIKE '%\\_search'",
     }[db.engine.dialect.name]
     with db.engine.connect() as connection:
@@ -141,10 +143,9 @@ def test_tallies_and_searches_have_their_triggers(fresh_app):
     events = ("insert", "update", "delete")
     counted = ("users", "user_roles", "coupons", "orders")
     wanted = {("trigger", f"tally_{table}_{event}") for table in counted for event in events}
-    if db.engine.dialect.name == "sqlite":
-        searched = ("users", "coupons", "orders")
-        wanted |= {("trigger", f"{table}_search_{event}") for table in searched for event in events}
-        wanted |= {("table", f"{table}_search") for table in searched}
+    searched = ("users", "coupons", "orders")
+    wanted |= {("trigger", f"{table}_search_{event}") for table in searched for event in events}
+    wanted |= {("table", f"{table}_search") for table in searched}
     assert wanted <= catalogue()
     downgrade(revision="base")
     assert catalogue() == set()

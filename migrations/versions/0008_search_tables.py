@@ -1,0 +1,74 @@
+"""Give what is searched a table of its own on PostgreSQL, too: narrow, so that it is read quickly.
+
+To count what an index of trigrams finds, PostgreSQL looks at each row: among whole records, of which
+there are two on a page, that takes three times as long.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0008"
+down_revision = "0007"
+
+SEARCHED = ("users", "coupons", "orders")
+
+# The names of the columns are those that SQLite's full-text tables have.
+TABLE = """
+CREATE TABLE {table}_search (
+    rowid bigint PRIMARY KEY,
+    search_text varchar COLLATE "C" NOT NULL
+);
+
+CREATE FUNCTION {table}_search() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO {table}_search SELECT id, search_text FROM added;
+    ELSIF TG_OP = 'DELETE' THEN
+        DELETE FROM {table}_search USING taken WHERE rowid = taken.id;
+    ELSE
+        UPDATE {table}_search SET search_text = NEW.search_text WHERE rowid = NEW.id;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER {table}_search_insert AFTER INSERT ON {table} REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION {table}_search();
+
+CREATE TRIGGER {table}_search_delete AFTER DELETE ON {table} REFERENCING OLD TABLE AS taken
+FOR EACH STATEMENT EXECUTE FUNCTION {table}_search();
+
+CREATE TRIGGER {table}_search_update AFTER UPDATE OF search_text ON {table}
+FOR EACH ROW WHEN (OLD.search_text <> NEW.search_text) EXECUTE FUNCTION {table}_search();
+
+INSERT INTO {table}_search SELECT id, search_text FROM {table} ORDER BY id;
+
+DROP INDEX IF EXISTS ix_{table}_search
+"""
+INDEX = "CREATE INDEX ix_{table}_search ON {on} USING gin (search_text gin_trgm_ops)"
+
+
+def upgrade() -> None:
+    if op.get_bind().dialect.name != "postgresql":
+        return  # SQLite has them since 0005
+    for table in SEARCHED:
+        for statement in TABLE.format(table=table).split(";\n\n"):
+            op.execute(statement)
+        if _has_trigrams():
+            op.execute(INDEX.format(table=table, on=f"{table}_search"))
+
+
+def downgrade() -> None:
+    if op.get_bind().dialect.name != "postgresql":
+        return
+    for table in SEARCHED:
+        for event in ("insert", "delete", "update"):
+            op.execute(f"DROP TRIGGER {table}_search_{event} ON {table}")
+        op.execute(f"DROP FUNCTION {table}_search()")
+        op.execute(f"DROP TABLE {table}_search")
+        if _has_trigrams():
+            op.execute(INDEX.format(table=table, on=table))
+
+
+def _has_trigrams() -> bool:
+    installed = sa.text("SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'")
+    return op.get_bind().execute(installed).first() is not None
