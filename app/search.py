@@ -38,9 +38,14 @@ _TRIGRAM = 3
 def search_text(*texts: str) -> str:
     """Return what ``contains`` searches for a record with these texts.
 
-    Lowered by Python: the lower() of SQLite knows ASCII only.
+    Lowered by Python: the lower() of SQLite knows ASCII only. A text that is a part of another one,
+    as a username often is of the e-mail address, is found with that one.
     """
-    return _SEPARATOR.join(map(comparable, texts))
+    kept: list[str] = []
+    for text in sorted(map(comparable, texts), key=len, reverse=True):
+        if not any(text in longer for longer in kept):
+            kept.append(text)
+    return _SEPARATOR.join(kept)
 
 
 def comparable(text: str) -> str:

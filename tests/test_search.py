@@ -1,0 +1,32 @@
+"""What is searched for a record: all of its texts, each once."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.search import comparable, search_text
+
+BETWEEN = "\uffff"
+
+
+@pytest.mark.parametrize(
+    ("texts", "searched"),
+    [
+        (["Ada@Example.com", "ada", "Ada Hopper"], f"ada@example.com{BETWEEN}ada hopper"),
+        (["ada@example.com", "hopper", ""], f"ada@example.com{BETWEEN}hopper"),
+        (["A", "a"], "a"),
+        (["", ""], ""),
+    ],
+)
+def test_text_that_is_part_of_another_one_is_left_out(texts, searched):
+    assert search_text(*texts) == searched
+
+
+few_letters = st.text("aAbßς ", max_size=6)
+
+
+@given(st.lists(few_letters, min_size=1, max_size=4), few_letters)
+def test_nothing_that_a_text_contains_is_lost_and_nothing_new_is_found(texts, part):
+    part = comparable(part)
+    found = any(part in comparable(text) for text in texts)
+    assert (part in search_text(*texts)) == found
