@@ -278,6 +278,7 @@ def fetch_page(
     with reader().snapshot() as fetch_here:
         total = matching.total(fetch_here)
         ids = page = matching.ids
+        is_kept = False
         if offset or size is not None:
             # The page is found in an index first: of rows that are skipped, no column is read.
             if tallied and by is tallied.moment and offset:
@@ -286,10 +287,11 @@ def fetch_page(
             few = not tallied and total <= (FEW if matching.found is None else FEW_FOUND)
             if few and matching.found is not None:
                 ids = matching.found
-            page = _in_order(ids, by, key_from, query["order"], few)
+            is_kept = tallied is not None and ids is matching.ids
+            in_order = _kept_in_order if is_kept else _in_order
+            page = in_order(ids, by, key_from, query["order"], few)
         window = {"offset": offset, "limit": INT64_MAX if size is None else min(size, INT64_MAX)}
         rows: Sequence[Row] | RowStream = ()
-        is_kept = tallied is not None and ids is matching.ids
         if size is not None and size <= STREAM_ABOVE:
             found = [row[0] for row in fetch_here(ready(page) if is_kept else page, window)]
             rows = fetch_by_ids(fetch_here, columns, record_id, found)
@@ -300,7 +302,6 @@ def fetch_page(
     return Page(rows, total, query["page"], size)
 
 
-@lru_cache(MOST_SELECTS)
 def _in_order(
     ids: Select[Any],
     key: ColumnElement[Any],
@@ -308,10 +309,7 @@ def _in_order(
     order: str,
     few: bool,  # remembered by position
 ) -> Select[Any]:
-    """Return a window of the ids, sorted: its ``offset`` and ``limit`` are parameters.
-
-    It is kept ready for ids that are selected by one and the same select each time.
-    """
+    """Return a window of the ids, sorted: its ``offset`` and ``limit`` are parameters."""
     (found_id,) = ids.selected_columns
     if key_from is not None:
         ids = ids.outerjoin(key_from, key_from.c[0] == found_id)
@@ -326,6 +324,10 @@ def _in_order(
     return sorted_ids.offset(bindparam("offset", type_=BigInteger)).limit(
         bindparam("limit", type_=BigInteger)
     )
+
+
+# For ids that are selected by one and the same select each time.
+_kept_in_order = lru_cache(MOST_SELECTS)(_in_order)
 
 
 def _order(

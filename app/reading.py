@@ -93,8 +93,7 @@ class Reader:
         parameters: Parameters | None = None,
     ) -> Sequence[Any]:
         if isinstance(statement, Ready):
-            # Who listens to SQLAlchemy's statements, to trace or to count them, misses none.
-            if not connection.dispatch.before_cursor_execute:
+            if not _is_listened_to(connection):
                 try:
                     return statement.rows(connection, parameters or {})
                 except DBAPIError as error:
@@ -166,6 +165,17 @@ class Reader:
     def _end_what_is_kept(self, _: Engine) -> None:
         while self._kept:
             _end(self._kept.pop())
+
+
+def _is_listened_to(connection: Connection) -> bool:
+    """Tell whether anybody traces or counts SQLAlchemy's statements, who shall miss none."""
+    heard = connection.dispatch
+    return bool(
+        heard.before_cursor_execute
+        or heard.after_cursor_execute
+        or heard.before_execute
+        or heard.after_execute
+    )
 
 
 def _end(connection: Connection) -> None:

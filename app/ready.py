@@ -36,7 +36,7 @@ class Ready:
         """Run it on the driver of a connection and return its rows.
 
         Raises:
-            DBAPIError: as SQLAlchemy raises it.
+            DBAPIError: of the kind that SQLAlchemy raises.
         """
         dialect = connection.dialect
         plan = self._plans.get(dialect.name)

@@ -6,7 +6,7 @@ serializer prints what ``Schema().dump()`` prints.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -32,7 +32,7 @@ class Serializer:
     Args:
         schema: the response schema; its fields are Output fields.
         columns: where the value of each field comes from, by name. A Part is there, too, where it
-            can be read as a whole.
+            can be read as a whole; and values that are read together have a column together.
         selection: what the ``fields`` parameter selected; None for everything.
     """
 
@@ -45,12 +45,17 @@ class Serializer:
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
         self._known: dict[str, Any] = {}  # what the functions call, by the names it has there
         self.names: list[str] = []
+        self._places = {  # of values that are read together
+            name: (column, place)
+            for column, element in columns.items()
+            for place, name in enumerate(getattr(element.type, "names", ()))
+        }
         self.row: Callable[[Row], dict[str, Any]] = self._function(
-            self._source(schema, selection, "", self._of_row)
+            self._source(schema, selection, "", self._of_row, whole=columns)
         )
         """Returns the object of a row, whose values stand in the order of ``columns``."""
         self.record: Callable[[Mapping[str, Any]], dict[str, Any]] = self._function(
-            self._source(schema, selection, "", self._of_record)
+            self._source(schema, selection, "", self._of_record, whole={})
         )
         """Returns the object of a record that is known by its column names."""
         self.columns = tuple(columns[name] for name in self.names)
@@ -87,22 +92,23 @@ class Serializer:
         selection: Mapping[str, Any] | None,
         prefix: str,
         value_of: Callable[[str], str],
+        whole: Container[str],
     ) -> str:
         """Return the expression that makes the object of a schema from the values ``v``.
 
         Args:
             value_of: returns the expression of a column's value.
+            whole: the Parts that need not be made of their values.
         """
         parts: list[str] = []
         for key, field in schema().fields.items():
             if selection is not None and key not in selection:
                 continue
             inner = None if selection is None else selection[key]
-            as_a_whole = inner is None and key in self._all_columns and value_of == self._of_row
-            if isinstance(field, Part) and not as_a_whole:
-                made = self._source(field.part, inner, field.prefix, value_of)
-            elif isinstance(field, Part):
+            if isinstance(field, Part) and inner is None and key in whole:
                 made = value_of(key)
+            elif isinstance(field, Part):
+                made = self._source(field.part, inner, field.prefix, value_of, whole)
             elif not isinstance(field, Output):
                 raise TypeError(f"{schema.__name__}.{key} is no output field")
             else:
@@ -115,25 +121,22 @@ class Serializer:
             parts.append(f"{key!r}: {made}")
         return f"{{{', '.join(parts)}}}"
 
-    def _of_row(self, attribute: str) -> str:
-        """Return the expression of a column's value, or of one of the values in it, in a row."""
-        name, place = self._column_of(attribute)
-        if name not in self.names:
-            self.names.append(name)
-        return f"v[{self.names.index(name)}]{place}"
+    def _of_row(self, name: str) -> str:
+        """Return the expression of a value in a row."""
+        column, place = self._place(name)
+        if column not in self.names:
+            self.names.append(column)
+        return f"v[{self.names.index(column)}]{place}"
 
-    def _of_record(self, attribute: str) -> str:
+    def _of_record(self, name: str) -> str:
         """Return the same in a record."""
-        name, place = self._column_of(attribute)
-        return f"v[{name!r}]{place}"
+        column, place = self._place(name)
+        return f"v[{column!r}]{place}"
 
-    def _column_of(self, attribute: str) -> tuple[str, str]:
-        """Return the column of an attribute, and where in its value that is."""
-        name, _, inner = attribute.partition(".")
-        if not inner:
-            return name, ""
-        together: Any = self._all_columns[name].type
-        return name, f"[{together.names.index(inner)}]"
+    def _place(self, name: str) -> tuple[str, str]:
+        """Return the column of a value, and where in the column that is."""
+        column, place = self._places.get(name, (name, None))
+        return column, "" if place is None else f"[{place}]"
 
     def _through(self, wire: Callable[[Any], Any] | None, value: str) -> str:
         """Return the expression of a value taken through ``wire``."""

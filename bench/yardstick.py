@@ -65,11 +65,9 @@ def customers() -> Response:
             vars(user).update(
                 role=roles[user.id],
                 avatar_url=user.email,
-                statistics={
-                    "orders_count": found.count if found else 0,
-                    "total_spent": found.spent if found else None,
-                    "last_order_id": found.last if found else None,
-                    "last_order_date": dates[found.last] if found else None,
-                },
+                orders_count=found.count if found else 0,
+                total_spent=found.spent if found else None,
+                last_order_id=found.last if found else None,
+                last_order_date=dates[found.last] if found else None,
             )
         return jsonify({"customers": CustomerSchema(many=True).dump(users)})

@@ -4,14 +4,14 @@ import time
 
 import orjson
 import pytest
-from sqlalchemy import bindparam, select, text
+from sqlalchemy import bindparam, event, select, text
 from sqlalchemy.exc import DBAPIError
 
 from app.columns import Ids
 from app.functions import is_one_of
 from app.models import Coupon, Order, User
-from app.pagination import _in_order
-from app.reading import fetch
+from app.pagination import _kept_in_order
+from app.reading import fetch, reader
 from app.ready import Ready, ready
 from app.records import as_printed, select_where
 from app.services.statistics import COLUMNS
@@ -120,6 +120,28 @@ def test_who_listens_to_statements_misses_none(app, statements):
     assert statements == ["SELECT 1"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["before_cursor_execute", "after_cursor_execute", "before_execute", "after_execute"],
+)
+def test_listener_of_any_kind_hears_of_them(app, name):
+    heard = []
+
+    def note(*_):
+        heard.append(name)
+
+    with app.app_context():
+        engine = reader().engine
+        event.listen(engine, name, note)
+        try:
+            fetch(Ready(select(text("1"))))
+        finally:
+            event.remove(engine, name, note)
+        assert heard == [name]
+        fetch(Ready(select(text("1"))))
+    assert heard == [name]
+
+
 LISTS = [
     "/coupons",
     "/coupons?filter[orderby]=code",
@@ -142,7 +164,7 @@ LISTS = [
 @pytest.mark.parametrize("path", LISTS)
 def test_list_that_was_asked_for_is_kept_ready(admin, shop, path):
     def made():
-        return [each.cache_info().misses for each in (_in_order, ready, select_where)]
+        return [each.cache_info().misses for each in (_kept_in_order, ready, select_where)]
 
     answered = admin.get(path)
     before = made()
@@ -150,3 +172,18 @@ def test_list_that_was_asked_for_is_kept_ready(admin, shop, path):
     assert again.status_code == 200
     assert again.get_json() == answered.get_json()
     assert made() == before
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/customers?filter[q]=ada",
+        "/coupons?filter[created_at_min]=2026-01-01",
+        "/orders?filter[customer_id]=1",
+        "/customers?page=2",
+    ],
+)
+def test_list_that_is_another_one_each_time_takes_nobodys_place(admin, shop, path):
+    before = _kept_in_order.cache_info().misses, ready.cache_info().misses
+    assert admin.get(path).status_code == 200
+    assert (_kept_in_order.cache_info().misses, ready.cache_info().misses) == before

@@ -61,16 +61,10 @@ class CustomerSchema(Base):
     last_name = fields.Words("Last name.")
     username = fields.Words("Login name.")
     role = fields.Words("The first of the user's roles.")
-    last_order_id = fields.OptionalIdentifier(
-        "Id of the most recent order, or null.", attribute="statistics.last_order_id"
-    )
-    last_order_date = fields.OptionalMoment(
-        "When that order was created, UTC, or null.", attribute="statistics.last_order_date"
-    )
-    orders_count = fields.Number(
-        "How many orders the customer has.", attribute="statistics.orders_count"
-    )
-    total_spent = fields.Amount("The total of the paid ones.", attribute="statistics.total_spent")
+    last_order_id = fields.OptionalIdentifier("Id of the most recent order, or null.")
+    last_order_date = fields.OptionalMoment("When that order was created, UTC, or null.")
+    orders_count = fields.Number("How many orders the customer has.")
+    total_spent = fields.Amount("The total of the paid ones.")
     avatar_url = Avatar("Address of the avatar image, or null.")
     billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
     shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")

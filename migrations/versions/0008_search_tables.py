@@ -26,7 +26,8 @@ BEGIN
     ELSIF TG_OP = 'DELETE' THEN
         DELETE FROM {table}_search USING taken WHERE rowid = taken.id;
     ELSE
-        UPDATE {table}_search SET search_text = NEW.search_text WHERE rowid = NEW.id;
+        UPDATE {table}_search SET rowid = NEW.id, search_text = NEW.search_text
+        WHERE rowid = OLD.id;
     END IF;
     RETURN NULL;
 END $$;
@@ -37,24 +38,28 @@ FOR EACH STATEMENT EXECUTE FUNCTION {table}_search();
 CREATE TRIGGER {table}_search_delete AFTER DELETE ON {table} REFERENCING OLD TABLE AS taken
 FOR EACH STATEMENT EXECUTE FUNCTION {table}_search();
 
-CREATE TRIGGER {table}_search_update AFTER UPDATE OF search_text ON {table}
-FOR EACH ROW WHEN (OLD.search_text <> NEW.search_text) EXECUTE FUNCTION {table}_search();
+CREATE TRIGGER {table}_search_update AFTER UPDATE OF id, search_text ON {table}
+FOR EACH ROW WHEN ((OLD.id, OLD.search_text) IS DISTINCT FROM (NEW.id, NEW.search_text))
+EXECUTE FUNCTION {table}_search();
 
-INSERT INTO {table}_search SELECT id, search_text FROM {table} ORDER BY id;
-
-DROP INDEX IF EXISTS ix_{table}_search
+INSERT INTO {table}_search SELECT id, search_text FROM {table} ORDER BY id
 """
-INDEX = "CREATE INDEX ix_{table}_search ON {on} USING gin (search_text gin_trgm_ops)"
+INDEX = "CREATE INDEX ix_{table}_search_text ON {table}_search USING gin (search_text gin_trgm_ops)"
+BEFORE = "CREATE INDEX ix_{table}_search ON {table} USING gin (search_text gin_trgm_ops)"
 
 
 def upgrade() -> None:
     if op.get_bind().dialect.name != "postgresql":
         return  # SQLite has them since 0005
+    # Reads go on meanwhile; writers wait, for all of it at once, so that none waits for another.
+    op.execute(f"LOCK TABLE {', '.join(SEARCHED)} IN SHARE ROW EXCLUSIVE MODE")
     for table in SEARCHED:
         for statement in TABLE.format(table=table).split(";\n\n"):
             op.execute(statement)
         if _has_trigrams():
-            op.execute(INDEX.format(table=table, on=f"{table}_search"))
+            op.execute(INDEX.format(table=table))
+    for table in SEARCHED:  # last: readers wait from here to the end
+        op.execute(f"DROP INDEX IF EXISTS ix_{table}_search")
 
 
 def downgrade() -> None:
@@ -66,7 +71,7 @@ def downgrade() -> None:
         op.execute(f"DROP FUNCTION {table}_search()")
         op.execute(f"DROP TABLE {table}_search")
         if _has_trigrams():
-            op.execute(INDEX.format(table=table, on=table))
+            op.execute(BEFORE.format(table=table))
 
 
 def _has_trigrams() -> bool:
