@@ -1,10 +1,9 @@
-"""A page of a list: its rows, its totals and the headers that tell them (decisions 6, 13)."""
+"""A page of a list: its rows, its total and the headers that tell them (decisions 6, 13)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
@@ -14,32 +13,20 @@ from sqlalchemy import (
     ColumnElement,
     FromClause,
     Select,
-    Table,
     asc,
     bindparam,
     desc,
-    false,
-    func,
-    or_,
     select,
-    true,
 )
 
-from app.models import Tally
-from app.reading import Fetch, RowStream, fetch, reader
-from app.ready import MOST_SELECTS, Ready, ready
+from app.matching import FEW, FEW_FOUND, Matching
+from app.reading import RowStream, reader
+from app.ready import MOST_SELECTS, ready
 from app.records import Columns, Row, as_printed, fetch_by_ids
 from app.sanitize import INT64_MAX
-from app.search import Search, comparable, number_found
 
 STREAM_ABOVE = 1000
 """Longer pages are not collected in memory but written row by row."""
-
-FEW = 1000
-"""So many matches are found first and sorted then; more are found in their order, page by page."""
-
-FEW_FOUND = 10_000
-"""The same for a search, which finds its matches in an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,163 +74,6 @@ def page_size(query: Mapping[str, Any], default: int) -> int | None:
     """Return the rows on a page: ``limit``, where -1 is no limit and 0 the default (spec 4.2)."""
     limit = query.get("limit")  # where a list knows it
     return None if limit == -1 else limit or default
-
-
-@dataclass(frozen=True, slots=True)
-class Tallied:
-    """All records of a kind, or those with some labels: a list that ``Tally`` knows.
-
-    Args:
-        kind: whose tallies.
-        moment: the column by whose weeks they are kept, as the ids of the list see it.
-        labels: which of them; None for all.
-    """
-
-    kind: str
-    moment: ColumnElement[datetime]
-    labels: tuple[str, ...] | None = None
-
-    def total(self, fetch: Fetch) -> int:
-        """Return how many records there are."""
-        return int(fetch(_sum_of_tallies(self.kind, self.labels))[0][0])
-
-    def skip(self, fetch: Fetch, offset: int, order: str) -> tuple[ColumnElement[bool], int]:
-        """Return how to pass over the first records without reading them.
-
-        Returns:
-            A condition that leaves out whole weeks, and how many records are to skip after that.
-        """
-        ascending = order == "asc"
-        ahead: ColumnElement[bool] = true()
-        weeks = fetch(_sums_of_weeks(self.kind, self.labels))
-        for week, number in weeks if ascending else reversed(weeks):
-            begins = datetime.combine(week, time.min, UTC)
-            if number > offset:
-                return self.moment >= begins if ascending else ahead, offset
-            ahead = self.moment < begins
-            offset -= int(number)
-        return false(), 0
-
-
-@lru_cache(MOST_SELECTS)
-def _sum_of_tallies(kind: str, labels: tuple[str, ...] | None) -> Ready:
-    return _of_kind(select(func.coalesce(func.sum(Tally.number), 0)), kind, labels)
-
-
-@lru_cache(MOST_SELECTS)
-def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Ready:
-    weeks: Any = select(Tally.week, func.sum(Tally.number))
-    return _of_kind(weeks.group_by(Tally.week).order_by(Tally.week), kind, labels)
-
-
-def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Ready:
-    sums = sums.where(Tally.kind == kind)
-    if labels is not None:
-        sums = sums.where(or_(false(), *(Tally.label == label for label in labels)))
-    return Ready(sums)
-
-
-@dataclass(frozen=True, slots=True)
-class Anywhere:
-    """What a search finds in a whole table, of which nearly everything is in the list.
-
-    Args:
-        number: how many records it finds.
-        records: selects the ids of all that contain the text, by looking at each.
-        outside: returns the ids of the records that are not in the list; None where they are many.
-    """
-
-    number: ColumnElement[int]
-    records: Select[Any]
-    outside: Callable[[Fetch], Sequence[int] | None]
-
-    def total(self, fetch: Fetch) -> int | None:
-        """Return how many of them are in the list; None where this is not the way to count."""
-        found: int = fetch(select(self.number))[0][0]
-        if found <= FEW or (outside := self.outside(fetch)) is None:
-            return None
-        if not outside:
-            return found
-        (record_id,) = self.records.selected_columns
-        return found - len(fetch(self.records.where(record_id.in_(outside))))
-
-
-def found_anywhere(
-    search: ColumnElement[Any],
-    record_id: ColumnElement[int],
-    text: str | None,
-    outside: Callable[[Fetch], Sequence[int] | None],
-) -> Anywhere | None:
-    """Return how a search for a text is counted in its index; None where it cannot be.
-
-    Args:
-        search: the column that is searched.
-        record_id: the ids of its table.
-        text: what is searched; None for more than a text.
-        outside: of ``Anywhere``.
-    """
-    number = None if text is None else number_found(search, text)
-    if text is None or number is None:
-        return None
-    exact = search.contains(comparable(text), autoescape=True)
-    return Anywhere(number, select(record_id).where(exact), outside)
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """The records that match a query.
-
-    Args:
-        ids: selects their ids, without an order.
-        tallied: the list, where they are all of one that is.
-        found: selects the same ids by way of a search, which is quicker where it finds few.
-        anywhere: counts them by way of a search, which is quicker where it finds many.
-    """
-
-    ids: Select[Any]
-    tallied: Tallied | None = None
-    found: Select[Any] | None = None
-    anywhere: Anywhere | None = None
-
-    def total(self, fetch: Fetch) -> int:
-        """Return how many they are."""
-        if self.tallied:
-            return self.tallied.total(fetch)
-        if self.anywhere and (total := self.anywhere.total(fetch)) is not None:
-            return total
-        ids = self.ids if self.found is None else self.found
-        counted = ids.with_only_columns(func.count(), maintain_column_froms=True)
-        return int(fetch(counted)[0][0])
-
-    def where(self, conditions: Sequence[ColumnElement[bool]]) -> Matching:
-        """Return those of them that meet conditions, too."""
-        return Matching(self.ids.where(*conditions)) if conditions else self
-
-    def searched(
-        self,
-        search: Search,
-        conditions: Sequence[ColumnElement[bool]],
-        anywhere: Callable[[], Anywhere | None],
-    ) -> Matching:
-        """Return those of them that a search finds, and that meet conditions, too.
-
-        Args:
-            anywhere: returns how they are counted where there are no conditions.
-        """
-        found = self.ids if self.found is None else self.found
-        return Matching(
-            self.ids.where(*conditions, search.many),
-            found=found.where(*conditions, search.few),
-            anywhere=None if conditions else anywhere(),
-        )
-
-
-def count(matching: Matching) -> int:
-    """Return how many records match."""
-    if matching.anywhere is None:
-        return matching.total(fetch)  # one statement
-    with reader().snapshot() as fetch_here:
-        return matching.total(fetch_here)
 
 
 def fetch_page(
@@ -340,14 +170,3 @@ def _order(
     way = direction(key)
     nullable = getattr(key if of is None else of, "nullable", False)
     return (way.nulls_last() if nullable else way, direction(tie))
-
-
-def between(table: Table, query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of ``created_at_min``, ``…_max`` and ``updated_at_…``, inclusive."""
-    conditions = []
-    for name in ("created_at", "updated_at"):
-        if (moment := query[f"{name}_min"]) is not None:
-            conditions.append(table.c[name] >= moment)
-        if (moment := query[f"{name}_max"]) is not None:
-            conditions.append(table.c[name] <= moment)
-    return conditions

@@ -33,6 +33,7 @@ LAYERS = [
         "auth",
         "credentials",
         "encryption",
+        "matching",
         "plugins",
         "pagination",
         "passwords",

@@ -23,19 +23,10 @@ from app.auth import Capability, Principal
 from app.bulk import Draft, Outcome, Precondition, only
 from app.db import in_transaction, now, write_records
 from app.errors import InvalidParams, ShopError
+from app.matching import FEW, Matching, Tallied, between, count, found_anywhere
 from app.models import Coupon
 from app.models.coupon import CouponStatus
-from app.pagination import (
-    FEW,
-    Matching,
-    Page,
-    Tallied,
-    between,
-    count,
-    fetch_page,
-    found_anywhere,
-    page_size,
-)
+from app.pagination import Page, fetch_page, page_size
 from app.plugins import registry
 from app.reading import Fetch, fetch
 from app.ready import Ready

@@ -21,24 +21,14 @@ from app import sanitize
 from app.auth import Capability, Principal
 from app.errors import InvalidParams, ShopError
 from app.functions import leading_number
+from app.matching import FEW, Anywhere, Matching, Tallied, between, count, found_anywhere
 from app.models.user import (
     FIRST_NAME_SORT,
     LAST_NAME_SORT,
     NAME_SORT,
     sort_key,
 )
-from app.pagination import (
-    FEW,
-    Anywhere,
-    Matching,
-    Page,
-    Tallied,
-    between,
-    count,
-    fetch_page,
-    found_anywhere,
-    page_size,
-)
+from app.pagination import Page, fetch_page, page_size
 from app.reading import Fetch, fetch
 from app.ready import MOST_SELECTS
 from app.records import WANTED, Columns, Row, select_where

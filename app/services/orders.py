@@ -12,18 +12,9 @@ from app.auth import Capability, Principal
 from app.columns import Money
 from app.db import now
 from app.errors import InvalidParams, ShopError
+from app.matching import Anywhere, Matching, Tallied, between, count, found_anywhere
 from app.models import DownloadPermission, Order
-from app.pagination import (
-    Anywhere,
-    Matching,
-    Page,
-    Tallied,
-    between,
-    count,
-    fetch_page,
-    found_anywhere,
-    page_size,
-)
+from app.pagination import Page, fetch_page, page_size
 from app.plugins import registry
 from app.reading import fetch
 from app.ready import MOST_SELECTS
