@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Select, Table, false, func, or_, select, t
 from app.models import Tally
 from app.reading import Fetch, fetch, reader
 from app.ready import MOST_SELECTS, Ready
-from app.search import Search, comparable, number_found
+from app.search import Search, comparable, has_part, number_found
 
 FEW = 1000
 """So many matches are found first and sorted then; more are found in their order, page by page."""
@@ -118,8 +118,8 @@ def found_anywhere(
     number = None if text is None else number_found(search, text)
     if text is None or number is None:
         return None
-    exact = search.contains(comparable(text), autoescape=True)
-    return Anywhere(number, select(record_id).where(exact), outside)
+    exact = select(record_id).where(has_part(search, comparable(text)))
+    return Anywhere(number, exact, outside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,19 @@ def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int
     if _SEPARATOR in text:
         return Search(false(), false())
     text = comparable(text)
-    exact = search.contains(text, autoescape=True)
-    return _found(search, record_id, [text], exact, index_is_exact=True)
+    return _found(
+        search, record_id, [text], has_part(search, text), index_is_exact=_is_indexed_exactly(text)
+    )
+
+
+def has_part(search: ColumnElement[Any], text: str) -> ColumnElement[bool]:
+    """Return the condition that a text, which is ``comparable``, is part of the search column."""
+    return _by_dialect(search.contains(text, autoescape=True), func.instr(search, text) > 0)
+
+
+def _is_indexed_exactly(text: str) -> bool:
+    # SQLite takes U+FFFD, U+FFFE and U+FFFF for one, in its index and in LIKE.
+    return "\ufffd" not in text and "\ufffe" not in text
 
 
 def matches(
@@ -126,7 +137,7 @@ def number_found(search: ColumnElement[Any], text: str) -> ColumnElement[int] | 
     None for a text that no index answers.
     """
     text = comparable(text)
-    if len(text) < _TRIGRAM or _SEPARATOR in text:
+    if len(text) < _TRIGRAM or _SEPARATOR in text or not _is_indexed_exactly(text):
         return None
     index, match = _index(search.table.name, [text])
     return select(func.count()).select_from(index).where(match).scalar_subquery()
@@ -154,8 +165,7 @@ def _found(
 
     Args:
         parts: what the search column of such a record contains.
-        index_is_exact: whether whatever contains them meets the condition. (SQLite takes U+FFFD,
-            U+FFFE and U+FFFF for one, in LIKE and in its index alike.)
+        index_is_exact: whether whatever contains them meets the condition.
     """
     records = search.table
     if all(len(part) < _TRIGRAM for part in parts):

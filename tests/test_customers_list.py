@@ -323,10 +323,34 @@ def test_q_searches_email_username_and_names(admin, q, found):
     assert admin.get("/customers/count", {"filter[q]": q}).get_json() == {"count": len(found)}
 
 
-@pytest.mark.parametrize("q", ["m\x1fa", "e\x1fann", "\x1f", "m\x1f*lee"])
+@pytest.mark.parametrize(
+    "q",
+    [
+        *("m\x1fa", "e\x1fann", "\x1f", "m\x1f*lee"),
+        # What is searched is joined by U+FFFF, for which SQLite takes its neighbours, too.
+        *(f"{end}{char}ann lee" for end in ("com", "m", "") for char in "\ufffd\ufffe\uffff"),
+        *"\ufffd\ufffe\uffff",
+    ],
+)
 def test_q_finds_no_text_that_spans_two_fields(admin, q):
     create_many(admin, *PEOPLE)
-    assert listed(filtered(admin, q=q)) == []
+    response = filtered(admin, q=q)
+    assert listed(response) == []
+    assert totals(response) == ("0", "0")
+
+
+@pytest.mark.parametrize("char", "\ufffd\ufffe")
+@pytest.mark.parametrize("around", ["{}", "a{}", "ada{}x", "{}{}"])
+def test_q_finds_a_neighbour_of_the_separator_and_no_other(admin, char, around):
+    other = {"\ufffd": "\ufffe", "\ufffe": "\ufffd"}[char]
+    wanted, _ = create_many(
+        admin,
+        {"email": "a@example.com", "first_name": f"Ada{char}x{char}{char}"},
+        {"email": "b@example.com", "first_name": f"Ada{other}x{other}{other}"},
+    )
+    response = filtered(admin, q=around.replace("{}", char))
+    assert listed(response) == [wanted]
+    assert totals(response) == ("1", "1")
 
 
 @pytest.mark.parametrize("q", ["ΚΩΣ", "κωσ", "Κωσ", "ΚΩΣΤΑΣ", "κωστας", "ΣΤΑΣ", "κω*στ"])
