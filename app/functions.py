@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, literal_column
+from sqlalchemy import ColumnElement, false, literal_column, or_
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Numeric
@@ -33,6 +33,15 @@ def _is_in_text(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
 def _is_element(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
     value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
     return f"{value} = ANY({several})"
+
+
+def equals_any(value: ColumnElement[Any], wanted: Iterable[Any]) -> ColumnElement[bool]:
+    """Return the condition that a value is one of some, each of which an index finds.
+
+    SQLAlchemy writes ``in_`` anew for each number of values, so that no select with it can be kept
+    ready; of ``is_one_of`` Words no index is used.
+    """
+    return or_(false(), *(value == each for each in wanted))
 
 
 class together(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, time
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, false, func, or_, select, true
+from sqlalchemy import ColumnElement, Select, Table, false, func, select, true
 
+from app.functions import equals_any
 from app.models import Tally
 from app.reading import Fetch, fetch, reader
 from app.ready import MOST_SELECTS, Ready
@@ -72,7 +73,7 @@ def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Ready:
 def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Ready:
     sums = sums.where(Tally.kind == kind)
     if labels is not None:
-        sums = sums.where(or_(false(), *(Tally.label == label for label in labels)))
+        sums = sums.where(equals_any(Tally.__table__.c.label, labels))
     return Ready(sums)
 
 
