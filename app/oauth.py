@@ -41,6 +41,15 @@ class Signature:
     method: str
     value: str
 
+    def forms(self) -> list[bytes]:
+        """Return what the value may stand for: as it is, decoded once more, with blanks as pluses.
+
+        The Ruby library percent-encodes the signature twice (decisions 14), and before version
+        1.2 not at all, so that a plus arrives as a blank.
+        """
+        forms = self.value, unquote(self.value), self.value.replace(" ", "+")
+        return [form.encode() for form in dict.fromkeys(forms)]
+
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
@@ -80,12 +89,12 @@ class SignedRequest:
         algorithm = ALGORITHMS.get(signature.method)
         if algorithm is None:
             return False
-        given = signature.value.encode()
+        given = signature.forms()
         # The second key is that of RFC 5849: consumer secret, ampersand, and no token secret.
         keys = f"{secret}&".encode(), secret.encode()
         for text, key in product(islice(self._forms(), MAX_FORMS), keys):
             made = b64encode(hmac.digest(key, text.encode(), algorithm))
-            if hmac.compare_digest(made, given):
+            if any(hmac.compare_digest(made, each) for each in given):
                 return True
         return False
 
@@ -140,12 +149,22 @@ class SignedRequest:
             # A value that looks encoded is decoded first, by some.
             decoded = [(unquote(name), unquote(value)) for name, value in pairs]
             forms = [pairs, decoded, [(name, value) for name, value in decoded if value]]
-            yield from (form for at, form in enumerate(forms) if form not in forms[:at])
+            # The method is overridden by what the query says literally: a `_method` that only such
+            # a decoding finds was not obeyed, so a signature of it is not one of this request.
+            yield from (
+                form
+                for at, form in enumerate(forms)
+                if form not in forms[:at] and _overrides(form) == _overrides(pairs)
+            )
 
 
 def _parsed(query: str) -> list[tuple[str, str]]:
     # Octets that are no UTF-8 are replaced, as the app itself reads them.
     return parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+
+
+def _overrides(pairs: Pairs) -> list[str]:
+    return [value for name, value in pairs if name == "_method"]
 
 
 def _root(name: str) -> str:

@@ -2,9 +2,11 @@
 
 import hmac
 import json
+import secrets
+from base64 import b64encode
 from pathlib import Path
 from time import time
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 
 import pytest
 from conftest import Client, at_the_same_time, codes, reply
@@ -140,7 +142,91 @@ def test_overridden_method_may_be_signed_either_way(anonymous, key, make_coupon,
     assert reply(anonymous.post(path)) == (202, {"message": "Deleted coupon"})
 
 
+# --- as the Ruby library signs: the signature is percent-encoded twice, or never ---
+
+
+def ruby_target(key, version, path, method="GET", algorithm="sha256", encode=quote):
+    """The target of a request as the Ruby library writes it for a path and query of plain letters.
+
+    It sorts the names and values that the query means, escapes the signature, and escapes the
+    whole query again, but for the signs that a URL may contain.
+    """
+    path, _, query = path.partition("?")
+    parameters = [
+        *sorted(parse_qsl(query)),
+        ("oauth_consumer_key", key.consumer_key),
+        ("oauth_nonce", secrets.token_hex(20)),
+        ("oauth_signature_method", f"HMAC-{algorithm.upper()}"),
+        ("oauth_timestamp", str(int(time()))),
+    ]
+    signed = "&".join(f"{quote(k, '')}={quote(v, '')}" for k, v in sorted(parameters))
+    text = "&".join([method, quote(f"{ORIGIN}{path}", ""), quote(signed, "")])
+    secret = key.consumer_secret + ("" if version == "v2" else "&")
+    signature = b64encode(hmac.digest(secret.encode(), text.encode(), algorithm)).decode()
+    parameters.append(("oauth_signature", encode(signature, safe="")))
+    sent = "&".join(f"{name}={value}" for name, value in parameters)
+    return f"{path}?{quote(sent, safe=';/?:@&=+$,[]-_.!~*()' + chr(39))}"
+
+
+@pytest.mark.parametrize("algorithm", ["sha1", "sha256"])
+@pytest.mark.parametrize("version", ["v2", "v3"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "?page=1",
+        "?fields=id,code&filter[limit]=5&filter[orderby]=ID",
+        "?filter[q]=50%25 off, é/~*",
+        "?filter[q]=a%2Bb",
+    ],
+)
+def test_signature_that_is_encoded_twice(anonymous, key, version, query, algorithm):
+    path = f"/wc-api/{version}/coupons{query}"
+    for _ in range(8):  # nearly every signature has a plus, a slash or an equals sign
+        target = ruby_target(key, version, path, algorithm=algorithm)
+        assert reply(anonymous.get(target)) == (200, {"coupons": []})
+
+
+def test_signature_that_is_encoded_twice_may_be_wrong(anonymous, key):
+    target = ruby_target(key, "v3", "/wc-api/v3/coupons?page=1")
+    for changed in (
+        target.replace("page=1", "page=2"),
+        target.replace("/coupons", "/customers"),
+        target.replace("oauth_signature=", "oauth_signature=A"),
+        target.replace("%25", "%2525"),  # three times
+    ):
+        assert codes(anonymous.get(changed)) == AN_ERROR
+    assert codes(anonymous.delete(target)) == AN_ERROR
+    assert anonymous.get(target).status_code == 200
+    assert codes(anonymous.get(target)) == AN_ERROR  # its nonce was used
+
+
+def test_signature_that_is_not_encoded(anonymous, key):
+    # As the Ruby library before version 1.2: a plus arrives as a blank.
+    def is_plus(target):
+        return "+" in target
+
+    targets = (
+        ruby_target(key, "v3", "/wc-api/v3/coupons", encode=lambda signature, safe: signature)
+        for _ in range(200)
+    )
+    target = next(filter(is_plus, targets))
+    assert anonymous.get(target).status_code == 200
+
+
 # --- refused ---
+
+
+@pytest.mark.parametrize(
+    "hidden", ["%255Fmethod=DELETE", "_method=DELET%2545", "_method=%2544ELETE", "_method%255B=x"]
+)
+def test_override_that_was_signed_cannot_be_hidden(anonymous, key, make_coupon, hidden):
+    # Encoded once more, the parameter would still be signed, but not obeyed.
+    path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}?_method=DELETE", "POST")
+    assert "_method=DELETE" in path
+    changed = path.replace("_method=DELETE", hidden)
+    assert codes(anonymous.post(changed, {"coupon": {"amount": "9"}})) == AN_ERROR
+    assert reply(anonymous.post(path)) == (202, {"message": "Deleted coupon"})
 
 
 @pytest.mark.parametrize(
