@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 from flask import Response, current_app, request, stream_with_context
@@ -24,6 +25,9 @@ from app.reading import RowStream
 MOST_READ = 64 * 1024 * 1024
 READ_SECONDS = 5
 """How much of a refused body is read, and for how long, before the connection is closed."""
+
+_IN_PATH = "/!$&'()*+,;=:@"
+"""What the path of a URL may contain unencoded, beside letters and digits (RFC 3986, 3.3)."""
 
 Make = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -96,6 +100,18 @@ def read_to_the_end(response: Response) -> Response:
     return response
 
 
+def request_address() -> str:
+    """Return the absolute URL of the current request without its query, in ASCII.
+
+    The host is the one that the client wrote (an IDN name in ``xn--`` form stays as it is); bytes
+    that a URL cannot contain are percent-encoded.
+    """
+    host = request.headers.get("Host") or request.host
+    # WSGI gives the bytes of a header as Latin-1 characters.
+    host = quote(host.encode("latin-1", "replace"), safe="[]:%!$&'()*+,;=")
+    return f"{request.scheme}://{host}{quote(request.root_path + request.path, safe=_IN_PATH)}"
+
+
 def answer_page(wrapper: str, make: Make, page: Page) -> Response:
     """Return a page of a list with its headers, under its wrapper key.
 
@@ -106,7 +122,7 @@ def answer_page(wrapper: str, make: Make, page: Page) -> Response:
     dialect = spoken()
     headers = {
         dialect.translate(name): value
-        for name, value in page.headers(request.base_url, query).items()
+        for name, value in page.headers(request_address(), query).items()
     }
     if not isinstance(page.rows, RowStream):
         return answer({wrapper: make(page.rows)}, headers=headers)

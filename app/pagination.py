@@ -25,6 +25,9 @@ from app.ready import MOST_SELECTS, ready
 from app.records import Columns, Row, as_printed, fetch_by_ids
 from app.sanitize import INT64_MAX
 
+MAX_LINK_BYTES = 4000
+"""A longer ``Link`` header is omitted: many proxies read 4 KiB of headers (decisions 17)."""
+
 STREAM_ABOVE = 1000
 """Longer pages are not collected in memory but written row by row."""
 
@@ -35,28 +38,33 @@ class Page:
 
     Args:
         rows: what the page shows; of a long page they come in batches.
-        total: how many rows match, whatever the offset and the page size.
+        total: how many rows match, whatever the offset and the page size; None for a list without
+            pages, which has no headers.
         number: the page that was asked for, from 1.
         size: rows on a page; None when one page holds everything.
     """
 
     rows: Sequence[Any] | RowStream
-    total: int
-    number: int
-    size: int | None
+    total: int | None
+    number: int = 1
+    size: int | None = None
 
     @property
     def pages(self) -> int:
         """Return ceil(total / size), or 1 without a limit (spec 4.2)."""
-        return 1 if self.size is None else -(-self.total // self.size)
+        return 1 if self.size is None else -(-(self.total or 0) // self.size)
 
     def headers(self, address: str, query: Sequence[tuple[str, str]]) -> dict[str, str]:
         """Return ``X-Total``, ``X-TotalPages`` and, where one applies, one ``Link`` (RFC 8288).
 
+        A ``Link`` longer than MAX_LINK_BYTES is omitted; the totals remain.
+
         Args:
-            address: the absolute URL of the list, without its query.
+            address: the absolute URL of the list, in ASCII, without its query.
             query: the parameters of the request; the links keep all but ``page``.
         """
+        if self.total is None:
+            return {}
         kept = urlencode([(name, value) for name, value in query if name != "page"])
         before = f"<{address}?{kept}&page=" if kept else f"<{address}?page="
         targets = {
@@ -65,9 +73,11 @@ class Page:
             "next": self.number + 1 if self.number < self.pages else None,
             "last": self.pages if self.pages not in {0, self.number} else None,
         }
-        links = [f'{before}{page}>; rel="{relation}"' for relation, page in targets.items() if page]
+        links = ", ".join(
+            f'{before}{page}>; rel="{relation}"' for relation, page in targets.items() if page
+        )
         headers = {"X-Total": str(self.total), "X-TotalPages": str(self.pages)}
-        return headers | {"Link": ", ".join(links)} if links else headers
+        return headers | {"Link": links} if 0 < len(links) <= MAX_LINK_BYTES else headers
 
 
 def page_size(query: Mapping[str, Any], default: int) -> int | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.config import SettingsSchema
+from app.pagination import MAX_LINK_BYTES
 
 ROOT = Path(__file__).parent.parent
 SETTINGS = SettingsSchema._declared_fields
@@ -63,6 +64,23 @@ def test_nginx_waits_and_accepts_as_much_as_the_service(gunicorn):
     assert int(seconds) == gunicorn["timeout"]
     assert int(seconds) > SETTINGS["SHOP_STATEMENT_TIMEOUT_SECONDS"].load_default
     assert f"127.0.0.1:{SETTINGS['PORT'].load_default};" in text
+
+
+def test_nginx_accepts_the_headers_of_the_service(make_app, client_for, make_coupon):
+    origin = f"https://{'a' * 200}.example"
+    client = client_for("administrator", login="proxied")
+    client.http = make_app(SHOP_CORS_ORIGINS=origin, SHOP_PAGE_SIZE=1).test_client()
+    for _ in range(2):
+        make_coupon()
+    headers = {"Origin": origin, "X-Request-Id": "r" * 128}
+    short = client.get("/coupons", {"fields": "x"}, headers=headers)
+    room = MAX_LINK_BYTES - len(short.headers["Link"])
+    longest = "x" * (room // 2 + 1)  # it is in both links, next and last
+    response = client.get("/coupons", {"fields": longest}, headers=headers)
+    assert len(response.headers["Link"]) > MAX_LINK_BYTES - 2
+    (kibibytes,) = re.findall(r"proxy_buffer_size (\d+)k;", read("deploy/nginx.conf"))
+    # What gunicorn adds (status line, Server, Date, Connection) has less than 200 bytes.
+    assert len(str(response.headers)) + 200 < int(kibibytes) * 1024
 
 
 @pytest.mark.parametrize(

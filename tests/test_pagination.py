@@ -66,6 +66,52 @@ def test_links_keep_the_other_parameters():
     )
 
 
+@pytest.mark.parametrize(("total", "length"), [(20, 4000), (91, 4001)])
+def test_link_of_more_bytes_than_proxies_accept_is_omitted(total, length):
+    # The page number of the last link has one digit more in the second case.
+    headers = Page([], total, 1, 10).headers(AT + "x" * 1950, [])
+    links = link(next=2, last=-(-total // 10)).replace(AT, AT + "x" * 1950)
+    assert len(links) == length
+    assert headers.get("Link") == (links if length == 4000 else None)
+    assert headers["X-Total"] == str(total)
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [
+        ("shop.example", "shop.example"),
+        ("shop.example:80", "shop.example:80"),
+        ("Shop.Example:8080", "Shop.Example:8080"),
+        ("xn--e1afmkfd.xn--p1ai", "xn--e1afmkfd.xn--p1ai"),
+        ("[::1]:8000", "[::1]:8000"),
+        ("m\xc3\xbcnchen.example", "m%C3%BCnchen.example"),
+        ("m\xfcnchen.example", "m%FCnchen.example"),
+        ('a">b', "a%22%3Eb"),
+    ],
+)
+@pytest.mark.parametrize("mount", ["", "/wc-api/v3"])
+def test_link_is_ascii_with_the_host_as_it_was_written(admin, make_coupon, mount, host, shown):
+    for _ in range(11):
+        make_coupon()
+    query = {"environ_overrides": {"HTTP_HOST": host}}
+    response = admin.get(f"{mount}/coupons", {"filter[q]": "", "é": "ü"}, **query)
+    assert response.status_code == 200
+    address = f"http://{shown}{mount}/coupons?filter%5Bq%5D=&%C3%A9=%C3%BC&page=2"
+    assert response.headers["Link"] == f'<{address}>; rel="next", <{address}>; rel="last"'
+    assert response.headers["Link"].isascii()
+
+
+def test_long_query_has_totals_and_no_link(admin, make_coupon):
+    for _ in range(11):
+        make_coupon()
+    short, long = "id," * 100, "id," * 900
+    assert "Link" in admin.get("/coupons", {"fields": short}).headers
+    response = admin.get("/coupons", {"fields": long})
+    assert "Link" not in response.headers
+    assert (response.headers["X-Total"], response.headers["X-TotalPages"]) == ("11", "2")
+    assert len(response.get_json()["coupons"]) == 10
+
+
 def test_links_lead_through_the_list(app, make_app, admin, make_coupon):
     made = [make_coupon(description="sold here")["id"] for _ in range(5)]
     make_coupon(description="sold out")
