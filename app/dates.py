@@ -21,6 +21,7 @@ _DATE_MAX_LENGTH = 64  # the longest RFC 2822 date has 37 characters
 # A text may name a zone of its own, so these have none.
 _DEFAULTS = (datetime(2000, 1, 1), datetime(2004, 2, 2))  # noqa: DTZ001  # see above
 # RFC 2822 4.3: the zones that have a name.
+_ZERO = "must be a date such as 2030-12-31; 0 is not a date."
 _ZONES = {"UT": 0, "GMT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5,
           "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}  # fmt: skip
 
@@ -58,14 +59,20 @@ def day(value: Any, today: date) -> date | None:
     Args:
         value: any form of decisions 4: ISO, RFC 2822, ``31 December 2030``, ``12/31/2030``,
             ``tomorrow``, ``+1 month``, Unix seconds. A date-time with an offset is taken to UTC.
+            0, as a number or a text, is an error: programs that send it mean "no date", not 1970
+            (decisions 14).
         today: the day on which ``tomorrow`` and ``+1 month`` are reckoned, UTC.
     """
     value = sanitize.whole(value)
     if isinstance(value, int) and not isinstance(value, bool):
+        if value == 0:
+            raise ValueError(_ZERO)
         return _since_epoch(value).date()
     written = _short(value)
     if not written:
         return None
+    if re.fullmatch(r"@?[+-]?0+", written):
+        raise ValueError(_ZERO)
     for read in (_relative_day, _numeric_day, _iso_day, _worded_day):
         if (found := read(written, today)) is not None:
             return found

@@ -631,6 +631,7 @@ def test_order_that_is_unknown_is_refused(admin, keys, param):
         ("filter[limit]=5&page=99999999999999999999999999", [], "3"),
         ("filter[limit]=99999999999999999999&page=2", [], "1"),
         ("page=2", range(10, 12), "2"),
+        ("page=", range(10), "2"),
         ("filter[limit]=-1&page=1", range(12), "1"),
         ("filter[limit]=-1&page=2", [], "1"),
         ("filter[offset]=3", range(3, 12), "2"),

@@ -473,7 +473,7 @@ DAYS = [
     # Unix seconds
     (1924905600, date(2030, 12, 31)),
     (1924991999, date(2030, 12, 31)),
-    (0, date(1970, 1, 1)),
+    (1, date(1970, 1, 1)),
     (-1, date(1969, 12, 31)),
     ("1924905600", date(2030, 12, 31)),
     ("1924991999", date(2030, 12, 31)),
@@ -496,6 +496,13 @@ DAYS = [
     ("31 December 2030 12:00 XYZ", ValueError),
     ("+1 fortnight", ValueError),
     ("+99999 years", ValueError),
+    # what programs write for no date, not 1970
+    (0, ValueError),
+    (0.0, ValueError),
+    ("0", ValueError),
+    (" 00 ", ValueError),
+    ("-0", ValueError),
+    ("@0", ValueError),
     (10**12, ValueError),
     (10**30, ValueError),
     (-(10**30), ValueError),

@@ -19,8 +19,8 @@ _SHIPPING = "Whether it makes shipping free."
 _NOT_SALE = "Whether it leaves out items that are on sale."
 _DATE = (
     "The day on which it expires: a date, a date-time (taken to UTC), an RFC 2822 date, "
-    "`31 December 2030`, `12/31/2030` (month first), `tomorrow`, `+1 month`, or Unix seconds. "
-    "Empty is none."
+    "`31 December 2030`, `12/31/2030` (month first), `tomorrow`, `+1 month`, or Unix seconds "
+    "other than 0. Empty is none."
 )
 _AMOUNT = "Kept to the cent, half up; at most 16 digits before the point."
 _COUNT = "The absolute value of the integer that it begins with."

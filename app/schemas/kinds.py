@@ -64,7 +64,7 @@ COUNT_IN: Schema = {**INTEGER_IN, "minimum": -INT64_MAX}
 DAY_IN: Schema = {
     "type": ["string", "integer"],
     "pattern": rf"^\s*({_ISO}|{_WORDED}|{_AMERICAN}|{_RELATIVE}|{_UNIX})?\s*$",
-    "minimum": -62135596800,
+    "minimum": 1,
     "maximum": 253402300799,
     "examples": ["2030-12-31", "31 December 2030", "12/31/2030", "+1 month", 1924905600],
 }

@@ -21,6 +21,11 @@ Selection = dict[str, "Selection | None"]
 """What ``fields`` selects: names; under a name None for all of it, or a selection of its parts."""
 
 
+def _entries(value: str) -> list[str]:
+    """Return the entries of a comma-separated list, trimmed, without the empty ones."""
+    return [entry.strip() for entry in value.split(",") if entry.strip()]
+
+
 def _nothing() -> None:
     """Be the default of what is not supplied; a plain None would stand in the document."""
 
@@ -65,8 +70,8 @@ class Statuses(Words):
     openapi = kinds.STATUSES_PARAMETER
 
     def read(self, value: str) -> list[str]:  # type: ignore[override] # a list of what Words reads
-        """Return the words."""
-        return [word.strip() for word in super().read(value).split(",") if word.strip()]
+        """Return the words; without any, the default."""
+        return _entries(super().read(value)) or self.deserialize(None)
 
 
 class FieldList(QueryField):
@@ -105,14 +110,10 @@ class Whole(QueryField):
 
 
 class PageNumber(Whole):
-    """``page``: from 1; an empty one is not a number (decisions 6)."""
+    """``page``: from 1; an empty one is the first (decisions 14)."""
 
     def __init__(self) -> None:
         super().__init__(None, "Which page of the list, from 1.", minimum=1, load_default=1)
-
-    def convert(self, value: Any) -> int:
-        """Return the number."""
-        return self.read(value)
 
 
 class Limit(Whole):
@@ -200,17 +201,20 @@ class Direction(Choice):
 
 
 class Ids(QueryField):
-    """Ids, separated by commas."""
+    """Ids, separated by commas; empty entries are skipped (decisions 14)."""
 
     openapi = kinds.IDS_PARAMETER
 
     def read(self, value: str) -> list[int]:
-        """Return the ids; those beyond 64 bits identify nothing."""
+        """Return the ids; those beyond 64 bits identify nothing. Without any, the default."""
         if value.count(",") >= MAX_IDS:
             raise ValueError(f"has more than {MAX_IDS} ids.")
-        if not re.fullmatch(r"\s*[0-9]{1,100}\s*(,\s*[0-9]{1,100}\s*)*", value):
+        entries = _entries(value)
+        if not all(re.fullmatch(r"[0-9]{1,100}", entry) for entry in entries):
             raise ValueError("must be ids, separated by commas.")
-        return [number for number in map(int, value.split(",")) if number <= sanitize.INT64_MAX]
+        if not entries:
+            return self.deserialize(None)  # type: ignore[no-any-return] # None or a list
+        return [number for number in map(int, entries) if number <= sanitize.INT64_MAX]
 
 
 class ForceWord(Words):
