@@ -39,10 +39,10 @@ class _Mount(BlueprintSetupState):
     """A blueprint on its way into an app. Seam: ``Blueprint.make_setup_state``."""
 
     def add_url_rule(self, rule: str, *args: Any, **options: Any) -> None:
-        """Add a route, with the methods that the dialect of the mount has for it."""
+        """Add a route, with the methods and converters that the dialect of the mount has for it."""
         dialect = self.options.get("dialect", NATIVE)
         options["methods"] = dialect.methods(options.get("methods", ["GET"]))
-        super().add_url_rule(rule, *args, **options)
+        super().add_url_rule(dialect.rule(rule), *args, **options)
 
 
 class Blueprint(flask_smorest.Blueprint):

@@ -63,7 +63,7 @@ class ArgumentParser(FlaskParser):
             loaded = json.loads(body, parse_float=Decimal)
         except (ValueError, RecursionError) as error:
             raise ShopError("shop_api_invalid_json", reason=str(error)) from None
-        return loaded if isinstance(loaded, dict) else {}
+        return spoken().body(schema, loaded) if isinstance(loaded, dict) else {}
 
     def handle_error(
         self,

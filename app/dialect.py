@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import marshmallow as ma
 from flask import Request, request
@@ -15,8 +16,9 @@ from flask import Request, request
 from app.auth import Credentials
 from app.credentials import from_basic, from_legacy
 from app.schemas.customers import CustomerSchema, CustomerV3Schema
+from app.schemas.legacy import QUERIES, CustomerOrdersV3Query, as_php_meant
 from app.schemas.orders import DownloadList, Downloads
-from app.schemas.queries import LEGACY
+from app.schemas.queries import CustomerOrdersQuery
 
 IN_ENVIRON = "shop_api.dialect"
 """Where a request keeps its dialect; without one it is NATIVE."""
@@ -37,6 +39,10 @@ class Dialect:
         schemas: what takes the place of a schema, for conversion, answer and document alike.
         credentials: finds in a request who says to have sent it; None when nobody does.
         key_in_query: whether it finds a key and its secret in the query, too.
+        converters: the path converters that replace native ones, by name.
+        body: returns a parsed body as a native client would have written it; it is given the
+            schema that will load the body.
+        removes_trashed: whether ``force=true`` removes a coupon that is in the trash.
     """
 
     name: str
@@ -48,6 +54,9 @@ class Dialect:
     schemas: Mapping[type[ma.Schema], type[ma.Schema]] = field(default_factory=dict)
     credentials: Callable[[Request], Credentials | None] = from_basic
     key_in_query: bool = False
+    converters: Mapping[str, str] = field(default_factory=dict)
+    body: Callable[[ma.Schema, dict[str, Any]], dict[str, Any]] = lambda _, body: body
+    removes_trashed: bool = False
 
     def translate(self, text: str) -> str:
         """Return a name, or a text with names in it, as this dialect has it."""
@@ -62,6 +71,12 @@ class Dialect:
     def methods(self, native: Sequence[str]) -> list[str]:
         """Return the methods of a route, of which the native API has some."""
         return [*native, *(m for m in self.like_put if "PUT" in native and m not in native)]
+
+    def rule(self, native: str) -> str:
+        """Return the URL rule of a native route."""
+        for name, own in self.converters.items():
+            native = native.replace(f"<{name}:", f"<{own}:")
+        return native
 
 
 NATIVE = Dialect("native")
@@ -78,20 +93,28 @@ def _woocommerce(
         hides_methods=True,
         refuses_first=True,
         schemas={
-            **LEGACY,
+            **QUERIES,
             Downloads: DownloadList,
             **(schemas or {}),
         },
         credentials=from_legacy,
         key_in_query=True,
+        converters={"code": "legacy_code"},
+        body=as_php_meant,
+        removes_trashed=True,
     )
 
 
 WOOCOMMERCE = {
     "v2": _woocommerce("v2"),
-    "v3": _woocommerce("v3", {CustomerSchema: CustomerV3Schema}),
+    "v3": _woocommerce(
+        "v3", {CustomerSchema: CustomerV3Schema, CustomerOrdersQuery: CustomerOrdersV3Query}
+    ),
 }
-"""By the version that stands in the path of a request."""
+"""By the version in the path of a request."""
+
+OTHER_VERSION = WOOCOMMERCE["v3"]
+"""The conventions in which paths below ``/wc-api/`` respond that have another version."""
 
 
 def spoken() -> Dialect:

@@ -31,6 +31,14 @@ class CodeConverter(BaseConverter):
         return value
 
 
+class LegacyCodeConverter(CodeConverter):
+    """``{code}`` in the legacy API: a plus is a space (decisions 14)."""
+
+    def to_python(self, value: str) -> str:
+        """Return the code, or have no route."""
+        return super().to_python(value.replace("+", " "))
+
+
 class EmailConverter(BaseConverter):
     """``{email}``: any text, a slash too (spec 4.2)."""
 
@@ -42,5 +50,15 @@ class EmailConverter(BaseConverter):
         return value.removesuffix("/")
 
 
-CONVERTERS = {"id": IdConverter, "code": CodeConverter, "email": EmailConverter}
-SCHEMAS = {IdConverter: PATH_ID, CodeConverter: PATH_CODE, EmailConverter: PATH_EMAIL}
+CONVERTERS = {
+    "id": IdConverter,
+    "code": CodeConverter,
+    "legacy_code": LegacyCodeConverter,
+    "email": EmailConverter,
+}
+SCHEMAS = {
+    IdConverter: PATH_ID,
+    CodeConverter: PATH_CODE,
+    LegacyCodeConverter: PATH_CODE,
+    EmailConverter: PATH_EMAIL,
+}

@@ -150,7 +150,13 @@ def delete_coupon(query: Query, coupon_id: int) -> Response:
     `force=true`, removes it permanently.
     """
     force = query["force"] == "true"
-    coupons.delete_coupon(caller(), coupon_id, force=force, precondition=precondition(_body))
+    coupons.delete_coupon(
+        caller(),
+        coupon_id,
+        force=force,
+        trashed_too=spoken().removes_trashed,
+        precondition=precondition(_body),
+    )
     if force:
         return answer({"message": "Permanently deleted coupon"})
     return answer({"message": "Deleted coupon"}, spoken().status("trashed"))

@@ -31,7 +31,12 @@ from app.schemas.customers import (
 )
 from app.schemas.envelope import CountSchema, MessageSchema
 from app.schemas.orders import Downloads, DownloadSchema, OrderList
-from app.schemas.queries import CustomerCountQuery, CustomerListQuery, ReadQuery
+from app.schemas.queries import (
+    CustomerCountQuery,
+    CustomerListQuery,
+    CustomerOrdersQuery,
+    ReadQuery,
+)
 from app.serializers import Serializer
 from app.services import accounts, customers, orders
 from app.services.statistics import COLUMNS
@@ -183,7 +188,7 @@ def get_customer_by_email(query: Query, email: str) -> Response:
     "shop_api_invalid_customer",
     "shop_api_user_cannot_read_customer",
 )
-@blp.arguments(ReadQuery, location="query")
+@blp.arguments(CustomerOrdersQuery, location="query")
 @blp.response(200, OrderList, example={"orders": [examples.ORDER]})
 def list_customer_orders(query: Query, customer_id: int) -> Response:
     """List the orders of a customer, oldest first.
@@ -191,8 +196,9 @@ def list_customer_orders(query: Query, customer_id: int) -> Response:
     Each with its customer; an empty list when there are none.
     """
     view = OrderView(query["selection"])
-    rows = orders.orders_of_customer(caller(), customer_id, view.columns)
-    return answer({"orders": view.rows(rows)})
+    size = current_app.config["SHOP_PAGE_SIZE"]
+    page = orders.orders_of_customer(caller(), customer_id, query, view.columns, size)
+    return answer_page("orders", view.rows, page)
 
 
 @blp.route("/<id:customer_id>/downloads")

@@ -1,8 +1,8 @@
 """The WooCommerce legacy REST API: the same blueprints in another dialect (decisions 12).
 
-Programs written for ``/wc-api/v2`` and ``/wc-api/v3`` work unchanged. What a request of theirs does
-otherwise, the case of its path or an overridden method, is put right before it is routed; what is
-called otherwise is in the dialect. ``docs/legacy.md`` tells the rest.
+It serves programs written for ``/wc-api/v2`` and ``/wc-api/v3``. The case of a path and an
+overridden method are normalised before routing. Names, statuses and what else differs are data of
+the dialect. ``docs/legacy.md`` lists the endpoints, the clients that were tried and what differs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from urllib.parse import parse_qs
 
 from flask import Flask, Response, current_app, request
 
-from app.answers import answer
+from app.answers import answer, request_address
 from app.api import Api, Blueprint
 from app.config import VERSION
 from app.credentials import SENT
-from app.dialect import IN_ENVIRON, WOOCOMMERCE, spoken
+from app.dialect import IN_ENVIRON, OTHER_VERSION, WOOCOMMERCE, spoken
 from app.schemas.legacy import StoreEnvelope
 
 MOUNTED = "coupons", "customers", "orders"
@@ -41,7 +41,10 @@ _STRAY = re.compile(
 )
 """What the Python client writes behind an address that has parameters in it, as it signs it."""
 
-_VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
+_VARIABLE = re.compile(r"<(?:\w+:)?(?:\w+_)?(\w+)>")
+"""A variable of a rule. The legacy server had shorter names: ``id`` for ``coupon_id``."""
+
+_METHODS = "HEAD", "GET", "POST", "PUT", "PATCH", "DELETE"
 
 store = Blueprint("index", __name__, public=True, description="The shop and its routes.")
 
@@ -77,15 +80,14 @@ class LegacyRequests:
         """Answer a request."""
         path = "/" + environ["PATH_INFO"].lstrip("/")  # as it is routed
         start = len(self._start)
-        if path[:start].translate(_LOWER) == self._start:
+        if f"{path}/"[:start].translate(_LOWER) == self._start:
             query = environ.get("QUERY_STRING", "")
             environ[SENT] = environ["REQUEST_METHOD"], path, query
             environ["QUERY_STRING"] = _STRAY.sub("", query)
             # Codes and addresses have no case either; a letter beyond ASCII is several bytes.
             rest = path[start:].translate(_LOWER)
             environ["PATH_INFO"] = path[: start - len("/wc-api/")] + "/wc-api/" + rest
-            if dialect := WOOCOMMERCE.get(rest.partition("/")[0]):
-                environ[IN_ENVIRON] = dialect
+            environ[IN_ENVIRON] = WOOCOMMERCE.get(rest.partition("/")[0], OTHER_VERSION)
             if method := _override(environ):
                 environ["REQUEST_METHOD"] = method
         return self._app(environ, start_response)  # type: ignore[no-any-return] # WSGI
@@ -114,7 +116,7 @@ def _override(environ: dict[str, Any]) -> str:
         "store": {
             "name": "Shop Administration API",
             "description": "Coupons, customers and orders",
-            "URL": "http://127.0.0.1:8000/",
+            "URL": "http://127.0.0.1:8000",
             "wc_version": WC_VERSION,
             "routes": {
                 "/coupons": {
@@ -132,12 +134,12 @@ def get_store() -> Response:
     Open to everyone.
     """
     dialect = spoken()
-    here = request.base_url.rstrip("/")
+    here = request_address().rstrip("/")
     version = API_VERSIONS.get(dialect.name)
     about = {
         "name": current_app.config["SHOP_NAME"],
         "description": f"Shop Administration API {VERSION}",
-        "URL": here[: here.rindex("/wc-api/") + 1],
+        "URL": here[: here.rindex("/wc-api/")],
         "wc_version": WC_VERSION,
         **({"version": version} if version else {}),
         "routes": _routes(here),
@@ -164,17 +166,16 @@ def get_store() -> Response:
 def _routes(here: str) -> dict[str, Any]:
     """Return what can be done at each path of the mount that a request came to."""
     mount = f"{current_app.config['SHOP_URL_PREFIX']}/wc-api/{here.rpartition('/')[2]}"
-    methods: dict[str, list[str]] = {}
+    methods: dict[str, set[str]] = {}
     for rule in current_app.url_map.iter_rules():
         if rule.rule.startswith(f"{mount}/") and not rule.rule.endswith(".json"):
             path = _VARIABLE.sub(r"<\1>", rule.rule.removeprefix(mount))
-            known = methods.setdefault(path, [])
-            known += sorted((rule.methods or set()) - {"OPTIONS", *known})
+            methods.setdefault(path, set()).update(rule.methods or ())
     return {
         path: {
-            "supports": supports,
-            "accepts_data": not {"POST", "PUT", "PATCH"}.isdisjoint(supports),
+            "supports": [method for method in _METHODS if method in supported],
+            "accepts_data": not {"POST", "PUT", "PATCH"}.isdisjoint(supported),
             "meta": {} if "<" in path else {"self": here + path.rstrip("/")},
         }
-        for path, supports in methods.items()
+        for path, supported in methods.items()
     }

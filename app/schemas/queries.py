@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import marshmallow as ma
-
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.envelope import Base
 from app.schemas.parameters import (
@@ -22,8 +17,6 @@ from app.schemas.parameters import (
     Offset,
     PageNumber,
     Pattern,
-    QueryField,
-    Renamed,
     Statuses,
     Whole,
     Words,
@@ -44,6 +37,10 @@ class ReadQuery(Query):
         "Only these fields of each object, separated by commas; a dot names a field of a field: "
         "`billing_address.city`.",
     )
+
+
+class CustomerOrdersQuery(ReadQuery):
+    """The query of a customer's orders."""
 
 
 class Times(Query):
@@ -153,34 +150,6 @@ class OrderListQuery(OrderCountQuery, ReadQuery):
     """The query of a list."""
 
     page = PageNumber()
-
-
-def _legacy(query: type[Query], words: Mapping[str, str], **fields: QueryField) -> type[Query]:
-    """Return a query as the legacy API has it, with its words for ``filter[orderby]``."""
-    orderby: Any = query._declared_fields["orderby"]
-    fields["orderby"] = Renamed(orderby, words)
-    return type(f"Legacy{query.__name__}", (query,), {"__doc__": query.__doc__, **fields})
-
-
-_POSTS = {"ID": "id", "title": "code", "name": "code"}
-_USERS = {
-    "ID": "id",
-    "user_registered": "registered",
-    "user_email": "email",
-    "user_login": "login",
-    "nicename": "login",
-    "display_name": "name",
-}
-
-LEGACY: dict[type[ma.Schema], type[ma.Schema]] = {
-    CouponListQuery: _legacy(CouponListQuery, _POSTS, limit=Limit()),
-    CouponCountQuery: _legacy(CouponCountQuery, _POSTS),
-    CustomerListQuery: _legacy(CustomerListQuery, _USERS),
-    CustomerCountQuery: _legacy(CustomerCountQuery, _USERS),
-    OrderListQuery: _legacy(OrderListQuery, {"ID": "id"}),
-    OrderCountQuery: _legacy(OrderCountQuery, {"ID": "id"}),
-}
-"""What takes the place of each query in the legacy API (decisions 12)."""
 
 
 class DeleteQuery(Query):

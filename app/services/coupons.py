@@ -174,14 +174,28 @@ def edit_coupon(
 
 
 def delete_coupon(
-    actor: Principal, coupon_id: int, *, force: bool, precondition: Precondition | None = None
+    actor: Principal,
+    coupon_id: int,
+    *,
+    force: bool,
+    trashed_too: bool = False,
+    precondition: Precondition | None = None,
 ) -> None:
-    """Move a published coupon to the trash, or remove it for good (spec 3)."""
+    """Move a published coupon to the trash, or remove it permanently (spec 3).
+
+    Args:
+        actor: who deletes it.
+        coupon_id: the coupon.
+        force: removes it permanently.
+        trashed_too: whether ``force`` also finds a coupon that is in the trash (decisions 14).
+        precondition: checks the stored coupon first.
+    """
 
     def work(session: Session) -> None:
-        coupon = session.execute(
-            select(TABLE).where(TABLE.c.id == coupon_id, PUBLISHED).with_for_update()
-        ).first()
+        found = [TABLE.c.id == coupon_id]
+        if not (force and trashed_too):
+            found.append(PUBLISHED)
+        coupon = session.execute(select(TABLE).where(*found).with_for_update()).first()
         if coupon is None:
             raise ShopError("shop_api_invalid_coupon_id")
         _require_own(

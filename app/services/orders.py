@@ -64,14 +64,7 @@ def list_orders(
     matching = _matching(query)
     if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
         return Page([], 0, query["page"], size or default_size)
-    return fetch_page(
-        columns,
-        TABLE.c.id,
-        matching,
-        key=SORT_KEYS[query["orderby"]],
-        query=query,
-        size=size,
-    )
+    return _page(query, matching, columns, size)
 
 
 def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
@@ -92,11 +85,28 @@ def get_order(actor: Principal, order_id: int, columns: Columns) -> Row:
     return rows[0]
 
 
-def orders_of_customer(actor: Principal, customer_id: int, columns: Columns) -> Sequence[Row]:
-    """Return all orders of a customer, oldest first (spec 4.2, decisions 7)."""
+def orders_of_customer(
+    actor: Principal,
+    customer_id: int,
+    query: Mapping[str, Any],
+    columns: Columns,
+    default_size: int,
+) -> Page:
+    """Return all orders of a customer, oldest first (spec 4.2, decisions 7), or a page of them.
+
+    Args:
+        customer_id: the customer.
+        query: a loaded ``CustomerOrdersQuery``. If the API version filters and pages these orders,
+            and the client asked for it, a loaded ``OrderListQuery`` (decisions 14).
+        columns: what to select, of COLUMNS.
+        default_size: rows on a page when the query sets no limit.
+    """
     get_customer(actor, customer_id, [])
+    if "page" in query:
+        query = {**query, "customer_id": customer_id}
+        return _page(query, _matching(query), columns, page_size(query, default_size))
     theirs = select_where(tuple(columns), TABLE.c.id, _IS_OF_CUSTOMER, *_OLDEST_FIRST)
-    return fetch(theirs, {WANTED: customer_id})
+    return Page(fetch(theirs, {WANTED: customer_id}), total=None)
 
 
 def downloads_of_customer(actor: Principal, customer_id: int, columns: Columns) -> dict[str, Row]:
@@ -128,6 +138,11 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
     """
     rows = fetch_by_ids(fetch, columns, CUSTOMER_COLUMNS["id"], ids)
     return {row[-1]: row for row in rows}
+
+
+def _page(query: Mapping[str, Any], matching: Matching, columns: Columns, size: int | None) -> Page:
+    key = SORT_KEYS[query["orderby"]]
+    return fetch_page(columns, TABLE.c.id, matching, key=key, query=query, size=size)
 
 
 def _matching(query: Mapping[str, Any]) -> Matching:
