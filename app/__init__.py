@@ -12,7 +12,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import cli, db, headers, logs, plugins
 from app.api import Api, prepare
-from app.config import load_settings, misspelt, secret_key
+from app.config import load_settings, secret_key, unknown_settings
 from app.reading import reader
 
 DESCRIPTION = """Administer a shop's coupons and customers.
@@ -53,8 +53,8 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     api = Api()
     api.init_app(app, description=DESCRIPTION)
     plugins.init_app(app, api)
-    for name in misspelt({*app.config, *os.environ}):
-        app.logger.warning("%s is no setting; docs/configuration.md lists them all", name)
+    for message in unknown_settings({*app.config, *os.environ}):
+        app.logger.warning("%s; docs/configuration.md lists all settings", message)
     return app
 
 

@@ -65,8 +65,8 @@ def test_all_is_well(examine, admin):
 def test_setting_that_is_none(examine, admin):
     found = examine(SHOP_PAGESIZE=5)
     assert found["settings"] == (
-        "SHOP_PAGESIZE is none",
-        "See docs/configuration.md for its name.",
+        "unknown setting SHOP_PAGESIZE (did you mean SHOP_PAGE_SIZE?)",
+        "docs/configuration.md lists all settings.",
     )
     assert list(remedies(found)) == ["settings"]
 

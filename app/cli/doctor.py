@@ -17,7 +17,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.attempts import is_redis_there
-from app.config import misspelt
+from app.config import unknown_settings
 from app.db import schema_is_current
 from app.reading import fetch, reader
 from app.services import keys
@@ -80,9 +80,9 @@ def _examine() -> Iterator[Finding]:
 
 
 def _settings() -> Iterator[Finding]:
-    unknown = misspelt({*current_app.config, *os.environ})
-    for name in unknown:
-        yield Finding("settings", f"{name} is none", "See docs/configuration.md for its name.")
+    unknown = unknown_settings({*current_app.config, *os.environ})
+    for message in unknown:
+        yield Finding("settings", message, "docs/configuration.md lists all settings.")
     if not unknown:
         yield Finding("settings", "all are known and can be used")
 
