@@ -7,6 +7,7 @@ below. ``docs/configuration.md`` lists the same table, and a test compares the t
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -314,9 +315,14 @@ def secret_key(instance: Path) -> str:
     try:
         return _secret_of(path)
     except OSError as error:
+        remedy = (
+            "Make room on the disk"
+            if error.errno == errno.ENOSPC
+            else "Give the folder to the user of the service"
+        )
         raise SettingsError(
-            f"SECRET_KEY: {path} cannot be created or read: {error.strerror}. Give the folder to "
-            "the user of the service, or set SECRET_KEY."
+            f"SECRET_KEY: {path} cannot be created or read: {error.strerror}. {remedy}, or set "
+            "SECRET_KEY."
         ) from error
 
 

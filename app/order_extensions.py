@@ -20,7 +20,6 @@ import marshmallow as ma
 from flask import Response, current_app, request
 
 from app.errors import InvalidParams
-from app.failures import handle_exception
 from app.plugins import registry
 from app.schemas.orders import OrderSchema
 from app.schemas.parameters import FieldList
@@ -80,8 +79,8 @@ def extend_response(response: Response) -> Response:
     stay as the view wrote them. A response that is an error, streamed, partial, compressed or not
     JSON passes unchanged, and so does a key ``order`` whose value is no order.
 
-    Returns:
-        The response; 400 when ``fields`` cannot be read.
+    Raises:
+        InvalidParams: ``fields`` cannot be read.
     """
     documented = _is_documented_with_orders()
     if documented is None or not _is_whole_json(response):
@@ -103,7 +102,7 @@ def extend_response(response: Response) -> Response:
         try:
             selection = FieldList().deserialize(request.args.get("fields"))
         except ma.ValidationError as error:
-            return handle_exception(InvalidParams({"fields": " ".join(map(str, error.messages))}))
+            raise InvalidParams({"fields": " ".join(map(str, error.messages))}) from None
     new: list[dict[str, Any]] = [{} for _ in orders]
     _extend(new, orders, selection)
     response.set_data(_with_members(text, orders, new))  # with its Content-Length
