@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 FLASK := $(BIN)/flask --app wsgi
 SPECTRAL := tests/lint/node_modules
-NPM_CI := npm ci --silent --fetch-retries=0
+NPM_CI := npm ci --loglevel=error --no-audit --no-fund --fetch-retries=0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade pyproject.toml
@@ -42,7 +42,7 @@ lint: $(VENV)/ready-dev ## check style and types
 	@$(BIN)/mypy
 	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app migrations wsgi.py server.py gunicorn.conf.py
 	@if $(MAKE) --silent $(SPECTRAL)/ready; then $(MAKE) --silent lint-openapi; \
-		else echo "The OpenAPI document was not checked: that needs Node.js and packages from npm."; fi
+		else echo "The OpenAPI document was not checked, for the reason above: that needs Node.js and packages from npm."; fi
 
 lint-openapi: $(VENV)/ready-dev $(SPECTRAL)/ready ## check both versions of the OpenAPI document (needs Node.js)
 	@for version in 3.1.0 3.0.3; do \
@@ -76,16 +76,19 @@ clean: ## remove what the commands above installed; data in instance/ stays
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12"; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv $(VENV) || \
 		{ rm -rf $(VENV); echo "Python's venv module is needed (Debian: apt install python3-venv)."; exit 1; }
 
 # A stamp for each lock file: nothing is installed twice, everything is when a lock changes.
 $(VENV)/ready: requirements.txt | $(BIN)/python
+	@echo "Installing the locked dependencies into $(VENV), once ..."
 	@$(PIP) install --quiet --require-hashes -r requirements.txt
 	@touch $@
 
 $(SPECTRAL)/ready: tests/lint/package-lock.json
-	@$(NPM_CI) --prefix tests/lint
+	@command -v npm >/dev/null || { echo "npm is not installed (Debian: apt install npm)." >&2; exit 1; }
+	@$(NPM_CI) --prefix tests/lint >/dev/null
 	@touch $@
 
 $(VENV)/ready-dev: requirements-dev.txt | $(VENV)/ready

@@ -12,7 +12,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import cli, db, headers, logs, plugins
 from app.api import Api, prepare
-from app.config import load_settings, misspelt, secret_key
+from app.config import SettingsError, load_settings, secret_key, unknown_settings
 from app.reading import reader
 
 DESCRIPTION = """Administer a shop's coupons and customers.
@@ -38,7 +38,11 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     app = Flask(
         __name__, instance_relative_config=True, instance_path=overrides.pop("INSTANCE_PATH", None)
     )
-    app.config.from_pyfile("config.py", silent=True)
+    try:
+        app.config.from_pyfile("config.py", silent=True)
+    except Exception as error:  # somebody's own program: anything may go wrong in it
+        path = Path(app.instance_path) / "config.py"
+        raise SettingsError(f"{path}: {type(error).__name__}: {error}") from error
     load_settings(app.config, overrides)
     app.config["SECRET_KEY"] = app.config["SECRET_KEY"] or secret_key(Path(app.instance_path))
     app.config["MAX_CONTENT_LENGTH"] = app.config["SHOP_MAX_BODY_BYTES"]
@@ -53,8 +57,8 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     api = Api()
     api.init_app(app, description=DESCRIPTION)
     plugins.init_app(app, api)
-    for name in misspelt({*app.config, *os.environ}):
-        app.logger.warning("%s is no setting; docs/configuration.md lists them all", name)
+    for message in unknown_settings({*app.config, *os.environ}):
+        app.logger.warning("%s; docs/configuration.md lists all settings", message)
     return app
 
 

@@ -52,8 +52,9 @@ def _written(value: Any, option: int = 0) -> bytes:
     try:
         return orjson.dumps(value, option=option)
     except TypeError:
-        # An id beyond 64 bits, echoed in a bulk result: orjson writes no such number.
-        text = json.dumps(value, default=_parsed, ensure_ascii=False, separators=(",", ":"))
+        # An id beyond 64 bits, echoed in a bulk result, or half a character (a lone surrogate) in
+        # a plugin's order: orjson writes neither.
+        text = json.dumps(value, default=_parsed, separators=(",", ":"))
         return f"{text}\n".encode() if option & orjson.OPT_APPEND_NEWLINE else text.encode()
 
 

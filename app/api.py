@@ -50,13 +50,19 @@ class Blueprint(flask_smorest.Blueprint):
 
     Args:
         public: its views answer without credentials.
+        extends_orders: its views add the order extensions to the orders that they return, by an
+            OrderView, or return no orders. The responses of all other blueprints are searched for
+            orders.
     """
 
     ARGUMENTS_PARSER = ArgumentParser()
 
-    def __init__(self, *args: Any, public: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, public: bool = False, extends_orders: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.public = public
+        self.extends_orders = extends_orders
         if not public:
             self.before_request(authenticate_sender)
         self._prepare_doc_cbks.append(self._prepare_shop_doc)

@@ -7,10 +7,12 @@ below. ``docs/configuration.md`` lists the same table, and a test compares the t
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping, MutableMapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,18 @@ class DelimitedList(ma.fields.String):
         return tuple(word.strip() for word in words if word.strip())
 
 
+class OrderStatusList(DelimitedList):
+    """Names of order statuses. ``check_order_statuses`` checks them once plugins are loaded."""
+
+
+class _DatabaseUrl(ma.fields.String):
+    """A SQLAlchemy URL. ``postgres://``, as many hosts write it, is ``postgresql://``."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs)
+        return re.sub(r"^postgres(?=(\+psycopg)?:)", "postgresql", text)
+
+
 class _Origins(DelimitedList):
     """Origins as browsers send them, or ``*``."""
 
@@ -70,10 +84,10 @@ class SettingsSchema(ma.Schema):
     """The settings that an operator may set (operations.md, Environment)."""
 
     DATABASE_URL = _setting(
-        ma.fields.String,
+        _DatabaseUrl,
         "sqlite:///shop.db",
         "Where the data is: a SQLAlchemy URL, `sqlite:///…` (relative to `instance/`) or "
-        "`postgresql://…` (psycopg 3).",
+        "`postgresql://…` (psycopg 3; `postgres://…` is the same).",
     )
     HOST = _setting(ma.fields.String, "127.0.0.1", "The address on which gunicorn listens.")
     PORT = _setting(
@@ -138,7 +152,7 @@ class SettingsSchema(ma.Schema):
         validate=_at_least(0),
     )
     SHOP_PAID_STATUSES = _setting(
-        DelimitedList,
+        OrderStatusList,
         ("processing", "completed"),
         "Order statuses that count towards `total_spent`, separated by commas.",
     )
@@ -254,13 +268,42 @@ def _messages(error: ma.ValidationError) -> Iterable[tuple[str, list[str]]]:
     return messages.items()
 
 
-def misspelt(names: Iterable[str]) -> list[str]:
-    """Return the names that look like a setting of ours but are none, in order."""
-    return sorted(
-        name
-        for name in names
-        if name.startswith("SHOP_") and name not in SettingsSchema._declared_fields
-    )
+def check_order_statuses(config: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Check the settings that name order statuses, once plugins have added theirs.
+
+    Args:
+        config: an app's configuration, with every setting.
+        known: the order statuses that exist.
+
+    Raises:
+        SettingsError: a setting names a status that does not exist. All of them are named.
+    """
+    known = list(known)
+    wrong = [
+        f"{name}: unknown order status {status!r}{did_you_mean(status, known)}"
+        for name, field in SettingsSchema._declared_fields.items()
+        if isinstance(field, OrderStatusList)
+        for status in config[name]
+        if status not in known
+    ]
+    if wrong:
+        raise SettingsError(f"{'; '.join(wrong)}. Known statuses: {', '.join(known)}.")
+
+
+def unknown_settings(names: Iterable[str]) -> list[str]:
+    """Return a message for each name that looks like a setting of ours but does not exist."""
+    known = list(SettingsSchema._declared_fields)
+    return [
+        f"unknown setting {name}{did_you_mean(name, known)}"
+        for name in sorted(set(names))
+        if name.startswith("SHOP_") and name not in known
+    ]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean X?)"`` with the known name that is nearest; empty if none is."""
+    nearest = get_close_matches(name, known, n=1, cutoff=0.7)
+    return f" (did you mean {nearest[0]}?)" if nearest else ""
 
 
 def secret_key(instance: Path) -> str:
@@ -269,6 +312,22 @@ def secret_key(instance: Path) -> str:
     Two workers that start together agree: one of them links its draft to the name first.
     """
     path = instance / "secret_key"
+    try:
+        return _secret_of(path)
+    except OSError as error:
+        remedy = (
+            "Make room on the disk"
+            if error.errno == errno.ENOSPC
+            else "Give the folder to the user of the service"
+        )
+        raise SettingsError(
+            f"SECRET_KEY: {path} cannot be created or read: {error.strerror}. {remedy}, or set "
+            "SECRET_KEY."
+        ) from error
+
+
+def _secret_of(path: Path) -> str:
+    instance = path.parent
     instance.mkdir(parents=True, exist_ok=True)
     draft = instance / f"secret_key.{os.getpid()}.{secrets.token_hex(4)}"
     if not path.exists():

@@ -16,6 +16,8 @@ from typing import Any
 import marshmallow as ma
 from flask import Flask, current_app
 
+from app.config import check_order_statuses
+
 GROUP = "shop_api.plugins"
 EXTENSION = "shop_api"
 
@@ -97,6 +99,7 @@ def init_app(app: Flask, api: Any) -> None:
     Raises:
         PluginError: two plugins have one name, one cannot be imported, has no ``init_app``, or
             fails in it. The message says which.
+        SettingsError: a setting names an order status that nobody has added.
     """
     app.extensions[EXTENSION] = found = Registry()
     doors = [*BUILTIN, *sorted(entry_points(group=GROUP), key=lambda door: door.name)]
@@ -119,4 +122,5 @@ def init_app(app: Flask, api: Any) -> None:
         except Exception as error:
             raise PluginError(f"The plugin {door.name!r} failed at start: {error}") from error
         found.plugins.append(door.name)
+    check_order_statuses(app.config, found.order_statuses)
     api.describe(found)

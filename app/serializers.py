@@ -18,6 +18,8 @@ from app.schemas.fields import Lines, Output, Part
 Row = Sequence[Any]
 Columns = Mapping[str, ColumnElement[Any]]
 Frozen = tuple[tuple[str, "Frozen | None"], ...]
+Names = Mapping[str, "Names | None"]
+"""The names that exist in an object; under a name the names below it, None where it has none."""
 
 MOST_SELECTIONS = 100
 """How many selections of ``fields`` are kept compiled for a schema."""
@@ -41,6 +43,7 @@ class Serializer:
     ) -> None:
         self._schema = schema
         self._all_columns = columns
+        self._selectable = _names_of(schema)
         self._narrow = lru_cache(maxsize=MOST_SELECTIONS)(self._narrowed_to)
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
         self._known: dict[str, Any] = {}  # what the functions call, by the names it has there
@@ -61,8 +64,12 @@ class Serializer:
         self.columns = tuple(columns[name] for name in self.names)
 
     def only(self, selection: Mapping[str, Any] | None) -> Serializer:
-        """Return the serializer of what ``fields`` selected: fewer keys, fewer columns."""
-        return self if selection is None else self._narrow(_frozen(selection))
+        """Return the serializer of what ``fields`` selected: fewer keys, fewer columns.
+
+        Names that do not exist are dropped first. What a client invents compiles nothing, and
+        takes no place in a cache.
+        """
+        return self if selection is None else self._narrow(_frozen(selection, self._selectable))
 
     def of(self, schemas: Mapping[type[ma.Schema], type[ma.Schema]]) -> Serializer:
         """Return the serializer of the schema that takes the place of this one, if one does."""
@@ -147,9 +154,25 @@ class Serializer:
         return f"{called}({value})"
 
 
-def _frozen(selection: Mapping[str, Any]) -> Frozen:
+def _names_of(schema: type[ma.Schema]) -> Names:
+    """Return the names that exist in the objects of a schema, in their order."""
+    return {
+        key: _names_of(field.part)
+        if isinstance(field, Part)
+        else _names_of(field.line)
+        if isinstance(field, Lines)
+        else None
+        for key, field in schema().fields.items()
+    }
+
+
+def _frozen(selection: Mapping[str, Any], names: Names) -> Frozen:
+    """Return a selection of names that exist, each once and in their order: a key for a cache."""
     return tuple(
-        (key, None if inner is None else _frozen(inner)) for key, inner in selection.items()
+        (key, None if (inner := selection[key]) is None else _frozen(inner, below or {}))
+        for key, below in names.items()
+        # A part of what has no parts is a name that does not exist.
+        if key in selection and (selection[key] is None or below is not None)
     )
 
 

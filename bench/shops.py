@@ -78,7 +78,17 @@ class Shops:
         return url.render_as_string(hide_password=False)
 
     def _open(self, database: str, url: str) -> Shop:
-        key = json.loads(_flask(url, "keys", "create", "--login=bench", "--json"))
+        key = json.loads(
+            _flask(
+                url,
+                "keys",
+                "create",
+                "--login=bench",
+                "--role=administrator",
+                "--permission=read_write",
+                "--json",
+            )
+        )
         pair = f"{key['consumer_key']}:{key['consumer_secret']}"
         return Shop(
             url,

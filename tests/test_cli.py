@@ -1,9 +1,12 @@
 """The commands that an operator types (operations.md, Commands)."""
 
+import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from conftest import SECRET, Client
 from sqlalchemy import make_url
 
 from app.db import db
-from app.models import ApiKey
+from app.models import ApiKey, User
 from app.reading import fetch
 from app.services.keys import NewKey
 
@@ -38,7 +41,11 @@ def create(run):
     """Return a function: create a key with ``--json`` and return what was printed."""
 
     def make(login="erp", *options, note=""):
-        result = run("keys", "create", "--login", login, "--json", *options)
+        options = {"--role": "administrator", "--permission": "read_write"} | dict(
+            zip(options[::2], options[1::2], strict=True)
+        )
+        given = [word for option in options.items() for word in option]
+        result = run("keys", "create", "--login", login, "--json", *given)
         assert (result.exit_code, result.stderr) == (0, note)
         (line,) = result.stdout.splitlines()
         assert result.stdout == f"{line}\n"
@@ -69,10 +76,25 @@ def test_create_with_json_prints_one_line_with_exactly_these_keys(create):
         assert set(made[name][3:]) <= set("0123456789abcdef")
 
 
-def test_create_without_options_makes_an_administrator_who_may_write(app, create):
-    made = create()
-    assert (made["role"], made["permission"]) == ("administrator", "read_write")
-    assert client_of(app, made).post("/coupons", {"coupon": {"code": "a"}}).status_code == 201
+def test_create_for_a_new_user_requires_a_role(app, run):
+    result = run("keys", "create", "--login", "erp", "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1] == (
+        "Error: There is no user 'erp'. Add --role to create it: "
+        "administrator, shop_manager, customer, subscriber."
+    )
+    with app.app_context():
+        assert fetch(db.select(ApiKey.id)) == []
+        assert fetch(db.select(User.id)) == []
+
+
+def test_create_without_a_permission_allows_to_read(app, run):
+    for role in (["--role", "administrator"], []):  # the second time the user exists
+        made = json.loads(run("keys", "create", "--login", "erp", "--json", *role).stdout)
+        assert (made["role"], made["permission"]) == ("administrator", "read")
+        client = client_of(app, made)
+        assert client.get("/coupons").status_code == 200
+        assert client.post("/coupons", {"coupon": {"code": "a"}}).status_code == 401
 
 
 def test_create_for_an_existing_user_adds_a_key_and_keeps_the_role(app, create):
@@ -107,10 +129,11 @@ def test_create_prints_the_key_for_a_person(app, run):
     assert (result.exit_code, result.stdout) == (
         0,
         (
-            f"Key {stored.id} of erp (shop_manager), permission read_write:\n"
+            f"Key {stored.id} of erp (shop_manager), permission read:\n"
             f"  consumer key     {key}\n"
             f"  consumer secret  {secret}\n"
-            "The secret is not shown again.\n"
+            "The secret is not shown again. For curl, paste this line into a terminal:\n"
+            f"  export KEY={key}:{secret}\n"
         ),
     )
 
@@ -151,7 +174,7 @@ def test_create_with_bad_input_says_why_and_makes_nothing(app, run, arguments, m
 
 def test_create_takes_over_a_pair_that_clients_have(app):
     pair = "ck_" + "a1" * 20, "cs_" + "b2" * 20
-    arguments = ["keys", "create", "--login", "erp", "--existing", "--json"]
+    arguments = ["keys", "create", "--login", "erp", "--role", "customer", "--existing", "--json"]
     result = app.test_cli_runner().invoke(args=arguments, input="\n".join(pair) + "\n")
     made = json.loads(result.stdout)
     assert (made["consumer_key"], made["consumer_secret"]) == pair
@@ -181,6 +204,7 @@ def test_create_with_json_prints_nothing_else_whatever_there_is_to_warn_about(
         url = db.engine.url.render_as_string(hide_password=False)
     settings = {"DATABASE_URL": url, "SECRET_KEY": SECRET, "INSTANCE_PATH": str(tmp_path)}
     command = [sys.executable, "-c", MISSPELT, "keys", "create", "--login", "erp", "--json"]
+    command += ["--role", "customer"]
     environment = os.environ | {"SETTINGS": json.dumps(settings)}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False
@@ -312,3 +336,73 @@ def test_revoke_with_bad_input_says_why(run, arguments):
 def test_commands_of_the_contract_are_there(app, run):
     for command in (["db", "upgrade"], ["keys", "create"], ["keys", "list"], ["openapi", "write"]):
         assert run(*command, "--help").exit_code == 0
+
+
+# --- serve ---
+
+
+def test_serve_says_how_to_begin_and_then_how_many_keys_there_are(fresh_database_url, tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = {"DATABASE_URL": fresh_database_url, "SECRET_KEY": SECRET, "PORT": str(port)}
+    environment = os.environ | settings | {"WEB_CONCURRENCY": "1"}
+    said = []
+    for _ in range(2):
+        with subprocess.Popen(
+            [sys.executable, "-m", "flask", "--app", "wsgi", "serve"],
+            cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as serving:  # fmt: skip
+            lines = []
+            for line in serving.stdout:
+                lines.append(line.rstrip())
+                if line.startswith("Swagger UI"):
+                    break
+            serving.terminate()
+            serving.communicate(timeout=30)
+        said.append(lines)
+    first, second = said
+    key, secret = (line.split()[-1] for line in first[1:3])
+    assert first[3:] == [
+        "The secret is not shown again. For curl, paste this line into a terminal:",
+        f"  export KEY={key}:{secret}",
+        f"Then, for example: curl -u $KEY http://127.0.0.1:{port}/coupons",
+        f"API        http://127.0.0.1:{port}/",
+        f"Swagger UI http://127.0.0.1:{port}/docs",
+    ]
+    assert second == [
+        "1 API key exists. Create another:",
+        "  .venv/bin/flask --app wsgi keys create --login NAME --role ROLE --permission read_write",
+        *first[-2:],
+    ]
+
+
+def test_gunicorn_starts_without_a_database(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = {"DATABASE_URL": "postgresql://shop@127.0.0.1:1/shop", "SECRET_KEY": SECRET}
+    environment = os.environ | settings | {"PORT": str(port), "WEB_CONCURRENCY": "1"}
+    log = (tmp_path / "log").open("w")
+    with log, subprocess.Popen(
+        [Path(sys.executable).with_name("gunicorn"), "wsgi:app"],
+        cwd=ROOT, env=environment, stdout=log, stderr=log,
+    ) as serving:  # fmt: skip
+        try:
+            assert status_of(port, "/healthz") == 200
+            assert status_of(port, "/readyz") == 503
+        finally:
+            serving.terminate()
+
+
+def status_of(port, path):
+    for _ in range(600):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except ConnectionError:
+            time.sleep(0.05)
+        finally:
+            connection.close()
+    raise AssertionError("nobody listens")

@@ -1,21 +1,27 @@
 """Every setting: its default, where it may come from, and what is refused."""
 
+import os
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 
 import pytest
 from conftest import Client
 from flask import Config
 from flask_migrate import upgrade
 
-from app import create_app
+from app import create_app, plugins
 from app.auth import Permission
 from app.config import SettingsError, SettingsSchema, load_settings, secret_key
 from app.db import db
 from app.plugins import registry
 from app.services.keys import create_key
 
+ROOT = Path(__file__).parent.parent
 MIB = 1024 * 1024
 LONG_SECRET = "sixteen letters!"
 
@@ -194,11 +200,94 @@ def test_several_bad_values_are_reported_together():
     ]
 
 
-# --- misspelt names ---
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("postgres://u:p@db:5433/shop?sslmode=require", "postgresql://u:p@db:5433/shop?sslmode=require"),
+        ("postgres+psycopg://db/postgres://x", "postgresql+psycopg://db/postgres://x"),
+        ("postgresql://db/shop", "postgresql://db/shop"),
+    ],
+)  # fmt: skip
+def test_postgres_url_is_a_postgresql_url(given, url):
+    assert loaded({"DATABASE_URL": given})["DATABASE_URL"] == url
+
+
+# --- settings that name order statuses ---
+
+KNOWN = "pending, processing, on-hold, completed, cancelled, refunded, failed"
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("complete", "unknown order status 'complete' (did you mean completed?)"),
+        ("completed,xyz", "unknown order status 'xyz'"),
+        ("Completed", "unknown order status 'Completed' (did you mean completed?)"),
+        (
+            "procesing, x",
+            "unknown order status 'procesing' (did you mean processing?); SHOP_PAID_STATUSES: unknown order status 'x'",
+        ),
+    ],
+)
+def test_order_status_that_does_not_exist_is_refused(tmp_path, setting, reason):
+    with pytest.raises(SettingsError) as raised:
+        create_app(
+            {
+                "INSTANCE_PATH": str(tmp_path),
+                "SECRET_KEY": LONG_SECRET,
+                "SHOP_PAID_STATUSES": setting,
+            }
+        )
+    assert str(raised.value) == f"SHOP_PAID_STATUSES: {reason}. Known statuses: {KNOWN}."
+
+
+def test_order_status_of_a_plugin_is_known(tmp_path, monkeypatch):
+    class Lay:
+        @staticmethod
+        def init_app(app, api):
+            app.extensions[plugins.EXTENSION].add_order_status("lay-away", "Lay-away")
+
+    door = SimpleNamespace(name="lay", value="lay", load=lambda: Lay)
+    settings = {"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET}
+    settings["SHOP_PAID_STATUSES"] = "completed,lay-away"
+    with pytest.raises(SettingsError, match="unknown order status 'lay-away'"):
+        create_app(settings)
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [door])
+    assert create_app(settings).config["SHOP_PAID_STATUSES"] == ("completed", "lay-away")
+
+
+def test_start_with_an_unknown_order_status_ends_in_one_line(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", "import wsgi"],
+        cwd=ROOT,
+        env=os.environ
+        | {
+            "SHOP_PAID_STATUSES": "complete",
+            "SECRET_KEY": LONG_SECRET,
+            "DATABASE_URL": f"sqlite:///{tmp_path}/shop.db",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == (
+        "The service cannot start: SHOP_PAID_STATUSES: unknown order status 'complete' "
+        f"(did you mean completed?). Known statuses: {KNOWN}.\n"
+    )
+
+
+# --- names of settings that do not exist ---
 
 
 def warning_about(name):
-    return f"{name} is no setting; docs/configuration.md lists them all"
+    nearest = " (did you mean SHOP_PAGE_SIZE?)" if name == "SHOP_PAGESIZE" else ""
+    return f"unknown setting {name}{nearest}; docs/configuration.md lists all settings"
+
+
+def test_unknown_setting_that_resembles_nothing_is_warned_about(tmp_path, caplog):
+    create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET, "SHOP_XQZ": 5})
+    assert caplog.messages == [warning_about("SHOP_XQZ")]
 
 
 def test_misspelt_override_is_warned_about(tmp_path, caplog):
@@ -259,6 +348,17 @@ def test_secret_key_of_concurrent_creators_is_one(tmp_path):
 
 def test_secret_key_of_another_folder_is_another_one(tmp_path):
     assert secret_key(tmp_path / "a") != secret_key(tmp_path / "b")
+
+
+def test_secret_key_that_cannot_be_created_is_refused_with_what_to_do(tmp_path):
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "instance"
+    with pytest.raises(SettingsError) as raised:
+        create_app({"INSTANCE_PATH": str(folder)})
+    assert str(raised.value) == (
+        f"SECRET_KEY: {folder}/secret_key cannot be created or read: Not a directory. Give the "
+        "folder to the user of the service, or set SECRET_KEY."
+    )
 
 
 # --- two apps in one process ---

@@ -154,14 +154,14 @@ def test_total_spent_is_exact_to_the_cent(admin, make_customer, make_order, tota
         ("completed, refunded", "40.00"),
         (["pending"], "1.00"),
         ([], "0.00"),
-        (["completed", "lay-away"], "72.00"),
+        (["completed", "on-hold"], "72.00"),
     ],
 )
 def test_total_spent_sums_the_statuses_of_the_setting(
     admin, client_with, make_customer, make_order, setting, spent
 ):
     customer = make_customer()
-    totals = {"pending": 1, "processing": 2, "completed": 8, "refunded": 32, "lay-away": 64}
+    totals = {"pending": 1, "processing": 2, "completed": 8, "refunded": 32, "on-hold": 64}
     for status, total in totals.items():
         make_order(customer, status=status, total=Decimal(total))
     other = client_with(SHOP_PAID_STATUSES=setting)

@@ -65,8 +65,8 @@ def test_all_is_well(examine, admin):
 def test_setting_that_is_none(examine, admin):
     found = examine(SHOP_PAGESIZE=5)
     assert found["settings"] == (
-        "SHOP_PAGESIZE is none",
-        "See docs/configuration.md for its name.",
+        "unknown setting SHOP_PAGESIZE (did you mean SHOP_PAGE_SIZE?)",
+        "docs/configuration.md lists all settings.",
     )
     assert list(remedies(found)) == ["settings"]
 
@@ -88,11 +88,13 @@ def test_secret_that_others_may_read(examine, admin, tmp_path, mode, wrong):
 
 def test_schema_that_is_behind(examine, fresh_database_url):
     found = examine(DATABASE_URL=fresh_database_url)
-    assert remedies(found) == {"schema": "flask --app wsgi db upgrade"}
+    assert remedies(found) == {"schema": ".venv/bin/flask --app wsgi db upgrade"}
 
 
 def test_nobody_has_a_key(examine):
-    assert remedies(examine()) == {"keys": "flask --app wsgi keys create --login admin"}
+    assert remedies(examine()) == {
+        "keys": ".venv/bin/flask --app wsgi keys create --login NAME --role ROLE --permission read_write"
+    }
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.models import Coupon
+from app.order_extensions import ORDER
 from app.schemas.coupons import CouponSchema
 from app.serializers import Serializer
 
@@ -168,6 +169,33 @@ def test_selection_is_a_part_of_the_whole(record, chosen):
     assert orjson.dumps(view.row([record[name] for name in view.names])) == text(
         {name: whole[name] for name in NAMES if name in chosen}
     )
+
+
+@pytest.mark.parametrize(
+    ("selection", "same"),
+    [
+        ({"code": None, "nonsense": None}, {"code": None}),
+        ({"nonsense": {"a": None}, "code": None}, {"code": None}),
+        ({"code": None, "id": {"a": None}}, {"code": None}),
+        ({"id": None, "code": None}, {"code": None, "id": None}),
+        ({"nonsense": None}, {}),
+    ],
+)
+def test_selection_with_unknown_names_uses_the_compiled_serializer(selection, same):
+    assert COUPON.only(selection) is COUPON.only(same)
+
+
+@pytest.mark.parametrize(
+    ("selection", "same"),
+    [
+        ({"line_items": {"id": None, "x": None}}, {"line_items": {"id": None}}),
+        ({"line_items": {"x": None}}, {"line_items": {}}),
+        ({"billing_address": {"x": {}, "city": None}}, {"billing_address": {"city": None}}),
+        ({"billing_address": {"x": None}}, {"billing_address": {}}),
+    ],
+)
+def test_selection_with_unknown_names_one_level_down_uses_the_compiled_serializer(selection, same):
+    assert ORDER.only(selection) is ORDER.only(same)
 
 
 def test_field_that_is_no_output_is_refused():

@@ -39,7 +39,13 @@ Body = dict[str, Any]
 
 COUPON = Serializer(CouponSchema, dict(Coupon.__table__.columns))
 
-blp = Blueprint("coupons", __name__, url_prefix="/coupons", description="Discount coupons.")
+blp = Blueprint(
+    "coupons",
+    __name__,
+    url_prefix="/coupons",
+    description="Discount coupons.",
+    extends_orders=True,
+)
 
 
 def _body(coupon: Mapping[str, Any]) -> Body:

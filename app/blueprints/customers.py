@@ -47,7 +47,13 @@ Body = dict[str, Any]
 CUSTOMER = Serializer(CustomerSchema, COLUMNS)
 DOWNLOAD = Serializer(DownloadSchema, orders.DOWNLOAD_COLUMNS)
 
-blp = Blueprint("customers", __name__, url_prefix="/customers", description="Customer accounts.")
+blp = Blueprint(
+    "customers",
+    __name__,
+    url_prefix="/customers",
+    description="Customer accounts.",
+    extends_orders=True,
+)
 
 
 def _body(customer: Mapping[str, Any]) -> Body:

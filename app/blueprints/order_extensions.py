@@ -9,6 +9,8 @@ from flask import Blueprint, Flask, Response
 
 from app.api import Api
 from app.dialect import spoken
+from app.errors import InvalidParams
+from app.failures import handle_exception
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.order_extensions import extend_response
 from app.plugins import OrderExtension, registry
@@ -37,7 +39,11 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's
 @blp.after_app_request
 def extend_order_response(response: Response) -> Response:
     """Extend the orders of a response, whoever made it."""
-    return extend_response(response)
+    try:
+        return extend_response(response)
+    except InvalidParams as error:
+        # What a hook raises is a 500 to Flask, logged with its traceback.
+        return handle_exception(error)
 
 
 def customers_of(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -22,7 +22,11 @@ from app.services import orders
 Query = dict[str, Any]
 
 blp = Blueprint(
-    "orders", __name__, url_prefix="/orders", description="Orders, each with its customer."
+    "orders",
+    __name__,
+    url_prefix="/orders",
+    description="Orders, each with its customer.",
+    extends_orders=True,
 )
 
 

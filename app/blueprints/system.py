@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from flask import Flask, Response, current_app, url_for
+from typing import cast
+
+from flask import Flask, Response, current_app, redirect, request, url_for
 from flask_swagger_ui import get_swaggerui_blueprint
 
 from app.answers import answer
@@ -11,6 +13,8 @@ from app.config import VERSION
 from app.db import schema_is_current
 from app.errors import SCHEMA_IS_BEHIND, unavailable
 from app.schemas.system import Health, Index
+
+HTML = "text/html"
 
 index = Blueprint("index", __name__, public=True, description="Where things are.")
 health = Blueprint("health", __name__, public=True, description="For operators.")
@@ -45,21 +49,33 @@ def init_app(app: Flask, api: Api) -> None:
     example={
         "name": "Shop Administration API",
         "version": VERSION,
-        "links": {"coupons": "http://127.0.0.1:8000/coupons"},
+        "links": {
+            "coupons": "http://127.0.0.1:8000/coupons",
+            "customers": "http://127.0.0.1:8000/customers",
+            "orders": "http://127.0.0.1:8000/orders",
+            "docs": "http://127.0.0.1:8000/docs/",
+            "openapi": "http://127.0.0.1:8000/openapi.json",
+        },
     },
 )
 def get_index() -> Response:
     """Say what this is: name, version and links.
 
-    Open to everyone.
+    Open to everyone. A browser, which prefers `text/html`, is redirected to `/docs`.
     """
+    if request.accept_mimetypes.best_match(["application/json", HTML]) == HTML:
+        response = cast("Response", redirect(url_for("swagger_ui.show")))
+        response.vary.add("Accept")
+        return response
     links = {
         "coupons": url_for("coupons.list_coupons", _external=True),
         "customers": url_for("customers.list_customers", _external=True),
+        "orders": url_for("orders.list_orders", _external=True),
         "docs": url_for("swagger_ui.show", _external=True),
         "openapi": url_for("api-docs.openapi_json", _external=True),
     }
-    return answer({"name": current_app.config["SHOP_NAME"], "version": VERSION, "links": links})
+    body = {"name": current_app.config["SHOP_NAME"], "version": VERSION, "links": links}
+    return answer(body, headers={"Vary": "Accept"})
 
 
 @health.route("/healthz")

@@ -10,6 +10,7 @@ from werkzeug.local import LocalProxy
 
 from app.cli.demo import demo
 from app.cli.doctor import doctor
+from app.cli.failures import Commands, reporting
 from app.cli.keys import keys
 from app.cli.serve import serve
 from app.db import MIGRATIONS, db
@@ -24,12 +25,12 @@ class Migrations(click.Command):
         """Return the context of Flask-Migrate's own command."""
         from flask_migrate.cli import db as group  # noqa: PLC0415  # see the class
 
-        context: click.Context = group.make_context(info_name, args, parent, **extra)
-        return context
+        return reporting(group).make_context(info_name, args, parent, **extra)
 
 
 def init_app(app: Flask) -> None:
-    """Add the commands to an app."""
+    """Add the commands to an app. Those that others add later report their failures, too."""
+    app.cli = Commands(name=app.name)
 
     def migrate() -> Any:
         # Alembic is wanted by commands only, and takes longer to import than all of ours.

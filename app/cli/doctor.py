@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.attempts import is_redis_there
-from app.config import misspelt
+from app.cli.failures import UPGRADE, explain
+from app.cli.keys import NEW_KEY
+from app.config import unknown_settings
 from app.db import schema_is_current
 from app.reading import fetch, reader
 from app.services import keys
@@ -74,15 +77,15 @@ def _examine() -> Iterator[Finding]:
         if not schema.remedy:
             yield _key()
         yield _clock("database", _time_of_database())
-    except (SQLAlchemyError, OSError) as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        yield Finding("database", reason, "Check DATABASE_URL, and that the server runs.")
+    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+        reason = explain(error) or f"{type(error).__name__}: {error}".splitlines()[0]
+        yield Finding("database", reason, "Do what it says, and check DATABASE_URL.")
 
 
 def _settings() -> Iterator[Finding]:
-    unknown = misspelt({*current_app.config, *os.environ})
-    for name in unknown:
-        yield Finding("settings", f"{name} is none", "See docs/configuration.md for its name.")
+    unknown = unknown_settings({*current_app.config, *os.environ})
+    for message in unknown:
+        yield Finding("settings", message, "docs/configuration.md lists all settings.")
     if not unknown:
         yield Finding("settings", "all are known and can be used")
 
@@ -141,13 +144,13 @@ def _database() -> Finding:
 def _schema() -> Finding:
     if schema_is_current():
         return Finding("schema", "is current")
-    return Finding("schema", "is not the one of this version", "flask --app wsgi db upgrade")
+    return Finding("schema", "is not the one of this version", UPGRADE)
 
 
 def _key() -> Finding:
     if keys.list_keys():
         return Finding("keys", "there are some")
-    return Finding("keys", "there is none", "flask --app wsgi keys create --login admin")
+    return Finding("keys", "there is none", NEW_KEY)
 
 
 def _time_of_database() -> datetime:

@@ -8,27 +8,22 @@ import sys
 from dataclasses import asdict
 
 import click
-from click.core import ParameterSource
 from flask.cli import AppGroup
-from sqlalchemy.exc import DBAPIError
 
 from app import auth, sanitize
+from app.cli.failures import UPGRADE
 from app.db import schema_is_current
 from app.services import keys as service
+
+NEW_KEY = ".venv/bin/flask --app wsgi keys create --login NAME --role ROLE --permission read_write"
 
 keys = AppGroup("keys", help="API keys: create, list, revoke.")
 
 
 def require_schema() -> None:
     """Refuse a database without the tables, with the command that makes them."""
-    try:
-        current = schema_is_current()
-    except DBAPIError as error:
-        raise click.ClickException(f"The database cannot be reached: {error.orig}") from None
-    if not current:
-        raise click.ClickException(
-            "The database schema is not current; run: flask --app wsgi db upgrade"
-        )
+    if not schema_is_current():
+        raise click.ClickException(f"The database schema is not current. Run: {UPGRADE}")
 
 
 @keys.command("create")
@@ -36,14 +31,12 @@ def require_schema() -> None:
 @click.option(
     "--role",
     type=click.Choice(list(auth.ROLES)),
-    default="administrator",
-    show_default=True,
-    help="Role of a new user; an existing user keeps its own.",
+    help="Role of a new user, for which it is required; an existing user keeps its own.",
 )
 @click.option(
     "--permission",
     type=click.Choice([permission.value for permission in auth.Permission]),
-    default="read_write",
+    default="read",
     show_default=True,
 )
 @click.option("--description", default="", help="What the key is for.")
@@ -55,7 +48,13 @@ def require_schema() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON and nothing else.")
 def create(
-    login: str, role: str, permission: str, description: str, *, existing: bool, as_json: bool
+    login: str,
+    role: str | None,
+    permission: str,
+    description: str,
+    *,
+    existing: bool,
+    as_json: bool,
 ) -> None:
     """Create a key and show its secret, once."""
     require_schema()
@@ -68,8 +67,11 @@ def create(
         key = service.create_key(login, role, auth.Permission(permission), description, pair)
     except service.KeyExists:
         raise click.ClickException("This consumer key is there already.") from None
-    asked = click.get_current_context().get_parameter_source("role") is not ParameterSource.DEFAULT
-    if asked and key.role != role:
+    except service.RoleRequired:
+        raise click.UsageError(
+            f"There is no user {login!r}. Add --role to create it: {', '.join(auth.ROLES)}."
+        ) from None
+    if role and key.role != role:
         click.echo(f"{key.login} was there already and keeps the role {key.role!r}.", err=True)
     if as_json:
         click.echo(json.dumps(asdict(key)))
@@ -96,7 +98,8 @@ def show(key: service.NewKey) -> None:
     click.echo(f"Key {key.key_id} of {key.login} ({key.role}), permission {key.permission}:")
     click.echo(f"  consumer key     {key.consumer_key}")
     click.echo(f"  consumer secret  {key.consumer_secret}")
-    click.echo("The secret is not shown again.")
+    click.echo("The secret is not shown again. For curl, paste this line into a terminal:")
+    click.echo(f"  export KEY={key.consumer_key}:{key.consumer_secret}")
 
 
 @keys.command("list")

@@ -12,7 +12,7 @@ from flask.cli import with_appcontext
 
 from app import db
 from app.auth import Permission
-from app.cli.keys import show
+from app.cli.keys import NEW_KEY, show
 from app.services import keys
 
 
@@ -33,6 +33,11 @@ def serve() -> None:
             "admin", "administrator", Permission.READ_WRITE, "created by the first run"
         )
         show(first)
+        click.echo(f"Then, for example: curl -u $KEY {address}/coupons")
+    else:
+        count = len(keys.list_keys())
+        click.echo(f"{count} API {'key exists' if count == 1 else 'keys exist'}. Create another:")
+        click.echo(f"  {NEW_KEY}")
     click.echo(f"API        {address}/")
     click.echo(f"Swagger UI {address}/docs")
     sys.stdout.flush()

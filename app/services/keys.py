@@ -52,18 +52,27 @@ class KeyExists(Exception):
     """Another key has this consumer key."""
 
 
+class RoleRequired(Exception):
+    """There is no user with this name, and no role for a new one was given."""
+
+
 def create_key(
-    login: str, role: str, permission: Permission, description: str, pair: KeyPair | None = None
+    login: str,
+    role: str | None,
+    permission: Permission,
+    description: str,
+    pair: KeyPair | None = None,
 ) -> NewKey:
     """Create a key for a user, and the user with that role when there is none.
 
     Args:
         login: the username, compared without case.
-        role: a key of ROLES, used only for a new user.
+        role: a key of ROLES, used only for a new user; None when the user must exist.
         pair: a key and secret that clients already have; None makes new ones.
 
     Raises:
         KeyExists: the key of ``pair`` is another one's here.
+        RoleRequired: there is no such user, and ``role`` is None.
     """
     pair = pair or KeyPair(f"ck_{secrets.token_hex(20)}", f"cs_{secrets.token_hex(20)}")
     consumer_key, consumer_secret = pair.consumer_key, pair.consumer_secret
@@ -77,6 +86,8 @@ def create_key(
             raise KeyExists
         user = session.scalar(select(User).where(User.username_key == comparable(login)))
         if user is None:
+            if role is None:
+                raise RoleRequired
             moment = now()
             account = BLANK | {"username": login, "email": ""}
             user = User(**with_keys(account), created_at=moment, updated_at=moment)
