@@ -1,6 +1,7 @@
 """How gunicorn serves: it reads this file by itself (``gunicorn wsgi:app``)."""
 
 import os
+import resource
 import shutil
 import tempfile
 from contextlib import suppress
@@ -14,9 +15,15 @@ bind = f"{f'[{host}]' if ':' in host else host}:{os.environ.get('PORT') or '8000
 worker_class = server.Worker
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
 threads = int(os.environ.get("WEB_THREADS") or 4)
-pre_fork = server.place_worker
-on_reload = server.handover.begin
+# A connection has a thread, and up to two file descriptors while it is new. Without descriptors a
+# worker ends, so raise the soft limit, and accept fewer connections where the hard limit is lower.
+_, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+file_limit = hard_limit if 0 < hard_limit < 2400 else 2400
+resource.setrlimit(resource.RLIMIT_NOFILE, (file_limit, hard_limit))
+worker_connections = min(1000, (file_limit - 200) // 2)
 keepalive = 30
+# sendfile() would wait for slow clients inside the application's slot.
+sendfile = False
 # Requests in flight finish after TERM and HUP.
 graceful_timeout = 30
 timeout = 60
@@ -37,13 +44,8 @@ METRICS = "PROMETHEUS_MULTIPROC_DIR"
 METRICS_FOLDER = "shop-metrics-"
 
 
-def on_starting(arbiter: Any) -> None:
-    """Listen, and make the folder in which the workers count for /metrics; it outlives them.
-
-    Each worker has a listening socket: without it the one that wakes first takes all keep-alive
-    connections.
-    """
-    server.open_listeners(arbiter)
+def on_starting(_: Any) -> None:
+    """Create the folder in which the workers count for /metrics. It outlives them."""
     remove_leftovers(Path(worker_tmp_dir or tempfile.gettempdir()))
     own = f"{METRICS_FOLDER}{os.getpid()}-"
     os.environ[METRICS] = tempfile.mkdtemp(prefix=own, dir=worker_tmp_dir)

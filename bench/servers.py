@@ -119,8 +119,8 @@ def serving(
 ) -> Iterator[Server]:
     """Serve an app on a free port of the loopback interface, as gunicorn.conf.py says."""
     with socket.socket() as reserved, log.open("ab") as output:
-        # gunicorn shares the port (reuse_port); nobody else is given it.
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        # Keeps the port from other programs. gunicorn sets SO_REUSEADDR, too.
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
         process = subprocess.Popen(  # noqa: S603  # our own program, no shell

@@ -41,10 +41,7 @@ def running_service(folder, certificate=None, **settings):
     """
     shop = {"DATABASE_URL": f"sqlite:///{folder}/shop.db", "SECRET_KEY": SECRET}
     key = new_shop(shop | {"INSTANCE_PATH": str(folder)})
-    with socket.socket() as reserved, (folder / "gunicorn.log").open("w+") as log:
-        # gunicorn shares the port (reuse_port); nobody else is given it. Only who listens is called.
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        reserved.bind(("127.0.0.1", 0))
+    with reserved_port() as reserved, (folder / "gunicorn.log").open("w+") as log:
         port = reserved.getsockname()[1]
         gunicorn = subprocess.Popen(
             [
@@ -72,6 +69,17 @@ def running_service(folder, certificate=None, **settings):
                 gunicorn.wait()
                 raise
         assert code == 0, _read(log)
+
+
+def reserved_port():
+    """Return a socket that keeps a free port from other programs.
+
+    It does not listen, so a server that sets SO_REUSEADDR, as gunicorn does, can use the address.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
 
 
 def new_shop(settings):

@@ -2,29 +2,22 @@
 
 import http.client
 import json
-import os
-import signal
 import socket
-import subprocess
-import sys
 import time
-from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import closing
 from threading import Barrier
 
 import pytest
-from serving import new_shop
 
-ROOT = Path(__file__).parent.parent
-SECRET = "a secret for the server tests"
+from tests.faults.clients import SECONDS, Caller
+from tests.faults.service import Service
+
 BODY_LIMIT = 100_000
-SECONDS = 30  # nothing here takes as long; what does has failed
 
 
 def until(condition, what):
-    """Return the first true answer of ``condition``, asked again and again for SECONDS."""
+    """Return the first true result of ``condition``."""
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         if found := condition():
@@ -33,86 +26,34 @@ def until(condition, what):
     pytest.fail(f"waited in vain: {what}")
 
 
-class Server:
-    """A gunicorn process of this test's own."""
+class Server(Service):
+    """A service to which a test sends requests on connections of their own."""
 
-    def __init__(self, process, port, key, log):
-        self.process = process
-        self.port = port
-        self.log = log
-        pair = f"{key.consumer_key}:{key.consumer_secret}"
-        self.headers = {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+    @property
+    def headers(self):
+        return Caller(self.port, self.key)._headers
 
-    def connection(self, seconds=SECONDS):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+    def connection(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
 
-    def request(self, method, path, body=None, headers=None, seconds=SECONDS, **options):
-        """Send all of a request, then read the answer: status, headers, JSON."""
-        connection = self.connection(seconds)
-        try:
+    def request(self, method, path, body=None, headers=None, **options):
+        """Send all of a request, then read the response: status, headers, JSON."""
+        with closing(self.connection()) as connection:
             data = json.dumps(body) if isinstance(body, dict) else body
             connection.request(method, path, data, self.headers | (headers or {}), **options)
             response = connection.getresponse()
             return response.status, response.headers, json.loads(response.read())
-        finally:
-            connection.close()
-
-    def answers(self):
-        """Whether a request is answered soon; a connection that is dropped is no answer."""
-        try:
-            return self.request("GET", "/healthz", seconds=0.5)[0] == 200
-        except OSError:
-            return False
-
-    def lives(self):
-        if self.process.poll() is not None:
-            pytest.fail(f"gunicorn ended with {self.process.returncode}:\n{self.log.read_text()}")
-        return self.answers()
-
-
-@contextmanager
-def serving(folder, workers=2):
-    url = f"sqlite:///{folder}/shop.db"
-    key = new_shop({"DATABASE_URL": url, "SECRET_KEY": SECRET, "INSTANCE_PATH": str(folder)})
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    given = {
-        "DATABASE_URL": url,
-        "SECRET_KEY": SECRET,
-        "HOST": "127.0.0.1",
-        "PORT": str(port),
-        "WEB_CONCURRENCY": str(workers),
-        "WEB_THREADS": "4",
-        "SHOP_MAX_BODY_BYTES": str(BODY_LIMIT),
-        "SHOP_AUTH_FAILURES_PER_MINUTE": "20",
-    }
-    log = folder / "gunicorn.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", "wsgi:app"],
-            cwd=ROOT,
-            env=os.environ | given,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that it can be killed with its workers
-        )
-    server = Server(process, port, key, log)
-    try:
-        until(server.lives, "gunicorn serves")
-        yield server
-    finally:
-        process.terminate()
-        try:
-            process.wait(SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(SECONDS)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("server")) as running:
-        yield running
+    folder = tmp_path_factory.mktemp("server")
+    server = Server(f"sqlite:///{folder}/shop.db", folder)
+    server.start(SHOP_MAX_BODY_BYTES=str(BODY_LIMIT))
+    with closing(Caller(server.port, server.key)) as caller:
+        server.wait_until_ready(caller)
+    yield server
+    server.close()
 
 
 def test_server_serves_as_configured(server):
@@ -134,25 +75,28 @@ def test_server_prints_one_json_line_a_request(server):
 
 
 @pytest.mark.parametrize(
-    ("sent", "event"),
+    ("sent", "message"),
     [
         ("GET /secret\x1b[31m\x9b HTTP/1.1\r\n\r\n", "Invalid HTTP request line"),
         ("=SECRET / HTTP/1.1\r\n\r\n", "Invalid HTTP method"),
         ("GET / HTTP/1.1\r\nAuthorization Basic secret\r\n\r\n", "Invalid HTTP Header"),
         ("GET / HTTP/1.1\r\n=cmd|'secret': x\r\n\r\n", "Invalid HTTP header name"),
         ("GET / HTTP/1.1\r\nTransfer-Encoding: secret\r\n\r\n", "Unsupported transfer coding"),
+        ("GET / HTTP/1.1\r\nExpect: secret\r\n\r\n", "Unable to comply with expectation"),
     ],
 )
 def test_log_of_a_request_that_gunicorn_refuses_is_json_and_shows_nothing_of_it(
-    server, sent, event
+    server, sent, message
 ):
     before = len(server.log.read_text())
     with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as connection:
         connection.sendall(sent.encode("latin-1"))
-        assert connection.recv(100).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
+        assert connection.recv(100).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 417 "))
     line = until(lambda: server.log.read_text()[before:], "gunicorn logs the refusal")
-    assert (json.loads(line)["event"], json.loads(line)["level"]) == (
-        f"Invalid request from ip=127.0.0.1: {event}",
+    logged = json.loads(line)
+    assert list(logged) == ["message", "level", "timestamp"]
+    assert (logged["message"], logged["level"]) == (
+        f"Invalid request from ip=127.0.0.1: {message}",
         "warning",
     )
     assert "secret" not in line.lower()
@@ -250,7 +194,6 @@ def test_request_that_gunicorn_refuses_has_the_one_envelope(server, path, header
     assert (answered, answer_headers["Content-Type"]) == (status, "application/json")
     (entry,) = body["errors"]
     assert (entry["code"], entry["param"]) == ("shop_api_invalid_param", "request")
-    assert "hidden" not in entry["message"]
     assert answer_headers["X-Request-Id"]
     assert answer_headers["X-Content-Type-Options"] == "nosniff"
     assert answer_headers["Cache-Control"] == "no-store"
@@ -308,90 +251,3 @@ def test_connection_is_kept_for_the_next_request(server):
         assert (response.status, list(json.loads(response.read()))) == (200, ["count"])
     assert connection.sock is first
     connection.close()
-
-
-# --- signals ---
-
-
-def begin(server, body):
-    """Begin a request whose body is still to come; return when a worker has read its head."""
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS)
-    head = [
-        "POST /coupons HTTP/1.1",
-        "Host: shop.example",
-        f"Authorization: {server.headers['Authorization']}",
-        f"Content-Length: {len(body)}",
-        "Expect: 100-continue",
-        "Connection: close",
-    ]
-    connection.sendall("\r\n".join([*head, "", ""]).encode())
-    assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
-    return connection
-
-
-def finish(connection, body):
-    """Send the body; return the status and the code of the coupon that was made."""
-    connection.sendall(body)
-    response = http.client.HTTPResponse(connection)
-    response.begin()
-    return response.status, json.loads(response.read())["coupon"]["code"]
-
-
-def coupon(code):
-    return json.dumps({"coupon": {"code": code}}).encode()
-
-
-WRONG = {"Authorization": "Basic eDp5"}
-
-
-def exhaust(server):
-    """Send wrong credentials until each worker answers 429: it counts in its own memory."""
-    seen = []
-
-    def send():
-        seen.append(server.request("GET", "/coupons", headers=WRONG)[0])
-        return seen[-20:] == [429] * 20
-
-    until(send, "both workers have had enough of wrong credentials")
-
-
-def test_hup_replaces_the_workers_and_lets_a_request_in_flight_finish(server):
-    exhaust(server)
-    body = coupon("hup")
-    with closing(begin(server, body)) as connection:
-        server.process.send_signal(signal.SIGHUP)
-
-        def refused_anew():
-            try:
-                return server.request("GET", "/coupons", headers=WRONG, seconds=1)[0] == 401
-            except OSError:
-                return False
-
-        until(refused_anew, "a new worker, with a memory of its own, serves")
-        assert finish(connection, body) == (201, "hup")
-    until(server.lives, "the server serves")
-
-
-def test_hup_loses_no_request_meanwhile(server):
-    # A reload is no outage: also while an old worker still finishes a request, each new one is
-    # answered.
-    exhaust(server)
-    body = coupon("hup-again")
-    with closing(begin(server, body)) as connection:
-        server.process.send_signal(signal.SIGHUP)
-        until(
-            lambda: server.request("GET", "/coupons", headers=WRONG, seconds=3)[0] == 401,
-            "a new worker serves",
-        )
-        assert {server.request("GET", "/healthz", seconds=3)[0] for _ in range(30)} == {200}
-        assert finish(connection, body) == (201, "hup-again")
-
-
-def test_term_lets_a_request_in_flight_finish(tmp_path):
-    body = coupon("term")
-    with serving(tmp_path) as server, closing(begin(server, body)) as connection:
-        server.process.send_signal(signal.SIGTERM)
-        until(lambda: not server.answers(), "a stopping server takes nothing new")
-        assert server.process.poll() is None
-        assert finish(connection, body) == (201, "term")
-        assert server.process.wait(SECONDS) == 0

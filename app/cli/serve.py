@@ -50,7 +50,7 @@ def serve() -> None:
 
 
 def _require_free_port(host: str, port: int) -> None:
-    """Refuse a port that is taken: gunicorn, which shares ports, would share a stranger's too."""
+    """Raise an error if the port is in use, before a first key is shown and gunicorn retries."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:

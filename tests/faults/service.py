@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.serving import ROOT, SECRET, new_shop
+from tests.serving import ROOT, SECRET, new_shop, reserved_port
 
 WORKERS = 2
 PATIENCE = 120  # seconds; a start takes two, but for a machine that does much else
@@ -22,10 +21,7 @@ class Service:
     def __init__(self, database_url, folder):
         self._shop = {"DATABASE_URL": database_url, "SECRET_KEY": SECRET}
         self.key = new_shop(self._shop | {"INSTANCE_PATH": str(folder)})
-        # gunicorn shares the port; nobody else is given it. Only who listens is called.
-        self._reserved = socket.socket()
-        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self._reserved.bind(("127.0.0.1", 0))
+        self._reserved = reserved_port()
         self.port = self._reserved.getsockname()[1]
         self.log = Path(folder) / "gunicorn.log"
         self.process = None
