@@ -63,7 +63,7 @@ audit: $(VENV)/ready-dev ## look up known vulnerabilities of the locked dependen
 
 BASE ?= HEAD
 openapi-diff: $(BIN)/python ## say what openapi.json breaks or adds since BASE, a revision (HEAD) or a file
-	@$(BIN)/python tests/openapi_diff.py $(BASE)
+	@$(BIN)/python tools/openapi_diff.py $(BASE)
 
 lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest that pyproject.toml allows
 	$(COMPILE) --output-file requirements.txt

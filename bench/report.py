@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from bench.servers import ROOT
 from bench.table import Row
+from tests.serving import ROOT
 
 DOCUMENT = ROOT / "docs" / "performance.md"
 _HEAD = ("Work", "Reach", "Beyond", "Measured", "Spread", "", "CPU, requests by the clock")

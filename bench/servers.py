@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import http.client
-import os
 import re
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parent.parent
+from tests.serving import Gunicorn
+
 CONNECTIONS = 4  # as many as a worker has threads
 
 
@@ -118,39 +116,15 @@ def serving(
     log: Path,
 ) -> Iterator[Server]:
     """Serve an app on a free port of the loopback interface, as gunicorn.conf.py says."""
-    with socket.socket() as reserved, log.open("ab") as output:
-        # Keeps the port from other programs. gunicorn sets SO_REUSEADDR, too.
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        reserved.bind(("127.0.0.1", 0))
-        port = reserved.getsockname()[1]
-        process = subprocess.Popen(  # noqa: S603  # our own program, no shell
-            [Path(sys.executable).with_name("gunicorn"), wsgi],
-            cwd=ROOT,
-            env=os.environ
-            | {"HOST": "127.0.0.1", "PORT": str(port), "WEB_CONCURRENCY": "1"}
-            | {"PYTHONDONTWRITEBYTECODE": ""}  # an installed service is compiled
-            | dict(env),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        server = Server(process, port, headers, database_pid)
-        try:
-            _wait_for_an_answer(server, process)
-            yield server
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
-def _wait_for_an_answer(server: Server, process: subprocess.Popen[bytes]) -> None:
-    while process.poll() is None:
-        try:
-            server.get("/healthz")
-        except ConnectionError:
-            time.sleep(0.005)
-        else:
-            return
-    raise RuntimeError(f"gunicorn ended with status {process.returncode}; its log says why")
+    compiled = {"PYTHONDONTWRITEBYTECODE": ""}  # as an installed service is
+    gunicorn = Gunicorn(log, {**compiled, **env}, patience=60)
+    try:
+        gunicorn.start(wsgi=wsgi)
+        gunicorn.wait_until_ready("/healthz")
+        yield Server(gunicorn.process, gunicorn.port, headers, database_pid)
+        gunicorn.stop()
+    finally:
+        gunicorn.close()
 
 
 def _tree(pid: int) -> list[int]:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import psycopg
 from sqlalchemy import make_url
 
-from bench.servers import ROOT, Server, serving
+from bench.servers import Server, serving
+from tests.serving import ROOT
 
 SECRET = "a secret for the bench only"  # noqa: S105  # of databases that hold nothing real
 DATABASES = ("SQLite", "PostgreSQL")

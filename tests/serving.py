@@ -1,27 +1,152 @@
-"""The service as its users meet it: gunicorn, a port and a key."""
+"""The service as its users meet it: gunicorn, a port and a key.
+
+Everything that starts a gunicorn does it here: the tests, ``make faults`` and ``make bench``.
+"""
+
+from __future__ import annotations
 
 import http.client
 import os
+import signal
 import socket
 import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 from flask_migrate import upgrade
 
 from app import create_app
 from app.auth import Permission
 from app.db import db
-from app.services.keys import create_key
+from app.services.keys import NewKey, create_key
 
 ROOT = Path(__file__).parent.parent
 SECRET = "a secret for tests only"
 PATIENCE = 30  # seconds; nothing here takes three
+
+
+def reserved_port() -> socket.socket:
+    """Return a socket that keeps a free port from other programs.
+
+    It does not listen, so a server that sets SO_REUSEADDR, as gunicorn does, can use the address.
+    """
+    reserved = socket.socket()
+    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        reserved.setsockopt(socket.SOL_SOCKET, option, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
+
+
+class Gunicorn:
+    """A gunicorn on a port of the loopback interface, which may be started several times.
+
+    Args:
+        log: the file that it writes to.
+        env: variables of every start, which those of a start replace.
+        certificate: a file with a certificate and its private key, to serve over TLS.
+        patience: seconds until it must be ready, or must have stopped.
+    """
+
+    def __init__(
+        self,
+        log: Path,
+        env: Mapping[str, str],
+        certificate: str | Path | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.log = log
+        self.patience = patience
+        self._certificate = certificate
+        self._reserved = reserved_port()  # also between two starts
+        self.port: int = self._reserved.getsockname()[1]
+        self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{self.port}"
+        self._env = {"HOST": "127.0.0.1", "PORT": str(self.port), "WEB_CONCURRENCY": "1", **env}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The main process of the last start."""
+        assert self._process, "not started yet"
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        """The process id of the main process."""
+        return self.process.pid
+
+    def start(self, folder: Path = ROOT, wsgi: str = "wsgi:app", **env: str) -> None:
+        """Start gunicorn with the code in a folder, without waiting for it."""
+        certificate = ["--certfile", self._certificate] if self._certificate else []
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [Path(sys.executable).with_name("gunicorn"), wsgi, *certificate],
+                cwd=folder,
+                env=os.environ | self._env | env,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def wait_until_ready(self, path: str = "/readyz") -> None:
+        """Return when a GET is answered 200."""
+        end = time.monotonic() + self.patience
+        while time.monotonic() < end:
+            assert self.process.poll() is None, self.last_of_log()
+            if self._answers(path):
+                return
+            time.sleep(0.005)
+        raise AssertionError(f"not ready after {self.patience} seconds: {self.last_of_log()}")
+
+    def _answers(self, path: str) -> bool:
+        if self._certificate:
+            context = ssl.create_default_context(cafile=self._certificate)
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                "127.0.0.1", self.port, timeout=self.patience, context=context
+            )
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.patience)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status == 200
+        except ConnectionError:
+            return False
+        finally:
+            connection.close()
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the workers' processes, the oldest first."""
+        return list(psutil.Process(self.pid).children())
+
+    def stop(self) -> None:
+        """Let gunicorn finish what it does; it must end well."""
+        self.process.terminate()
+        try:
+            status = self.process.wait(self.patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        assert status == 0, self.last_of_log()
+
+    def close(self) -> None:
+        """Stop gunicorn at once, where it still runs, and give the port back."""
+        if self._process and self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT)
+            try:
+                self._process.wait(self.patience)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._reserved.close()
+
+    def last_of_log(self) -> str:
+        """Return the end of what gunicorn has written."""
+        return self.log.read_text()[-3000:]
 
 
 class Service(NamedTuple):
@@ -33,86 +158,53 @@ class Service(NamedTuple):
     pid: int
 
 
+class ShopServer(Gunicorn):
+    """A gunicorn that serves a shop of its own.
+
+    Args:
+        database_url: an empty database.
+        folder: where the log and the instance folder are.
+        certificate: as for ``Gunicorn``.
+        settings: settings of every start.
+    """
+
+    def __init__(
+        self,
+        database_url: str,
+        folder: Path,
+        certificate: str | Path | None = None,
+        **settings: str,
+    ) -> None:
+        shop = {"DATABASE_URL": database_url, "SECRET_KEY": SECRET}
+        super().__init__(Path(folder) / "gunicorn.log", shop | settings, certificate)
+        self.key = new_shop(shop | {"INSTANCE_PATH": str(folder)})
+
+
 @contextmanager
-def running_service(folder, certificate=None, **settings):
-    """Serve an empty shop on a free port of the loopback interface.
+def running_service(
+    folder: Path, certificate: str | Path | None = None, **settings: str
+) -> Iterator[Service]:
+    """Serve an empty shop on SQLite, over TLS with a certificate, for as long as the block lasts.
 
-    With a certificate, a file that holds its private key too, over TLS.
+    When the block ends, the service must stop as it is asked to.
     """
-    shop = {"DATABASE_URL": f"sqlite:///{folder}/shop.db", "SECRET_KEY": SECRET}
-    key = new_shop(shop | {"INSTANCE_PATH": str(folder)})
-    with reserved_port() as reserved, (folder / "gunicorn.log").open("w+") as log:
-        port = reserved.getsockname()[1]
-        gunicorn = subprocess.Popen(
-            [
-                *[Path(sys.executable).with_name("gunicorn"), "wsgi:app"],
-                *(["--certfile", certificate] if certificate else []),
-            ],
-            cwd=ROOT,
-            env=os.environ
-            | shop
-            | {"HOST": "127.0.0.1", "PORT": str(port), "WEB_CONCURRENCY": "1"}
-            | settings,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            _wait_until_ready(gunicorn, port, log, certificate)
-            origin = f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
-            yield Service(origin, key.consumer_key, key.consumer_secret, gunicorn.pid)
-        finally:
-            gunicorn.terminate()
-            try:
-                code = gunicorn.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                gunicorn.kill()
-                gunicorn.wait()
-                raise
-        assert code == 0, _read(log)
+    server = ShopServer(f"sqlite:///{folder}/shop.db", folder, certificate, **settings)
+    key = server.key
+    try:
+        server.start()
+        server.wait_until_ready()
+        yield Service(server.url, key.consumer_key, key.consumer_secret, server.pid)
+        server.stop()
+    finally:
+        server.close()
 
 
-def reserved_port():
-    """Return a socket that keeps a free port from other programs.
-
-    It does not listen, so a server that sets SO_REUSEADDR, as gunicorn does, can use the address.
-    """
-    reserved = socket.socket()
-    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    reserved.bind(("127.0.0.1", 0))
-    return reserved
-
-
-def new_shop(settings):
-    app = create_app(settings)
+def new_shop(settings: Mapping[str, str]) -> NewKey:
+    """Make the tables of an empty database; return a key that may do everything."""
+    app = create_app(dict(settings))
     with app.app_context():
         upgrade()
         key = create_key("admin", "administrator", Permission.READ_WRITE, "")
         for engine in db.engines.values():
             engine.dispose()
     return key
-
-
-def _wait_until_ready(gunicorn, port, log, certificate):
-    connect = http.client.HTTPConnection
-    if certificate:
-        trusted = ssl.create_default_context(cafile=certificate)
-        connect = partial(http.client.HTTPSConnection, context=trusted)
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        assert gunicorn.poll() is None, _read(log)
-        connection = connect("127.0.0.1", port, timeout=PATIENCE)
-        try:
-            connection.request("GET", "/readyz")
-            if connection.getresponse().status == 200:
-                return
-        except ConnectionError:
-            pass
-        finally:
-            connection.close()
-        time.sleep(0.05)
-    raise AssertionError(f"not ready after {PATIENCE} seconds: {_read(log)}")
-
-
-def _read(log):
-    log.seek(0)
-    return log.read()

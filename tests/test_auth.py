@@ -49,6 +49,7 @@ def test_scheme_is_named_in_any_case(anonymous, admin):
         assert anonymous.get("/coupons", headers={"Authorization": header}).status_code == 200
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("consumer_key", "consumer_secret"),
     [
@@ -88,6 +89,7 @@ def test_secret_in_upper_case(anonymous, admin):
     assert_refused(anonymous.get("/coupons", headers={"Authorization": basic(pair)}))
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "header",
     [
@@ -122,6 +124,7 @@ def test_credentials_in_the_query(anonymous, admin):
     assert_refused(anonymous.get("/coupons", query))
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -171,6 +174,7 @@ WRITES = [
 ]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), READS + WRITES)
 @pytest.mark.parametrize("permission", ["read", "write", "read_write"])
 def test_permission(client_for, permission, method, path):
@@ -304,6 +308,7 @@ def test_capabilities_are_the_union_of_the_roles(app, client_for, roles, status)
 # --- too many failures ---
 
 
+@pytest.mark.one_database
 def test_wrong_credentials_too_often(make_app, admin):
     app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=2)
     wrong, right, nobody = Client(app, UNKNOWN_KEY), Client(app, admin.key), Client(app)
@@ -317,6 +322,7 @@ def test_wrong_credentials_too_often(make_app, admin):
     assert_refused(nobody.get("/coupons"))
 
 
+@pytest.mark.one_database
 def test_wrong_secret_of_a_known_key_too_often(make_app, admin):
     key = SimpleNamespace(
         consumer_key=admin.key.consumer_key, consumer_secret=UNKNOWN_KEY.consumer_secret
@@ -326,6 +332,7 @@ def test_wrong_secret_of_a_known_key_too_often(make_app, admin):
     assert reply(wrong.post("/coupons")) == TOO_MANY
 
 
+@pytest.mark.one_database
 def test_failures_are_counted_for_each_address(make_app, admin):
     wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), UNKNOWN_KEY)
     for address in ("192.0.2.1", "192.0.2.2", "2001:db8::1"):
@@ -334,6 +341,7 @@ def test_failures_are_counted_for_each_address(make_app, admin):
         assert reply(wrong.get("/coupons", environ_overrides=environ)) == TOO_MANY
 
 
+@pytest.mark.one_database
 def test_failures_are_counted_for_each_key(make_app, admin):
     app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1)
     attacked = SimpleNamespace(
@@ -348,6 +356,7 @@ def test_failures_are_counted_for_each_key(make_app, admin):
     assert Client(app, admin.key).get("/coupons", environ_overrides=there).status_code == 200
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("first", "second", "one_caller"),
     [
@@ -382,12 +391,14 @@ def test_unknown_key_and_wrong_secret_have_the_same_answer(anonymous, admin):
     assert answers[0] == answers[1]
 
 
+@pytest.mark.one_database
 def test_forwarded_address_is_not_believed_without_a_proxy(make_app, admin):
     wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), UNKNOWN_KEY)
     assert_refused(wrong.get("/coupons", headers={"X-Forwarded-For": "192.0.2.1"}))
     assert reply(wrong.get("/coupons", headers={"X-Forwarded-For": "192.0.2.2"})) == TOO_MANY
 
 
+@pytest.mark.one_database
 def test_missing_credentials_are_not_counted(make_app, admin):
     app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1)
     for _ in range(5):
@@ -395,6 +406,7 @@ def test_missing_credentials_are_not_counted(make_app, admin):
     assert_refused(Client(app, UNKNOWN_KEY).get("/coupons"))
 
 
+@pytest.mark.one_database
 def test_valid_keys_are_not_limited(make_app, client_for):
     key = client_for(permission="read").key
     client = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), key)
@@ -402,12 +414,14 @@ def test_valid_keys_are_not_limited(make_app, client_for):
         assert client.get("/coupons").status_code == 200
 
 
+@pytest.mark.one_database
 def test_failures_are_not_counted_when_the_setting_is_0(make_app, admin):
     wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=0), UNKNOWN_KEY)
     for _ in range(100):
         assert_refused(wrong.get("/coupons"))
 
 
+@pytest.mark.one_database
 def test_open_routes_and_unknown_paths_are_not_limited(make_app, admin):
     wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), UNKNOWN_KEY)
     assert_refused(wrong.get("/coupons"))

@@ -58,6 +58,7 @@ def test_read_with_another_etag_answers_as_without(admin, paths, kind):
     assert conditional.headers["ETag"] == plain.headers["ETag"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("header", "status"),
     [
@@ -89,6 +90,7 @@ def test_head_has_the_etag_of_the_read(admin, paths):
     assert again.status_code == 304
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("header", "status"), [("{etag}", 200), ("*", 200), ('"a"', 412), ("W/{etag}", 412)]
 )

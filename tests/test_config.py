@@ -399,6 +399,7 @@ def test_two_apps_have_their_own_data_keys_and_routes(two_shops):
     assert Client(other, here.key).get("/other/coupons").status_code == 401
 
 
+@pytest.mark.one_database
 def test_two_apps_have_their_own_coupon_types(two_shops):
     app, other = two_shops
     gift = {"coupon": {"code": "g", "type": "gift"}}
@@ -410,6 +411,7 @@ def test_two_apps_have_their_own_coupon_types(two_shops):
     )
 
 
+@pytest.mark.one_database
 def test_two_apps_have_their_own_limits(two_shops):
     app, other = two_shops
     two = {"coupons": [{"code": "a"}, {"code": "b"}]}
@@ -423,6 +425,7 @@ def test_two_apps_have_their_own_limits(two_shops):
     assert client_of(app).get("/").get_json()["name"] == "Shop Administration API"
 
 
+@pytest.mark.one_database
 def test_two_apps_count_failed_attempts_apart(two_shops):
     app, other = two_shops
     wrong = {"Authorization": "Basic eDp5"}
@@ -432,6 +435,7 @@ def test_two_apps_count_failed_attempts_apart(two_shops):
     assert Client(app).get("/coupons", headers=wrong).status_code == 401
 
 
+@pytest.mark.one_database
 def test_two_apps_have_their_own_documents(two_shops):
     app, other = two_shops
     here = app.test_client().get("/openapi.json").get_json()

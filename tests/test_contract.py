@@ -2,8 +2,9 @@
 
 Schemathesis reads the document and sends what it allows, what it forbids, and chains of requests,
 the same ones for the same seed. Its own checks look at each answer, and ours holds the input to
-the document both ways. ``CONTRACT_EXAMPLES`` (how many requests of a kind each operation gets),
-``CONTRACT_SEED`` and ``CONTRACT_DATABASES`` (``sqlite,postgresql``) make another run of it.
+the document both ways. ``make test`` sends few generated requests of each kind to each operation,
+``make test-all`` sends many, on both databases. ``CONTRACT_EXAMPLES`` sets how many that are, and
+``CONTRACT_SEED`` generates other ones.
 """
 
 import json
@@ -21,11 +22,9 @@ from schemathesis.engine import Status, events, from_schema
 
 from tests.factories import insert_download, insert_order
 
-EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "30"))
+FEW = 2
+MANY = int(os.environ.get("CONTRACT_EXAMPLES", "30"))
 SEED = int(os.environ.get("CONTRACT_SEED", "1"))
-DATABASES = os.environ.get("CONTRACT_DATABASES", "sqlite").split(",")
-
-pytestmark = pytest.mark.parametrize("database_url", DATABASES, indirect=True, scope="session")
 
 INVALID = "shop_api_invalid_param"
 
@@ -196,13 +195,13 @@ def leaves(error):
     return [leaf for each in inner for leaf in leaves(each)] or [error]
 
 
-def configuration(key):
+def configuration(key, examples):
     return SchemathesisConfig.from_dict(
         {
             "seed": SEED,
             "auth": {"basic": {"username": key.consumer_key, "password": key.consumer_secret}},
             "generation": {
-                "max-examples": EXAMPLES,
+                "max-examples": examples,
                 "database": "none",  # nothing of an earlier run: the seed alone decides
                 # Unknown parameters are ignored (decisions 6), so they are no wrong input.
                 "allow-extra-parameters": False,
@@ -223,11 +222,22 @@ def configuration(key):
     )
 
 
-def test_contract(app, admin, make_customer):
+@pytest.mark.parametrize(
+    ("database_url", "examples"),
+    [
+        ("sqlite", FEW),
+        pytest.param("sqlite", MANY, marks=pytest.mark.slow),
+        pytest.param("postgresql", MANY, marks=pytest.mark.slow),
+    ],
+    indirect=["database_url"],
+    scope="session",
+)
+def test_contract(app, admin, make_customer, examples):
     customer = make_customer()["id"]
     order = insert_order(app, customer_id=customer)
     insert_download(app, order)
-    schema = schemathesis.openapi.from_wsgi("/openapi.json", app, config=configuration(admin.key))
+    settings = configuration(admin.key, examples)
+    schema = schemathesis.openapi.from_wsgi("/openapi.json", app, config=settings)
     failures = {}
     for event in from_schema(schema).execute():
         if isinstance(event, events.NonFatalError | events.FatalError):
@@ -253,6 +263,7 @@ def failures_of(recorder):
     return found
 
 
+@pytest.mark.one_database
 def test_credentials_are_demanded(app, anonymous):
     paths = anonymous.get("/openapi.json").get_json()["paths"]
     secured = [

@@ -116,6 +116,7 @@ def test_edit_of_id_0_creates_nothing(admin):
     assert count(admin) == {"count": 0}
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("word", ["abc", "1a", "-1", "1.5", "+1", "%20", "1%20", "٣", "1,2"])
 def test_id_of_other_than_digits_is_no_route(admin, make_coupon, word):
     make_coupon()
@@ -149,6 +150,7 @@ def test_read_by_code_unknown(admin, make_coupon, code):
     assert reply(by_code(admin, code)) == NO_CODE
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "code",
     ["-summer", " summer", "sum.mer", "sum+mer", "50%", "a&b", "a<b>", "a/b", "a;b", "\0", "a\0b"],
@@ -277,6 +279,7 @@ def test_trash_holds_several_coupons_with_one_code(admin, make_coupon):
 UNSTORABLE = ["", "  ", "\t\n", "<b></b>", "<!-- x -->", "\u0007", "&nbsp;", "a" * 100_000]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("code", UNSTORABLE, ids=lambda code: repr(code[:20]))
 def test_create_with_a_code_that_cannot_be_stored(admin, code):
     response = admin.post("/coupons", {"coupon": {"code": code}})
@@ -412,6 +415,7 @@ def test_edit_to_the_code_of_a_trashed_coupon(admin, make_coupon):
     assert edit(admin, coupon["id"], code="summer").get_json()["coupon"]["code"] == "summer"
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("code", UNSTORABLE, ids=lambda code: repr(code[:20]))
 def test_edit_to_a_code_that_cannot_be_stored(admin, make_coupon, code):
     coupon = make_coupon()

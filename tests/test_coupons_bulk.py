@@ -150,6 +150,7 @@ def test_bulk_id_identifies_nothing(admin, bulk, make_coupon, given, echoed):
     assert shop_codes(admin) == {coupon["id"]: coupon["code"]}
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "given",
     [
@@ -189,6 +190,7 @@ def test_bulk_id_of_a_deleted_coupon(admin, bulk, make_coupon, force):
 # --- failing items ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "item", [None, True, False, 0, 1, 1.5, "", "x", [], [{"code": "x"}]], ids=json.dumps
 )
@@ -393,6 +395,7 @@ def test_bulk_of_100_items(admin, bulk):
     assert reply(admin.get("/coupons/count")) == (200, {"count": 100})
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("item", [{"code": "x"}, None, {"amount": "x"}, {"id": -1}], ids=json.dumps)
 def test_bulk_of_101_items(admin, method, item):
@@ -416,6 +419,7 @@ def test_bulk_limit_stands_before_capabilities(client_for):
     assert codes(response) == (413, "shop_api_coupons_request_entity_too_large")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("body", [{}, {"coupons": None}, {"coupon": []}, [], None], ids=json.dumps)
 def test_bulk_without_its_key(admin, method, body):
@@ -423,6 +427,7 @@ def test_bulk_without_its_key(admin, method, body):
     assert reply(response) == refusal("shop_api_missing_coupons_data")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("items", [{}, {"code": "x"}, "x", 5, True], ids=json.dumps)
 def test_bulk_of_no_array(admin, method, items):

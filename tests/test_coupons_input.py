@@ -83,6 +83,7 @@ def assert_refused(client, make_coupon, fields, value):
 # --- strings ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("given", "code"),
     table(
@@ -165,6 +166,7 @@ def test_description_comes_back_as_sent(admin, make_coupon, given, description):
     assert stored == twice(["description"], description)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value", values(True, False, [], ["a"], {}, {"a": 1}, "\0", "a\0b", "\0" * 3, "<b\0>")
 )
@@ -225,6 +227,7 @@ def test_decimal(admin, make_coupon, given, amount):
     assert both(admin, make_coupon, AMOUNTS, given, "77.77") == twice(AMOUNTS, amount)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     values(
@@ -316,6 +319,7 @@ def test_count(admin, make_coupon, given, number):
     assert both(admin, make_coupon, COUNTS, given, 77) == [output, output]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     values(
@@ -342,6 +346,7 @@ def test_count_refused(admin, make_coupon, value):
 # --- booleans ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("given", "flag"),
     table(
@@ -390,6 +395,7 @@ def test_ids(admin, make_coupon, given, ids):
     assert both(admin, make_coupon, IDS, given, [77]) == twice(IDS, ids)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     values(
@@ -444,6 +450,7 @@ def test_emails(admin, make_coupon, given, emails):
     assert stored == twice(["customer_emails"], emails)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     values(
@@ -515,6 +522,7 @@ def month_on(day):
     return date(year, month, min(day.day, calendar.monthrange(year, month)[1]))
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("given", "reckon"),
     table(
@@ -531,6 +539,7 @@ def test_expiry_date_from_today(admin, make_coupon, given, reckon):
     assert {coupon["expiry_date"] for coupon in stored} <= possible
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     values(
@@ -596,6 +605,7 @@ def test_every_wrong_field_is_reported_together(admin, make_coupon):
     assert reply(admin.get("/coupons")) == (200, {"coupons": [coupon]})
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("field", [*WRONG, *FLAGS])
 def test_null_on_edit_changes_nothing(admin, make_coupon, field):
     coupon = make_coupon(

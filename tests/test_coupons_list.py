@@ -260,6 +260,7 @@ def test_filter(admin, shop, keys, expected):
     assert reply(admin.get("/coupons/count", query)) == (200, {"count": len(expected)})
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -291,6 +292,7 @@ def test_filter_refused(admin, shop, key, value):
     assert refused_params(admin.get("/coupons/count", query)) == [f"filter[{key}]"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [

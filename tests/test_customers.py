@@ -340,6 +340,7 @@ ORDER_OF_CHECKS = [
 ]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("role", ["administrator", "shop_manager", "customer", "subscriber"])
 @pytest.mark.parametrize(("customer_id", "code"), ORDER_OF_CHECKS)
 def test_id_that_is_none_is_refused_before_the_capability(client_for, role, customer_id, code):
@@ -465,6 +466,7 @@ def test_edit_checks_the_body_before_the_id(client_for, customer_id, body, code)
 # --- credentials (decisions 2, 13) ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -485,6 +487,7 @@ def test_operation_without_credentials_is_401(anonymous, method, path):
     assert response.headers["WWW-Authenticate"].startswith('Basic realm="')
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("permission", "method", "path"),
     [
@@ -504,6 +507,7 @@ def test_key_without_the_permission_is_401(client_for, permission, method, path)
     assert refusal(client.request(method, path)) == (401, "shop_api_authentication_error")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [

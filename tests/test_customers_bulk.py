@@ -149,6 +149,7 @@ def test_bulk_item_with_an_id_that_selects_nothing_fails(admin, given, wanted):
 # --- items that fail ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("item", [None, 5, 0, "x", "", [], [{"email": "a@example.com"}], True, 1.5])
 def test_bulk_item_that_is_no_object_fails_alone(admin, item):
     failed, created = bulk(admin, item, {"email": "ok@example.com"})
@@ -245,6 +246,7 @@ def test_bulk_lets_nobody_edit_an_account_that_may_do_more(admin, client_for, ma
 # --- the body ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "body", ["", "{}", "[]", '[{"email": "a@b.co"}]', '"x"', "5", "null", '{"customers": null}', '{"customer": {}}']
 )  # fmt: skip
@@ -254,6 +256,7 @@ def test_bulk_without_the_wrapper_key_lacks_data(client_for, role, body):
     assert refusal(response) == (400, "shop_api_missing_customers_data", None)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("items", [{}, {"email": "a@example.com"}, "x", "", 0, 5, True, False])
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 def test_bulk_wrapper_that_is_no_array_is_refused(admin, method, items):

@@ -137,6 +137,7 @@ def test_text_is_cleaned_in_every_field_on_create_and_edit(admin, make_customer,
     assert read(admin, other["id"]) == other | every_text(stored)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("value", [[], ["Ann"], {}, {"a": 1}, True, False])
 def test_wrong_type_is_named_for_each_field_and_nothing_is_stored(admin, make_customer, value):
     """decisions 1: several wrong fields in one body are reported together."""
@@ -156,6 +157,7 @@ def test_wrong_type_is_named_for_each_field_and_nothing_is_stored(admin, make_cu
     assert customers_of(admin) == before
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("value", ["\0", "Ann\0Lee", "\0Ann", "<b\0>Ann"])
 def test_nul_is_refused_in_every_field_before_any_cleaning(admin, make_customer, value):
     customer = make_customer()
@@ -173,6 +175,7 @@ def test_a_refused_field_keeps_the_good_ones_from_being_stored(admin, make_custo
     assert read(admin, customer["id"]) == customer
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("name", ["billing_address", "shipping_address"])
 @pytest.mark.parametrize("value", [[], ["x"], "", "x", 0, 5, 1.5, True, False])
 def test_address_that_is_no_object_is_refused(admin, make_customer, name, value):
@@ -223,6 +226,7 @@ def test_create_treats_null_as_not_supplied(admin):
 # --- bodies ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "body",
     [
@@ -244,6 +248,7 @@ def test_body_without_the_wrapper_key_lacks_data(admin, method, path, body):
     assert refusal(response) == (400, "shop_api_missing_customer_data")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "body", ["[]", '[{"email": "a@example.com"}]', '"x"', '""', "0", "5", "false"]
 )
@@ -253,6 +258,7 @@ def test_wrapper_that_is_no_object_is_refused(admin, method, path, body):
     assert refused_params(response) == ["customer"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "body",
     [
@@ -277,6 +283,7 @@ def test_body_that_is_no_json_is_refused(admin, method, path, body):
 # --- e-mail on create ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("given", "stored"),
     [
@@ -305,6 +312,7 @@ def test_create_with_a_valid_email_stores_it(admin, given, stored):
     assert read(admin, customer["id"]) == customer
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "given",
     [
@@ -397,6 +405,7 @@ def test_create_with_a_number_as_username_takes_it_as_text(admin):
     assert create(admin, username=42).get_json()["customer"]["username"] == "42"
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "username",
     [
@@ -508,6 +517,7 @@ def test_generated_username_never_takes_the_one_of_an_administrator(admin):
 # --- password ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("given", "password"),
     [

@@ -437,6 +437,7 @@ def test_date_filter_takes_unix_seconds_near_the_epoch(admin, dated, seconds):
     assert positions(filtered(admin, created_at_max=seconds), dated) == []
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     [
@@ -582,6 +583,7 @@ def test_orderby_meta_value_takes_every_name_and_address_part(admin, key):
         assert positions(response, customers) == [1, 0]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("keys", "param"),
     [
@@ -651,6 +653,7 @@ def test_page_holds_its_rows_and_the_totals_of_all(admin, query, found, pages):
     assert totals(response) == ("12", pages)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("query", "param"),
     [

@@ -37,6 +37,7 @@ def send(admin, make_coupon):
 # --- routing ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "path",
     [
@@ -67,6 +68,7 @@ def test_no_route(admin, anonymous, method, path):
         assert response.content_type == "application/json"
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
@@ -151,6 +153,7 @@ def test_head_answers_as_get_without_a_body(admin, make_coupon, path):
 # --- what is JSON ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), BODIES)
 @pytest.mark.parametrize(
     "body",
@@ -173,6 +176,7 @@ def test_body_without_its_key(send, method, path, body):
     assert reply(send(method, path, body)) == refusal(MISSING[method, path])
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), BODIES)
 @pytest.mark.parametrize("value", [b"5", b"0", b"1.5", b'"x"', b'""', b"true", b"false"])
 def test_wrapper_key_of_the_wrong_type(send, method, path, value):
@@ -235,6 +239,7 @@ NO_JSON = {
 }
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("body", NO_JSON.values(), ids=list(NO_JSON))
 def test_body_is_no_json(send, body):
     for method, path in MISSING:
@@ -243,6 +248,7 @@ def test_body_is_no_json(send, body):
         assert response.content_type == "application/json"
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "number",
     [
@@ -263,6 +269,7 @@ def test_huge_number_is_refused(send, number):
         assert code in {"shop_api_invalid_json", "shop_api_invalid_param"}
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "number", ["1e400", "9" * 30, "9" * 5_000, "1e-400"], ids=lambda number: number[:12]
 )
@@ -271,6 +278,7 @@ def test_huge_number_in_an_unknown_field_is_no_crash(send, number):
     assert response.status_code in {201, 400}
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "content_type",
     [
@@ -312,6 +320,7 @@ def body_of(size):
 TOO_LARGE = refusal("shop_api_request_entity_too_large", limit=200)
 
 
+@pytest.mark.one_database
 def test_body_over_the_byte_limit(make_app, admin):
     client = Client(make_app(SHOP_MAX_BODY_BYTES=200), admin.key)
     assert reply(client.post("/coupons", data=body_of(201))) == TOO_LARGE
@@ -321,6 +330,7 @@ def test_body_over_the_byte_limit(make_app, admin):
     assert client.post("/coupons", data=body_of(200)).status_code == 201
 
 
+@pytest.mark.one_database
 def test_body_over_the_byte_limit_without_a_length(make_app, admin):
     client = Client(make_app(SHOP_MAX_BODY_BYTES=200), admin.key)
 
@@ -333,6 +343,7 @@ def test_body_over_the_byte_limit_without_a_length(make_app, admin):
     assert chunked(200).status_code == 201
 
 
+@pytest.mark.one_database
 def test_body_over_the_byte_limit_stands_behind_credentials(make_app, app):
     client = Client(make_app(SHOP_MAX_BODY_BYTES=200))
     response = client.post("/coupons", data=body_of(201))
@@ -378,6 +389,7 @@ REQUESTS = [
 ]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), REQUESTS)
 @pytest.mark.parametrize("given", ["a", "0", "Aa0._-", "-", "x" * 128, "3f2504e0-4f89-11d3-9a0c"])
 def test_request_id_is_kept(admin, method, path, given):
@@ -385,6 +397,7 @@ def test_request_id_is_kept(admin, method, path, given):
     assert response.headers.getlist("X-Request-Id") == [given]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), REQUESTS)
 @pytest.mark.parametrize(
     "given",
@@ -438,6 +451,7 @@ def test_failure_is_logged_under_its_request_id(failing):
     assert "RuntimeError: the secret of the failure" in line["exception"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "url",
     ["sqlite:////nonexistent/folder/shop.db", "postgresql://nobody@127.0.0.1:1/nothing"],

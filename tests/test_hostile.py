@@ -1,7 +1,8 @@
 """Hostile requests: whatever is sent, the answer is the envelope and no 5xx (decisions 1).
 
-``HOSTILE_CASES`` and ``HOSTILE_SEED`` make another run of it:
-``HOSTILE_CASES=1000000 make test ARGS=tests/test_hostile.py``.
+``make test`` sends few requests and ``make test-all`` many, on both databases. ``HOSTILE_CASES`` sets
+how many that are, and ``HOSTILE_SEED`` generates other ones:
+``HOSTILE_CASES=1000000 make test-all ARGS=tests/test_hostile.py``.
 """
 
 import json
@@ -14,12 +15,10 @@ from hypothesis import strategies as st
 
 from app.errors import ERRORS
 
-CASES = int(os.environ.get("HOSTILE_CASES", "10000"))
+FEW = 1000
+MANY = int(os.environ.get("HOSTILE_CASES", "10000"))
 SEED = int(os.environ.get("HOSTILE_SEED", "1"))
-DATABASES = os.environ.get("HOSTILE_DATABASES", "sqlite").split(",")
 MEMORY = 300 * 1024  # KiB that the process may grow by; its largest body has 10 MiB
-
-pytestmark = pytest.mark.parametrize("database_url", DATABASES, indirect=True, scope="session")
 
 DEEP = 100_000
 BAIT = [
@@ -170,12 +169,22 @@ def check(method, response):
         assert {entry["code"] for entry in answer["errors"]} <= ERRORS.keys()
 
 
-def test_any_request_gets_an_answer_of_ours(send):
+@pytest.mark.parametrize(
+    ("database_url", "cases"),
+    [
+        ("sqlite", FEW),
+        pytest.param("sqlite", MANY, marks=pytest.mark.slow),
+        pytest.param("postgresql", MANY, marks=pytest.mark.slow),
+    ],
+    indirect=["database_url"],
+    scope="session",
+)
+def test_any_request_gets_an_answer_of_ours(send, cases):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     @seed(SEED)
     @settings(
-        max_examples=CASES, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=cases, database=None, deadline=None, suppress_health_check=list(HealthCheck)
     )
     @given(requests)
     @example(("GET", "/", "", {"HTTP_HOST": "a b:c"}, b""))

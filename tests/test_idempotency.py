@@ -162,6 +162,7 @@ def test_kept_answer_is_for_who_may_still_send_the_request(app, client_for):
     assert codes(send(client)) == (401, "shop_api_authentication_error")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("key", ["", " ", "a b", "é", "k\x7f", "k\tk", "x" * 256], ids=ascii)
 @pytest.mark.parametrize("path", CREATES)
 def test_key_that_is_none_is_refused(admin, path, key):

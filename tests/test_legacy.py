@@ -117,6 +117,7 @@ def test_edit_by_three_methods(admin, make_coupon, make_customer, mount, method)
     assert (edited.status_code, edited.get_json()["customer"]["first_name"]) == (200, "Ada")
 
 
+@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize(
     ("method", "path"),
@@ -244,6 +245,7 @@ def test_old_words_that_customers_are_sorted_by(admin, make_customer, mount, old
 INVALID, NO_ROUTE = "woocommerce_api_invalid_param", "woocommerce_api_no_route"
 
 
+@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize(
     ("request_line", "body", "status", "shown"),
@@ -577,6 +579,7 @@ def test_missing_endpoint(admin, mount, request_line):
 # --- how a request may be written ---
 
 
+@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize(
     "path",
@@ -607,6 +610,7 @@ def test_letters_beyond_ascii_stay_in_paths(admin, make_customer, mount, email):
     assert found["id"] == customer["id"]
 
 
+@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize("word", ["PUT", "put", "Put"])
 @pytest.mark.parametrize("where", ["query", "header"])
@@ -645,6 +649,7 @@ def test_override_and_case_are_of_the_mounts_only(admin, make_coupon):
 # --- credentials ---
 
 
+@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize("scheme", ["https", "http"])
 @pytest.mark.parametrize("in_clear", [True, False])
@@ -675,6 +680,7 @@ def test_query_with_a_secret_is_not_remembered(make_app, admin):
     assert ArgumentParser._load_query.cache_info() == before
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("change", [{"consumer_secret": "cs_x"}, {"consumer_key": "ck_x"}])
 def test_wrong_pair_in_the_query(make_app, admin, change):
     client = Client(make_app(SHOP_LEGACY_SECRETS_IN_CLEAR=True))
@@ -683,6 +689,7 @@ def test_wrong_pair_in_the_query(make_app, admin, change):
     assert codes(response) == (401, "woocommerce_api_authentication_error")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("name", ["consumer_key", "consumer_secret"])
 def test_half_a_pair_in_the_query(make_app, admin, name):
     client = Client(make_app(SHOP_LEGACY_SECRETS_IN_CLEAR=True))
@@ -690,6 +697,7 @@ def test_half_a_pair_in_the_query(make_app, admin, name):
     assert client.get(f"{V3}/coupons", {name: pair[name]}).status_code == 401
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "header", ["Bearer abc", "Basic ä", "Basic", "Basic //46AA==", "OAuth", "OAuth =", "nonsense"]
 )
@@ -771,6 +779,7 @@ def test_switched_off(make_app, admin):
         assert codes(client.get(path)) == (404, "shop_api_no_route")
 
 
+@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize("version", ["3.1.0", "3.0.3"])
 def test_document(make_app, mount, version):
@@ -803,6 +812,7 @@ def test_document(make_app, mount, version):
     assert ways == [{"basicAuth": []}, {"consumerKey": [], "consumerSecret": []}]
 
 
+@pytest.mark.one_database
 def test_native_document_is_the_same_without_the_mounts(app, make_app):
     documents = [
         each.test_client().get("/openapi.json").get_data()

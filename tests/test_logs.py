@@ -118,6 +118,7 @@ def test_request_is_one_line(logged):
     assert datetime.fromisoformat(line["time"]).utcoffset().total_seconds() == 0
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path", "route", "status"),
     [
@@ -189,6 +190,7 @@ def test_long_list_is_logged_when_it_has_ended_with_its_whole_time(logged):
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("given", [f"00-{TRACE}-{PARENT}-01", f"cc-{TRACE}-{PARENT}-01-more"])
 def test_trace_context_is_in_every_line_of_a_request(logged, given):
     logged.anonymous.post("/broken/x", {}, headers={"traceparent": given})
@@ -199,6 +201,7 @@ def test_trace_context_is_in_every_line_of_a_request(logged, given):
     assert set(logged.lines()[0]) == LINE
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "given",
     [
@@ -234,6 +237,7 @@ def test_line_is_text_that_does_nothing_to_a_terminal(logged):
     assert json.loads(line)["event"] == f"before {sent} after"
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("method", ["=2+3", "+CMD|X", "@SUM", "FOO"])
 def test_method_that_somebody_made_up_is_not_in_a_line(logged, method):
     logged.client.request(method, "/coupons")
@@ -317,6 +321,7 @@ def leaks(printed, key):
     return sorted(name for name, value in hidden.items() if value in printed)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path", "status"), REQUESTS)
 def test_no_line_holds_anything_of_a_request(logged, method, path, status):
     body = {
@@ -329,6 +334,7 @@ def test_no_line_holds_anything_of_a_request(logged, method, path, status):
     assert leaks(json.dumps(lines), logged.key) == []
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("body", "status"),
     [

@@ -98,6 +98,7 @@ def test_recorded_requests_over_http(kind, app, key, monkeypatch):
 # --- RFC 5849, by a library of another house ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("algorithm", ["HMAC-SHA1", "HMAC-SHA256"])
 @pytest.mark.parametrize("where", [SIGNATURE_TYPE_QUERY, SIGNATURE_TYPE_AUTH_HEADER])
 @pytest.mark.parametrize("version", ["v2", "v3"])
@@ -217,6 +218,7 @@ def test_signature_that_is_not_encoded(anonymous, key):
 # --- refused ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "hidden", ["%255Fmethod=DELETE", "_method=DELET%2545", "_method=%2544ELETE", "_method%255B=x"]
 )
@@ -249,6 +251,7 @@ def test_changed_parameter(anonymous, key, name, value):
     assert codes(anonymous.get(f"/wc-api/v3/coupons?{urlencode(query)}")) == AN_ERROR
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("octets", ["%FF", "%ED%A0%80", "%00", "%F0%9F%98%80", "%", "+"])
 @pytest.mark.parametrize("name", [*NAMES, "filter[q]", "_method"])
 def test_parameter_of_any_octets(anonymous, key, name, octets):
@@ -260,6 +263,7 @@ def test_parameter_of_any_octets(anonymous, key, name, octets):
     assert answered in {AN_ERROR, (404, "woocommerce_api_no_route")}
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("octets", ["%FF", "%ED%A0%80", "\xff"])
 def test_header_of_any_octets(anonymous, key, octets):
     header = ",".join(f'{name}="{octets}"' for name in NAMES if name != "oauth_consumer_key")
@@ -271,6 +275,7 @@ def test_header_of_any_octets(anonymous, key, octets):
         assert codes(response) == AN_ERROR
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("addition", ["page=9&{}", "{}&page=9", "page=9&{}&page=2"])
 def test_added_parameter(anonymous, key, addition):
     path, _ = sign(key, "/wc-api/v3/coupons?page=2")
@@ -278,6 +283,7 @@ def test_added_parameter(anonymous, key, addition):
     assert codes(anonymous.get(f"/wc-api/v3/coupons?{query}")) == AN_ERROR
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("missing", NAMES)
 def test_missing_parameter_is_named(reason, key, missing):
     path, _ = sign(key, "/wc-api/v3/coupons")
@@ -287,6 +293,7 @@ def test_missing_parameter_is_named(reason, key, missing):
     assert message == f"The parameter {missing} is missing."
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("seconds", [-901, 901])
 def test_timestamp_is_too_far_away(reason, key, monkeypatch, seconds):
     now = 1_800_000_000
@@ -295,6 +302,7 @@ def test_timestamp_is_too_far_away(reason, key, monkeypatch, seconds):
     assert reason(path) == "The timestamp is more than 15 minutes from the server's time."
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("seconds", [-900, 0, 900])
 def test_timestamp_is_near_enough(anonymous, key, monkeypatch, seconds):
     now = 1_800_000_000
@@ -303,6 +311,7 @@ def test_timestamp_is_near_enough(anonymous, key, monkeypatch, seconds):
     assert anonymous.get(path).status_code == 200
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("timestamp", ["now", "-1", "1e9", "٣", "9" * 5000])
 def test_timestamp_is_no_number(reason, key, timestamp):
     path, _ = sign(key, "/wc-api/v3/coupons", timestamp=timestamp)

@@ -11,6 +11,8 @@ from openapi_spec_validator import validate
 from app.config import VERSION
 from app.errors import ERRORS
 
+pytestmark = pytest.mark.one_database  # the document does not depend on the database
+
 OPEN = {("get", "/"), ("get", "/healthz"), ("get", "/readyz")}
 # What describes the API is no part of it.
 AROUND = {"/openapi.json", "/docs/", "/static/"}

@@ -91,6 +91,7 @@ def install(monkeypatch, make_app):
 HERE = __name__
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("doors", "message"),
     [

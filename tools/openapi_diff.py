@@ -1,21 +1,27 @@
 """Tell a breaking change of openapi.json from an additive one.
 
-    python tests/openapi_diff.py [BASE] [DOCUMENT]
+    python tools/openapi_diff.py [BASE] [DOCUMENT]
 
-BASE is a file or a git revision (HEAD unless given), DOCUMENT a file (openapi.json unless given). The
-exit status is 1 when something breaks and the major version is still the same.
+BASE is a file or a git revision (HEAD unless given), DOCUMENT a file (openapi.json unless given).
+The exit status is 1 when something breaks and the major version is still the same.
 
 Breaking is what an existing client can notice: a request that worked is refused or does something
-else, an answer holds less or something new in a known place, or code that uses a generated client does
-not compile any more. Hence what a request may hold can only grow, and what an answer may hold only
-shrink. New properties, error codes and error statuses are additive: clients ignore or expect them.
+else, an answer holds less or something new in a known place, or code that uses a generated client
+does not compile any more. Hence what a request may hold can only grow, and what an answer may hold
+only shrink. New properties, error codes and error statuses are additive: clients ignore or expect
+them.
 """
+
+from __future__ import annotations
 
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+JSON = dict[str, Any]
+Values = set[str] | None  # None: any value
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 LOWER_BOUNDS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
@@ -40,11 +46,12 @@ class Change(NamedTuple):
     where: str
     what: str
 
-    def __str__(self):
+    def __str__(self) -> str:
+        """Return the line that is printed."""
         return f"{'breaking' if self.breaking else 'additive'}  {self.where}: {self.what}"
 
 
-def compare(old, new):
+def compare(old: JSON, new: JSON) -> list[Change]:
     """Return the changes from one document to another, the breaking ones first."""
     return Comparison(old, new).changes()
 
@@ -52,13 +59,13 @@ def compare(old, new):
 class Comparison:
     """Two documents, and the changes that were found so far."""
 
-    def __init__(self, old, new):
+    def __init__(self, old: JSON, new: JSON) -> None:
         self.old = old
         self.new = new
-        self.found = {}  # an ordered set
-        self.compared = set()
+        self.found: dict[Change, None] = {}  # an ordered set
+        self.compared: set[tuple[str | None, str | None, bool]] = set()
 
-    def changes(self):
+    def changes(self) -> list[Change]:
         """Compare everything."""
         old, new = _operations(self.old), _operations(self.new)
         self.keys("API", "operation", old, new)
@@ -68,18 +75,18 @@ class Comparison:
         self.keys("API", "schema", _schemas(self.old), _schemas(self.new))
         return sorted(self.found, key=lambda change: (not change.breaking, *change[1:]))
 
-    def note(self, breaking, where, what):
+    def note(self, breaking: bool, where: str, what: str) -> None:
         """Remember a change, once."""
         self.found[Change(breaking, where, what)] = None
 
-    def keys(self, where, kind, old, new):
+    def keys(self, where: str, kind: str, old: JSON, new: JSON) -> None:
         """Note what is gone, which breaks, and what is new, which does not."""
         for name in old.keys() - new.keys():
             self.note(True, where, f"{kind} {name} is gone")
         for name in new.keys() - old.keys():
             self.note(False, where, f"{kind} {name} is new")
 
-    def operation(self, where, old, new):
+    def operation(self, where: str, old: JSON, new: JSON) -> None:
         """Compare an operation with itself."""
         for key, default in (("operationId", None), ("tags", [])):  # names in a generated client
             if old.get(key, default) != new.get(key, default):
@@ -92,7 +99,7 @@ class Comparison:
         self.body(where, old.get("requestBody"), new.get("requestBody"))
         self.responses(where, old["responses"], new["responses"])
 
-    def parameters(self, where, old, new):
+    def parameters(self, where: str, old: JSON, new: JSON) -> None:
         """Compare parameters: a new one may not be required."""
         for name in old.keys() - new.keys():
             self.note(True, where, f"parameter {name} is gone")
@@ -104,23 +111,24 @@ class Comparison:
             inner = f"{where} {name}"
             self.schema(inner, old[name].get("schema", {}), new[name].get("schema", {}), True)
 
-    def body(self, where, old, new):
+    def body(self, where: str, old: JSON | None, new: JSON | None) -> None:
         """Compare request bodies."""
         if not old or not new:
-            if old or new:
-                breaks = bool(old) or new.get("required", False)
-                self.note(breaks, where, f"the body is {'gone' if old else 'new'}")
+            if old:
+                self.note(True, where, "the body is gone")
+            if new:
+                self.note(new.get("required", False), where, "the body is new")
             return
         self.required(where, "the body", old, new)
         self.content(where, old["content"], new["content"], True)
 
-    def required(self, where, what, old, new):
+    def required(self, where: str, what: str, old: JSON, new: JSON) -> None:
         """Compare whether a request must have something."""
         before, after = old.get("required", False), new.get("required", False)
         if before != after:
             self.note(after, where, f"{what} became {'required' if after else 'optional'}")
 
-    def responses(self, where, old, new):
+    def responses(self, where: str, old: JSON, new: JSON) -> None:
         """Compare answers: another success is news to a client, another error is not."""
         for status in old.keys() - new.keys():
             self.note(status < "4", where, f"status {status} is gone")
@@ -134,13 +142,13 @@ class Comparison:
             if status >= "4":
                 self.keys(inner, "error code", _examples(before), _examples(after))
 
-    def content(self, where, old, new, request):
+    def content(self, where: str, old: JSON, new: JSON, request: bool) -> None:
         """Compare the media types of a body."""
         self.keys(where, "media type", old, new)
         for kind in old.keys() & new.keys():
             self.schema(where, old[kind].get("schema", {}), new[kind].get("schema", {}), request)
 
-    def schema(self, where, old, new, request):
+    def schema(self, where: str, old: JSON, new: JSON, request: bool) -> None:
         """Compare the values that a schema allows, in a request or in an answer."""
         old_name, old = _resolve(self.old, old)
         new_name, new = _resolve(self.new, new)
@@ -151,7 +159,8 @@ class Comparison:
             self.compared.add((old_name, new_name, request))
         before, after = _alternatives(old), _alternatives(new)
         if len(before) == len(after) == 1:
-            self.plain(where, *before.values(), *after.values(), request)
+            (only_before,), (only_after,) = before.values(), after.values()
+            self.plain(where, only_before, only_after, request)
             return
         for name in before.keys() - after.keys():
             self.note(request, where, f"alternative {name} is gone")
@@ -160,7 +169,7 @@ class Comparison:
         for name in before.keys() & after.keys():
             self.schema(where, before[name], after[name], request)
 
-    def plain(self, where, old, new, request):
+    def plain(self, where: str, old: JSON, new: JSON, request: bool) -> None:
         """Compare two schemas without alternatives."""
         if "$ref" in old or "$ref" in new:
             self.schema(where, old, new, request)
@@ -176,7 +185,7 @@ class Comparison:
             elif before != after:
                 self.note(request != (after is not False), where, f"{key} became {after}")
 
-    def values(self, where, kind, old, new, request):
+    def values(self, where: str, kind: str, old: Values, new: Values, request: bool) -> None:
         """Compare sets of which None has every member: a request's may grow, an answer's shrink."""
         if old is None or new is None:
             if old != new:
@@ -187,7 +196,7 @@ class Comparison:
         for member in new - old:
             self.note(not request, where, f"{kind} {member} is new")
 
-    def limits(self, where, old, new, request):
+    def limits(self, where: str, old: JSON, new: JSON, request: bool) -> None:
         """Compare what else a value has to be."""
         for key in (*LOWER_BOUNDS, *UPPER_BOUNDS, "pattern"):
             before, after = old.get(key), new.get(key)
@@ -207,7 +216,7 @@ class Comparison:
         if "default" in old and "default" in new and old["default"] != new["default"]:
             self.note(request, where, f"default {old['default']} became {new['default']}")
 
-    def properties(self, where, old, new, request):
+    def properties(self, where: str, old: JSON, new: JSON, request: bool) -> None:
         """Compare the properties of objects."""
         before, after = old.get("properties", {}), new.get("properties", {})
         musts = set(old.get("required", [])), set(new.get("required", []))
@@ -224,7 +233,7 @@ class Comparison:
             self.schema(f"{where}, {name}", before[name], after[name], request)
 
 
-def _operations(document):
+def _operations(document: JSON) -> JSON:
     return {
         f"{method.upper()} {path}": operation | {"shared": item.get("parameters", [])}
         for path, item in document["paths"].items()
@@ -233,21 +242,23 @@ def _operations(document):
     }
 
 
-def _schemas(document):
-    return document.get("components", {}).get("schemas", {})
+def _schemas(document: JSON) -> JSON:
+    schemas: JSON = document.get("components", {}).get("schemas", {})
+    return schemas
 
 
-def _parameters(document, operation):
+def _parameters(document: JSON, operation: JSON) -> JSON:
     every = [*operation["shared"], *operation.get("parameters", [])]
     every = [_resolve(document, parameter)[1] for parameter in every]
     return {f"{parameter['in']} {parameter['name']}": parameter for parameter in every}
 
 
-def _examples(response):
-    return response.get("content", {}).get("application/json", {}).get("examples", {})
+def _examples(response: JSON) -> JSON:
+    examples: JSON = response.get("content", {}).get("application/json", {}).get("examples", {})
+    return examples
 
 
-def _resolve(document, found):
+def _resolve(document: JSON, found: JSON) -> tuple[str | None, JSON]:
     """Return the name of what is referred to, if it is, and the thing itself."""
     name = None
     while "$ref" in found:
@@ -256,7 +267,7 @@ def _resolve(document, found):
     return name, found
 
 
-def _alternatives(schema):
+def _alternatives(schema: JSON) -> JSON:
     """Return what a value may be, by name: one thing, or several."""
     several = schema.get("anyOf") or schema.get("oneOf") or [schema]
     named = {}
@@ -268,13 +279,13 @@ def _alternatives(schema):
     return named
 
 
-def _name(schema):
+def _name(schema: JSON) -> str:
     if "$ref" in schema:
-        return schema["$ref"].rpartition("/")[2]
+        return str(schema["$ref"]).rpartition("/")[2]
     return " or ".join(sorted(_types(schema) or ["anything"]))
 
 
-def _types(schema):
+def _types(schema: JSON) -> Values:
     types = schema.get("type")
     if types is None:
         return None
@@ -282,23 +293,26 @@ def _types(schema):
     return types | {"integer"} if "number" in types else types
 
 
-def _values(schema):
+def _values(schema: JSON) -> Values:
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     return None if values is None else {json.dumps(value) for value in values}
 
 
-def _shown(values):
+def _shown(values: Values) -> str:
     return "gone" if values is None else ", ".join(sorted(values))
 
 
-def _read(base):
+def _read(base: str) -> JSON:
     if Path(base).is_file():
-        return json.loads(Path(base).read_text())
-    show = ["git", "show", f"{base}:openapi.json"]
-    return json.loads(subprocess.run(show, check=True, stdout=subprocess.PIPE).stdout)
+        text = Path(base).read_bytes()
+    else:
+        show = ["git", "show", f"{base}:openapi.json"]
+        text = subprocess.run(show, check=True, stdout=subprocess.PIPE).stdout  # noqa: S603  # git, no shell
+    document: JSON = json.loads(text)
+    return document
 
 
-def main(base="HEAD", document="openapi.json"):
+def main(base: str = "HEAD", document: str = "openapi.json") -> int:
     """Print what changed; return the exit status."""
     old, new = _read(base), _read(document)
     changes = compare(old, new)

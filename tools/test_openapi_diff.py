@@ -4,13 +4,15 @@ import copy
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from openapi_diff import compare
-from serving import ROOT
 
-DOCUMENT = json.loads((ROOT / "openapi.json").read_text())
-SCRIPT = ROOT / "tests" / "openapi_diff.py"
+pytestmark = pytest.mark.slow  # a tool of ours, no part of the service
+
+SCRIPT = Path(__file__).with_name("openapi_diff.py")
+DOCUMENT = json.loads((SCRIPT.parent.parent / "openapi.json").read_text())
 
 
 def small():
