@@ -19,7 +19,7 @@ from flask.blueprints import BlueprintSetupState
 from flask.sessions import SessionInterface
 from werkzeug.routing import BaseConverter
 
-from app import callers, openapi, paths, request_headers
+from app import callers, headers, openapi, paths, request_headers
 from app.answers import JsonProvider, read_to_the_end
 from app.arguments import ArgumentParser, instance_of
 from app.callers import authenticate_sender
@@ -117,6 +117,8 @@ class Blueprint(flask_smorest.Blueprint):
         if not self.public:
             doc["security"] = openapi.security(api.dialect)
             common += ["shop_api_authentication_error", "shop_api_too_many_requests"]
+        if method.upper() not in headers.SAFE_METHODS:
+            common.append("shop_api_cross_site_request")
         if doc_info.get("has_variable"):
             common.append("shop_api_no_route")
         if "requestBody" in doc:

@@ -100,7 +100,6 @@ def test_secret_in_upper_case(anonymous, admin):
         "Basic ====",
         basic("no colon"),
         basic(b"\xff\xfe:\xff"),
-        basic("ck_1:cs_1") + ", Basic again",
         "Bearer {secret}",
         "Digest username=x",
         "Token x",
@@ -414,3 +413,18 @@ def test_open_routes_and_unknown_paths_are_not_limited(make_app, admin):
     assert reply(wrong.get("/coupons")) == TOO_MANY
     assert wrong.get("/healthz").status_code == 200
     assert reply(wrong.get("/nothing")) == refusal("shop_api_no_route")
+
+
+# --- a page's own script (decisions 17) ---
+
+
+@pytest.mark.parametrize("mode", ["cors", "same-origin"])
+def test_script_is_not_challenged(anonymous, mode):
+    response = anonymous.get("/coupons", headers={"Sec-Fetch-Mode": mode})
+    assert codes(response) == REFUSED
+    assert "WWW-Authenticate" not in response.headers
+
+
+@pytest.mark.parametrize("mode", ["navigate", "no-cors", "websocket", "", "x"])
+def test_everybody_else_is_challenged(anonymous, mode):
+    assert_refused(anonymous.get("/coupons", headers={"Sec-Fetch-Mode": mode}))

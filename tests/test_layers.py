@@ -86,7 +86,16 @@ MAY_IMPORT = {
     **dict.fromkeys(("arguments", "callers"), BELOW_THE_EDGE | {"dialect"}),
     "failures": BELOW_THE_EDGE | {"dialect", "answers", "callers"},
     "api": BELOW_THE_EDGE
-    | {"dialect", "answers", "arguments", "callers", "failures", "openapi", "request_headers"},
+    | {
+        "dialect",
+        "answers",
+        "arguments",
+        "callers",
+        "failures",
+        "headers",
+        "openapi",
+        "request_headers",
+    },
     "headers": BELOW_THE_EDGE | {"openapi"},
     **dict.fromkeys(("conditional", "idempotency"), BELOW_THE_EDGE | {"answers", "callers", "api"}),
     "blueprints": BELOW_THE_EDGE | EDGE,
