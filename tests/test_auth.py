@@ -415,6 +415,22 @@ def test_open_routes_and_unknown_paths_are_not_limited(make_app, admin):
     assert reply(wrong.get("/nothing")) == refusal("shop_api_no_route")
 
 
+# --- one header (decisions 17) ---
+
+
+@pytest.mark.parametrize("path", ["/coupons", "/wc-api/v3/coupons"])
+@pytest.mark.parametrize("other", ["{right}", "Basic YTpi", "Basic", "Bearer x", 'OAuth a="b"', ""])
+def test_several_authorization_headers(anonymous, admin, other, path):
+    right = basic(f"{admin.key.consumer_key}:{admin.key.consumer_secret}")
+    other = other.format(right=right)
+    for both in ([right, other], [other, right]):
+        response = anonymous.get(path, headers={"Authorization": ",".join(both)})
+        assert response.status_code == 400
+        (entry,) = response.get_json()["errors"]
+        assert entry["code"].endswith("_api_invalid_param")
+        assert entry["param"] == "Authorization"
+
+
 # --- a page's own script (decisions 17) ---
 
 
