@@ -17,6 +17,9 @@ from app.credentials import FEW_FORMS, Signed
 from app.dialect import spoken
 from app.errors import ShopError
 
+MOST_BYTES_WITHOUT_CAPABILITIES = 64 * 1024
+"""Largest body of a caller who holds no capability: it will be refused, and may cost little."""
+
 _ATTEMPTS = "shop_api_failed_attempts"  # on app.extensions
 
 
@@ -38,6 +41,9 @@ def authenticate_sender() -> None:
     # Kept before the permission is asked for: the log names the key that was refused.
     g.principal = principal = authenticate(_credentials(), _refusal_of)
     require_permission(principal, request.method)
+    if not principal.capabilities:
+        most = current_app.config["MAX_CONTENT_LENGTH"]
+        request.max_content_length = min(most, MOST_BYTES_WITHOUT_CAPABILITIES)
 
 
 def _credentials() -> Credentials | None:

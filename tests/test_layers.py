@@ -83,7 +83,8 @@ MAY_IMPORT = {
     "order_extensions": BELOW_THE_EDGE,
     "openapi": BELOW_THE_EDGE | {"dialect"},
     "request_headers": {"openapi"},
-    **dict.fromkeys(("arguments", "callers"), BELOW_THE_EDGE | {"dialect"}),
+    "callers": BELOW_THE_EDGE | {"dialect"},
+    "arguments": BELOW_THE_EDGE | {"dialect", "callers"},
     "failures": BELOW_THE_EDGE | {"dialect", "answers", "callers"},
     "api": BELOW_THE_EDGE
     | {
