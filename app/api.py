@@ -19,9 +19,10 @@ from flask.blueprints import BlueprintSetupState
 from flask.sessions import SessionInterface
 from werkzeug.routing import BaseConverter
 
-from app import callers, openapi, paths, request_headers
+from app import callers, headers, openapi, paths, request_headers
 from app.answers import JsonProvider, read_to_the_end
 from app.arguments import ArgumentParser, instance_of
+from app.auth import Capability
 from app.callers import authenticate_sender
 from app.config import VERSION
 from app.dialect import NATIVE, Dialect
@@ -85,12 +86,21 @@ class Blueprint(flask_smorest.Blueprint):
         }
         super().add_url_rule(rule, endpoint, view_func, **kwargs)
 
-    def arguments(self, schema: Any, **kwargs: Any) -> Callable[[Any], Any]:
+    def arguments(
+        self, schema: Any, *, needs: Capability | None = None, **kwargs: Any
+    ) -> Callable[[Any], Any]:
         """Convert and document input. One instance of a schema serves all requests.
 
         webargs would make one for each request, and copy every field of it.
+
+        Args:
+            schema: what is converted.
+            needs: without this capability the view refuses every caller, so that the body is
+                checked only, and the view gets an empty record. The schema is of this view alone.
         """
         instance = instance_of(schema) if isinstance(schema, type) else schema
+        if needs:
+            self.ARGUMENTS_PARSER.needs[type(instance)] = needs
         decorate: Callable[[Any], Any] = super().arguments(instance, **kwargs)
         return decorate
 
@@ -123,6 +133,8 @@ class Blueprint(flask_smorest.Blueprint):
         if not self.public:
             doc["security"] = openapi.security(api.dialect)
             common += ["shop_api_authentication_error", "shop_api_too_many_requests"]
+        if method.upper() not in headers.SAFE_METHODS:
+            common.append("shop_api_cross_site_request")
         if doc_info.get("has_variable"):
             common.append("shop_api_no_route")
         if "requestBody" in doc:

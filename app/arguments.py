@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import cache, lru_cache
 from typing import Any
 
@@ -16,9 +16,12 @@ from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
+from app.auth import Capability
 from app.bulk import Draft
+from app.callers import caller
 from app.dialect import spoken
 from app.errors import InvalidParams, ShopError
+from app.schemas.inputs import without_cleaning
 from app.schemas.queries import Query
 
 MOST_QUERIES, LONGEST_QUERY = 1000, 500
@@ -30,9 +33,23 @@ class ArgumentParser(FlaskParser):
 
     DEFAULT_VALIDATION_STATUS = 400
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.needs: dict[type[ma.Schema], Capability] = {}
+        """The capability without which every body of a schema is refused, whatever it says."""
+
     def parse(self, argmap: Any, *args: Any, **kwargs: Any) -> Any:
-        """Load input by a schema, or by the one that takes its place in the dialect."""
+        """Load input by a schema, or by the one that takes its place in the dialect.
+
+        For a caller who will be refused, the record is checked, so that errors come in the
+        specified order, and is then empty: nothing is spent on cleaning it (decisions 13 and 17).
+        """
         substitute = spoken().schemas.get(type(argmap))
+        needed = self.needs.get(type(argmap))
+        if needed and not caller().can(needed):
+            kind: type[ma.Schema] = substitute or type(argmap)
+            checked = super().parse(checker_of(kind), *args, **kwargs)
+            return {name: {} for name in checked}
         schema = instance_of(substitute) if substitute else argmap
         # A query that may hold a secret is not remembered.
         if isinstance(schema, Query) and not spoken().key_in_query:
@@ -60,8 +77,10 @@ class ArgumentParser(FlaskParser):
             # orjson is the judge of what is JSON: no NaN, no lone surrogate, no depth bomb. The
             # standard library then keeps a number's digits: 1234567890123456.78 is no float.
             orjson.loads(body)
-            loaded = json.loads(body, parse_float=Decimal)
-        except (ValueError, RecursionError) as error:
+            loaded = _parsed(body)
+        except RecursionError:  # Python's own message would tell how the service is made
+            raise ShopError("shop_api_invalid_json", reason="it is nested too deeply") from None
+        except ValueError as error:
             raise ShopError("shop_api_invalid_json", reason=str(error)) from None
         return spoken().body(schema, loaded) if isinstance(loaded, dict) else {}
 
@@ -74,6 +93,22 @@ class ArgumentParser(FlaskParser):
     ) -> Any:
         """Raise the one exception, with an entry for each refused input."""
         raise invalid_params(error, depth=1)
+
+
+def _parsed(body: bytes) -> Any:
+    """Return what a body says that orjson has accepted, with the digits of its numbers."""
+    try:
+        return json.loads(body, parse_float=Decimal)
+    except InvalidOperation:
+        return json.loads(body, parse_float=_number)
+
+
+def _number(text: str) -> Decimal:
+    """Return a number; one whose exponent no Decimal has is zero, or orjson had refused it."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Decimal(float(text))
 
 
 def _body_of(req: Any) -> bytes:
@@ -97,15 +132,36 @@ def instance_of(schema: type[ma.Schema]) -> ma.Schema:
     return schema()
 
 
-def item_loader(create: type[ma.Schema], edit: type[ma.Schema]) -> Callable[[Draft], Draft]:
-    """Return what converts a bulk item as the single operation converts its body."""
-    creates, edits = create(), edit()
+@cache
+def checker_of(schema: type[ma.Schema]) -> ma.Schema:
+    """Return the one instance of a schema that checks input and does not clean it."""
+    return without_cleaning(schema())
+
+
+def item_loader(
+    create: type[ma.Schema],
+    edit: type[ma.Schema],
+    *,
+    create_needs: Capability,
+    edit_needs: Capability,
+) -> Callable[[Draft], Draft]:
+    """Return what converts a bulk item as the single operation converts its body.
+
+    Args:
+        create: the schema of a create.
+        edit: the schema of an edit.
+        create_needs: without this capability a create is refused: it is checked, then empty.
+        edit_needs: the same for an edit.
+    """
+    may_create, may_edit = caller().can(create_needs), caller().can(edit_needs)
 
     def load(draft: Draft) -> Draft:
+        schema, allowed = (create, may_create) if draft.id is None else (edit, may_edit)
         try:
-            return replace(draft, data=(creates if draft.id is None else edits).load(draft.data))
+            data = (instance_of if allowed else checker_of)(schema).load(draft.data)
         except ValidationError as error:
             raise invalid_params(error) from None
+        return replace(draft, data=data if allowed else {})
 
     return load
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -192,6 +193,10 @@ ADDRESSES_OF_A_KEY = 10
 """From how many addresses a key may be misspelt, before somebody is trying it from everywhere."""
 
 
+MOST_ADDRESSES = 10_000
+"""How many addresses with too many failures a worker remembers."""
+
+
 class FailedAttempts:
     """Answers wrong credentials, and counts them for each address and for each key.
 
@@ -204,6 +209,14 @@ class FailedAttempts:
     def __init__(self, per_minute: int, redis_url: str | None = None) -> None:
         self._per_minute = per_minute
         self._attempts = Attempts(redis_url)
+        self._over: dict[str, float] = {}
+
+    def are_too_many(self, address: str) -> bool:
+        """Tell whether this worker answered an address 429, and it shall still wait.
+
+        Nothing is counted and Redis is not asked, so that valid credentials pay nothing for it.
+        """
+        return bool(self._over) and self._over.get(network(address), 0) > time.monotonic()
 
     def refuse(self, address: str, consumer_key: str, reason: str) -> ShopError:
         """Count one more failure and return the error that answers it."""
@@ -214,6 +227,9 @@ class FailedAttempts:
         seconds = self._attempts.hit(limits) if self._per_minute else 0
         if not seconds:
             return _authentication_error(reason)
+        if len(self._over) >= MOST_ADDRESSES:
+            self._over.clear()
+        self._over[network(address)] = time.monotonic() + seconds
         return ShopError("shop_api_too_many_requests", headers={"Retry-After": str(seconds)})
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flask import Flask, current_app, g, request
 
 from app.auth import (
+    Credentials,
     FailedAttempts,
     Principal,
     authenticate,
     require_permission,
 )
+from app.credentials import FEW_FORMS, Signed
 from app.dialect import spoken
 from app.errors import ShopError
+
+MOST_BYTES_WITHOUT_CAPABILITIES = 64 * 1024
+"""Largest body of a caller who holds no capability: it will be refused, and may cost little."""
 
 _ATTEMPTS = "shop_api_failed_attempts"  # on app.extensions
 
@@ -32,8 +39,24 @@ def caller() -> Principal:
 def authenticate_sender() -> None:
     """Find out who sent the request, and whether the key may be used for it; or refuse."""
     # Kept before the permission is asked for: the log names the key that was refused.
-    g.principal = principal = authenticate(spoken().credentials(request), _refusal_of)
+    g.principal = principal = authenticate(_credentials(), _refusal_of)
     require_permission(principal, request.method)
+    if not principal.capabilities:
+        most = current_app.config["MAX_CONTENT_LENGTH"]
+        request.max_content_length = min(most, MOST_BYTES_WITHOUT_CAPABILITIES)
+
+
+def _credentials() -> Credentials | None:
+    """Return what the request says of who sent it.
+
+    A wrong signature is expensive: it is tried in every form that clients have. For an address that
+    sent too many wrong ones, only the usual forms are tried, so that valid ones still pass.
+    """
+    given = spoken().credentials(request)
+    attempts: FailedAttempts = current_app.extensions[_ATTEMPTS]
+    if isinstance(given, Signed) and attempts.are_too_many(request.remote_addr or ""):
+        return replace(given, forms=FEW_FORMS)
+    return given
 
 
 def _refusal_of(consumer_key: str, reason: str) -> ShopError:
@@ -44,7 +67,7 @@ def _refusal_of(consumer_key: str, reason: str) -> ShopError:
 def refusal() -> ShopError | None:
     """Return why credentials that came with the request are refused, if they are."""
     try:
-        if credentials := spoken().credentials(request):
+        if credentials := _credentials():
             authenticate(credentials, _refusal_of)
     except ShopError as refused:
         return refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -25,14 +26,24 @@ from app.auth import (
 )
 from app.db import in_transaction
 from app.encryption import TOKEN_OF_NOBODY, decrypt
+from app.errors import InvalidParams
 from app.models import OAuthNonce
-from app.oauth import ALGORITHMS, Signature, SignedRequest
+from app.oauth import ALGORITHMS, MAX_FORMS, Signature, SignedRequest
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
 CLOCK_SKEW = 15 * 60
 """Seconds by which the time of a signature may differ from ours."""
+
+MAX_HEADER_LENGTH = 4096
+"""Longest ``Authorization`` header with parameters; a signature needs some 400 characters."""
+
+FEW_FORMS = 12
+"""How many forms of a signature are tried for an address that sent many wrong credentials."""
+
+_ELEMENT = re.compile(r'(?:[^,"]|"[^"]*")+')
+_PARAMETER = re.compile(r"\s*(?:[^\s=]+\s*=|$)")
 
 IN_QUERY = frozenset(
     {
@@ -100,10 +111,17 @@ class Unusable:
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A signature by OAuth 1.0a, one-legged."""
+    """A signature by OAuth 1.0a, one-legged.
+
+    Args:
+        request: what was signed.
+        signature: what it says of its signature.
+        forms: in how many forms the request is tried.
+    """
 
     request: SignedRequest
     signature: Signature
+    forms: int = MAX_FORMS
 
     @property
     def consumer_key(self) -> str:
@@ -130,7 +148,7 @@ class Signed:
                 key[0].id,
             )
         # The same work whether the key is unknown or the signature is wrong.
-        known = self.request.is_signed_with(secret or secrets.token_hex(20), signature)
+        known = self.request.is_signed_with(secret or secrets.token_hex(20), signature, self.forms)
         if not known or secret is None:
             raise WrongCredentials("The consumer key or the signature is wrong.")
         if not _spend(key[0].id, signature.nonce, int(sent), int(now)):
@@ -162,7 +180,7 @@ def _spend(key_id: int, nonce: str, sent: int, now: int) -> bool:
 
 def from_basic(request: Request) -> Credentials | None:
     """Return the key pair of the ``Authorization`` header, None without one (decisions 2)."""
-    header = request.environ.get("HTTP_AUTHORIZATION")
+    header = _header(request)
     return None if header is None else Basic(header)
 
 
@@ -172,7 +190,7 @@ def from_legacy(request: Request) -> Credentials | None:
     The header comes first: Basic, or a signature. Then the query: a signature, or the key pair
     itself, which must not travel in clear: every proxy on the way writes addresses to its log.
     """
-    header = request.environ.get("HTTP_AUTHORIZATION", "")
+    header = _header(request) or ""
     given = _authorization(header)
     if given is not None and given.type == "basic":
         return Basic(header)
@@ -180,10 +198,13 @@ def from_legacy(request: Request) -> Credentials | None:
     try:
         signature = signed.signature()
     except ValueError:
-        return Unusable("The query has too many parameters.")
+        return Unusable("The request has too many parameters.")
     if isinstance(signature, str):
         return Unusable(f"The parameter {signature} is missing.")
     if signature is not None:
+        named = request.headers.get("X-HTTP-Method-Override", "").strip().upper()
+        if named and named.replace("HEAD", "GET") != request.method:
+            return Unusable("X-HTTP-Method-Override names another method than the one signed.")
         return Signed(signed, signature)
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
     if key is None and secret is None:
@@ -200,15 +221,58 @@ def _signed(request: Request, given: Authorization | None) -> SignedRequest:
     raw = (environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
     header = []
     if given is not None and given.type == "oauth":
-        header = [(unquote(name), unquote(value or "")) for name, value in given.parameters.items()]
+        decoded = (
+            (unquote(name), unquote(value or "")) for name, value in given.parameters.items()
+        )
+        # What stands in the header is no parameter of the request: a signed filter or `_method`
+        # that somebody moved there would be without effect, and the signature still right.
+        header = [pair for pair in decoded if pair[0].startswith("oauth_")]
     return SignedRequest(
-        methods=list(dict.fromkeys([method, request.method])),
+        methods=_methods(request, method),
         origin=f"{request.scheme}://{request.headers.get('Host', request.host)}",
         path=(raw if raw.startswith("/") else urlsplit(raw).path)
         or quote(request.script_root + path),
         query=query,
         header=header,
     )
+
+
+def _methods(request: Request, sent: str) -> list[str]:
+    """Return the methods of which a signature may be (decisions 14).
+
+    A signature covers one method. Where the query overrides the method, the parameter is signed, so
+    that clients may sign either one. ``X-HTTP-Method-Override`` is not signed: a signature covers
+    the method that it names, or it is wrong.
+
+    Args:
+        request: as it is answered.
+        sent: the method on the wire.
+    """
+    by_query = any(request.args.getlist("_method"))
+    return list(dict.fromkeys([sent, request.method])) if by_query else [request.method]
+
+
+def _header(request: Request) -> str | None:
+    """Return the one ``Authorization`` header; None without any (decisions 17).
+
+    Servers join several ones by commas. A comma also parts the parameters of one header, but a
+    parameter has an equals sign behind its name, and the scheme of a second header has none.
+
+    Raises:
+        InvalidParams: there are several, or one with parameters that is too long.
+    """
+    header: str | None = request.environ.get("HTTP_AUTHORIZATION")
+    if header is None:
+        return None
+    if "," in header:
+        if len(header) > MAX_HEADER_LENGTH:
+            reason = f"must be one header of at most {MAX_HEADER_LENGTH:,} characters."
+            raise InvalidParams({"Authorization": reason})
+        first, *others = _ELEMENT.findall(header) or [""]
+        basic = first.strip()[:6].lower() == "basic "  # has no parameters
+        if basic or not all(map(_PARAMETER.match, others)):
+            raise InvalidParams({"Authorization": "must be sent once."})
+    return header
 
 
 def _authorization(header: str) -> Authorization | None:

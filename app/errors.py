@@ -67,6 +67,10 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_authentication_error": (401, "{reason}"),
     "shop_api_no_route": (404, "Nothing is found at this path."),
     "shop_api_method_not_allowed": (405, "This path does not answer the method {method}."),
+    "shop_api_cross_site_request": (
+        403,
+        "This request comes from a page of a site that SHOP_CORS_ORIGINS does not name.",
+    ),
     "shop_api_invalid_json": (400, "The body is not valid JSON: {reason}"),
     "shop_api_invalid_param": (400, "{param}: {reason}"),
     "shop_api_request_entity_too_large": (413, "The body is larger than {limit} bytes."),

@@ -53,7 +53,7 @@ def as_shop_error(error: Exception) -> ShopError:
             "shop_api_method_not_allowed", method=request.method, headers={"Allow": allowed}
         )
     if isinstance(error, RequestEntityTooLarge):
-        limit = current_app.config["MAX_CONTENT_LENGTH"]
+        limit = request.max_content_length
         return ShopError("shop_api_request_entity_too_large", limit=limit)
     if isinstance(error, NotFound | MethodNotAllowed):
         return ShopError("shop_api_no_route")

@@ -56,7 +56,7 @@ class SignedRequest:
     """What was signed, as it came over the wire.
 
     Args:
-        methods: the HTTP method; a second one where the request overrides its method.
+        methods: the HTTP method; a second one where a signed parameter overrides it.
         origin: ``http://host:port``, as the client wrote it.
         path: as it was sent, percent-encoded.
         query: as it was sent.
@@ -75,6 +75,8 @@ class SignedRequest:
         Raises:
             ValueError: there are more than MAX_PARAMETERS parameters.
         """
+        if len(self.header) + 1 + self.query.count("&") > MAX_PARAMETERS:
+            raise ValueError("too many parameters")
         given = dict([*self.header, *_parsed(self.query)])
         if not given.keys() & {"oauth_signature", "oauth_consumer_key"}:
             return None
@@ -84,15 +86,21 @@ class SignedRequest:
                 return f"oauth_{name}"
         return Signature(*(given[f"oauth_{name}"] for name in names))
 
-    def is_signed_with(self, secret: str, signature: Signature) -> bool:
-        """Tell whether a secret made a signature of this request."""
+    def is_signed_with(self, secret: str, signature: Signature, most: int = MAX_FORMS) -> bool:
+        """Tell whether a secret made a signature of this request.
+
+        Args:
+            secret: the consumer secret.
+            signature: what the request says of its signature.
+            most: how many forms of the request are tried, the usual ones first.
+        """
         algorithm = ALGORITHMS.get(signature.method)
         if algorithm is None:
             return False
         given = signature.forms()
         # The second key is that of RFC 5849: consumer secret, ampersand, and no token secret.
         keys = f"{secret}&".encode(), secret.encode()
-        for text, key in product(islice(self._forms(), MAX_FORMS), keys):
+        for text, key in product(islice(self._forms(), most), keys):
             made = b64encode(hmac.digest(key, text.encode(), algorithm))
             if any(hmac.compare_digest(made, each) for each in given):
                 return True
@@ -160,7 +168,7 @@ class SignedRequest:
 
 def _parsed(query: str) -> list[tuple[str, str]]:
     # Octets that are no UTF-8 are replaced, as the app itself reads them.
-    return parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+    return parse_qsl(query, keep_blank_values=True)
 
 
 def _overrides(pairs: Pairs) -> list[str]:

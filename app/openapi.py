@@ -60,7 +60,8 @@ HEADERS: dict[str, Document] = {
         "schema": {"type": "integer", "minimum": 1},
     },
     "WWW-Authenticate": {
-        "description": "How to send credentials; with `shop_api_authentication_error`.",
+        "description": "How to send credentials; with `shop_api_authentication_error`. A "
+        "page's own script gets none, so that the browser shows no login prompt.",
         "schema": {"type": "string"},
     },
 }

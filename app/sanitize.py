@@ -24,7 +24,11 @@ INT64_MAX = 2**63 - 1
 CODE_MAX_LENGTH = 500
 """Longest coupon code: an index entry of PostgreSQL holds some 2,700 bytes."""
 
-_EMAIL_MAX_LENGTH = 254  # RFC 5321 4.5.3.1.3, without the angle brackets
+EMAIL_MAX_LENGTH = 254
+"""Longest e-mail address: RFC 5321 4.5.3.1.3, without the angle brackets."""
+
+USERNAME_MAX_LENGTH = 60
+
 _LEADING_INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _DECIMAL_MAX_LENGTH = 1000
@@ -32,7 +36,9 @@ _DECIMAL_MAX_LENGTH = 1000
 # in an address (RFC 6531), but for blanks and control characters.
 _IMPOSSIBLE_IN_LOCAL = re.compile(r"[\s\x00-\x20\"(),:;<>@\[\\\]\x7f-\x9f]")
 _IMPOSSIBLE_IN_DOMAIN = re.compile(r"[\s\x00-,/:-@\[-`{-\x9f]")
-_HUGE_REFERENCE = re.compile(r"&#(?:0*[1-9][0-9]{7,}|[xX]0*[1-9a-fA-F][0-9a-fA-F]{6,});?")
+_HUGE_REFERENCE = re.compile(r"&#(?:[1-9][0-9]{7,}|[xX][1-9a-fA-F][0-9a-fA-F]{6,});?")
+# Zeros before the digits of a reference: Python counts them as digits, and refuses thousands.
+_LEADING_ZEROS = re.compile(r"(?<=&#)0+(?=[0-9])|(?<=&#[xX])0+(?=[0-9a-fA-F])")
 # Marks are no word characters for re, nor is much else: the pattern need not be exact.
 _MANY_MARKS = re.compile(r"[^\w\s]{30,}")
 # Most addresses by far; the library takes twenty times as long to say that they are valid.
@@ -104,7 +110,7 @@ def is_word(char: str) -> bool:
 
 def _decoded(value: str) -> str:
     # A number of thousands of digits is more than Python converts; it names no character.
-    return html.unescape(_HUGE_REFERENCE.sub("\ufffd", value))
+    return html.unescape(_HUGE_REFERENCE.sub("\ufffd", _LEADING_ZEROS.sub("", value)))
 
 
 def _squeezed(value: str) -> str:
@@ -205,7 +211,7 @@ def money(value: Any) -> Decimal | None:
 
 def is_email(address: str) -> bool:
     """Tell whether an address is valid by RFC 5321 and 6531, with a dot in its domain."""
-    if len(address) > _EMAIL_MAX_LENGTH:
+    if len(address) > EMAIL_MAX_LENGTH:
         return False
     if _PLAIN_EMAIL.fullmatch(address):
         return True
@@ -229,8 +235,8 @@ def sanitized_email(value: str) -> str:
     """
     local, _, domain = value.strip().partition("@")
     # The longest address is short; what is longer has no chance and must not cost time.
-    local = _IMPOSSIBLE_IN_LOCAL.sub("", local[: 4 * _EMAIL_MAX_LENGTH])
-    domain = _IMPOSSIBLE_IN_DOMAIN.sub("", domain[: 4 * _EMAIL_MAX_LENGTH]).strip(".")
+    local = _IMPOSSIBLE_IN_LOCAL.sub("", local[: 4 * EMAIL_MAX_LENGTH])
+    domain = _IMPOSSIBLE_IN_DOMAIN.sub("", domain[: 4 * EMAIL_MAX_LENGTH]).strip(".")
     address = email(f"{local}@{domain}")
     return address if is_email(address) else ""
 
@@ -238,7 +244,7 @@ def sanitized_email(value: str) -> str:
 def is_username(name: str) -> bool:
     """Tell whether a username is valid (decisions 13)."""
     return (
-        1 <= len(name) <= 60
+        1 <= len(name) <= USERNAME_MAX_LENGTH
         and all(is_word(char) or char in ".@- " for char in name)
         and name == name.strip(" ")
         and "  " not in name

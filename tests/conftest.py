@@ -315,7 +315,8 @@ class Client:
                 assert {entry["code"] for entry in body["errors"]} <= set(examples)
 
     def _operation(self, request):
-        method = request.args.get("_method", request.method).upper()
+        override = request.headers.get("X-HTTP-Method-Override", "").strip()
+        method = request.args.get("_method", override or request.method).upper()
         adapter = self.app.create_url_adapter(None) or self.app.url_map.bind("localhost")
         try:
             rule, _ = adapter.match(request.path, method=method, return_rule=True)

@@ -102,7 +102,6 @@ def test_secret_in_upper_case(anonymous, admin):
         "Basic ====",
         basic("no colon"),
         basic(b"\xff\xfe:\xff"),
-        basic("ck_1:cs_1") + ", Basic again",
         "Bearer {secret}",
         "Digest username=x",
         "Token x",
@@ -428,3 +427,34 @@ def test_open_routes_and_unknown_paths_are_not_limited(make_app, admin):
     assert reply(wrong.get("/coupons")) == TOO_MANY
     assert wrong.get("/healthz").status_code == 200
     assert reply(wrong.get("/nothing")) == refusal("shop_api_no_route")
+
+
+# --- one header (decisions 17) ---
+
+
+@pytest.mark.parametrize("path", ["/coupons", "/wc-api/v3/coupons"])
+@pytest.mark.parametrize("other", ["{right}", "Basic YTpi", "Basic", "Bearer x", 'OAuth a="b"', ""])
+def test_several_authorization_headers(anonymous, admin, other, path):
+    right = basic(f"{admin.key.consumer_key}:{admin.key.consumer_secret}")
+    other = other.format(right=right)
+    for both in ([right, other], [other, right]):
+        response = anonymous.get(path, headers={"Authorization": ",".join(both)})
+        assert response.status_code == 400
+        (entry,) = response.get_json()["errors"]
+        assert entry["code"].endswith("_api_invalid_param")
+        assert entry["param"] == "Authorization"
+
+
+# --- a page's own script (decisions 17) ---
+
+
+@pytest.mark.parametrize("mode", ["cors", "same-origin"])
+def test_script_is_not_challenged(anonymous, mode):
+    response = anonymous.get("/coupons", headers={"Sec-Fetch-Mode": mode})
+    assert codes(response) == REFUSED
+    assert "WWW-Authenticate" not in response.headers
+
+
+@pytest.mark.parametrize("mode", ["navigate", "no-cors", "websocket", "", "x"])
+def test_everybody_else_is_challenged(anonymous, mode):
+    assert_refused(anonymous.get("/coupons", headers={"Sec-Fetch-Mode": mode}))

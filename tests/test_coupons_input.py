@@ -158,7 +158,7 @@ def test_code_is_normalised(admin, make_coupon, given, code):
         (MAX, str(MAX)),
         (MAX + 1, str(MAX + 1)),
         (-(10**300), str(-(10**300))),
-        ("x" * 100_000, "x" * 100_000),
+        ("x" * 65_536, "x" * 65_536),
     ),
 )
 def test_description_comes_back_as_sent(admin, make_coupon, given, description):
@@ -441,7 +441,7 @@ def test_ids_refused(admin, make_coupon, value):
         (["ann.@example.com", "ann..b@example.com", "ann@example..com"], []),
         (["ann@-example.com"], []),
         (["a" * 65 + "@example.com"], []),
-        (["a" * 64 + "@" + "b." * 100 + "example.com"], []),
+        (["a" * 64 + "@" + "b." * 89 + "example.com"], []),
         (["x", "ann@example.com", ""], ["ann@example.com"]),
     ),
 )

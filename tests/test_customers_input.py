@@ -117,7 +117,7 @@ TEXTS = [
     (0, "0"),
     (1.5, "1.5"),
     (2**53, "9007199254740992"),
-    ("x" * 100_000, "x" * 100_000),
+    ("x" * 1000, "x" * 1000),
 ]
 
 
@@ -343,7 +343,7 @@ def test_create_with_a_valid_email_stores_it(admin, given, stored):
         "mailto:ann@example.com",
         "ann(x)@example.com",
         "a\x07nn@example.com",
-        "x" * 250 + "@example.com",
+        "x" * 242 + "@example.com",
         "ann@" + "x" * 64 + ".com",
         5,
         0,
@@ -426,7 +426,6 @@ def test_create_with_a_number_as_username_takes_it_as_text(admin):
         "ann\x07",
         "ann\u200b",
         "😀",
-        "x" * 61,
     ],
 )
 def test_create_with_an_invalid_username_fails_with_the_registration_code(admin, username):
@@ -528,7 +527,7 @@ def test_generated_username_never_takes_the_one_of_an_administrator(admin):
         ("\t\n\x07", "\t\n\x07"),
         ("0", "0"),
         (12345, "12345"),
-        ("x" * 10_000, "x" * 10_000),
+        ("x" * 65_536, "x" * 65_536),
     ],
     ids=range(8),
 )

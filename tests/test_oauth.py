@@ -411,7 +411,118 @@ def test_native_api_knows_no_signatures(anonymous, key):
 
 def test_more_parameters_than_anybody_sends(reason, key):
     path, _ = sign(key, "/wc-api/v3/coupons?" + "&".join(f"a{n}=1" for n in range(120)))
-    assert reason(path) == "The query has too many parameters."
+    assert reason(path) == "The request has too many parameters."
+
+
+def test_parameters_of_the_header_count_too(reason, key):
+    path, _ = sign(key, "/wc-api/v3/coupons?" + "&".join(f"a{n}=1" for n in range(60)))
+    header = ",".join(f'oauth_{n}="1"' for n in range(60))
+    message = reason(path, headers={"Authorization": f"OAuth {header}"})
+    assert message == "The request has too many parameters."
+
+
+# --- several headers, and what they cost (decisions 17) ---
+
+
+def header_of(key):
+    _, headers = sign(key, "/wc-api/v3/coupons", signature_type=SIGNATURE_TYPE_AUTH_HEADER)
+    return headers["Authorization"]
+
+
+@pytest.mark.parametrize("joint", [",", ", "])
+@pytest.mark.parametrize("other", ["OAuth", 'OAuth realm="a"', "Basic YTpi", "Bearer", "Bearer x"])
+@pytest.mark.parametrize("first", [True, False])
+def test_several_headers_are_refused(anonymous, key, other, joint, first):
+    headers = [header_of(key), other] if first else [other, header_of(key)]
+    response = anonymous.get("/wc-api/v3/coupons", headers={"Authorization": joint.join(headers)})
+    assert codes(response) == (400, "woocommerce_api_invalid_param")
+    assert response.get_json()["errors"][0]["param"] == "Authorization"
+
+
+def test_long_header_is_refused_before_it_is_read(anonymous, key, monkeypatch):
+    monkeypatch.setattr(credentials, "_authorization", None)
+    header = "OAuth " + ",".join(f'x{n}="{"%25" * 60}"' for n in range(4000))
+    response = anonymous.get("/wc-api/v3/coupons", headers={"Authorization": header})
+    assert codes(response) == (400, "woocommerce_api_invalid_param")
+
+
+def test_throttled_address_is_tried_in_few_forms_and_valid_signatures_pass(
+    make_app, key, monkeypatch
+):
+    client = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=2))
+    tried = []
+    forms = SignedRequest._forms
+    monkeypatch.setattr(
+        SignedRequest, "_forms", lambda self: (tried.append(1) or form for form in forms(self))
+    )
+    path, _ = sign(key, "/wc-api/v3/coupons?filter%5Bq%5D=%2525+a%2Fb&a=&b%5B%5D=%2B", nonce="a")
+    wrong = path.replace("oauth_nonce=a", "oauth_nonce=b")
+    assert [client.get(wrong).status_code for _ in range(3)] == [401, 401, 429]
+    assert len(tried) > 3 * credentials.FEW_FORMS
+    tried.clear()
+    assert client.get(wrong).status_code == 429
+    assert len(tried) == credentials.FEW_FORMS
+    assert client.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["_method", "filter[q]"])
+def test_parameter_moved_from_the_query_to_the_header(anonymous, key, name):
+    value = "GET" if name == "_method" else "a"
+    path, _ = sign(key, f"/wc-api/v3/coupons?{urlencode({name: value})}")
+    query = {k: v[0] for k, v in parse_qs(urlsplit(path).query).items()}
+    del query[name]
+    moved = {"Authorization": f'OAuth {urlencode({name: ""})}"{value}"'}
+    response = anonymous.get(f"/wc-api/v3/coupons?{urlencode(query)}", headers=moved)
+    assert codes(response) == AN_ERROR
+
+
+# --- one signature, one method (decisions 14) ---
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
+@pytest.mark.parametrize("override", ["DELETE", "delete", " PUT ", "POST"])
+@pytest.mark.parametrize("where", [SIGNATURE_TYPE_QUERY, SIGNATURE_TYPE_AUTH_HEADER])
+def test_header_turns_no_signed_request_into_another(
+    admin, anonymous, key, make_coupon, where, override, version
+):
+    coupon = make_coupon()
+    path, headers = sign(key, f"/wc-api/{version}/coupons/{coupon['id']}", signature_type=where)
+    headers = headers | {"X-HTTP-Method-Override": override}
+    body = {"coupon": {"amount": 99}}
+    assert codes(anonymous.request("GET", path, headers=headers, json=body)) == AN_ERROR
+    assert reply(admin.get(f"/coupons/{coupon['id']}")) == (200, {"coupon": coupon})
+
+
+def test_header_may_name_the_method_that_is_signed(anonymous, key, make_coupon):
+    override = {"X-HTTP-Method-Override": "DELETE"}
+    path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}", "DELETE")
+    assert anonymous.post(path, headers=override).status_code == 202
+    path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}?_method=DELETE", "POST")
+    assert anonymous.post(path, headers=override).status_code == 202
+    path, _ = sign(key, "/wc-api/v3/coupons")
+    assert anonymous.get(path, headers={"X-HTTP-Method-Override": "GET"}).status_code == 200
+
+
+def test_header_beside_a_signed_method_names_no_other(admin, anonymous, key, make_coupon):
+    coupon = make_coupon()
+    path, _ = sign(key, f"/wc-api/v3/coupons/{coupon['id']}?_method=GET", "POST")
+    for name in ("DELETE", "PUT"):
+        response = anonymous.post(path, headers={"X-HTTP-Method-Override": name})
+        assert codes(response) == AN_ERROR
+    assert anonymous.post(path).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["a_method", "x_method", "_method%5B%5D", "_methods"])
+def test_only_the_parameter_itself_overrides(anonymous, key, make_coupon, name):
+    path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}?{name}=DELETE", "GET")
+    response = anonymous.get(path, headers={"X-HTTP-Method-Override": "DELETE"})
+    assert codes(response) == AN_ERROR
+
+
+def test_other_credentials_may_use_the_header(admin, make_coupon):
+    path = f"/wc-api/v3/coupons/{make_coupon()['id']}"
+    response = admin.post(path, headers={"X-HTTP-Method-Override": "DELETE"})
+    assert reply(response) == (202, {"message": "Deleted coupon"})
 
 
 def test_forms_are_bounded(monkeypatch):

@@ -95,6 +95,25 @@ MALFORMED = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("path", ["/coupons", "/wc-api/v3/coupons"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ["Authorization: Basic YTpi"],
+        ["authorization: Bearer x"],
+        ['Authorization: OAuth oauth_nonce="a"'],
+        ['Authorization: OAuth x="' + "%25" * 2600 + '"'] * 90,
+    ],
+    ids=["Basic", "Bearer", "OAuth", "ninety"],
+)
+def test_several_authorization_headers_are_refused(service, path, headers):
+    status, body = answer(service, request(service, *headers, path=path))
+    (entry,) = body["errors"]
+    assert (status, entry["param"]) == (400, "Authorization")
+    assert entry["code"].endswith("_api_invalid_param")
+    assert_others_are_served(service)
+
+
 @pytest.mark.parametrize("raw", MALFORMED.values(), ids=list(MALFORMED))
 def test_what_is_no_request_is_refused_or_cut_off(service, raw):
     try:

@@ -11,6 +11,7 @@ from app import bulk
 from app.answers import answer, answer_page, answer_results
 from app.api import Api, Blueprint
 from app.arguments import item_loader
+from app.auth import Capability
 from app.callers import caller
 from app.conditional import precondition, with_etag
 from app.dialect import spoken
@@ -81,7 +82,11 @@ def list_coupons(query: Query) -> Response:
     "shop_api_invalid_coupon_type",
     "shop_api_cannot_create_coupon",
 )
-@blp.arguments(CouponCreateBody, example={"coupon": examples.NEW_COUPON})
+@blp.arguments(
+    CouponCreateBody,
+    needs=Capability.PUBLISH_SHOP_COUPONS,
+    example={"coupon": examples.NEW_COUPON},
+)
 @idempotent
 @blp.response(201, CouponEnvelope, example={"coupon": examples.COUPON})
 def create_coupon(body: Body) -> Response:
@@ -129,7 +134,11 @@ def get_coupon(query: Query, coupon_id: int) -> Response:
     "shop_api_invalid_coupon_type",
     "shop_api_cannot_update_coupon",
 )
-@blp.arguments(CouponEditBody, example={"coupon": examples.COUPON_EDIT})
+@blp.arguments(
+    CouponEditBody,
+    needs=Capability.EDIT_SHOP_COUPONS,
+    example={"coupon": examples.COUPON_EDIT},
+)
 @blp.response(200, CouponEnvelope, example={"coupon": examples.EDITED_COUPON})
 def edit_coupon(body: Body, coupon_id: int) -> Response:
     """Edit a coupon.
@@ -200,7 +209,12 @@ def bulk_coupons(body: Body) -> Response:
         limit=current_app.config["SHOP_BULK_LIMIT"],
         too_large="shop_api_coupons_request_entity_too_large",
         invalid_id="shop_api_invalid_coupon_id",
-        load=item_loader(CouponCreate, CouponEdit),
+        load=item_loader(
+            CouponCreate,
+            CouponEdit,
+            create_needs=Capability.PUBLISH_SHOP_COUPONS,
+            edit_needs=Capability.EDIT_SHOP_COUPONS,
+        ),
         save=lambda drafts: coupons.save_coupons(caller(), drafts),
         dump=COUPON.record,
         name=spoken().translate,

@@ -11,6 +11,7 @@ from app import bulk
 from app.answers import answer, answer_page, answer_results
 from app.api import Api, Blueprint
 from app.arguments import item_loader
+from app.auth import Capability
 from app.callers import caller
 from app.conditional import precondition, with_etag
 from app.dialect import spoken
@@ -90,7 +91,11 @@ def list_customers(query: Query) -> Response:
     "registration-error-invalid-username",
     "registration-error-username-exists",
 )
-@blp.arguments(CustomerCreateBody, example={"customer": examples.NEW_CUSTOMER})
+@blp.arguments(
+    CustomerCreateBody,
+    needs=Capability.CREATE_USERS,
+    example={"customer": examples.NEW_CUSTOMER},
+)
 @idempotent
 @blp.response(201, CustomerEnvelope, example={"customer": examples.CUSTOMER})
 def create_customer(body: Body) -> Response:
@@ -143,7 +148,11 @@ def get_customer(query: Query, customer_id: int) -> Response:
     "shop_api_user_cannot_edit_customer",
 )
 @blp.errors("shop_api_precondition_failed")
-@blp.arguments(CustomerEditBody, example={"customer": examples.CUSTOMER_EDIT})
+@blp.arguments(
+    CustomerEditBody,
+    needs=Capability.EDIT_USERS,
+    example={"customer": examples.CUSTOMER_EDIT},
+)
 @blp.response(200, CustomerEnvelope, example={"customer": examples.EDITED_CUSTOMER})
 def edit_customer(body: Body, customer_id: int) -> Response:
     """Edit a customer.
@@ -245,7 +254,12 @@ def bulk_customers(body: Body) -> Response:
         limit=current_app.config["SHOP_BULK_LIMIT"],
         too_large="shop_api_customers_request_entity_too_large",
         invalid_id="shop_api_invalid_customer_id",
-        load=item_loader(CustomerCreate, CustomerEdit),
+        load=item_loader(
+            CustomerCreate,
+            CustomerEdit,
+            create_needs=Capability.CREATE_USERS,
+            edit_needs=Capability.EDIT_USERS,
+        ),
         save=lambda drafts: accounts.save_customers(caller(), drafts),
         dump=CUSTOMER.of(spoken().schemas).record,
         name=spoken().translate,

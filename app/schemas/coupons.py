@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshmallow as ma
 
-from app.schemas import fields, inputs
+from app.schemas import fields, inputs, kinds
 from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, edit_of
 from app.schemas.fields import either
 from app.schemas.inputs import ZERO
@@ -92,7 +92,7 @@ class CouponCreate(Base):
         "dropped.",
         load_default=list,
     )
-    description = inputs.Text("What it is for.", load_default="")
+    description = inputs.Text("What it is for.", openapi=kinds.LONG_TEXT_IN, load_default="")
 
 
 CouponEdit = edit_of(CouponCreate, "CouponEdit")

@@ -8,7 +8,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.schemas import fields, inputs
+from app.schemas import fields, inputs, kinds
 from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, edit_of
 from app.schemas.fields import either
 
@@ -109,7 +109,8 @@ class CustomerCreate(Base):
     email = inputs.Address("E-mail address, which no other account has.", required=True)
     username = inputs.Text(
         "Login name: 1 to 60 letters, digits, `_ . - @` and inner single blanks. Empty: one made "
-        "of the e-mail address."
+        "of the e-mail address.",
+        openapi=kinds.USERNAME_IN,
     )
     password = inputs.Password("Empty: no password opens the account.", load_only=True)
     first_name = inputs.Plain(f"First name. {_CLEANED}")
@@ -121,9 +122,10 @@ class CustomerCreate(Base):
 _EDITS: dict[str, ma.fields.Field[Any]] = {
     "email": inputs.Text(
         "E-mail address. One that is not valid or has another account changes nothing; empty "
-        "removes the address."
+        "removes the address.",
+        openapi=kinds.EMAIL_IN,
     ),
-    "username": inputs.Text("Never changes."),
+    "username": inputs.Text("Never changes.", openapi=kinds.USERNAME_IN),
     "password": inputs.Password("The new password; empty changes nothing.", load_only=True),
 }
 CustomerEdit = edit_of(CustomerCreate, "CustomerEdit", **_EDITS)
@@ -131,7 +133,10 @@ CustomerItem = edit_of(
     CustomerCreate,
     "CustomerItem",
     id=inputs.RecordId("Which customer to edit; absent or 0 creates."),
-    email=inputs.Text("E-mail address; a create needs a valid one that no other account has."),
+    email=inputs.Text(
+        "E-mail address; a create needs a valid one that no other account has.",
+        openapi=kinds.EMAIL_IN,
+    ),
 )
 
 

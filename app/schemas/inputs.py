@@ -3,6 +3,10 @@
 An input field converts what JSON gave and never decides; what cannot be understood is a
 validation error, which becomes ``shop_api_invalid_param``. ``null`` means "not supplied"
 everywhere (decisions 3).
+
+A field works in two steps. ``convert`` checks the type and the length and raises every error; it is
+cheap. ``clean`` may be expensive and never fails, so for a caller who will be refused anyway the
+second step is left out (decisions 17).
 """
 
 from __future__ import annotations
@@ -22,15 +26,25 @@ ZERO = Decimal("0.00")
 
 
 class Input(ma.fields.Field[Any]):
-    """A value of a request. Subclasses say how it is converted."""
+    """A value of a request. Subclasses say how it is converted.
+
+    Args:
+        meaning: its description in the OpenAPI document.
+        openapi: its JSON Schema, if it is not that of its class.
+    """
 
     openapi: kinds.Schema = {}  # its JSON Schema without null; app.openapi writes it
     refuses_nul = True  # before any cleaning (decisions 13)
+    cleans = True
 
-    def __init__(self, meaning: str = "", **kwargs: Any) -> None:
+    def __init__(
+        self, meaning: str = "", *, openapi: kinds.Schema | None = None, **kwargs: Any
+    ) -> None:
         # Null is not supplied, and of what is required the document says so.
         kwargs.setdefault("allow_none", not kwargs.get("required"))
         super().__init__(**described(meaning), **kwargs)
+        if openapi is not None:
+            self.openapi = openapi
 
     def deserialize(
         self,
@@ -44,19 +58,33 @@ class Input(ma.fields.Field[Any]):
             default = self.load_default
             return default() if callable(default) else default
         try:
-            if self.refuses_nul and isinstance(value, str) and "\0" in value:
-                raise ValueError("must not contain a NUL character.")
-            return self.convert(value)
+            if isinstance(value, str):
+                require_length(value, self.openapi)
+                if self.refuses_nul and "\0" in value:
+                    raise ValueError("must not contain a NUL character.")
+            converted = self.convert(value)
         except ValueError as error:
             raise ma.ValidationError(str(error)) from error
+        return self.clean(converted) if self.cleans else converted
 
     def convert(self, value: Any) -> Any:
         """Return the converted value, or raise ValueError with a reason."""
         raise NotImplementedError
 
+    def clean(self, value: Any) -> Any:
+        """Return a converted value as it is stored."""
+        return value
+
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
         # The document shows a default as a client would write it.
         return str(value) if isinstance(value, Decimal) else value
+
+
+def require_length(text: str, schema: kinds.Schema) -> None:
+    """Raise ValueError if a text is longer than its schema allows (decisions 17)."""
+    longest = schema.get("maxLength")
+    if longest is not None and len(text) > longest:
+        raise ValueError(f"is longer than {longest:,} characters.")
 
 
 class Text(Input):
@@ -66,7 +94,9 @@ class Text(Input):
 
     def convert(self, value: Any) -> str:
         """Return the text."""
-        return sanitize.text(value)
+        text = sanitize.text(value)
+        require_length(text, self.openapi)  # of a number, too
+        return text
 
 
 class CouponType(Text):
@@ -84,27 +114,25 @@ class Address(Text):
 class Password(Text):
     """A password."""
 
-    openapi = {**kinds.TEXT_IN, "format": "password"}
+    openapi = kinds.PASSWORD_IN
 
 
-class Code(Input):
+class Code(Text):
     """A coupon code, normalised (decisions 4)."""
 
-    openapi = {**kinds.TEXT_IN, "minLength": 1, "examples": ["summer-2030"]}
+    openapi = kinds.CODE_IN
 
-    def convert(self, value: Any) -> str:
+    def clean(self, value: str) -> str:
         """Return the code as it is stored and compared."""
-        return sanitize.coupon_code(sanitize.text(value))
+        return sanitize.coupon_code(value)
 
 
-class Plain(Input):
+class Plain(Text):
     """Text without markup: tags and control characters removed, white space collapsed."""
 
-    openapi = kinds.TEXT_IN
-
-    def convert(self, value: Any) -> str:
+    def clean(self, value: str) -> str:
         """Return the clean text; empty text is a value."""
-        return sanitize.plain(sanitize.text(value))
+        return sanitize.plain(value)
 
 
 class InputPart(ma.fields.Nested):
@@ -171,38 +199,51 @@ class _Array(Input):
     def convert(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise ValueError("must be an array.")
-        if any(isinstance(entry, str) and "\0" in entry for entry in value):
-            raise ValueError("must not contain a NUL character.")
+        if len(value) > (most := self.openapi["maxItems"]):
+            raise ValueError(f"has more than {most:,} entries.")
         try:
-            return [entry for entry in map(self.entry, value) if entry]
+            return [entry for entry in map(self._entry, value) if entry]
         except ValueError as error:
             raise ValueError(f"has an entry that {error}") from error
 
+    def _entry(self, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, str):
+            require_length(value, self.openapi["items"])
+            if "\0" in value:
+                raise ValueError("must not contain a NUL character.")
+        return self.entry(value)
+
     def entry(self, value: Any) -> Any:
+        """Return a converted entry, or raise ValueError; what is false is dropped."""
         raise NotImplementedError
-
-
-_ID_IN = {**kinds.INTEGER_IN, "type": [*kinds.INTEGER_IN["type"], "null"]}
 
 
 class IdArray(_Array):
     """An array of ids; entries that become 0 are dropped (spec 2.1)."""
 
-    openapi = {"type": "array", "items": _ID_IN}
+    openapi = kinds.IDS_IN
 
     def entry(self, value: Any) -> int:
         """Return an id, or 0."""
-        return 0 if value is None else sanitize.integer(value)
+        return sanitize.integer(value)
 
 
 class EmailArray(_Array):
     """An array of e-mail addresses; entries that become empty are dropped (spec 2.1)."""
 
-    openapi = {"type": "array", "items": {**kinds.TEXT_IN, "type": ["string", "number", "null"]}}
+    openapi = kinds.EMAILS_IN
 
     def entry(self, value: Any) -> str:
-        """Return an address, or an empty string."""
-        return "" if value is None else sanitize.sanitized_email(sanitize.text(value))
+        """Return the text of an address."""
+        text = sanitize.text(value)
+        require_length(text, self.openapi["items"])  # of a number, too
+        return text
+
+    def clean(self, value: list[str]) -> list[str]:
+        """Return the addresses."""
+        return [address for address in map(sanitize.sanitized_email, value) if address]
 
 
 class DateText(Input):
@@ -223,3 +264,13 @@ class RecordId(Input):
     def convert(self, value: Any) -> Any:
         """Return it unread."""
         return value
+
+
+def without_cleaning(schema: ma.Schema) -> ma.Schema:
+    """Let a schema raise its errors and leave out what is expensive; return it."""
+    for field in schema.fields.values():
+        if isinstance(field, Input):
+            field.cleans = False
+        elif isinstance(field, ma.fields.Nested):
+            without_cleaning(field.schema)
+    return schema

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.sanitize import INT64_MAX
+from app.sanitize import CODE_MAX_LENGTH, EMAIL_MAX_LENGTH, INT64_MAX, USERNAME_MAX_LENGTH
 
 Schema = Mapping[str, Any]
 
@@ -40,12 +40,30 @@ AMOUNT: Schema = {"type": "string", "pattern": r"^-?[0-9]+\.[0-9]{2}$", "example
 MOMENT: Schema = {"type": "string", "format": "date-time", "examples": ["2026-11-20T09:38:00Z"]}
 
 # --- input ---
+# `maxLength` and `maxItems` are the limits of decisions 17; app.schemas.inputs enforces them.
 
-TEXT_IN: Schema = {"type": ["string", "number"], "pattern": _NO_NUL}
-ADDRESS_IN: Schema = {"type": "string", "format": "idn-email", "pattern": _NO_NUL}
+TEXT_MAX_LENGTH = 1000
+"""Characters in a name, in a part of an address, and in text that is read as a number or a date."""
+
+LONG_TEXT_MAX_LENGTH = 65_536
+"""Characters in a description, and in a password."""
+
+TEXT_IN: Schema = {"type": ["string", "number"], "maxLength": TEXT_MAX_LENGTH, "pattern": _NO_NUL}
+CODE_IN: Schema = {
+    **TEXT_IN,
+    "minLength": 1,
+    "maxLength": CODE_MAX_LENGTH,
+    "examples": ["summer-2030"],
+}
+LONG_TEXT_IN: Schema = {**TEXT_IN, "maxLength": LONG_TEXT_MAX_LENGTH}
+EMAIL_IN: Schema = {**TEXT_IN, "maxLength": EMAIL_MAX_LENGTH}
+ADDRESS_IN: Schema = {**EMAIL_IN, "type": "string", "format": "idn-email"}
+USERNAME_IN: Schema = {**TEXT_IN, "maxLength": USERNAME_MAX_LENGTH}
+PASSWORD_IN: Schema = {**TEXT_IN, "maxLength": LONG_TEXT_MAX_LENGTH, "format": "password"}
 # 16 digits before the point; of the many ways to write an exponent, those that stay below that.
 AMOUNT_IN: Schema = {
     "type": ["string", "number"],
+    "maxLength": TEXT_MAX_LENGTH,
     "pattern": r"^\s*([+-]?"
     r"(0*[0-9]{1,16}(\.[0-9]*)?|\.[0-9]+|[0-9]{1,7}(\.[0-9]*)?[eE][+-]?[0-9]))?\s*$",
     "exclusiveMinimum": -(10**16),
@@ -58,15 +76,27 @@ INTEGER_IN: Schema = {
     "type": ["integer", "number", "string", "boolean"],
     "minimum": -INT64_MAX - 1,
     "maximum": INT64_MAX,
+    "maxLength": TEXT_MAX_LENGTH,
     "pattern": _LEADING_INTEGER,
 }
 COUNT_IN: Schema = {**INTEGER_IN, "minimum": -INT64_MAX}
 DAY_IN: Schema = {
     "type": ["string", "integer"],
+    "maxLength": TEXT_MAX_LENGTH,
     "pattern": rf"^\s*({_ISO}|{_WORDED}|{_AMERICAN}|{_RELATIVE}|{_UNIX})?\s*$",
     "minimum": 1,
     "maximum": 253402300799,
     "examples": ["2030-12-31", "31 December 2030", "12/31/2030", "+1 month", 1924905600],
+}
+IDS_IN: Schema = {
+    "type": "array",
+    "items": {**INTEGER_IN, "type": [*INTEGER_IN["type"], "null"]},
+    "maxItems": 10_000,
+}
+EMAILS_IN: Schema = {
+    "type": "array",
+    "items": {**EMAIL_IN, "type": ["string", "number", "null"]},
+    "maxItems": 1000,
 }
 RECORD_ID_IN: Schema = {
     "type": ["integer", "string"],
