@@ -95,7 +95,7 @@ def test_server_that_does_not_run(told):
 def test_file_that_cannot_be_opened(told):
     assert told(*WITH_DATABASE, DATABASE_URL="sqlite:////nowhere/shop.db") == (
         "The database sqlite:////nowhere/shop.db cannot be used: unable to open database file. "
-        "Create its folder. Give it to the user of the service, or correct DATABASE_URL."
+        "Create its folder, make it writable for you, or correct DATABASE_URL."
     )
 
 

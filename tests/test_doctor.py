@@ -31,13 +31,13 @@ def examine(make_app):
                 assert wrong
                 found[subject] = (found[subject][0], line[10:])
             else:
-                wrong = line.startswith("WRONG ")
+                wrong = line.startswith("FAIL   ")
                 assert wrong or line.startswith("ok    ")
                 subject, state = line[7:].split(": ", 1)
                 found[subject] = (state, "")
         remedies = [remedy for _, remedy in found.values() if remedy]
         assert result.exit_code == bool(remedies)
-        assert ("to mend" in result.stderr) == bool(remedies)
+        assert ("problem" in result.stderr) == bool(remedies)
         return found
 
     return run

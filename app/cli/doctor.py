@@ -18,7 +18,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.attempts import is_redis_there
-from app.cli.failures import UPGRADE, explain
+from app.cli.failures import UPGRADE, diagnose
 from app.cli.keys import NEW_KEY
 from app.config import unknown_settings
 from app.db import schema_is_current
@@ -56,11 +56,14 @@ def doctor() -> None:
     wrong = 0
     for found in _examine():
         wrong += bool(found.remedy)
-        click.echo(f"{'WRONG' if found.remedy else 'ok':<6} {found.subject}: {found.state}")
+        click.echo(f"{'FAIL' if found.remedy else 'ok':<6} {found.subject}: {found.state}")
         if found.remedy:
             click.echo(f"       -> {found.remedy}")
     if wrong:
-        raise click.ClickException(f"{wrong} to mend; run this again afterwards.")
+        found_and_fix = (
+            "1 problem found. Fix it" if wrong == 1 else f"{wrong} problems found. Fix them"
+        )
+        raise click.ClickException(f"{found_and_fix} and run `doctor` again.")
 
 
 def _examine() -> Iterator[Finding]:
@@ -78,8 +81,9 @@ def _examine() -> Iterator[Finding]:
             yield _key()
         yield _clock("database", _time_of_database())
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
-        reason = explain(error) or f"{type(error).__name__}: {error}".splitlines()[0]
-        yield Finding("database", reason, "Do what it says, and check DATABASE_URL.")
+        bug = f"{type(error).__name__}: {error}".splitlines()[0], "Report this"
+        reason, remedy = diagnose(error) or bug
+        yield Finding("database", reason, f"{remedy or 'Check DATABASE_URL'}.")
 
 
 def _settings() -> Iterator[Finding]:

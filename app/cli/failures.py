@@ -39,7 +39,7 @@ _CONNECTING = {
 _START = "Start the database server, or correct DATABASE_URL."
 
 _SQLITE = {
-    "SQLITE_CANTOPEN": f"Create its folder. {_OWNER}, or correct DATABASE_URL.",
+    "SQLITE_CANTOPEN": "Create its folder, make it writable for you, or correct DATABASE_URL.",
     "SQLITE_READONLY": f"{_OWNER}, with its folder.",
     "SQLITE_FULL": "Make room on the disk.",
     "SQLITE_NOTADB": "Correct DATABASE_URL, or restore a backup.",
@@ -98,17 +98,26 @@ def explain(error: BaseException) -> str | None:
     """Return one line: what failed around the service, why, and what to do.
 
     Returns:
-        None for a failure that a change of the environment does not cure: a bug. Its traceback
-        is needed.
+        None for a bug, whose traceback is needed.
+    """
+    found = diagnose(error)
+    return found and " ".join(f"{part}." for part in found if part)
+
+
+def diagnose(error: BaseException) -> tuple[str, str] | None:
+    """Return what failed around the service and what to do, without full stops.
+
+    Returns:
+        None for a bug, which no change of the environment fixes.
     """
     if isinstance(error, OSError):
         return _of_the_system(error)
     if took_too_long(error):
-        return "The database needs more time than SHOP_STATEMENT_TIMEOUT_SECONDS. Raise it."
+        return "The database needs more time", "Raise SHOP_STATEMENT_TIMEOUT_SECONDS"
     if knows_another_schema(error):
-        return f"The database schema is not current. Run: {UPGRADE}"
+        return "The database schema is not current", f"Run `{UPGRADE}`"
     if isinstance(error, PoolTimeoutError):
-        return "All connections to the database are in use. Try again."
+        return "All connections to the database are in use", "Try again"
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
     reason = _first_line(cause)
     if isinstance(cause, sqlite3.Error):
@@ -120,7 +129,11 @@ def explain(error: BaseException) -> str | None:
         remedy = _to_connect(reason)
     else:
         remedy = None
-    return remedy and f"The database {_database()} cannot be used: {reason}. {remedy}"
+    return (
+        (f"The database {_database()} cannot be used: {reason}", remedy.rstrip("."))
+        if remedy
+        else None
+    )
 
 
 def _to_connect(reason: str) -> str:
@@ -143,14 +156,14 @@ def _database() -> str:
     return url.render_as_string(hide_password=True)
 
 
-def _of_the_system(error: OSError) -> str | None:
+def _of_the_system(error: OSError) -> tuple[str, str] | None:
     if error.errno is None or error.errno == errno.EPIPE:
         return None  # click ends quietly when nobody reads what it prints
     what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
     if error.errno in _NO_SPACE:
-        return f"{what}. Make room on the disk."
+        return what, "Make room on the disk"
     if error.errno in _NOT_PERMITTED and error.filename:
-        return f"{what}. {_OWNER}, or run the command as its owner."
+        return what, f"{_OWNER}, or run the command as its owner"
     if error.errno == errno.EADDRINUSE:
-        return f"{what}. Choose another port with PORT."
-    return f"{what}."
+        return what, "Choose another port with PORT"
+    return what, ""
