@@ -148,8 +148,8 @@ class Worker(ThreadWorker):
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         """Log and send an error in the API's format, without anything that the client sent."""
+        from app.api.security_headers import ALWAYS  # noqa: PLC0415  # in a worker only
         from app.errors import InvalidParams, ShopError  # noqa: PLC0415  # in a worker only
-        from app.headers import ALWAYS  # noqa: PLC0415  # in a worker only
 
         if isinstance(exc, errors.ParseException | ssl.SSLError) and not isinstance(
             exc, errors.InvalidResponseHeader | errors.InvalidResponseHeaderName

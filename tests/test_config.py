@@ -15,11 +15,11 @@ from flask import Config
 from flask_migrate import upgrade
 
 from app import create_app, plugins
-from app.auth import Permission
+from app.auth.principals import Permission
 from app.config import SettingsError, SettingsSchema, load_settings, secret_key
-from app.db import db
+from app.db.session import db
 from app.plugins import registry
-from app.services.keys import create_key
+from app.services.api_keys import create_key
 
 ROOT = Path(__file__).parent.parent
 MIB = 1024 * 1024

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.config import SettingsSchema
-from app.pagination import MAX_LINK_BYTES
+from app.services.pagination import MAX_LINK_BYTES
 
 ROOT = Path(__file__).parent.parent
 SETTINGS = SettingsSchema._declared_fields

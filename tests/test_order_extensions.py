@@ -12,8 +12,8 @@ import pytest
 from flask import Response, request
 from sqlalchemy import event
 
-from app.api import Blueprint
-from app.db import db
+from app.api.smorest import Blueprint
+from app.db.session import db
 from tests.conftest import Client, reply
 from tests.factories import insert_order
 from tests.test_orders import GUEST, order_body

@@ -17,13 +17,13 @@ from flask.cli import with_appcontext
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.attempts import is_redis_there
+from app.auth.throttling import is_redis_there
 from app.cli.failures import UPGRADE, diagnose
 from app.cli.keys import NEW_KEY
 from app.config import unknown_settings
-from app.db import schema_is_current
-from app.reading import fetch, reader
-from app.services import keys
+from app.db.read_pool import fetch, reader
+from app.db.session import schema_is_current
+from app.services import api_keys
 
 SECRET_LENGTH = 32
 FREE_BYTES = 100 * 1024 * 1024
@@ -152,7 +152,7 @@ def _schema() -> Finding:
 
 
 def _key() -> Finding:
-    if keys.list_keys():
+    if api_keys.list_keys():
         return Finding("keys", "there are some")
     return Finding("keys", "there is none", NEW_KEY)
 

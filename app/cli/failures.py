@@ -17,8 +17,8 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from app.db import is_out_of_reach, knows_another_schema
-from app.timeouts import took_too_long
+from app.db.session import is_out_of_reach, knows_another_schema
+from app.db.timeouts import took_too_long
 
 UPGRADE = ".venv/bin/flask --app wsgi db upgrade"
 

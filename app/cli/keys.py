@@ -10,10 +10,11 @@ from dataclasses import asdict
 import click
 from flask.cli import AppGroup
 
-from app import auth, sanitize
+from app import sanitize
+from app.auth import principals
 from app.cli.failures import UPGRADE
-from app.db import schema_is_current
-from app.services import keys as service
+from app.db.session import schema_is_current
+from app.services import api_keys as service
 
 NEW_KEY = ".venv/bin/flask --app wsgi keys create --login NAME --role ROLE --permission read_write"
 
@@ -30,12 +31,12 @@ def require_schema() -> None:
 @click.option("--login", required=True, help="Username; the user is created when there is none.")
 @click.option(
     "--role",
-    type=click.Choice(list(auth.ROLES)),
+    type=click.Choice(list(principals.ROLES)),
     help="Role of a new user, for which it is required; an existing user keeps its own.",
 )
 @click.option(
     "--permission",
-    type=click.Choice([permission.value for permission in auth.Permission]),
+    type=click.Choice([permission.value for permission in principals.Permission]),
     default="read",
     show_default=True,
 )
@@ -64,12 +65,12 @@ def create(
         )
     pair = existing_pair() if existing else None
     try:
-        key = service.create_key(login, role, auth.Permission(permission), description, pair)
+        key = service.create_key(login, role, principals.Permission(permission), description, pair)
     except service.KeyExists:
         raise click.ClickException("This consumer key is there already.") from None
     except service.RoleRequired:
         raise click.UsageError(
-            f"There is no user {login!r}. Add --role to create it: {', '.join(auth.ROLES)}."
+            f"There is no user {login!r}. Add --role to create it: {', '.join(principals.ROLES)}."
         ) from None
     if role and key.role != role:
         click.echo(f"{key.login} was there already and keeps the role {key.role!r}.", err=True)
@@ -79,7 +80,7 @@ def create(
     show(key)
 
 
-def existing_pair() -> auth.KeyPair:
+def existing_pair() -> principals.KeyPair:
     """Ask for a consumer key and its secret."""
     key = click.prompt("Consumer key", err=True)
     secret = click.prompt("Consumer secret", err=True, hide_input=sys.stdin.isatty())
@@ -90,7 +91,7 @@ def existing_pair() -> auth.KeyPair:
                 f"The {name} must have 20 to 200 letters, digits and signs, without blanks and "
                 "colons."
             )
-    return auth.KeyPair(key, secret)
+    return principals.KeyPair(key, secret)
 
 
 def show(key: service.NewKey) -> None:

@@ -15,7 +15,9 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 from werkzeug.datastructures import Authorization
 
-from app.auth import (
+from app.auth.encryption import TOKEN_OF_NOBODY, decrypt
+from app.auth.oauth1 import ALGORITHMS, MAX_FORMS, Signature, SignedRequest
+from app.auth.principals import (
     Credentials,
     KeyPair,
     Principal,
@@ -24,11 +26,9 @@ from app.auth import (
     principal_of,
     remembered,
 )
-from app.db import in_transaction
-from app.encryption import TOKEN_OF_NOBODY, decrypt
+from app.db.session import in_transaction
 from app.errors import InvalidParams
 from app.models import OAuthNonce
-from app.oauth import ALGORITHMS, MAX_FORMS, Signature, SignedRequest
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request

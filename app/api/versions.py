@@ -13,8 +13,8 @@ from typing import Any
 import marshmallow as ma
 from flask import Request, request
 
-from app.auth import Credentials
-from app.credentials import from_basic, from_legacy
+from app.auth.credentials import from_basic, from_legacy
+from app.auth.principals import Credentials
 from app.schemas.customers import CustomerSchema, CustomerV3Schema
 from app.schemas.legacy import QUERIES, CustomerOrdersV3Query, as_php_meant
 from app.schemas.orders import DownloadList, Downloads

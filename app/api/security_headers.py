@@ -8,8 +8,8 @@ from hashlib import sha256
 
 from flask import Flask, Response, current_app, request
 
-from app import openapi
-from app.credentials import SENT
+from app.api import openapi
+from app.auth.credentials import SENT
 from app.errors import ShopError
 
 ALWAYS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}

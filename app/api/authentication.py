@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from flask import Flask, current_app, g, request
 
-from app.auth import (
+from app.api.versions import spoken
+from app.auth.credentials import FEW_FORMS, Signed
+from app.auth.principals import (
     Credentials,
     FailedAttempts,
     Principal,
     authenticate,
     require_permission,
 )
-from app.credentials import FEW_FORMS, Signed
-from app.dialect import spoken
 from app.errors import ShopError
 
 MOST_BYTES_WITHOUT_CAPABILITIES = 64 * 1024
