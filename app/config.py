@@ -156,7 +156,7 @@ class SettingsSchema(ma.Schema):
         ("processing", "completed"),
         "Order statuses that count towards `total_spent`, separated by commas.",
     )
-    SHOP_AVATARS = _setting(
+    SHOP_GRAVATAR = _setting(
         ma.fields.Boolean, True, "Whether customers have an `avatar_url` (on Gravatar)."
     )
     SHOP_ARGON2_TIME_COST = _setting(
@@ -212,7 +212,7 @@ class SettingsSchema(ma.Schema):
         "Whether the WooCommerce legacy REST API is served at `/wc-api/v2` and `/wc-api/v3`. While "
         "it is off, new API keys cannot sign requests later either.",
     )
-    SHOP_LEGACY_SECRETS_IN_CLEAR = _setting(
+    SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH = _setting(
         ma.fields.Boolean,
         False,
         "Whether that API accepts `consumer_key` and `consumer_secret` in the query of a request "

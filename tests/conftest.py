@@ -21,9 +21,9 @@ from werkzeug.exceptions import HTTPException
 from app import create_app
 from app.auth.principals import Permission
 from app.db.read_pool import reader
-from app.db.session import db, in_transaction
+from app.db.session import db, run_in_transaction
 from app.errors import ERRORS
-from app.models import Coupon, Tally
+from app.models import Coupon, RowCount
 from app.services.api_keys import NewKey, create_key
 
 SECRET = "a secret for tests only"
@@ -199,13 +199,13 @@ class Administrator(NamedTuple):
 def administrator(session_app):
     """The administrator's API key, created once; ``admin`` inserts its rows for each test."""
     with session_app.app_context():
-        in_transaction(_empty)
+        run_in_transaction(_empty)
         key = create_key("administrator", "administrator", Permission.READ_WRITE, "")
-        rows = in_transaction(
+        rows = run_in_transaction(
             lambda session: [
                 (table, [dict(row) for row in session.execute(select(table)).mappings()])
                 for table in db.metadata.sorted_tables
-                if table.name != Tally.__tablename__  # triggers count
+                if table.name != RowCount.__tablename__  # triggers count
             ]
         )
     return Administrator(key, [(table, found) for table, found in rows if found])
@@ -215,7 +215,7 @@ def administrator(session_app):
 def app(session_app):
     """The app, on an empty shop, with nothing left open afterwards."""
     with session_app.app_context():
-        in_transaction(_empty)
+        run_in_transaction(_empty)
     yield session_app
     assert_nothing_is_open(session_app)
 
@@ -272,9 +272,11 @@ def assert_nothing_is_open(app):
 def _empty(session):
     # Tallies last: what is deleted before is still counted.
     tables = [
-        table for table in reversed(db.metadata.sorted_tables) if table.name != Tally.__tablename__
+        table
+        for table in reversed(db.metadata.sorted_tables)
+        if table.name != RowCount.__tablename__
     ]
-    tables.append(Tally.__table__)
+    tables.append(RowCount.__table__)
     filled = session.execute(select(*[exists(select(1).select_from(table)) for table in tables]))
     for table, is_filled in zip(tables, filled.one(), strict=True):
         if is_filled:
@@ -366,7 +368,7 @@ def admin(app, administrator):
             session.execute(insert(table), rows)
 
     with app.app_context():
-        in_transaction(insert_rows)
+        run_in_transaction(insert_rows)
     return Client(app, administrator.key)
 
 
@@ -437,7 +439,7 @@ def store(app):
     def write(coupon_id, **columns):
         statement = update(Coupon).where(Coupon.id == coupon_id).values(**columns)
         with app.app_context():
-            in_transaction(lambda session: session.execute(statement))
+            run_in_transaction(lambda session: session.execute(statement))
 
     return write
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from flask import Flask, current_app, g, request
 
-from app.api.versions import spoken
+from app.api.versions import current_api_version
 from app.auth.credentials import FEW_FORMS, Signed
 from app.auth.principals import (
     Credentials,
-    FailedAttempts,
+    FailedLogins,
     Principal,
     authenticate,
     require_permission,
@@ -25,18 +25,18 @@ _ATTEMPTS = "shop_api_failed_attempts"  # on app.extensions
 
 def init_app(app: Flask) -> None:
     """Count the wrong credentials that an app is sent."""
-    app.extensions[_ATTEMPTS] = FailedAttempts(
+    app.extensions[_ATTEMPTS] = FailedLogins(
         app.config["SHOP_AUTH_FAILURES_PER_MINUTE"], app.config["SHOP_REDIS_URL"]
     )
 
 
-def caller() -> Principal:
+def current_principal() -> Principal:
     """Return who sent the request."""
     principal: Principal = g.principal
     return principal
 
 
-def authenticate_sender() -> None:
+def authenticate_request() -> None:
     """Find out who sent the request, and whether the key may be used for it; or refuse."""
     # Kept before the permission is asked for: the log names the key that was refused.
     g.principal = principal = authenticate(_credentials(), _refusal_of)
@@ -52,19 +52,19 @@ def _credentials() -> Credentials | None:
     A wrong signature is expensive: it is tried in every form that clients have. For an address that
     sent too many wrong ones, only the usual forms are tried, so that valid ones still pass.
     """
-    given = spoken().credentials(request)
-    attempts: FailedAttempts = current_app.extensions[_ATTEMPTS]
+    given = current_api_version().credentials(request)
+    attempts: FailedLogins = current_app.extensions[_ATTEMPTS]
     if isinstance(given, Signed) and attempts.are_too_many(request.remote_addr or ""):
         return replace(given, forms=FEW_FORMS)
     return given
 
 
 def _refusal_of(consumer_key: str, reason: str) -> ShopError:
-    attempts: FailedAttempts = current_app.extensions[_ATTEMPTS]
+    attempts: FailedLogins = current_app.extensions[_ATTEMPTS]
     return attempts.refuse(request.remote_addr or "", consumer_key, reason)
 
 
-def refusal() -> ShopError | None:
+def authentication_error() -> ShopError | None:
     """Return why credentials that came with the request are refused, if they are."""
     try:
         if credentials := _credentials():

@@ -16,15 +16,15 @@ from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from app.api.authentication import caller
-from app.api.versions import spoken
+from app.api.authentication import current_principal
+from app.api.versions import current_api_version
 from app.auth.principals import Capability
 from app.errors import InvalidParams, ShopError
 from app.schemas.inputs import without_cleaning
 from app.schemas.queries import Query
-from app.services.bulk import Draft
+from app.services.bulk import BulkItem
 
-MOST_QUERIES, LONGEST_QUERY = 1000, 500
+MAX_QUERIES, MAX_QUERY_LENGTH = 1000, 500
 """Of how many queries, and of how many bytes, it is remembered what they mean."""
 
 
@@ -44,21 +44,21 @@ class ArgumentParser(FlaskParser):
         For a caller who will be refused, the record is checked, so that errors come in the
         specified order, and is then empty: nothing is spent on cleaning it (decisions 13 and 17).
         """
-        substitute = spoken().schemas.get(type(argmap))
+        substitute = current_api_version().schemas.get(type(argmap))
         needed = self.needs.get(type(argmap))
-        if needed and not caller().can(needed):
+        if needed and not current_principal().can(needed):
             kind: type[ma.Schema] = substitute or type(argmap)
             checked = super().parse(checker_of(kind), *args, **kwargs)
             return {name: {} for name in checked}
         schema = instance_of(substitute) if substitute else argmap
         # A query that may hold a secret is not remembered.
-        if isinstance(schema, Query) and not spoken().key_in_query:
+        if isinstance(schema, Query) and not current_api_version().key_in_query:
             text = request.query_string
-            if len(text) <= LONGEST_QUERY:
+            if len(text) <= MAX_QUERY_LENGTH:
                 return dict(self._load_query(schema, text))
         return super().parse(schema, *args, **kwargs)
 
-    @lru_cache(MOST_QUERIES)  # noqa: B019  # there is one parser, for good
+    @lru_cache(MAX_QUERIES)  # noqa: B019  # there is one parser, for good
     def _load_query(self, schema: Query, text: bytes) -> Any:  # the key
         return super().parse(schema, location="query")
 
@@ -82,7 +82,7 @@ class ArgumentParser(FlaskParser):
             raise ShopError("shop_api_invalid_json", reason="it is nested too deeply") from None
         except ValueError as error:
             raise ShopError("shop_api_invalid_json", reason=str(error)) from None
-        return spoken().body(schema, loaded) if isinstance(loaded, dict) else {}
+        return current_api_version().body(schema, loaded) if isinstance(loaded, dict) else {}
 
     def handle_error(
         self,
@@ -144,7 +144,7 @@ def item_loader(
     *,
     create_needs: Capability,
     edit_needs: Capability,
-) -> Callable[[Draft], Draft]:
+) -> Callable[[BulkItem], BulkItem]:
     """Return what converts a bulk item as the single operation converts its body.
 
     Args:
@@ -153,9 +153,12 @@ def item_loader(
         create_needs: without this capability a create is refused: it is checked, then empty.
         edit_needs: the same for an edit.
     """
-    may_create, may_edit = caller().can(create_needs), caller().can(edit_needs)
+    may_create, may_edit = (
+        current_principal().can(create_needs),
+        current_principal().can(edit_needs),
+    )
 
-    def load(draft: Draft) -> Draft:
+    def load(draft: BulkItem) -> BulkItem:
         schema, allowed = (create, may_create) if draft.id is None else (edit, may_edit)
         try:
             data = (instance_of if allowed else checker_of)(schema).load(draft.data)

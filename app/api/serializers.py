@@ -21,7 +21,7 @@ Frozen = tuple[tuple[str, "Frozen | None"], ...]
 Names = Mapping[str, "Names | None"]
 """The names that exist in an object; under a name the names below it, None where it has none."""
 
-MOST_SELECTIONS = 100
+MAX_SELECTIONS = 100
 """How many selections of ``fields`` are kept compiled for a schema."""
 
 
@@ -44,7 +44,7 @@ class Serializer:
         self._schema = schema
         self._all_columns = columns
         self._selectable = _names_of(schema)
-        self._narrow = lru_cache(maxsize=MOST_SELECTIONS)(self._narrowed_to)
+        self._narrow = lru_cache(maxsize=MAX_SELECTIONS)(self._narrowed_to)
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
         self._known: dict[str, Any] = {}  # what the functions call, by the names it has there
         self.names: list[str] = []

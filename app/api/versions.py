@@ -17,7 +17,7 @@ from app.auth.credentials import from_basic, from_legacy
 from app.auth.principals import Credentials
 from app.schemas.customers import CustomerSchema, CustomerV3Schema
 from app.schemas.legacy import QUERIES, CustomerOrdersV3Query, as_php_meant
-from app.schemas.orders import DownloadList, Downloads
+from app.schemas.orders import DownloadList, LegacyDownloadList
 from app.schemas.queries import CustomerOrdersQuery
 
 IN_ENVIRON = "shop_api.dialect"
@@ -25,7 +25,7 @@ IN_ENVIRON = "shop_api.dialect"
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ApiVersion:
     """The conventions of one kind of client.
 
     Args:
@@ -79,13 +79,13 @@ class Dialect:
         return native
 
 
-NATIVE = Dialect("native")
+NATIVE = ApiVersion("native")
 
 
 def _woocommerce(
     version: str, schemas: Mapping[type[ma.Schema], type[ma.Schema]] | None = None
-) -> Dialect:
-    return Dialect(
+) -> ApiVersion:
+    return ApiVersion(
         f"wc-api-{version}",
         words={"shop_api_": "woocommerce_api_", "X-Total": "X-WC-Total"},
         statuses={"trashed": 202, "bulk_created": 201},
@@ -94,7 +94,7 @@ def _woocommerce(
         refuses_first=True,
         schemas={
             **QUERIES,
-            Downloads: DownloadList,
+            DownloadList: LegacyDownloadList,
             **(schemas or {}),
         },
         credentials=from_legacy,
@@ -117,10 +117,10 @@ OTHER_VERSION = WOOCOMMERCE["v3"]
 """The conventions in which paths below ``/wc-api/`` respond that have another version."""
 
 
-def spoken() -> Dialect:
+def current_api_version() -> ApiVersion:
     """Return the dialect of the current request; NATIVE outside of one."""
     try:
-        dialect: Dialect = request.environ.get(IN_ENVIRON, NATIVE)
+        api_version: ApiVersion = request.environ.get(IN_ENVIRON, NATIVE)
     except RuntimeError:
         return NATIVE
-    return dialect
+    return api_version

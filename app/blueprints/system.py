@@ -7,12 +7,12 @@ from typing import cast
 from flask import Flask, Response, current_app, redirect, request, url_for
 from flask_swagger_ui import get_swaggerui_blueprint
 
-from app.api.responses import answer
+from app.api.responses import json_response
 from app.api.smorest import Api, Blueprint
 from app.config import VERSION
 from app.db.session import schema_is_current
 from app.errors import SCHEMA_IS_BEHIND, unavailable
-from app.schemas.system import Health, Index
+from app.schemas.system import ApiRootSchema, Health
 
 HTML = "text/html"
 
@@ -45,7 +45,7 @@ def init_app(app: Flask, api: Api) -> None:
 @index.route("/")
 @index.response(
     200,
-    Index,
+    ApiRootSchema,
     example={
         "name": "Shop Administration API",
         "version": VERSION,
@@ -75,7 +75,7 @@ def get_index() -> Response:
         "openapi": url_for("api-docs.openapi_json", _external=True),
     }
     body = {"name": current_app.config["SHOP_NAME"], "version": VERSION, "links": links}
-    return answer(body, headers={"Vary": "Accept"})
+    return json_response(body, headers={"Vary": "Accept"})
 
 
 @health.route("/healthz")
@@ -85,7 +85,7 @@ def get_health() -> Response:
 
     Open to everyone. Says nothing of the database.
     """
-    return answer({"status": "ok"})
+    return json_response({"status": "ok"})
 
 
 @health.route("/readyz")
@@ -97,4 +97,4 @@ def get_readiness() -> Response:
     """
     if not schema_is_current():
         raise unavailable(SCHEMA_IS_BEHIND)
-    return answer({"status": "ok"})
+    return json_response({"status": "ok"})

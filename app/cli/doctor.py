@@ -17,7 +17,7 @@ from flask.cli import with_appcontext
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.auth.throttling import is_redis_there
+from app.auth.throttling import is_redis_available
 from app.cli.failures import UPGRADE, diagnose
 from app.cli.keys import NEW_KEY
 from app.config import unknown_settings
@@ -124,7 +124,7 @@ def _file() -> str | None:
 
 
 def _redis(url: str) -> Finding:
-    if is_redis_there(url):
+    if is_redis_available(url):
         return Finding("redis", "answers")
     remedy = "Check SHOP_REDIS_URL, and that Redis runs; until then each worker counts for itself."
     return Finding("redis", "does not answer", remedy)

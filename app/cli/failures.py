@@ -17,8 +17,8 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from app.db.session import is_out_of_reach, knows_another_schema
-from app.db.timeouts import took_too_long
+from app.db.session import is_schema_mismatch, is_unavailable
+from app.db.timeouts import is_statement_timeout
 
 UPGRADE = ".venv/bin/flask --app wsgi db upgrade"
 
@@ -112,9 +112,9 @@ def diagnose(error: BaseException) -> tuple[str, str] | None:
     """
     if isinstance(error, OSError):
         return _of_the_system(error)
-    if took_too_long(error):
+    if is_statement_timeout(error):
         return "The database needs more time", "Raise SHOP_STATEMENT_TIMEOUT_SECONDS"
-    if knows_another_schema(error):
+    if is_schema_mismatch(error):
         return "The database schema is not current", f"Run `{UPGRADE}`"
     if isinstance(error, PoolTimeoutError):
         return "All connections to the database are in use", "Try again"
@@ -124,8 +124,8 @@ def diagnose(error: BaseException) -> tuple[str, str] | None:
         name = getattr(cause, "sqlite_errorname", "")
         remedy = next((todo for start, todo in _SQLITE.items() if name.startswith(start)), None)
     elif state := getattr(cause, "sqlstate", None):
-        remedy = _POSTGRESQL.get(state) or (_START if is_out_of_reach(error) else None)
-    elif is_out_of_reach(error) or isinstance(cause, psycopg.OperationalError):
+        remedy = _POSTGRESQL.get(state) or (_START if is_unavailable(error) else None)
+    elif is_unavailable(error) or isinstance(cause, psycopg.OperationalError):
         remedy = _to_connect(reason)
     else:
         remedy = None

@@ -127,7 +127,7 @@ class Code(Text):
         return sanitize.coupon_code(value)
 
 
-class Plain(Text):
+class CleanText(Text):
     """Text without markup: tags and control characters removed, white space collapsed."""
 
     def clean(self, value: str) -> str:
@@ -156,7 +156,7 @@ class InputPart(ma.fields.Nested):
         return super().deserialize(value, attr, data, **kwargs)
 
 
-class Decimals(Input):
+class DecimalInput(Input):
     """A decimal, kept to the cent; empty text is empty."""
 
     openapi = kinds.AMOUNT_IN
@@ -166,7 +166,7 @@ class Decimals(Input):
         return sanitize.money(value)
 
 
-class Amount(Decimals):
+class Amount(DecimalInput):
     """A decimal that is never empty: empty text is 0.00, as it prints (decisions 3)."""
 
     def convert(self, value: Any) -> Decimal:
@@ -174,7 +174,7 @@ class Amount(Decimals):
         return super().convert(value) or ZERO
 
 
-class OnlyTrue(Input):
+class StrictTrue(Input):
     """True only for exactly boolean true; any other value is false (spec 2.1)."""
 
     openapi = {"type": "boolean"}

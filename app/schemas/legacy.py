@@ -10,7 +10,7 @@ import marshmallow as ma
 
 from app.schemas.envelope import Base, WrappedItems
 from app.schemas.inputs import DateText, EmailArray, IdArray
-from app.schemas.parameters import Limit, QueryField, Renamed, Statuses
+from app.schemas.parameters import LimitParam, QueryField, Renamed, StatusListParam
 from app.schemas.queries import (
     CouponCountQuery,
     CouponListQuery,
@@ -38,7 +38,7 @@ ANY_STATUS = "any"
 class OrderStatus(Query):
     """Which orders, by ``filter[status]`` or ``status``; ``any`` is no filter (decisions 14)."""
 
-    top_level_status = Statuses(
+    top_level_status = StatusListParam(
         "status", "The same as `filter[status]`, which it overrides. `any` is no filter."
     )
 
@@ -62,7 +62,7 @@ _USERS = {
 LegacyOrderListQuery = _legacy(OrderListQuery, {"ID": "id"})
 
 QUERIES: dict[type[ma.Schema], type[ma.Schema]] = {
-    CouponListQuery: _legacy(CouponListQuery, _POSTS, limit=Limit()),
+    CouponListQuery: _legacy(CouponListQuery, _POSTS, limit=LimitParam()),
     CouponCountQuery: _legacy(CouponCountQuery, _POSTS),
     CustomerListQuery: _legacy(CustomerListQuery, _USERS),
     CustomerCountQuery: _legacy(CustomerCountQuery, _USERS),
@@ -179,7 +179,7 @@ class StoreSchema(Base):
     meta = ma.fields.Nested(StoreMetaSchema)
 
 
-class StoreEnvelope(Base):
+class StoreResponse(Base):
     """A shop under its key."""
 
     store = ma.fields.Nested(StoreSchema, required=True)

@@ -15,7 +15,7 @@ WHITE_SPACE = " \t\n\v\f\r"
 """What is blank; strip() alone would count control characters too, which can be searched for."""
 
 MAX_IDS = 1000
-"""Ids in one parameter: fewer than a database accepts values in one statement."""
+"""IdListParam in one parameter: fewer than a database accepts values in one statement."""
 
 Selection = dict[str, "Selection | None"]
 """What ``fields`` selects: names; under a name None for all of it, or a selection of its parts."""
@@ -46,7 +46,7 @@ class QueryField(Input):
         raise NotImplementedError
 
 
-class Words(QueryField):
+class TextParam(QueryField):
     """Text, as it is."""
 
     openapi = kinds.TEXT_PARAMETER
@@ -56,18 +56,18 @@ class Words(QueryField):
         return value
 
 
-class CouponType(Words):
+class CouponTypeParam(TextParam):
     """The name of a coupon type."""
 
     openapi = kinds.KNOWN_COUPON_TYPE
 
 
-class Statuses(Words):
+class StatusListParam(TextParam):
     """Order statuses, separated by commas."""
 
     openapi = kinds.STATUSES_PARAMETER
 
-    def read(self, value: str) -> list[str]:  # type: ignore[override] # a list of what Words reads
+    def read(self, value: str) -> list[str]:  # type: ignore[override] # a list of what TextParam reads
         """Return the words; without any, the default."""
         return _entries(super().read(value)) or self.deserialize(None)
 
@@ -89,7 +89,7 @@ class FieldList(QueryField):
         return selection
 
 
-class Whole(QueryField):
+class IntegerParam(QueryField):
     """A whole number of at least ``minimum``."""
 
     def __init__(
@@ -107,14 +107,14 @@ class Whole(QueryField):
         return int(value)
 
 
-class PageNumber(Whole):
+class PageNumber(IntegerParam):
     """``page``: from 1; an empty one is the first (decisions 14)."""
 
     def __init__(self) -> None:
         super().__init__(None, "Which page of the list, from 1.", minimum=1, load_default=1)
 
 
-class Limit(Whole):
+class LimitParam(IntegerParam):
     """A page size; 0 is the default, -1 is none (spec 4.2)."""
 
     def __init__(self) -> None:
@@ -122,14 +122,14 @@ class Limit(Whole):
         super().__init__("filter[limit]", meaning, minimum=-1)
 
 
-class Offset(Whole):
+class OffsetParam(IntegerParam):
     """How many rows are skipped (spec 4.2)."""
 
     def __init__(self) -> None:
         super().__init__("filter[offset]", "Rows to skip; absent or 0, `page` says how many.")
 
 
-class Pattern(Words):
+class SearchParam(TextParam):
     """Text to search for, in which ``*`` is anything."""
 
     openapi = kinds.SEARCH_PARAMETER
@@ -141,7 +141,7 @@ class Pattern(Words):
         return super().read(value)
 
 
-class Moments(QueryField):
+class TimestampParam(QueryField):
     """A date-time: ISO with or without offset and fraction, a date, or Unix seconds."""
 
     openapi = kinds.MOMENT_PARAMETER
@@ -151,7 +151,7 @@ class Moments(QueryField):
         return dates.moment(value)
 
 
-class Choice(QueryField):
+class ChoiceParam(QueryField):
     """One of several words."""
 
     def __init__(
@@ -168,10 +168,10 @@ class Choice(QueryField):
         return value
 
 
-class Renamed(Choice):
+class Renamed(ChoiceParam):
     """The same choice, with further words for some of its words."""
 
-    def __init__(self, choice: Choice, words: Mapping[str, str]) -> None:
+    def __init__(self, choice: ChoiceParam, words: Mapping[str, str]) -> None:
         super().__init__(
             str(choice.data_key), choice.metadata["description"], *choice.choices, *words,
             default=choice.load_default,
@@ -184,7 +184,7 @@ class Renamed(Choice):
         return self.words.get(word, word)
 
 
-class Direction(Choice):
+class DirectionParam(ChoiceParam):
     """``asc`` or ``desc``, in any case."""
 
     def __init__(self, *, default: str) -> None:
@@ -198,8 +198,8 @@ class Direction(Choice):
         return super().read(value.lower())
 
 
-class Ids(QueryField):
-    """Ids, separated by commas; empty entries are skipped (decisions 14)."""
+class IdListParam(QueryField):
+    """IdListParam, separated by commas; empty entries are skipped (decisions 14)."""
 
     openapi = kinds.IDS_PARAMETER
 
@@ -215,7 +215,7 @@ class Ids(QueryField):
         return [number for number in map(int, entries) if number <= sanitize.INT64_MAX]
 
 
-class ForceWord(Words):
+class ForceWord(TextParam):
     """``force``: only ``true`` itself removes permanently (spec 3)."""
 
     openapi = {**kinds.TEXT_PARAMETER, "examples": ["true"]}
