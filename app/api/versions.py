@@ -20,7 +20,7 @@ from app.schemas.legacy import QUERIES, CustomerOrdersV3Query, as_php_meant
 from app.schemas.orders import DownloadList, LegacyDownloadList
 from app.schemas.queries import CustomerOrdersQuery
 
-IN_ENVIRON = "shop_api.dialect"
+IN_ENVIRON = "shop_api.api_version"
 """Where a request keeps its dialect; without one it is NATIVE."""
 
 
