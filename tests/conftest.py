@@ -27,7 +27,7 @@ from app.models import Coupon, RowCount
 from app.services.api_keys import NewKey, create_key
 
 SECRET = "a secret for tests only"
-SHARED_FOLDER = "SHOP_TESTS_FOLDER"
+SHARED_FOLDER = "TESTS_SHARED_FOLDER"
 DESELECTED = pytest.StashKey[Counter]()
 IS_COUNTED = pytest.StashKey[bool]()
 
