@@ -96,7 +96,7 @@ def codes_in(body):
 
 
 @pytest.fixture
-def callers(app, client_for, anonymous):
+def callers(app, admin, client_for, anonymous):
     """A client for each role and permission, and for each way of having no key."""
 
     def wrong(of, **over):
