@@ -441,7 +441,7 @@ def test_ids_refused(admin, make_coupon, value):
         (["ann.@example.com", "ann..b@example.com", "ann@example..com"], []),
         (["ann@-example.com"], []),
         (["a" * 65 + "@example.com"], []),
-        (["a" * 64 + "@" + "b." * 89 + "example.com"], []),
+        (["ann@" + "b" * 64 + ".com"], []),
         (["x", "ann@example.com", ""], ["ann@example.com"]),
     ),
 )

@@ -112,6 +112,9 @@ PLAIN = [
     # a number that no character has is the replacement character
     ("&#99999999;", "\ufffd"),
     ("&#" + "9" * 5000 + ";", "\ufffd"),
+    ("&#" + "0" * 5000 + "65;", "A"),
+    ("&#x" + "0" * 5000 + ";", "\ufffd"),
+    ("&#0A;&#00;", "\ufffdA;\ufffd"),
 ]
 
 
