@@ -6,11 +6,13 @@ FLASK := $(BIN)/flask --app wsgi
 SPECTRAL := tests/lint/node_modules
 NPM_CI := npm ci --loglevel=error --no-audit --no-fund --fetch-retries=0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# One process for each CPU. One that runs out of cases takes over some of another one.
+PYTEST := $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test faults bench bench-quick lint audit lint-openapi openapi openapi-diff lock clean
+.PHONY: help setup run demo test test-all test-rest faults bench bench-quick lint audit lint-openapi openapi openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -24,8 +26,14 @@ demo: setup ## fill the database with a believable shop; prints a key
 	@$(FLASK) db upgrade
 	@$(FLASK) demo --customers 1000 --coupons 200 --orders 3000 --seed 1
 
-test: $(VENV)/ready-dev ## run the whole suite against SQLite and PostgreSQL
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/ready-dev ## run the tests on SQLite and PostgreSQL, in a few minutes; ARGS=tests/test_config.py
+	@$(PYTEST) $(ARGS)
+
+test-all: $(VENV)/ready-dev ## run every test, also the slow ones, and each on both databases
+	@$(PYTEST) --all $(ARGS)
+
+test-rest: $(VENV)/ready-dev ## run only what test-all runs in addition to test, as CI does
+	@$(PYTEST) --rest $(ARGS)
 
 faults: $(VENV)/ready-dev ## kill the service and its database in the middle of writes; ARGS=--help
 	@$(BIN)/python -m tests.faults $(ARGS)
