@@ -13,7 +13,6 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from app import cli, db, headers, logs, plugins
 from app.api import Api, prepare
 from app.config import load_settings, misspelt, secret_key
-from app.reading import reader
 
 DESCRIPTION = """Administer a shop's coupons and customers.
 
@@ -62,5 +61,4 @@ def _metrics(app: Flask) -> logs.Observe:
     from app import metrics  # noqa: PLC0415  # who has no metrics pays nothing for them
 
     with app.app_context():
-        engines = {name or "write": engine for name, engine in db.db.engines.items()}
-        return metrics.init_app(app, engines, reader())
+        return metrics.init_app(app, db.db.engines)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import lru_cache
 from string import punctuation
 from typing import Any
 from urllib.parse import quote
@@ -30,9 +29,6 @@ from app.failures import handle_exception
 from app.plugins import OrderExtension, Registry
 from app.schemas.envelope import Errors
 from app.schemas.orders import OrderSchema
-
-MOST_FUNCTIONS = 1000
-"""Of how many views and hooks it is remembered that they are no coroutines."""
 
 
 class _Mount(BlueprintSetupState):
@@ -165,8 +161,6 @@ def prepare(app: Flask) -> None:
     """Prepare an app for the routes of any Api."""
     app.json = JsonProvider(app)
     app.session_interface = NoSessions()
-    # Flask asks nine times a request whether a function is a coroutine. Seam: ``ensure_sync``.
-    app.ensure_sync = lru_cache(MOST_FUNCTIONS)(app.ensure_sync)  # type: ignore[method-assign] # the same, remembered
     app.url_map.converters |= paths.CONVERTERS
     # Paths work with and without a trailing slash and never redirect (decisions 6).
     app.url_map.strict_slashes = False

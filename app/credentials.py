@@ -19,9 +19,9 @@ from app.auth import (
     KeyPair,
     Principal,
     WrongCredentials,
+    cached_principal,
     key_with_roles,
     principal_of,
-    remembered,
 )
 from app.db import in_transaction
 from app.encryption import TOKEN_OF_NOBODY, decrypt
@@ -55,7 +55,7 @@ SENT = "shop_api.sent"
 
 @dataclass(frozen=True, slots=True)
 class Basic:
-    """HTTP Basic, which is read only where its sender is not known yet (decisions 2).
+    """HTTP Basic, which is parsed only where its principal is not cached (decisions 2).
 
     Args:
         header: the ``Authorization`` header; what cannot be read is nobody's.
@@ -71,7 +71,7 @@ class Basic:
 
     def principal(self) -> Principal:
         """Return whose key and secret these are, or raise WrongCredentials."""
-        return remembered(self.header, self._look_up)
+        return cached_principal(self.header, self._look_up)
 
     def _look_up(self) -> Principal:
         pair = self._pair()

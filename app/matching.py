@@ -8,12 +8,12 @@ from datetime import UTC, datetime, time
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, false, func, select, true
+from sqlalchemy import ColumnElement, Select, Table, false, func, literal, select, true
 
-from app.functions import equals_any
+from app.columns import Texts
+from app.functions import is_one_of
 from app.models import Tally
-from app.reading import Fetch, fetch, reader
-from app.ready import MOST_SELECTS, Ready
+from app.reading import MOST_SELECTS, Fetch, fetch, snapshot
 from app.search import Search, comparable, has_part, number_found
 
 FEW = 1000
@@ -60,21 +60,21 @@ class Tallied:
 
 
 @lru_cache(MOST_SELECTS)
-def _sum_of_tallies(kind: str, labels: tuple[str, ...] | None) -> Ready:
+def _sum_of_tallies(kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
     return _of_kind(select(func.coalesce(func.sum(Tally.number), 0)), kind, labels)
 
 
 @lru_cache(MOST_SELECTS)
-def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Ready:
+def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
     weeks: Any = select(Tally.week, func.sum(Tally.number))
     return _of_kind(weeks.group_by(Tally.week).order_by(Tally.week), kind, labels)
 
 
-def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Ready:
+def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
     sums = sums.where(Tally.kind == kind)
     if labels is not None:
-        sums = sums.where(equals_any(Tally.__table__.c.label, labels))
-    return Ready(sums)
+        sums = sums.where(is_one_of(Tally.__table__.c.label, literal(labels, Texts)))
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def count(matching: Matching) -> int:
     """Return how many records match."""
     if matching.anywhere is None:
         return matching.total(fetch)  # one statement
-    with reader().snapshot() as fetch_here:
+    with snapshot() as fetch_here:
         return matching.total(fetch_here)
 
 

@@ -20,8 +20,7 @@ from sqlalchemy import (
 )
 
 from app.matching import FEW, FEW_FOUND, Matching
-from app.reading import RowStream, reader
-from app.ready import MOST_SELECTS, ready
+from app.reading import MOST_SELECTS, RowStream, snapshot
 from app.records import Columns, Row, as_printed, fetch_by_ids
 from app.sanitize import INT64_MAX
 
@@ -105,10 +104,9 @@ def fetch_page(
     offset = min(query["offset"] or (size or INT64_MAX) * (query["page"] - 1), INT64_MAX)
     by = key if key_of_ids is None else key_of_ids
     tallied = matching.tallied
-    with reader().snapshot() as fetch_here:
+    with snapshot() as fetch_here:
         total = matching.total(fetch_here)
         ids = page = matching.ids
-        is_kept = False
         if offset or size is not None:
             # The page is found in an index first: of rows that are skipped, no column is read.
             if tallied and by is tallied.moment and offset:
@@ -117,13 +115,12 @@ def fetch_page(
             few = not tallied and total <= (FEW if matching.found is None else FEW_FOUND)
             if few and matching.found is not None:
                 ids = matching.found
-            is_kept = tallied is not None and ids is matching.ids
-            in_order = _kept_in_order if is_kept else _in_order
+            in_order = _kept_in_order if tallied and ids is matching.ids else _in_order
             page = in_order(ids, by, key_from, query["order"], few)
         window = {"offset": offset, "limit": INT64_MAX if size is None else min(size, INT64_MAX)}
         rows: Sequence[Row] | RowStream = ()
         if size is not None and size <= STREAM_ABOVE:
-            found = [row[0] for row in fetch_here(ready(page) if is_kept else page, window)]
+            found = [row[0] for row in fetch_here(page, window)]
             rows = fetch_by_ids(fetch_here, columns, record_id, found)
     if size is None or size > STREAM_ABOVE:
         printed = (as_printed(column) for column in columns)

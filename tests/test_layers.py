@@ -17,13 +17,11 @@ FILES = {
 LAYERS = [
     {"errors", "sanitize", "dates", "config", "oauth"},
     {
-        "changes",
         "columns",
         "db",
         "functions",
         "models",
         "reading",
-        "ready",
         "search",
         "sqlite",
         "timeouts",
@@ -63,12 +61,10 @@ BELOW_THE_EDGE = PURE | DATA | WHO | RULES | SHAPES
 MAY_IMPORT = {
     **{part: set() for part in PURE},
     "dates": {"sanitize"},
-    "changes": {"sqlite"},
     "sqlite": set(),
     "timeouts": PURE,
-    "ready": set(),
-    "reading": {"ready", "timeouts"},
-    "db": PURE | {"changes", "reading", "sqlite", "timeouts"},
+    "reading": {"timeouts"},
+    "db": PURE | {"reading", "sqlite", "timeouts"},
     "search": PURE,
     "columns": PURE,
     "functions": PURE | {"columns"},

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.attempts import is_redis_there
 from app.config import misspelt
 from app.db import schema_is_current
-from app.reading import fetch, reader
+from app.reading import fetch, read_engine
 from app.services import keys
 
 SECRET_LENGTH = 32
@@ -113,7 +113,8 @@ def _folder() -> Finding:
 
 def _file() -> str | None:
     """Return the file of a database on SQLite."""
-    return reader().engine.url.database if reader().engine.dialect.name == "sqlite" else None
+    engine = read_engine()
+    return engine.url.database if engine.dialect.name == "sqlite" else None
 
 
 def _redis(url: str) -> Finding:
@@ -155,7 +156,7 @@ def _time_of_database() -> datetime:
         "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
         "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
     }
-    (row,) = fetch(text(seconds[reader().engine.dialect.name]))
+    (row,) = fetch(text(seconds[read_engine().dialect.name]))
     return datetime.fromtimestamp(float(row[0]), UTC)
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app import sanitize
-from app.auth import Capability, Principal, capabilities_of
+from app.auth import Capability, Principal, capabilities_of, note_revocation
 from app.bulk import Draft, Outcome, Precondition, only
 from app.db import in_transaction, now, write_records
 from app.errors import ShopError
@@ -95,6 +95,7 @@ def delete_customer(
         session.execute(delete(TABLE).where(this))
 
     in_transaction(work)
+    note_revocation()  # the account's keys are deleted with it
 
 
 def _with_hashes(drafts: Sequence[Draft]) -> list[Draft]:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from sqlalchemy import (
     Column,
+    Select,
     Table,
     and_,
     bindparam,
@@ -29,7 +30,6 @@ from app.models.coupon import CouponStatus
 from app.pagination import Page, fetch_page, page_size
 from app.plugins import registry
 from app.reading import Fetch, fetch
-from app.ready import Ready
 from app.records import WANTED, Columns, Row, select_where
 from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
 from app.search import contains, search_text, unindexed
@@ -113,7 +113,7 @@ def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row:
     return _readable(actor, found, coupon_code(code), "shop_api_invalid_coupon_code")
 
 
-def _readable(actor: Principal, found: Ready, wanted: object, missing_code: str) -> Row:
+def _readable(actor: Principal, found: Select[Any], wanted: object, missing_code: str) -> Row:
     rows: Sequence[Row] = fetch(found, {WANTED: wanted})
     if not rows:
         raise ShopError(missing_code)

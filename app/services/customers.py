@@ -29,8 +29,7 @@ from app.models.user import (
     sort_key,
 )
 from app.pagination import Page, fetch_page, page_size
-from app.reading import Fetch, fetch
-from app.ready import MOST_SELECTS
+from app.reading import MOST_SELECTS, Fetch, fetch
 from app.records import WANTED, Columns, Row, select_where
 from app.search import comparable, matches, unindexed, without_wildcards
 from app.services.statistics import ROLES, SUMS, TABLE, TOTALS

@@ -10,7 +10,7 @@ from flask import current_app
 from sqlalchemy import Row, delete, select
 from sqlalchemy.orm import Session
 
-from app.auth import KeyPair, Permission, digest
+from app.auth import KeyPair, Permission, digest, note_revocation
 from app.db import in_transaction, now
 from app.encryption import encrypt
 from app.models import ApiKey, User, UserRole
@@ -131,4 +131,6 @@ def revoke_key(key_id: int) -> bool:
         gone = session.execute(delete(ApiKey).where(ApiKey.id == key_id).returning(ApiKey.id))
         return gone.first() is not None
 
-    return in_transaction(work)
+    revoked = in_transaction(work)
+    note_revocation()
+    return revoked

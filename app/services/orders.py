@@ -12,13 +12,11 @@ from app.auth import Capability, Principal
 from app.columns import Money
 from app.db import now
 from app.errors import InvalidParams, ShopError
-from app.functions import equals_any
 from app.matching import Anywhere, Matching, Tallied, between, count, found_anywhere
 from app.models import DownloadPermission, Order
 from app.pagination import Page, fetch_page, page_size
 from app.plugins import registry
-from app.reading import fetch
-from app.ready import MOST_SELECTS
+from app.reading import MOST_SELECTS, fetch
 from app.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
 from app.sanitize import INT64_MAX
 from app.search import contains, unindexed
@@ -163,6 +161,6 @@ def _every(statuses: tuple[str, ...] | None) -> Matching:
     """Return all orders, or all in some statuses."""
     ids = found = select(TABLE.c.id)
     if statuses is not None:
-        ids = ids.where(equals_any(TABLE.c.status, statuses))
+        ids = ids.where(TABLE.c.status.in_(statuses))
         found = found.where(unindexed(TABLE.c.status).in_(statuses))
     return Matching(ids, tallied=Tallied("orders", TABLE.c.created_at, statuses), found=found)

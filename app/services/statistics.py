@@ -12,7 +12,7 @@ from typing import Any, cast
 from flask import current_app
 from sqlalchemy import ColumnElement, Subquery, Table, bindparam, case, func, literal, select
 
-from app.columns import Money, Words
+from app.columns import Money, Texts
 from app.functions import is_one_of, json_text, together
 from app.models import Order, User, UserRole
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
@@ -24,9 +24,9 @@ ROLES = cast("Table", UserRole.__table__)
 ORDERS = cast("Table", Order.__table__)
 
 
-_known: Any = bindparam("known", callable_=lambda: registry().order_statuses, type_=Words)
+_known: Any = bindparam("known", callable_=lambda: registry().order_statuses, type_=Texts)
 _paid: Any = bindparam(
-    "paid", callable_=lambda: current_app.config["SHOP_PAID_STATUSES"], type_=Words
+    "paid", callable_=lambda: current_app.config["SHOP_PAID_STATUSES"], type_=Texts
 )
 _avatars: Any = bindparam("avatars", callable_=lambda: current_app.config["SHOP_AVATARS"])
 
