@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from conftest import without_key
 from sqlalchemy import select, update
 
 from app.columns import Json
@@ -295,4 +296,4 @@ def test_statistics_cost_no_statement_of_their_own(
     statements.clear()
     rows = admin.get("/customers").get_json()["customers"]
     assert [row["orders_count"] for row in rows] == [2] * count
-    assert len(statements) == 4
+    assert len(without_key(statements)) == 3  # the total, the ids, the records
