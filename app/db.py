@@ -6,8 +6,10 @@ through the session's engine, one transaction a request, whole or not at all.
 
 from __future__ import annotations
 
+import random
 import select
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
+import structlog
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import (
@@ -39,6 +42,8 @@ from app.reading import READER, Reader, Usable, fetch, reader
 
 T = TypeVar("T")
 
+_log = structlog.get_logger(__name__)
+
 CHANGES = "shop_api_changes"
 """Where an app notices that its database has changed, on ``app.extensions``."""
 
@@ -48,6 +53,13 @@ ATTEMPTS = 30
 """How often a transaction starts again after another one came first.
 
 More than a machine runs requests at once: each time at least one of them gets through."""
+
+RETRY_SECONDS = 0.005
+"""How long a transaction waits before its second attempt; twice as long before the third, and so
+on: two seconds in total. Each wait is shortened at random, so that two do not meet again."""
+
+LOGGED_ATTEMPT = 3
+"""The attempt whose failure is logged: once is chance, this often is contention."""
 
 _IS_RUNNING = "shop_api_is_running"
 """Where a session notes that one of our transactions runs in it, on ``Session.info``."""
@@ -193,8 +205,15 @@ def in_transaction(work: Callable[[Session], T]) -> T:
         except DBAPIError as error:
             if attempt == ATTEMPTS or not another_came_first(error):
                 raise
+            if attempt == LOGGED_ATTEMPT:
+                _log.warning(
+                    "A transaction was retried several times because of others at the same time",
+                    attempts=attempt,
+                    error=type(error.orig).__name__,
+                )
         finally:
             session.info[_IS_RUNNING] = False
+        time.sleep(RETRY_SECONDS * attempt * random.uniform(0.5, 1))  # noqa: S311  # nosec B311  # no secret
     raise AssertionError("unreachable")
 
 
