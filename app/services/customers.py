@@ -210,7 +210,7 @@ def _others(role: str, numbers: Mapping[tuple[str, str], int], fetch: Fetch) -> 
     Args:
         numbers: how many users there are, and how many of each role.
     """
-    missing = numbers.get(("users", ""), 0) - numbers["user_roles", role]
+    missing = numbers.get(("users", ""), 0) - numbers.get(("user_roles", role), 0)
     others = sum(
         number
         for (kind, label), number in numbers.items()
