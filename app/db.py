@@ -6,6 +6,7 @@ through the session's engine, one transaction a request, whole or not at all.
 
 from __future__ import annotations
 
+import logging
 import random
 import select
 import sqlite3
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
-import structlog
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import (
@@ -42,7 +42,7 @@ from app.reading import READER, Reader, Usable, fetch, reader
 
 T = TypeVar("T")
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 CHANGES = "shop_api_changes"
 """Where an app notices that its database has changed, on ``app.extensions``."""
@@ -58,8 +58,8 @@ RETRY_SECONDS = 0.005
 """How long a transaction waits before its second attempt; twice as long before the third, and so
 on: two seconds in total. Each wait is shortened at random, so that two do not meet again."""
 
-LOGGED_ATTEMPT = 3
-"""The attempt whose failure is logged: once is chance, this often is contention."""
+LOGGED_RETRY = 3
+"""The retry that is logged: one is chance, this many are contention."""
 
 _IS_RUNNING = "shop_api_is_running"
 """Where a session notes that one of our transactions runs in it, on ``Session.info``."""
@@ -205,11 +205,9 @@ def in_transaction(work: Callable[[Session], T]) -> T:
         except DBAPIError as error:
             if attempt == ATTEMPTS or not another_came_first(error):
                 raise
-            if attempt == LOGGED_ATTEMPT:
+            if attempt == LOGGED_RETRY:
                 _log.warning(
-                    "A transaction was retried several times because of others at the same time",
-                    attempts=attempt,
-                    error=type(error.orig).__name__,
+                    "A transaction is retried for the third time because of other transactions."
                 )
         finally:
             session.info[_IS_RUNNING] = False

@@ -258,11 +258,17 @@ def _lock(session: Session, drafts: Sequence[Draft]) -> dict[int, Record]:
     ids = [draft.id for draft in drafts if 0 < (draft.id or 0) <= INT64_MAX]
     codes = [draft.data["code"] for draft in drafts if "code" in draft.data]
     # Each lookup uses an index of its own; with OR, SQLite would read every published coupon.
-    by_id = select(TABLE.c.id).where(TABLE.c.id.in_(ids))
-    by_code = select(TABLE.c.id).where(PUBLISHED, TABLE.c.code.in_(codes))
+    lookups = []
+    if ids:
+        lookups.append(select(TABLE.c.id).where(TABLE.c.id.in_(ids)))
+    if codes:
+        has_code = TABLE.c.code.in_(codes)
+        lookups.append(select(TABLE.c.id).where(frequent(PUBLISHED), has_code))
+    if not lookups:
+        return {}
     statement = (
         select(TABLE)
-        .where(frequent(PUBLISHED), TABLE.c.id.in_(union(by_id, by_code)))
+        .where(frequent(PUBLISHED), TABLE.c.id.in_(union(*lookups)))
         .order_by(TABLE.c.id)  # everyone locks in one order
         .with_for_update()
     )

@@ -145,9 +145,11 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         # Beyond 64 bits is nobody.
         conditions.append(TABLE.c.customer_id == min(query["customer_id"], INT64_MAX))
     elif query["customer_id"] is not None:
-        # 0 is the customer id of a guest's order (spec 2.3); an index has them by date.
+        # 0 is the customer id of a guest's order (spec 2.3). Sorted by total or id they are read
+        # from the index of customers; otherwise in their order.
         of_guests = TABLE.c.customer_id.is_(None)
-        conditions.append(frequent(of_guests) if by_date else of_guests)
+        in_index = query["orderby"] in {"total", "id"}
+        conditions.append(of_guests if in_index else frequent(of_guests))
     tallied = None if conditions else Tallied("orders", TABLE.c.created_at, statuses)
     found = in_order = ids.where(*conditions)
     if statuses is not None:
