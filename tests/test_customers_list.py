@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from uuid import uuid4
 
 import pytest
-from conftest import assert_nothing_is_open
+from conftest import assert_nothing_is_open, without_key
 from sqlalchemy import event, insert, update
 from sqlalchemy.exc import DBAPIError
 
@@ -870,7 +870,7 @@ def test_long_list_that_fails_in_the_middle_is_truncated(app, client_with):
     add_users(app, MANY)
     client = client_with()
     with client.app.app_context():
-        engine = db.engines["read"]
+        engine = db.engines["stream"]
     taken = []
     event.listen(engine, "checkout", lambda connection, *_: taken.append(connection))
     with closing(streamed(client, limit=-1)) as response:
@@ -981,18 +981,28 @@ def test_search_counts_the_same_in_every_way(
         "fields=id",
     ],
 )
+<<<<<<< HEAD
 def test_list_sends_four_statements(app, admin, statements, count, query):
     """The key, the total, the ids and the records; with a search, also the numbers of roles."""
+=======
+def test_list_sends_three_statements(app, admin, statements, count, query):
+    """The total, the ids and the records, however many there are."""
+>>>>>>> machinery
     for customer in numbered(admin, count):
         add_order(app, customer, "1.00")
     statements.clear()
     assert len(listed(admin.get(f"/customers?{query}"))) >= count
+<<<<<<< HEAD
     expected = {"filter[limit]=-1": 3, "filter[q]=c": 5}.get(query, 4)  # all need no ids before
     assert len(statements) == expected
+=======
+    # All of them need no ids before.
+    assert len(without_key(statements)) == (2 if "-1" in query else 3)
+>>>>>>> machinery
 
 
-def test_count_sends_two_statements(admin, statements):
+def test_count_sends_one_statement(admin, statements):
     numbered(admin, 3)
     statements.clear()
     assert admin.get("/customers/count").get_json() == {"count": 3}
-    assert len(statements) == 2
+    assert len(without_key(statements)) == 1

@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0010"
-down_revision = "0008"
+down_revision = "0009"
 
 # As revision 0006 created them.
 FUNCTION = """
