@@ -15,7 +15,6 @@ from app.api import security_headers
 from app.api.smorest import Api, prepare
 from app.config import SettingsError, load_settings, secret_key, unknown_settings
 from app.db import session
-from app.db.read_pool import reader
 
 DESCRIPTION = """Administer a shop's coupons and customers.
 
@@ -68,5 +67,4 @@ def _metrics(app: Flask) -> logging.Observe:
     from app import metrics  # noqa: PLC0415  # who has no metrics pays nothing for them
 
     with app.app_context():
-        engines = {name or "write": engine for name, engine in session.db.engines.items()}
-        return metrics.init_app(app, engines, reader())
+        return metrics.init_app(app, session.db.engines)

@@ -14,13 +14,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import orjson
 import structlog
 from flask import Flask, Response, g, has_app_context, request
+
+LIBRARIES = "psycopg", "sqlalchemy"
+"""Loggers whose lines are JSON as ours are: what they say of a database may hold values."""
 
 Observe = Callable[[Mapping[str, Any], float], None]
 
@@ -41,36 +43,46 @@ def _add_request(_: Any, __: str, line: Any) -> Any:
     return line | begun.names if begun else line
 
 
-_SHARED: list[Any] = [
-    _add_request,
+_HEAD: list[Any] = [
     structlog.processors.add_log_level,
-    structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+    structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp"),
 ]
 
 
 def init_app(app: Flask, observe: Observe | None = None) -> None:
-    """Log every request of an app; send the loggers of the libraries the same way.
+    """Log every request of an app, and write what its loggers say as JSON, too.
+
+    Only the loggers of this package and of the libraries that talk to the database are set up:
+    the root logger belongs to whoever runs the process.
 
     Args:
         observe: is told each request's line and its seconds.
     """
+    tail: list[Any] = [structlog.processors.EventRenamer("message"), _render]
     # Standard output is for requests; a command prints its result there.
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*_SHARED, structlog.processors.format_exc_info, _hide_values],
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.JSONRenderer(serializer=_json),
+            foreign_pre_chain=[
+                _add_request,
+                *_HEAD,
+                structlog.processors.format_exc_info,
+                _hide_values,
             ],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *tail],
         )
     )
-    root = logging.getLogger()
-    root.handlers = [handler, *(h for h in root.handlers if not _is_ours(h))]
-    root.setLevel(logging.WARNING)
+    for name in (app.name, *LIBRARIES):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler, *(h for h in logger.handlers if not _is_ours(h))]
+    log = structlog.wrap_logger(
+        structlog.WriteLogger(sys.stdout),  # as it is now; in one piece, for threads and workers
+        processors=[*_HEAD, *tail],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+    )
     slow = app.config["SHOP_SLOW_REQUEST_SECONDS"] or float("inf")
     app.before_request(_begin)
-    app.after_request(partial(_end, _Output(sys.stdout, slow, observe)))
+    app.after_request(partial(_end, _Output(log.bind(), slow, observe)))
 
 
 class Begun(NamedTuple):
@@ -94,7 +106,6 @@ def _end(output: _Output, response: Response) -> Response:
     response.headers["X-Request-Id"] = begun.names["request_id"]
     principal, method, rule = g.get("principal"), request.method, request.url_rule
     line = {
-        "event": "request",
         **begun.names,
         "method": method if method in _METHODS else "other",
         "route": rule.rule if rule else None,
@@ -114,25 +125,23 @@ class _Output:
     """Where the lines of an app go.
 
     Args:
-        stream: standard output, as it was when the app started.
+        log: writes a line.
         slow: the seconds from which a request is a warning.
         observe: is told each line and its seconds.
     """
 
-    stream: TextIO
+    log: Any
     slow: float
     observe: Observe | None
 
     def write(self, started: float, line: dict[str, Any]) -> None:
-        """Write the line of a request. By hand: it is the only one that every request pays for."""
+        """Write the line of a request."""
         seconds = time.perf_counter() - started
-        line["milliseconds"] = round(seconds * 1000, 2)
-        late = {"slow": True} if seconds >= self.slow else {}
-        level = "warning" if late else "info"
-        moment = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-        # In one piece: threads and workers share the stream.
-        self.stream.write(f"{_json({**line, **late, 'level': level, 'time': moment})}\n")
-        self.stream.flush()
+        line["duration_ms"] = round(seconds * 1000, 2)
+        if seconds >= self.slow:
+            self.log.warning("request", slow=True, **line)
+        else:
+            self.log.info("request", **line)
         if self.observe:
             self.observe(line, seconds)
 
@@ -148,8 +157,8 @@ def _is_ours(handler: logging.Handler) -> bool:
     return isinstance(handler.formatter, structlog.stdlib.ProcessorFormatter)
 
 
-def _json(line: Any, **_: Any) -> str:
-    """Return a line in which a terminal and an eye find nothing but text.
+def _render(_: Any, __: str, line: Any) -> str:
+    """Return the JSON of a line, in which a terminal and an eye find nothing but text.
 
     orjson escapes the control characters of ASCII only; others turn a line around or colour it.
     """

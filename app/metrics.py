@@ -17,7 +17,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from sqlalchemy import Engine, ExceptionContext, event
 from sqlalchemy.exc import DBAPIError
 
-from app.db.read_pool import Reader
+from app.db.read_pool import STREAM
 from app.db.session import is_retryable, is_unavailable
 from app.db.timeouts import is_statement_timeout
 from app.logging import Observe
@@ -25,18 +25,17 @@ from app.logging import Observe
 SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-def init_app(app: Flask, engines: Mapping[str, Engine], reader: Reader) -> Observe:
+def init_app(app: Flask, engines: Mapping[str | None, Engine]) -> Observe:
     """Answer ``/metrics`` and count what the database does.
 
     Args:
-        engines: the engines of the app, by the names that they get in the metrics.
-        reader: uses one of them.
+        engines: the engines of the app by their names; None for the one that writes.
 
     Returns:
         What counts a request, for its line in the log.
     """
     registry = CollectorRegistry()
-    _count_connections(registry, engines, reader)
+    _count_connections(registry, engines)
     app.add_url_rule("/metrics", "metrics", lambda: _answer(registry))
     return _request_counter(registry)
 
@@ -80,9 +79,7 @@ def _request_counter(registry: CollectorRegistry) -> Observe:
     return observe
 
 
-def _count_connections(
-    registry: CollectorRegistry, engines: Mapping[str, Engine], reader: Reader
-) -> None:
+def _count_connections(registry: CollectorRegistry, engines: Mapping[str | None, Engine]) -> None:
     connections = Gauge(
         "shop_database_connections",
         "Connections to the database: open, and those of them in use.",
@@ -101,19 +98,15 @@ def _count_connections(
         opened, in_use = (connections.labels(name, state) for state in ("open", "in_use"))
         event.listen(engine, "connect", lambda *_: opened.inc())
         event.listen(engine, "close", lambda *_: opened.dec())
-        if engine is reader.engine:  # which keeps connections that it has no use for
-            reader.in_use = in_use.inc
-            reader.failed = lambda error: errors.labels(name, _kind(error)).inc()
-        else:
-            event.listen(engine, "checkout", lambda *_: in_use.inc())
-            event.listen(engine, "checkin", lambda *_: in_use.dec())
+        event.listen(engine, "checkout", lambda *_: in_use.inc())
+        event.listen(engine, "checkin", lambda *_: in_use.dec())
 
         @event.listens_for(engine, "handle_error")
         def count(context: ExceptionContext) -> None:
             errors.labels(name, _kind(context.sqlalchemy_exception)).inc()
 
     for name, engine in engines.items():
-        watch(name, engine)
+        watch("read" if name == STREAM else name or "write", engine)
 
 
 def _kind(error: BaseException | None) -> str:

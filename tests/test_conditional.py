@@ -1,7 +1,7 @@
 """Conditional requests: ETag, If-None-Match, If-Match (RFC 9110, sections 8.8, 13 and 15.4.5)."""
 
 import pytest
-from conftest import Client, at_the_same_time, codes, refusal, reply
+from conftest import Client, at_the_same_time, codes, refusal, reply, without_key
 
 from tests.factories import insert_order
 
@@ -295,12 +295,12 @@ def test_legacy_record_has_the_etag_of_its_own_form(admin, paths):
 @pytest.mark.parametrize(
     ("kind", "method", "count"),
     [
-        ("coupon", "GET", 2),  # the key, the record
-        ("coupon", "PUT", 3),  # the key, the record, the edit
-        ("coupon", "DELETE", 3),
-        ("customer", "GET", 2),
-        ("customer", "PUT", 5),  # ... and what the account may do, and its statistics
-        ("customer", "DELETE", 4),
+        ("coupon", "GET", 1),  # the record
+        ("coupon", "PUT", 2),  # the record, the update
+        ("coupon", "DELETE", 2),
+        ("customer", "GET", 1),
+        ("customer", "PUT", 4),  # ... and what the account may do, and its statistics
+        ("customer", "DELETE", 3),
     ],
 )
 def test_request_without_conditions_costs_no_statement(
@@ -309,7 +309,7 @@ def test_request_without_conditions_costs_no_statement(
     body = edit(kind) if method == "PUT" else None
     statements.clear()
     assert admin.request(method, paths[kind], json=body).status_code == 200
-    assert len([sent for sent in statements if not sent.startswith("BEGIN")]) == count, statements
+    assert len(without_key(statements)) == count, statements
 
 
 def test_write_answers_no_etag(admin, paths):

@@ -538,7 +538,7 @@ def test_list_statements(admin, make_coupon, statements, rows):
         make_coupon()
     statements.clear()
     assert len(admin.get("/coupons").get_json()["coupons"]) == rows
-    assert len(statements) == 4  # the key, the total, the ids, the records
+    assert len(without_key(statements)) == 3  # the total, the ids, the records
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -547,7 +547,7 @@ def test_count_statements(admin, make_coupon, statements, rows):
         make_coupon()
     statements.clear()
     assert reply(admin.get("/coupons/count")) == (200, {"count": rows})
-    assert len(statements) == 2  # the key, the total
+    assert len(without_key(statements)) == 1  # the total
 
 
 def test_read_statements(admin, make_coupon, statements):

@@ -4,6 +4,7 @@ import hashlib
 import json
 
 import pytest
+from conftest import without_key
 
 NOBODY = 2**62  # an id that no test reaches
 
@@ -461,29 +462,29 @@ def test_bulk_of_a_hundred_equal_local_parts_generates_a_hundred_usernames(admin
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_bulk_create_sends_six_statements(admin, statements, count):
-    """The key, the accounts, their roles, the users, the new roles and the results."""
+def test_bulk_create_sends_five_statements(admin, statements, count):
+    """The accounts, their roles, the users, the new roles and the results."""
     statements.clear()
     bulk(admin, *({"email": f"c{number}@example.com"} for number in range(count)))
-    assert len(statements) == 6
+    assert len(without_key(statements)) == 5
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_bulk_edit_sends_five_statements(admin, make_customer, statements, count):
-    """The key, the accounts, their roles, the changes and the results."""
+def test_bulk_edit_sends_four_statements(admin, make_customer, statements, count):
+    """The accounts, their roles, the changes and the results."""
     customers = [make_customer() for _ in range(count)]
     statements.clear()
     bulk(admin, *({"id": customer["id"], "first_name": "x"} for customer in customers))
-    assert len(statements) == 5
+    assert len(without_key(statements)) == 4
 
 
 def test_single_writes_send_as_many_statements_as_a_bulk_of_one(admin, make_customer, statements):
     statements.clear()
     customer = make_customer()
-    assert len(statements) == 6
+    assert len(without_key(statements)) == 5
     statements.clear()
     admin.put(f"/customers/{customer['id']}", {"customer": {"first_name": "x"}})
-    assert len(statements) == 5
+    assert len(without_key(statements)) == 4
     statements.clear()
     admin.delete(f"/customers/{customer['id']}")
-    assert len(statements) == 4
+    assert len(without_key(statements)) == 3

@@ -3,8 +3,10 @@
 import threading
 from datetime import UTC, datetime
 from decimal import Decimal
+from uuid import uuid4
 
 import pytest
+from conftest import without_key
 from sqlalchemy import select, update
 
 from app.db.read_pool import fetch
@@ -22,6 +24,7 @@ def new_order(customer_id, **over):
     columns = Order.__table__.c
     values = {name: "" for name, column in columns.items() if column.type.python_type is str}
     values |= {name: [] for name, column in columns.items() if isinstance(column.type, Json)}
+    values["order_key"] = uuid4().hex
     for name in ("subtotal", "cart_tax", "shipping_tax", "total_shipping", "total_discount"):
         values[name] = Decimal(0)
     values |= {
@@ -295,4 +298,4 @@ def test_statistics_cost_no_statement_of_their_own(
     statements.clear()
     rows = admin.get("/customers").get_json()["customers"]
     assert [row["orders_count"] for row in rows] == [2] * count
-    assert len(statements) == 4
+    assert len(without_key(statements)) == 3  # the total, the ids, the records

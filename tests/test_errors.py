@@ -442,7 +442,7 @@ def test_failure_is_answered_with_the_envelope(failing):
 
 def test_failure_is_logged_under_its_request_id(failing):
     log = io.StringIO()
-    (handler,) = (h for h in logging.getLogger().handlers if type(h) is logging.StreamHandler)
+    (handler,) = (h for h in logging.getLogger("app").handlers if type(h) is logging.StreamHandler)
     stream = handler.setStream(log)
     try:
         failing.get("/failing", headers={"X-Request-Id": "failed-1"})

@@ -9,15 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import String, bindparam, literal, select
 
-from app.db.functions import json_text, json_tuple
+from app.db.functions import is_one_of, json_text, json_tuple
 from app.db.read_pool import fetch
-from app.db.ready import Ready
-from app.db.types import Money, UtcDateTime
+from app.db.types import Ids, Money, TextList, UtcDateTime
 
 # What the tables can hold: PostgreSQL has no U+0000, and nobody has half a pair.
 stored = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 FIRST, SECOND = (bindparam(name, type_=String) for name in ("first", "second"))
-OBJECT = Ready(select(json_text({"first_name": FIRST, "city": SECOND})))
+OBJECT = select(json_text({"first_name": FIRST, "city": SECOND}))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -48,6 +47,26 @@ def test_values_together_are_read_as_answers_print_them(app):
         "no_moment": literal(None, UtcDateTime),
     }
     with app.app_context():
-        ((found,),) = fetch(Ready(select(json_tuple(values))))
+        ((found,),) = fetch(select(json_tuple(values)))
     assert found == [2**62, 'a "b"', None, "-0.05", "0.00", "2026-11-20T09:38:01Z", None]
     assert json_tuple(values).type.names == tuple(values)
+
+
+@pytest.mark.parametrize(
+    ("value", "values", "expected"),
+    [
+        (literal(2**62), [1, 2**62], True),
+        (literal(3), {1: "a", 2: "b"}, False),
+        (literal(3), [], False),
+        (literal("completed"), ("processing", "completed"), True),
+        (literal("complete"), ("processing", "completed"), False),
+        (literal('"\n,'), ['"\n,'], True),
+    ],
+)
+def test_value_is_one_of_several(app, value, values, expected):
+    kind = TextList if isinstance(value.type, String) else Ids
+    with app.app_context():
+        ((found,),) = fetch(
+            select(is_one_of(value, bindparam("values", type_=kind))), {"values": values}
+        )
+    assert bool(found) is expected

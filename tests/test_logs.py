@@ -16,19 +16,20 @@ from test_customers_input import PASSWORD, create, shown
 from app.api.smorest import Blueprint
 from app.auth.principals import Permission
 from app.db.session import db, now, run_in_transaction
+from app.logging import LIBRARIES
 from app.models import User
 from app.services.api_keys import create_key
 
 LINE = {
-    "event",
+    "message",
     "level",
     "key_id",
     "method",
-    "milliseconds",
+    "duration_ms",
     "request_id",
     "route",
     "status",
-    "time",
+    "timestamp",
 }
 
 
@@ -74,10 +75,11 @@ class Logged:
 
 @pytest.fixture
 def logged(app, make_app, capsys):
-    configuration, handlers = structlog.get_config(), logging.getLogger().handlers
+    loggers = [logging.getLogger(name) for name in (app.name, *LIBRARIES)]
+    handlers = [logger.handlers for logger in loggers]
     yield Logged(make_app, capsys)
-    structlog.configure(**configuration)
-    logging.getLogger().handlers = handlers
+    for logger, before in zip(loggers, handlers, strict=True):
+        logger.handlers = before
 
 
 def _add_views_that_fail(app):
@@ -104,8 +106,8 @@ def test_request_is_one_line(logged):
     logged.client.post("/coupons", {"coupon": {"code": "a"}}, headers={"X-Request-Id": "id-1"})
     (line,) = logged.lines()
     assert set(line) == LINE
-    assert {name: line[name] for name in LINE - {"time", "milliseconds"}} == {
-        "event": "request",
+    assert {name: line[name] for name in LINE - {"timestamp", "duration_ms"}} == {
+        "message": "request",
         "level": "info",
         "request_id": "id-1",
         "method": "POST",
@@ -113,9 +115,9 @@ def test_request_is_one_line(logged):
         "status": 201,
         "key_id": logged.key.key_id,
     }
-    assert isinstance(line["milliseconds"], float)
-    assert line["milliseconds"] >= 0
-    assert datetime.fromisoformat(line["time"]).utcoffset().total_seconds() == 0
+    assert isinstance(line["duration_ms"], float)
+    assert line["duration_ms"] >= 0
+    assert datetime.fromisoformat(line["timestamp"]).utcoffset().total_seconds() == 0
 
 
 @pytest.mark.one_database
@@ -171,7 +173,7 @@ def test_slow_request_is_a_warning(logged, seconds, expected):
     logged.client.get("/coupons")
     (line,) = logged.lines()
     assert {name: line.get(name) for name in expected} == expected
-    assert (line["event"], line["route"]) == ("request", "/coupons")
+    assert (line["message"], line["route"]) == ("request", "/coupons")
 
 
 def test_long_list_is_logged_when_it_has_ended_with_its_whole_time(logged):
@@ -234,7 +236,7 @@ def test_line_is_text_that_does_nothing_to_a_terminal(logged):
     (line,) = printed.splitlines()
     assert line.isprintable()
     assert "é" in line
-    assert json.loads(line)["event"] == f"before {sent} after"
+    assert json.loads(line)["message"] == f"before {sent} after"
 
 
 @pytest.mark.one_database
@@ -259,14 +261,32 @@ def test_failure_is_logged_with_its_traceback_under_the_request_id(logged):
         },
     )
     failure, line = logged.lines()
-    assert {name: failure[name] for name in ("event", "level", "request_id")} == {
-        "event": "shop_api_internal_error",
+    assert {name: failure[name] for name in ("message", "level", "request_id")} == {
+        "message": "shop_api_internal_error",
         "level": "error",
         "request_id": "id-2",
     }
     assert failure["exception"].splitlines()[0] == "Traceback (most recent call last):"
     assert failure["exception"].splitlines()[-1] == "RuntimeError: broken on purpose"
-    assert (line["event"], line["status"], line["request_id"]) == ("request", 500, "id-2")
+    assert (line["message"], line["status"], line["request_id"]) == ("request", 500, "id-2")
+
+
+def test_library_of_the_database_is_logged_the_same_way(logged):
+    assert logged.app
+    try:
+        raise RuntimeError("connection lost")
+    except RuntimeError:
+        logging.getLogger("sqlalchemy.pool").exception("the reset of a connection failed")
+    (line,) = logged.lines()
+    assert (line["message"], line["level"]) == ("the reset of a connection failed", "error")
+    assert line["exception"].endswith("RuntimeError: connection lost")
+
+
+def test_app_leaves_the_root_logger_and_structlog_alone(make_app):
+    root = logging.getLogger()
+    before = [*root.handlers], root.level, structlog.get_config()
+    make_app()
+    assert ([*root.handlers], root.level, structlog.get_config()) == before
 
 
 # --- what is nobody's business ---
@@ -330,7 +350,7 @@ def test_no_line_holds_anything_of_a_request(logged, method, path, status):
     }
     assert send(logged.client, method, path, json=body).status_code == status
     lines = logged.lines()
-    assert [line["status"] for line in lines if line["event"] == "request"] == [status]
+    assert [line["status"] for line in lines if line["message"] == "request"] == [status]
     assert leaks(json.dumps(lines), logged.key) == []
 
 
@@ -363,7 +383,7 @@ def test_no_line_holds_wrong_credentials(logged):
 
 def test_an_engine_of_the_app_hides_its_parameters(logged):
     with logged.app.app_context():
-        assert [engine.hide_parameters for engine in db.engines.values()] == [True, True]
+        assert all(engine.hide_parameters for engine in db.engines.values())
 
 
 def test_secret_in_a_query_is_in_no_line(logged):

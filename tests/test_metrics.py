@@ -13,10 +13,9 @@ import pytest
 from conftest import Client
 from prometheus_client.parser import text_string_to_metric_families
 from serving import PATIENCE, running_service
-from sqlalchemy import select, text
+from sqlalchemy import text
 
 from app.db.read_pool import RowStream, fetch
-from app.db.ready import Ready
 from app.models import User
 
 ROOT = Path(__file__).parent.parent
@@ -148,12 +147,11 @@ def test_errors_of_the_database_are_counted_by_kind(make_app):
         "SELECT max(i) FROM n"
     )
     with app.app_context():
-        kept = Ready(select(text("even more nonsense")))
-        for statement in (*map(text, ("SELECT nonsense", "SELECT more nonsense", endless)), kept):
+        for statement in ("SELECT nonsense", "SELECT more nonsense", endless):
             with pytest.raises(Exception, match=r"."):
-                fetch(statement)
+                fetch(text(statement))
     found = read(Client(app).get("/metrics").get_data(as_text=True))
-    assert found["shop_database_errors_total", "read", "other"] == 3
+    assert found["shop_database_errors_total", "read", "other"] == 2
     assert found["shop_database_errors_total", "read", "timeout"] == 1
 
 

@@ -130,7 +130,10 @@ def test_plugin_routes_and_extensions_are_documented(plugged):
     properties = document["components"]["schemas"]["Order"]["properties"]
     assert list(properties)[-2:] == ["loyalty", "customer"]
     assert properties["customer"] == {
-        "anyOf": [{"$ref": "#/components/schemas/Customer"}, {"$ref": "#/components/schemas/GuestCustomer"}]
+        "anyOf": [
+            {"$ref": "#/components/schemas/Customer"},
+            {"$ref": "#/components/schemas/GuestCustomer"},
+        ]
     }
 
 

@@ -62,6 +62,14 @@ def test_statement_that_takes_too_long_gets_a_clear_answer(limited):
         assert fetch(text("SELECT 1")) == [(1,)]
 
 
+def test_each_statement_has_its_own_time(make_app):
+    some = counting(200_000, "max(i)")
+    with make_app(SHOP_STATEMENT_TIMEOUT_SECONDS=1).app_context():
+        assert fetch(some) == [(200_000,)]
+        time.sleep(1.1)
+        assert fetch(some) == [(200_000,)]
+
+
 def test_transaction_that_takes_too_long_changes_nothing(limited, admin):
     assert reply(Client(limited).post("/endless")) == TOO_LONG
     assert reply(admin.get("/coupons")) == (200, {"coupons": []})  # the user and the key are there

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any
 
 import marshmallow as ma
@@ -21,6 +22,11 @@ Frozen = tuple[tuple[str, "Frozen | None"], ...]
 Names = Mapping[str, "Names | None"]
 """The names that exist in an object; under a name the names below it, None where it has none."""
 
+Place = tuple[Any, int | None]
+"""Where a value is: its column, and its place in there where several are read together."""
+
+Wire = Callable[[Any], Any]
+
 MAX_SELECTIONS = 100
 """How many selections of ``fields`` are kept compiled for a schema."""
 
@@ -28,8 +34,8 @@ MAX_SELECTIONS = 100
 class Serializer:
     """Turns rows into the objects of a response.
 
-    Of the schema functions are written, ``lambda v: {"id": v[0], "code": v[1], …}``: a list of
-    a hundred objects is made without a call for each of their keys.
+    The schema is walked once. What is left for each row is a list of keys, each with a function
+    that gets its value.
 
     Args:
         schema: the response schema; its fields are Output fields.
@@ -46,19 +52,18 @@ class Serializer:
         self._selectable = _names_of(schema)
         self._narrow = lru_cache(maxsize=MAX_SELECTIONS)(self._narrowed_to)
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
-        self._known: dict[str, Any] = {}  # what the functions call, by the names it has there
         self.names: list[str] = []
-        self._places = {  # of values that are read together
+        self._places: dict[str, Place] = {  # of values that are read together
             name: (column, place)
             for column, element in columns.items()
             for place, name in enumerate(getattr(element.type, "names", ()))
         }
-        self.row: Callable[[Row], dict[str, Any]] = self._function(
-            self._source(schema, selection, "", self._of_row, whole=columns)
+        self.row: Callable[[Row], dict[str, Any]] = _object(
+            schema, selection, "", self._of_row, whole=columns
         )
         """Returns the object of a row, whose values stand in the order of ``columns``."""
-        self.record: Callable[[Mapping[str, Any]], dict[str, Any]] = self._function(
-            self._source(schema, selection, "", self._of_record, whole={})
+        self.record: Callable[[Mapping[str, Any]], dict[str, Any]] = _object(
+            schema, selection, "", self._of_record, whole={}
         )
         """Returns the object of a record that is known by its column names."""
         self.columns = tuple(columns[name] for name in self.names)
@@ -88,70 +93,63 @@ class Serializer:
     def _narrowed_to(self, frozen: Frozen) -> Serializer:
         return Serializer(self._schema, self._all_columns, _thawed(frozen))
 
-    def _function(self, source: str) -> Callable[[Any], dict[str, Any]]:
-        # Made of field names of our schemas; what a client sent is no part of it.
-        made: Callable[[Any], dict[str, Any]] = eval(f"lambda v: {source}", self._known)  # noqa: S307  # nosec B307  # see above
-        return made
-
-    def _source(
-        self,
-        schema: type[ma.Schema],
-        selection: Mapping[str, Any] | None,
-        prefix: str,
-        value_of: Callable[[str], str],
-        whole: Container[str],
-    ) -> str:
-        """Return the expression that makes the object of a schema from the values ``v``.
-
-        Args:
-            value_of: returns the expression of a column's value.
-            whole: the Parts that need not be made of their values.
-        """
-        parts: list[str] = []
-        for key, field in schema().fields.items():
-            if selection is not None and key not in selection:
-                continue
-            inner = None if selection is None else selection[key]
-            if isinstance(field, Part) and inner is None and key in whole:
-                made = value_of(key)
-            elif isinstance(field, Part):
-                made = self._source(field.part, inner, field.prefix, value_of, whole)
-            elif not isinstance(field, Output):
-                raise TypeError(f"{schema.__name__}.{key} is no output field")
-            else:
-                wire = type(field).wire
-                if inner is not None:
-                    if not isinstance(field, Lines):
-                        continue  # a part of what has no parts
-                    wire = partial(narrowed, selection=inner)
-                made = self._through(wire, value_of(prefix + (field.attribute or key)))
-            parts.append(f"{key!r}: {made}")
-        return f"{{{', '.join(parts)}}}"
-
-    def _of_row(self, name: str) -> str:
-        """Return the expression of a value in a row."""
-        column, place = self._place(name)
+    def _of_row(self, name: str) -> Place:
+        """Return where a value is in a row."""
+        column, place = self._places.get(name, (name, None))
         if column not in self.names:
             self.names.append(column)
-        return f"v[{self.names.index(column)}]{place}"
+        return self.names.index(column), place
 
-    def _of_record(self, name: str) -> str:
-        """Return the same in a record."""
-        column, place = self._place(name)
-        return f"v[{column!r}]{place}"
+    def _of_record(self, name: str) -> Place:
+        """Return where a value is in a record."""
+        return self._places.get(name, (name, None))
 
-    def _place(self, name: str) -> tuple[str, str]:
-        """Return the column of a value, and where in the column that is."""
-        column, place = self._places.get(name, (name, None))
-        return column, "" if place is None else f"[{place}]"
 
-    def _through(self, wire: Callable[[Any], Any] | None, value: str) -> str:
-        """Return the expression of a value taken through ``wire``."""
-        if wire is None:
-            return value
-        called = f"wire{len(self._known)}"
-        self._known[called] = wire
-        return f"{called}({value})"
+def _object(
+    schema: type[ma.Schema],
+    selection: Mapping[str, Any] | None,
+    prefix: str,
+    place_of: Callable[[str], Place],
+    whole: Container[str],
+) -> Callable[[Any], dict[str, Any]]:
+    """Return what makes the object of a schema.
+
+    Args:
+        schema: whose keys the object has.
+        selection: which of them; None for all.
+        prefix: what the names of its columns begin with.
+        place_of: returns where the value of a column is.
+        whole: the Parts that need not be made of their values.
+    """
+    parts: list[tuple[str, Callable[[Any], Any]]] = []
+    for key, field in schema().fields.items():
+        if selection is not None and key not in selection:
+            continue
+        inner = None if selection is None else selection[key]
+        if isinstance(field, Part) and inner is None and key in whole:
+            value_of = _getter(*place_of(key), wire=None)
+        elif isinstance(field, Part):
+            value_of = _object(field.part, inner, field.prefix, place_of, whole)
+        elif not isinstance(field, Output):
+            raise TypeError(f"{schema.__name__}.{key} is no output field")
+        else:
+            wire = type(field).wire
+            if inner is not None:
+                if not isinstance(field, Lines):
+                    continue  # a part of what has no parts
+                wire = partial(narrowed, selection=inner)
+            value_of = _getter(*place_of(prefix + (field.attribute or key)), wire=wire)
+        parts.append((key, value_of))
+    return lambda values: {key: value_of(values) for key, value_of in parts}
+
+
+def _getter(column: Any, place: int | None, wire: Wire | None) -> Callable[[Any], Any]:
+    """Return what gets a value by its place, and takes it through ``wire``."""
+    if wire is None:
+        return itemgetter(column) if place is None else lambda values: values[column][place]
+    if place is None:
+        return lambda values: wire(values[column])
+    return lambda values: wire(values[column][place])
 
 
 def _names_of(schema: type[ma.Schema]) -> Names:

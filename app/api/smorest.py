@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import lru_cache
 from string import punctuation
 from typing import Any
 from urllib.parse import quote
@@ -31,9 +30,6 @@ from app.errors import ERRORS
 from app.plugins import OrderExtension, Registry
 from app.schemas.envelope import ErrorResponse
 from app.schemas.orders import OrderSchema
-
-MAX_FUNCTIONS = 1000
-"""Of how many views and hooks it is remembered that they are no coroutines."""
 
 
 class _Mount(BlueprintSetupState):
@@ -183,8 +179,6 @@ def prepare(app: Flask) -> None:
     """Prepare an app for the routes of any Api."""
     app.json = JsonProvider(app)
     app.session_interface = NoSessionInterface()
-    # Flask asks nine times a request whether a function is a coroutine. Seam: ``ensure_sync``.
-    app.ensure_sync = lru_cache(MAX_FUNCTIONS)(app.ensure_sync)  # type: ignore[method-assign] # the same, remembered
     app.url_map.converters |= converters.CONVERTERS
     # Paths work with and without a trailing slash and never redirect (decisions 6).
     app.url_map.strict_slashes = False

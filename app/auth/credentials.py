@@ -66,7 +66,7 @@ SENT = "shop_api.sent"
 
 @dataclass(frozen=True, slots=True)
 class Basic:
-    """HTTP Basic, which is read only where its sender is not known yet (decisions 2).
+    """HTTP Basic, which is parsed only where its principal is not cached (decisions 2).
 
     Args:
         header: the ``Authorization`` header; what cannot be read is nobody's.

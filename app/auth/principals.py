@@ -9,23 +9,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Protocol
 
 from flask import current_app
 from sqlalchemy import Row, bindparam, select
 
 from app.auth.throttling import FailedLoginLimiter, network
-from app.db.changes import Changes
 from app.db.read_pool import fetch
-from app.db.session import CHANGES
 from app.errors import ShopError
 from app.models import ApiKey, UserRole
 
-MAX_PRINCIPALS = 1000
-"""How many principals a worker remembers."""
+MAX_AGE_SECONDS = 1.0
+"""How long a principal is cached: a change of its key or roles by any other way than
+``note_revocation`` takes effect within this time."""
 
-_KNOWN_PRINCIPALS = "shop_api_known_principals"  # on app.extensions
-_KEY_OF_THIS_PROCESS = secrets.token_bytes(32)  # no secret is remembered, not even by a plain hash
+MAX_CACHED_PRINCIPALS = 1000
+
+_CACHE = "shop_api_principals"  # on app.extensions
+_CACHE_KEY = secrets.token_bytes(32)  # of this process: no secret is cached, not even a plain hash
 
 
 class Capability(StrEnum):
@@ -143,29 +145,57 @@ def principal_of(key: Sequence[Row[Any]]) -> Principal:
 
 
 def cached_principal(sent: str, find: Callable[[], Principal]) -> Principal:
-    """Return the principal whose credentials these are.
+    """Return the principal whose credentials these are, from the cache or as ``find`` reads it.
 
-    One that was found is remembered until anything is committed, so that what ends or changes a
-    key counts at once; ``app.db.changes`` says when that is.
+    A cached principal is used for at most MAX_AGE_SECONDS, and never after a revocation on this
+    machine.
 
     Args:
         sent: the credentials as they were sent.
-        find: finds their principal, or raises InvalidCredentials.
+        find: reads their principal, or raises InvalidCredentials.
     """
-    extensions = current_app.extensions
-    changes: Changes = extensions[CHANGES]
-    mark = changes.mark()  # before the database is asked: a commit meanwhile is not missed
-    known: dict[bytes, tuple[object, Principal]]
-    known = extensions.setdefault(_KNOWN_PRINCIPALS, {})
-    name = blake2b(sent.encode(), key=_KEY_OF_THIS_PROCESS).digest()
-    found = known.get(name)
-    if found and found[0] == mark:
-        return found[1]
+    cache: dict[bytes, tuple[int, float, Principal]]
+    cache = current_app.extensions.setdefault(_CACHE, {})
+    name = blake2b(sent.encode(), key=_CACHE_KEY).digest()
+    # Both are taken before the key is read, so that a revocation in between is not missed.
+    revocations, now = _number_of_revocations(), time.monotonic()
+    found = cache.get(name)
+    if found and found[0] == revocations and now - found[1] < MAX_AGE_SECONDS:
+        return found[2]
     principal = find()
-    if len(known) >= MAX_PRINCIPALS:
-        known.clear()
-    known[name] = mark, principal
+    if len(cache) >= MAX_CACHED_PRINCIPALS:
+        cache.clear()
+    cache[name] = revocations, now, principal
     return principal
+
+
+def note_revocation() -> None:
+    """Invalidate the cached principals of all processes that share the instance folder.
+
+    To be called when a transaction that ends or restricts a key is committed. The size of a file
+    tells of it, which every cache compares: it costs a microsecond, and needs no server.
+    """
+    current_app.extensions.pop(_CACHE, None)
+    try:
+        with _revocations().open("ab") as file:
+            file.write(b".")
+    except OSError as error:
+        current_app.logger.warning(
+            "%s cannot be written; other processes notice a revoked key after %g seconds",
+            error.filename,
+            MAX_AGE_SECONDS,
+        )
+
+
+def _number_of_revocations() -> int:
+    try:
+        return _revocations().stat().st_size
+    except OSError:
+        return 0
+
+
+def _revocations() -> Path:
+    return Path(current_app.instance_path, "revocations")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from app.auth.throttling import is_redis_available
 from app.cli.failures import UPGRADE, diagnose
 from app.cli.keys import NEW_KEY
 from app.config import unknown_settings
-from app.db.read_pool import fetch, reader
+from app.db.read_pool import fetch, read_engine
 from app.db.session import schema_is_current
 from app.services import api_keys
 
@@ -120,7 +120,8 @@ def _folder() -> Finding:
 
 def _file() -> str | None:
     """Return the file of a database on SQLite."""
-    return reader().engine.url.database if reader().engine.dialect.name == "sqlite" else None
+    engine = read_engine()
+    return engine.url.database if engine.dialect.name == "sqlite" else None
 
 
 def _redis(url: str) -> Finding:
@@ -162,7 +163,7 @@ def _time_of_database() -> datetime:
         "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
         "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
     }
-    (row,) = fetch(text(seconds[reader().engine.dialect.name]))
+    (row,) = fetch(text(seconds[read_engine().dialect.name]))
     return datetime.fromtimestamp(float(row[0]), UTC)
 
 

@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, false, literal_column, or_
+from sqlalchemy import ColumnElement, literal_column
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Numeric
 
-from app.db.types import IdList, JsonObjectText, JsonTuple
+from app.db.types import JsonObjectText, JsonTuple
 
 
 class is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
-    """Whether a value is one of some ``TextList`` or ``IdList``."""
+    """Whether a value is one of a ``ValueList``, by an index where there is one.
+
+    ``in_`` has a placeholder for each value: SQLAlchemy writes them anew in each statement, which
+    takes as long as to read ten records, and PostgreSQL prepares one statement for each number.
+    """
 
     inherit_cache = True
 
 
 @compiles(is_one_of)
-def _is_in_text(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
+def _is_in_list(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
     value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
-    if isinstance(list(element.clauses)[1].type, IdList):
-        # Names and placeholders, which SQLAlchemy has written.
-        return f"{value} IN (SELECT value FROM json_each({several}))"  # noqa: S608  # nosec B608
-    # The ends of lines as they are: char(10) would be called for each row.
-    return f"instr({several}, '\n' || {value} || '\n')"
+    # Names and placeholders, which SQLAlchemy has written.
+    return f"{value} IN (SELECT value FROM json_each({several}))"  # noqa: S608  # nosec B608
 
 
 @compiles(is_one_of, "postgresql")
 def _is_element(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
     value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
     return f"{value} = ANY({several})"
-
-
-def equals_any(value: ColumnElement[Any], wanted: Iterable[Any]) -> ColumnElement[bool]:
-    """Return the condition that a value is one of some, each of which an index finds.
-
-    SQLAlchemy writes ``in_`` anew for each number of values, so that no select with it can be kept
-    ready; of ``is_one_of`` TextList no index is used.
-    """
-    return or_(false(), *(value == each for each in wanted))
 
 
 class json_tuple(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
@@ -66,7 +58,7 @@ def _json_build_array(element: json_tuple, compiler: Any, **kwargs: Any) -> str:
 
 
 class json_text(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
-    """Texts under their names, written by the database: nobody makes objects of them first."""
+    """TextList under their names, written by the database: nobody makes objects of them first."""
 
     inherit_cache = True
     type = JsonObjectText()

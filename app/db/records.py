@@ -1,6 +1,6 @@
-"""How records are read: by a select of their columns that is kept ready.
+"""How records are read: by selects of their columns.
 
-To build a select of all columns takes longer than to run it.
+To build a select of all columns takes longer than to run it, so selects are kept.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, select, type_coerce
+from sqlalchemy import ColumnElement, Select, bindparam, select, type_coerce
 from sqlalchemy.types import TypeEngine
 
 from app.db.functions import is_one_of
-from app.db.read_pool import Fetch
-from app.db.ready import MAX_SELECTS, Ready
+from app.db.read_pool import MAX_SELECTS, Fetch
 from app.db.types import IdList
 
 Columns = Sequence[ColumnElement[Any]]
@@ -30,8 +29,8 @@ def select_where(
     record_id: ColumnElement[int],
     condition: ColumnElement[bool],
     *order: ColumnElement[Any],
-) -> Ready:
-    """Return the select of records, kept ready: their columns as they are printed, then their id.
+) -> Select[Any]:
+    """Return the select of records: their columns as they are printed, then their id.
 
     Args:
         columns: what to select; there may be none.
@@ -40,7 +39,7 @@ def select_where(
         order: what they are sorted by.
     """
     printed = (as_printed(column) for column in columns)
-    return Ready(select(*printed, record_id).where(condition).order_by(*order))
+    return select(*printed, record_id).where(condition).order_by(*order)
 
 
 def fetch_by_ids(

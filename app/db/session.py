@@ -1,4 +1,4 @@
-"""The database: one engine to read, one to write, and how a transaction runs.
+"""The database: its engines, and how a transaction runs.
 
 Reads go through an engine in AUTOCOMMIT: a select is a statement, not a transaction. Writes go
 through the session's engine, one transaction a request, whole or not at all.
@@ -6,8 +6,11 @@ through the session's engine, one transaction a request, whole or not at all.
 
 from __future__ import annotations
 
+import logging
+import random
 import select
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -15,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
-from flask import Flask, current_app
+from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import (
     MetaData,
@@ -31,16 +34,16 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
-from sqlalchemy.pool import NullPool
 
 from app.db import sqlite, timeouts
-from app.db.changes import Changes
-from app.db.read_pool import READER, Reader, Usable, fetch, reader
+from app.db.read_pool import READ, STREAM, fetch, read_engine
 
 T = TypeVar("T")
 
-CHANGES = "shop_api_changes"
-"""Where an app notices that its database has changed, on ``app.extensions``."""
+Usable = Callable[[Any, Any], bool]
+"""Tells of a connection of the driver, and of what is noted about it, whether it is still good."""
+
+_log = logging.getLogger(__name__)
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
@@ -48,6 +51,13 @@ ATTEMPTS = 30
 """How often a transaction starts again after another one came first.
 
 More than a machine runs requests at once: each time at least one of them gets through."""
+
+RETRY_SECONDS = 0.005
+"""How long a transaction waits before its second attempt; twice as long before the third, and so
+on: two seconds in total. Each wait is shortened at random, so that two do not meet again."""
+
+LOGGED_RETRY = 3
+"""The retry that is logged: one is chance, this many are contention."""
 
 _IS_RUNNING = "shop_api_is_running"
 """Where a session notes that one of our transactions runs in it, on ``Session.info``."""
@@ -87,7 +97,7 @@ db = SQLAlchemy(
 
 
 def init_app(app: Flask) -> None:
-    """Open the two engines of an app on ``DATABASE_URL``."""
+    """Open the engines of an app on ``DATABASE_URL``: to write, to read, and to stream."""
     url = app.config["DATABASE_URL"]
     seconds = app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
     options: dict[str, Any] = {
@@ -111,20 +121,18 @@ def init_app(app: Flask) -> None:
             "keepalives_count": 3,
             "tcp_user_timeout": 15_000,
         }
-    # A thread that writes a long list reads it on one connection and looks up on another.
     threads = app.config["WEB_THREADS"]
-    connected = dict(options)
-    options |= {"pool_size": threads, "max_overflow": threads}
-    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = options
+    options |= {"pool_size": threads, "pool_use_lifo": True}
+    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = options | {"max_overflow": threads}
     app.config["SQLALCHEMY_BINDS"] = {
-        None: dict(options),
-        # Its connections are kept by the reader.
-        "read": connected
+        READ: options
         | {
+            "max_overflow": threads,
             "isolation_level": "AUTOCOMMIT",
             "skip_autocommit_rollback": True,
-            "poolclass": NullPool,
         },
+        # Streams last as long as their clients like, so that nobody waits for the end of one.
+        STREAM: options | {"max_overflow": 0, "pool_timeout": 0},
     }
     db.init_app(app)
     with app.app_context():
@@ -135,8 +143,6 @@ def init_app(app: Flask) -> None:
             event.listen(engine, "checkout", partial(_refuse_unless, usable))
         if on_sqlite:
             sqlite.begin_immediately(db.engine)
-        app.extensions[READER] = Reader(db.engines["read"], usable, threads)
-        app.extensions[CHANGES] = Changes(db.engines["read"])
 
 
 def _refuse_unless(usable: Usable, connection: Any, record: Any, _: Any) -> None:
@@ -154,12 +160,6 @@ def _is_open(connection: Any, _: Any) -> bool:
     arrived = select.poll()
     arrived.register(connection.fileno(), select.POLLIN)
     return not arrived.poll(0)
-
-
-def changes() -> Changes:
-    """Return what notices changes of the database of the current app."""
-    found: Changes = current_app.extensions[CHANGES]
-    return found
 
 
 def run_in_transaction(work: Callable[[Session], T]) -> T:
@@ -187,14 +187,17 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
         try:
             with session, session.begin():
                 session.info[_IS_RUNNING] = True
-                result = work(session)
-            changes().committed()
-            return result
+                return work(session)
         except DBAPIError as error:
             if attempt == ATTEMPTS or not is_retryable(error):
                 raise
+            if attempt == LOGGED_RETRY:
+                _log.warning(
+                    "A transaction is retried for the third time because of other transactions."
+                )
         finally:
             session.info[_IS_RUNNING] = False
+        time.sleep(RETRY_SECONDS * attempt * random.uniform(0.5, 1))  # noqa: S311  # nosec B311  # no secret
     raise AssertionError("unreachable")
 
 
@@ -264,7 +267,7 @@ def is_unavailable(error: BaseException) -> bool:
 
 def schema_is_current() -> bool:
     """Tell whether the database has the newest migration of this version."""
-    if not inspect(reader().engine).has_table("alembic_version"):
+    if not inspect(read_engine()).has_table("alembic_version"):
         return False
     return {row[0] for row in fetch(text("SELECT version_num FROM alembic_version"))} == _heads()
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
 from sqlalchemy import ARRAY, JSON, BigInteger, DateTime, Dialect
@@ -134,48 +134,29 @@ class Json(TypeDecorator[Any]):
         return lambda text: None if text is None else orjson.loads(text)
 
 
-class _Several(TypeDecorator[Sequence[Any]]):
-    """Any number of values as one, so that a statement stays the same however many they are."""
+class ValueList(TypeDecorator[Iterable[Any]]):
+    """Any number of values as one parameter: an array, or a list in JSON on SQLite."""
 
     impl = String
     cache_ok = True
-    each: ClassVar[TypeEngine[Any]]
+
+    def __init__(self, item: TypeEngine[Any]) -> None:
+        """Take the type of the values."""
+        super().__init__()
+        self.item = item
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Return the type that the database knows."""
-        kind: TypeEngine[Any] = ARRAY(self.each) if dialect.name == "postgresql" else String()
+        kind: TypeEngine[Any] = ARRAY(self.item) if dialect.name == "postgresql" else String()
         return dialect.type_descriptor(kind)
 
     def process_bind_param(self, value: Iterable[Any] | None, dialect: Dialect) -> Any:
-        """Return an array, or a text where there are none."""
+        """Return the values as the driver takes them."""
         values = list(value or ())
-        return values if dialect.name == "postgresql" else self.text(values)
-
-    def text(self, values: Sequence[Any]) -> str:
-        """Return the text that ``is_one_of`` reads on SQLite."""
-        raise NotImplementedError
+        return values if dialect.name == "postgresql" else orjson.dumps(values).decode()
 
 
-class TextList(_Several):
-    """Some words; on SQLite lines, each between two ends of lines. No index is used for them."""
-
-    cache_ok = True
-    each = String()
-
-    def text(self, values: Sequence[str]) -> str:
-        """Return lines."""
-        return "\n".join(["", *values, ""])
-
-
-class IdList(_Several):
-    """Some ids; on SQLite a list in JSON, each of which is looked up."""
-
-    cache_ok = True
-    each = BigInteger()
-
-    def text(self, values: Sequence[int]) -> str:
-        """Return JSON."""
-        return orjson.dumps(values).decode()
+IdList, TextList = ValueList(BigInteger()), ValueList(String())
 
 
 class JsonTuple(TypeDecorator[list[Any]]):

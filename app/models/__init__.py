@@ -2,6 +2,7 @@
 
 from app.models.api_key import ApiKey
 from app.models.coupon import Coupon
+from app.models.demo_run import DemoRun
 from app.models.download import DownloadPermission
 from app.models.idempotency_record import IdempotencyRecord
 from app.models.oauth_nonce import OAuthNonce
@@ -12,6 +13,7 @@ from app.models.user import User, UserRole
 __all__ = [
     "ApiKey",
     "Coupon",
+    "DemoRun",
     "DownloadPermission",
     "IdempotencyRecord",
     "OAuthNonce",

@@ -11,7 +11,7 @@ from sqlalchemy import Row, delete, select
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import encrypt
-from app.auth.principals import ApiKeyCredentials, Permission, keyed_hash
+from app.auth.principals import ApiKeyCredentials, Permission, keyed_hash, note_revocation
 from app.db.read_pool import fetch
 from app.db.search import comparable
 from app.db.session import now, run_in_transaction
@@ -142,4 +142,6 @@ def revoke_key(key_id: int) -> bool:
         gone = session.execute(delete(ApiKey).where(ApiKey.id == key_id).returning(ApiKey.id))
         return gone.first() is not None
 
-    return run_in_transaction(work)
+    revoked = run_in_transaction(work)
+    note_revocation()
+    return revoked

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
-from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, false, func, select, true
+from sqlalchemy import Column, ColumnElement, FromClause, Select, false, func, select, true
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from app.db.functions import equals_any
-from app.db.read_pool import Fetch, fetch, reader
-from app.db.ready import MAX_SELECTS, Ready
-from app.db.search import Search, comparable, has_part, number_found
+from app.db.read_pool import Fetch, snapshot
 from app.models import RowCount
 
 FEW = 1000
-"""So many matches are found first and sorted then; more are found in their order, page by page."""
+"""Up to this number, matches are found first and sorted then; more are read in the order of the
+list from an index, page by page."""
 
 FEW_FOUND = 10_000
-"""The same for a search, which finds its matches in an index."""
+"""The same for matches that an index of their own finds: those of a search, or of a role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class RowCountFilter:
 
     def total(self, fetch: Fetch) -> int:
         """Return how many records there are."""
-        return int(fetch(_sum_of_tallies(self.kind, self.labels))[0][0])
+        return int(fetch(self._of_kind(select(func.coalesce(func.sum(RowCount.number), 0))))[0][0])
 
     def skip(self, fetch: Fetch, offset: int, order: str) -> tuple[ColumnElement[bool], int]:
         """Return how to pass over the first records without reading them.
@@ -49,7 +47,8 @@ class RowCountFilter:
         """
         ascending = order == "asc"
         ahead: ColumnElement[bool] = true()
-        weeks = fetch(_sums_of_weeks(self.kind, self.labels))
+        sums: Any = select(RowCount.week, func.sum(RowCount.number))
+        weeks = fetch(self._of_kind(sums).group_by(RowCount.week).order_by(RowCount.week))
         for week, number in weeks if ascending else reversed(weeks):
             begins = datetime.combine(week, time.min, UTC)
             if number > offset:
@@ -58,69 +57,9 @@ class RowCountFilter:
             offset -= int(number)
         return false(), 0
 
-
-@lru_cache(MAX_SELECTS)
-def _sum_of_tallies(kind: str, labels: tuple[str, ...] | None) -> Ready:
-    return _of_kind(select(func.coalesce(func.sum(RowCount.number), 0)), kind, labels)
-
-
-@lru_cache(MAX_SELECTS)
-def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Ready:
-    weeks: Any = select(RowCount.week, func.sum(RowCount.number))
-    return _of_kind(weeks.group_by(RowCount.week).order_by(RowCount.week), kind, labels)
-
-
-def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Ready:
-    sums = sums.where(RowCount.kind == kind)
-    if labels is not None:
-        sums = sums.where(equals_any(RowCount.__table__.c.label, labels))
-    return Ready(sums)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexCount:
-    """What a search finds in a whole table, of which nearly everything is in the list.
-
-    Args:
-        number: how many records it finds.
-        records: selects the ids of all that contain the text, by looking at each.
-        outside: returns the ids of the records that are not in the list; None where they are many.
-    """
-
-    number: ColumnElement[int]
-    records: Select[Any]
-    outside: Callable[[Fetch], Sequence[int] | None]
-
-    def total(self, fetch: Fetch) -> int | None:
-        """Return how many of them are in the list; None where this is not the way to count."""
-        found: int = fetch(select(self.number))[0][0]
-        if found <= FEW or (outside := self.outside(fetch)) is None:
-            return None
-        if not outside:
-            return found
-        (record_id,) = self.records.selected_columns
-        return found - len(fetch(self.records.where(record_id.in_(outside))))
-
-
-def count_in_index(
-    search: ColumnElement[Any],
-    record_id: ColumnElement[int],
-    text: str | None,
-    outside: Callable[[Fetch], Sequence[int] | None],
-) -> IndexCount | None:
-    """Return how a search for a text is counted in its index; None where it cannot be.
-
-    Args:
-        search: the column that is searched.
-        record_id: the ids of its table.
-        text: what is searched; None for more than a text.
-        outside: of ``IndexCount``.
-    """
-    number = None if text is None else number_found(search, text)
-    if text is None or number is None:
-        return None
-    exact = select(record_id).where(has_part(search, comparable(text)))
-    return IndexCount(number, exact, outside)
+    def _of_kind(self, sums: Select[Any]) -> Select[Any]:
+        sums = sums.where(RowCount.kind == self.kind)
+        return sums if self.labels is None else sums.where(RowCount.label.in_(self.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,63 +68,61 @@ class FilteredSet:
 
     Args:
         ids: selects their ids, without an order.
-        tallied: the list, where they are all of one that is.
-        found: selects the same ids by way of a search, which is quicker where it finds few.
-        anywhere: counts them by way of a search, which is quicker where it finds many.
+        tallied: the list, if it consists of all records that a tally counts.
+        found: selects the same ids, faster where they are few: from the index of a condition
+            instead of the index of the order.
+        finds_quickly: whether ``found`` reads an index of a search or a role: it is used for up to
+            FEW_FOUND matches instead of FEW.
+        number: returns a select of their number that is faster than counting ``ids``.
+        key: what the list is sorted by, as ``ids`` sees it; None for the column of the record.
+        key_from: where ``key`` comes from, if ``ids`` does not read it: an id and a value, for
+            some of the records.
     """
 
     ids: Select[Any]
     tallied: RowCountFilter | None = None
     found: Select[Any] | None = None
-    anywhere: IndexCount | None = None
+    finds_quickly: bool = False
+    number: Select[Any] | None = None
+    key: ColumnElement[Any] | None = None
+    key_from: FromClause | None = None
 
     def total(self, fetch: Fetch) -> int:
         """Return how many they are."""
         if self.tallied:
             return self.tallied.total(fetch)
-        if self.anywhere and (total := self.anywhere.total(fetch)) is not None:
-            return total
+        if self.number is not None:
+            return int(fetch(self.number)[0][0])
         ids = self.ids if self.found is None else self.found
         counted = ids.with_only_columns(func.count(), maintain_column_froms=True)
         return int(fetch(counted)[0][0])
 
-    def where(self, conditions: Sequence[ColumnElement[bool]]) -> FilteredSet:
-        """Return those of them that meet conditions, too."""
-        return FilteredSet(self.ids.where(*conditions)) if conditions else self
 
-    def searched(
-        self,
-        search: Search,
-        conditions: Sequence[ColumnElement[bool]],
-        anywhere: Callable[[], IndexCount | None],
-    ) -> FilteredSet:
-        """Return those of them that a search finds, and that meet conditions, too.
-
-        Args:
-            anywhere: returns how they are counted where there are no conditions.
-        """
-        found = self.ids if self.found is None else self.found
-        return FilteredSet(
-            self.ids.where(*conditions, search.many),
-            found=found.where(*conditions, search.few),
-            anywhere=None if conditions else anywhere(),
-        )
+Find = Callable[[Fetch], FilteredSet]
+"""Returns what matches a query, by what it looks up in the snapshot of the list."""
 
 
-def count(matching: FilteredSet) -> int:
+def count(find: Find) -> int:
     """Return how many records match."""
-    if matching.anywhere is None:
-        return matching.total(fetch)  # one statement
-    with reader().snapshot() as fetch_here:
-        return matching.total(fetch_here)
+    with snapshot() as fetch:
+        return find(fetch).total(fetch)
 
 
-def between(table: Table, query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of ``created_at_min``, ``…_max`` and ``updated_at_…``, inclusive."""
+def between(
+    columns: Mapping[str, ColumnElement[Any]] | ReadOnlyColumnCollection[str, Column[Any]],
+    query: Mapping[str, Any],
+) -> list[ColumnElement[bool]]:
+    """Return the conditions of ``created_at_min``, ``…_max`` and ``updated_at_…``, inclusive.
+
+    Args:
+        columns: ``created_at`` and ``updated_at``, or one of them.
+        query: a loaded filter.
+    """
     conditions = []
     for name in ("created_at", "updated_at"):
-        if (moment := query[f"{name}_min"]) is not None:
-            conditions.append(table.c[name] >= moment)
-        if (moment := query[f"{name}_max"]) is not None:
-            conditions.append(table.c[name] <= moment)
+        if name in columns:
+            if (moment := query[f"{name}_min"]) is not None:
+                conditions.append(columns[name] >= moment)
+            if (moment := query[f"{name}_max"]) is not None:
+                conditions.append(columns[name] <= moment)
     return conditions
