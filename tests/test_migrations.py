@@ -27,7 +27,7 @@ NOT_CURRENT = (
         "errors": [
             {
                 "code": "shop_api_unavailable",
-                "message": "The database schema is not current: run `flask --app wsgi db upgrade`. "
+                "message": "The database schema is not current. Run `flask --app wsgi db upgrade`. "
                 "Try again shortly.",
             }
         ]
