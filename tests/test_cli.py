@@ -123,10 +123,10 @@ def test_create_with_a_permission_allows_that_much(app, create, permission, read
 def test_create_prints_the_key_for_a_person(app, run):
     result = run("keys", "create", "--login", "erp", "--role", "shop_manager")
     with app.app_context():
-        (stored,) = fetch(db.select(ApiKey.id, ApiKey.ending))
+        (stored,) = fetch(db.select(ApiKey.id, ApiKey.truncated_key))
     words = result.stdout.split()
     key, secret = (next(w for w in words if w.startswith(p)) for p in ("ck_", "cs_"))
-    assert key.endswith(stored.ending)
+    assert key.endswith(stored.truncated_key)
     assert (result.exit_code, result.stdout) == (
         0,
         (

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from app.db.session import db, run_in_transaction
 from app.db.types import Json
 from app.models import Order, User, UserRole
-from app.models.user import role_of, with_keys
+from app.models.user import role_of, with_normalized
 from app.services.customers import BLANK
 
 MANY = 1001  # more than a page in memory, and no multiple of a batch
@@ -86,7 +86,7 @@ def add_users(app, count):
     moment = datetime(2026, 1, 1, tzinfo=UTC)
 
     users = [
-        with_keys(BLANK | {"username": f"u{number}", "email": f"u{number}@example.com"})
+        with_normalized(BLANK | {"username": f"u{number}", "email": f"u{number}@example.com"})
         | {"created_at": moment, "updated_at": moment}
         for number in range(count)
     ]
@@ -936,7 +936,7 @@ def add_roles(app, roles_of):
 
     def work(session):
         for name, roles in roles_of.items():
-            user = with_keys(BLANK | {"username": name, "email": f"{name}@example.com"})
+            user = with_normalized(BLANK | {"username": name, "email": f"{name}@example.com"})
             user |= {"created_at": moment, "updated_at": moment}
             user_id = session.scalars(insert(User).returning(User.id), [user]).one()
             for position, role in enumerate(roles):

@@ -92,7 +92,7 @@ def _add_views_that_fail(app):
     @blp.route("/twice/<word>", methods=["POST"])
     def write_twice(word):
         def work(session):
-            row = {"username": word, "username_key": word, "created_at": now()}
+            row = {"username": word, "username_normalized": word, "created_at": now()}
             session.execute(insert(User), [row])
             session.execute(insert(User), [row])
 

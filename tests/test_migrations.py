@@ -129,7 +129,7 @@ def catalogue():
         " OR name LIKE '%\\_search%' ESCAPE '\\'",
         "postgresql": "SELECT 'trigger', tgname FROM pg_trigger WHERE NOT tgisinternal"
         " UNION SELECT 'function', proname FROM pg_proc"
-        " WHERE proname LIKE 'tally%' OR proname LIKE '%\\_search'"
+        " WHERE proname LIKE 'count_rows%' OR proname LIKE '%\\_search'"
         " UNION SELECT 'table', tablename FROM pg_tables WHERE tablename LIKE '%\\_search'"
         " UNION SELECT 'index', indexname FROM pg_indexes WHERE indexname LIKE '%\\_search'",
     }[db.engine.dialect.name]
@@ -137,12 +137,12 @@ def catalogue():
         return {tuple(row) for row in connection.execute(text(statement))}
 
 
-def test_tallies_and_searches_have_their_triggers(fresh_app):
+def test_row_counts_and_searches_have_their_triggers(fresh_app):
     """A migration that makes a table of SQLite anew drops its triggers: it has to make them again."""
     upgrade()
     events = ("insert", "update", "delete")
     counted = ("users", "user_roles", "coupons", "orders")
-    wanted = {("trigger", f"tally_{table}_{event}") for table in counted for event in events}
+    wanted = {("trigger", f"count_rows_{table}_{event}") for table in counted for event in events}
     searched = ("users", "coupons", "orders")
     wanted |= {("trigger", f"{table}_search_{event}") for table in searched for event in events}
     wanted |= {("table", f"{table}_search") for table in searched}

@@ -371,7 +371,7 @@ def test_old_nonces_go(app, anonymous, key, monkeypatch):
     path, _ = sign(key, "/wc-api/v3/coupons", timestamp=str(now))
     assert anonymous.get(path).status_code == 200
     with app.app_context():
-        assert fetch(select(func.count(), func.min(OAuthNonce.sent)))[0] == (1, now)
+        assert fetch(select(func.count(), func.min(OAuthNonce.timestamp)))[0] == (1, now)
 
 
 def test_unknown_key_and_wrong_secret_look_the_same(app, anonymous, key):

@@ -12,7 +12,7 @@ from sqlalchemy import event, insert, text
 
 from app.db.session import db, run_in_transaction
 from app.models import Coupon, User
-from app.models.user import with_keys
+from app.models.user import with_normalized
 from app.services.customers import BLANK
 from tests.factories import insert_order
 
@@ -157,7 +157,7 @@ def add_users(app, usernames):
     """Insert accounts with these usernames, without an address."""
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     blank = {**BLANK, "email": "", "created_at": moment, "updated_at": moment}
-    rows = [with_keys(blank | {"username": username}) for username in usernames]
+    rows = [with_normalized(blank | {"username": username}) for username in usernames]
     with app.app_context():
         run_in_transaction(lambda session: session.execute(insert(User), rows))
 

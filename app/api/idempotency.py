@@ -112,7 +112,7 @@ def _keep(session: Session, request_hash: str, body_hash: str, response: Respons
             request_hash=request_hash,
             body_hash=body_hash,
             status=response.status_code,
-            answer=data,
+            response_body=data,
             created_at=now(),
         )
     )

@@ -170,9 +170,9 @@ def _spend(key_id: int, nonce: str, sent: int, now: int) -> bool:
     def work(session: Session) -> bool:
         if session.get(OAuthNonce, name) is not None:
             return False
-        session.execute(insert(OAuthNonce).values(id=name, sent=sent))
+        session.execute(insert(OAuthNonce).values(id=name, timestamp=sent))
         # Some of the ones that nobody can use again; each request takes its share.
-        stale = select(OAuthNonce.id).where(OAuthNonce.sent < now - CLOCK_SKEW).limit(10)
+        stale = select(OAuthNonce.id).where(OAuthNonce.timestamp < now - CLOCK_SKEW).limit(10)
         stale = stale.with_for_update(skip_locked=True)
         session.execute(delete(OAuthNonce).where(OAuthNonce.id.in_(stale)))
         return True

@@ -12,7 +12,7 @@ from typing import Any
 from app.db.search import search_text
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.models.coupon import CouponStatus
-from app.models.user import with_keys
+from app.models.user import with_normalized
 from app.services.customers import BLANK
 
 Record = dict[str, Any]
@@ -172,7 +172,7 @@ class DemoShop:
             "created_at": moment,
             "updated_at": moment,
         }
-        return with_keys(account | self._addresses(first, last, str(account["email"])))
+        return with_normalized(account | self._addresses(first, last, str(account["email"])))
 
     def coupon(self, number: int) -> Record:
         """Return a coupon, published or, one in twenty, in the trash."""

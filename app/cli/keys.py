@@ -115,7 +115,7 @@ def list_() -> None:
                 key.id,
                 key.username,
                 key.permission,
-                f"…{key.ending}",
+                f"…{key.truncated_key}",
                 f"{key.created_at:%Y-%m-%d %H:%M}",
                 key.description,
             )

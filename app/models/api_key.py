@@ -12,7 +12,7 @@ from app.db.types import AUTOINCREMENT, Id, UtcDateTime
 
 
 class ApiKey(Base):
-    """A key of a user; it goes when the user goes (decisions 13)."""
+    """API key of a user. Deleted with the user (decisions 13)."""
 
     __tablename__ = "api_keys"
 
@@ -20,14 +20,14 @@ class ApiKey(Base):
     user_id: Mapped[int] = mapped_column(Id, ForeignKey("users.id", ondelete="CASCADE"), index=True)
     permission: Mapped[str]
     description: Mapped[str]
-    # Keyed hashes: neither half is stored in clear.
+    # Keyed hashes. Neither the consumer key nor the secret is stored in plaintext.
     consumer_key_hash: Mapped[str] = mapped_column(unique=True)
     consumer_secret_hash: Mapped[str]
-    # The end of the consumer key, by which its owner recognises it.
-    ending: Mapped[str]
+    # Last characters of the consumer key, by which its owner recognises it.
+    truncated_key: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    # The secret again, encrypted: a signature can only be checked with it. None where the mounts
-    # that accept signatures were off when the key was made.
+    # Encrypted secret, required to verify signatures. None if the legacy API was disabled when the
+    # key was created.
     consumer_secret_encrypted: Mapped[str | None]
 
     __table_args__ = (

@@ -1,4 +1,4 @@
-"""Answers that are given again to a repeated request (``Idempotency-Key``)."""
+"""Idempotency records: stored responses to requests with an ``Idempotency-Key``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from app.db.types import Id, UtcDateTime
 
 
 class IdempotencyRecord(Base):
-    """The answer of a request that was done, written in the transaction that did it."""
+    """Response to a completed request, stored in the same transaction as its changes."""
 
-    __tablename__ = "kept_answers"
+    __tablename__ = "idempotency_records"
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    # Keyed hashes: of who asks for what under which key; of the body, which may hold a password.
+    # Keyed hashes of the API key, operation and idempotency key, and of the body, which may contain
+    # a password.
     request_hash: Mapped[str] = mapped_column(unique=True)
     body_hash: Mapped[str]
     status: Mapped[int]
-    answer: Mapped[bytes] = mapped_column(LargeBinary)
+    response_body: Mapped[bytes] = mapped_column(LargeBinary)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)

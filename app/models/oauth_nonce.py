@@ -1,4 +1,4 @@
-"""Nonces of OAuth 1.0a: each is good once (decisions 12)."""
+"""Used nonces of OAuth 1.0a signatures (decisions 12)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from app.db.types import Key
 
 
 class OAuthNonce(Base):
-    """A nonce that a key has used; it goes when its timestamp is too old to be accepted."""
+    """Nonce used by an API key. Deleted when its timestamp is too old to be accepted."""
 
     __tablename__ = "oauth_nonces"
 
-    # A hash of the key's id and the nonce: a nonce may be long.
+    # Hash of the API key ID, the timestamp and the nonce, because nonces can be long.
     id: Mapped[str] = mapped_column(Key, primary_key=True)
-    # The timestamp that was signed with it, in Unix seconds.
-    sent: Mapped[int] = mapped_column(BigInteger, index=True)
+    # Signed timestamp in Unix seconds.
+    timestamp: Mapped[int] = mapped_column(BigInteger, index=True)

@@ -1,4 +1,4 @@
-"""How many records there are of a week, counted as they are written."""
+"""Row counts per week, kept by triggers."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from app.db.types import Id, Key
 
 
 class RowCount(Base):
-    """A number of records of one kind, label and week (from Monday on, UTC) of creation.
+    """Number of rows of a table and partition whose timestamp is in a week (from Monday, UTC).
 
-    A list reads its total here, and how many weeks to leave out before a page, instead of counting
-    a million entries of an index. With a week a list of years is some hundred numbers to add and
-    at most some thousand entries to skip; a day or a month would have more of the one or the other.
+    Lists read their totals here, and the number of whole weeks to skip before a page, instead of
+    counting a million index entries. With weeks, a list of several years adds some hundred numbers
+    and skips at most some thousand entries.
 
-    Triggers of the database keep the numbers (migration 0004), within the transaction of every
-    write, whoever writes: also a bulk, a cascade, an import. A number is spread over slots: on
-    PostgreSQL writers at the same time count in slots of their own, and so never wait for each
-    other. Only the sum has a meaning; a slot may be negative.
+    Database triggers keep the counts (migration 0011) in the transaction of every write, including
+    bulk requests, cascades and imports. A count is spread over shards: concurrent writers on
+    PostgreSQL use different shards, so they never wait for each other. Only the sum of the shards
+    is meaningful, and a single shard can be negative.
     """
 
-    __tablename__ = "tallies"
+    __tablename__ = "row_counts"
 
-    # The table: users, user_roles (label: the role), coupons and orders (label: the status).
-    kind: Mapped[str] = mapped_column(Key, primary_key=True)
-    label: Mapped[str] = mapped_column(Key, primary_key=True)
+    # users, user_roles (partitioned by role), coupons and orders (both partitioned by status)
+    table_name: Mapped[str] = mapped_column(Key, primary_key=True)
+    partition: Mapped[str] = mapped_column(Key, primary_key=True)
     week: Mapped[date] = mapped_column(primary_key=True)
-    slot: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
-    number: Mapped[int] = mapped_column(Id)
+    shard: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    count: Mapped[int] = mapped_column(Id)
 
     __table_args__ = {"sqlite_with_rowid": False}

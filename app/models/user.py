@@ -33,14 +33,14 @@ class User(BillingColumns, ShippingColumns, Base):
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     username: Mapped[str] = mapped_column(Key)
-    username_key: Mapped[str] = mapped_column(Key, unique=True)
+    username_normalized: Mapped[str] = mapped_column(Key)
     email: Mapped[str] = mapped_column(Key)  # empty when there is none
-    email_key: Mapped[str] = mapped_column(Key)
+    email_normalized: Mapped[str] = mapped_column(Key)
     # None when no password opens the account.
     password_hash: Mapped[str | None]
     first_name: Mapped[str] = mapped_column(Key)
     last_name: Mapped[str] = mapped_column(Key)
-    name_key: Mapped[str] = mapped_column(Key)
+    name_normalized: Mapped[str] = mapped_column(Key)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
     # Everything that filter[q] searches.
@@ -50,18 +50,20 @@ class User(BillingColumns, ShippingColumns, Base):
         CheckConstraint("username <> ''", name="username_not_empty"),
         # decisions 5: several accounts may have no address; an address has one account.
         Index(
-            "uq_users_email_key",
-            "email_key",
+            "uq_users_email_normalized",
+            "email_normalized",
             unique=True,
-            sqlite_where=text("email_key <> ''"),
-            postgresql_where=text("email_key <> ''"),
+            sqlite_where=text("email_normalized <> ''"),
+            postgresql_where=text("email_normalized <> ''"),
         ),
         Index("ix_users_created", "created_at", "id"),
-        # JsonTuple, so that a role can refer to both.
+        # Named after the column before migration 0011, because SQLite cannot rename a constraint.
+        UniqueConstraint("username_normalized", name="uq_users_username_key"),
+        # Both columns, because the foreign key of a role refers to both.
         UniqueConstraint("id", "created_at"),
         # With the registration, so that changes of a time can be sorted by it.
         Index("ix_users_updated", "updated_at", "id", "created_at"),
-        Index("ix_users_email", "email_key", "id"),
+        Index("ix_users_email", "email_normalized", "id"),
         AUTOINCREMENT,
     )
 
@@ -75,21 +77,21 @@ def sort_key(column: ColumnElement[str] | InstrumentedAttribute[str]) -> ColumnE
 
 
 NAME_SORT, FIRST_NAME_SORT, LAST_NAME_SORT = (
-    sort_key(column) for column in (User.name_key, User.first_name, User.last_name)
+    sort_key(column) for column in (User.name_normalized, User.first_name, User.last_name)
 )
 Index("ix_users_name", NAME_SORT, User.id)
 Index("ix_users_first_name", FIRST_NAME_SORT, User.id)
 Index("ix_users_last_name", LAST_NAME_SORT, User.id)
 
 
-def with_keys(account: dict[str, Any]) -> dict[str, Any]:
+def with_normalized(account: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of an account, completed by the ones that are made of others."""
     name = f"{account['first_name']} {account['last_name']}".strip()
     return {
         **account,
-        "username_key": comparable(account["username"]),
-        "email_key": comparable(account["email"]),
-        "name_key": comparable(name),
+        "username_normalized": comparable(account["username"]),
+        "email_normalized": comparable(account["email"]),
+        "name_normalized": comparable(name),
         "search_text": search_text(account["email"], account["username"], name),
     }
 

@@ -16,7 +16,7 @@ from app.db.read_pool import fetch
 from app.db.search import comparable
 from app.db.session import now, run_in_transaction
 from app.models import ApiKey, User, UserRole
-from app.models.user import role_of, with_keys
+from app.models.user import role_of, with_normalized
 from app.sanitize import INT64_MAX
 from app.services.customers import BLANK
 
@@ -39,7 +39,7 @@ _KEYS = (
         ApiKey.id,
         User.username,
         ApiKey.permission,
-        ApiKey.ending,
+        ApiKey.truncated_key,
         ApiKey.created_at,
         ApiKey.description,
     )
@@ -84,13 +84,13 @@ def create_key(
         mine = ApiKey.consumer_key_hash == keyed_hash(consumer_key)
         if session.scalar(select(ApiKey.id).where(mine)):
             raise KeyExists
-        user = session.scalar(select(User).where(User.username_key == comparable(login)))
+        user = session.scalar(select(User).where(User.username_normalized == comparable(login)))
         if user is None:
             if role is None:
                 raise RoleRequired
             moment = now()
             account = BLANK | {"username": login, "email": ""}
-            user = User(**with_keys(account), created_at=moment, updated_at=moment)
+            user = User(**with_normalized(account), created_at=moment, updated_at=moment)
             session.add(user)
             session.flush()
             session.add(UserRole(**role_of(user.id, role, moment)))
@@ -105,7 +105,7 @@ def create_key(
             consumer_key_hash=keyed_hash(consumer_key),
             consumer_secret_hash=keyed_hash(consumer_secret),
             consumer_secret_encrypted=secret_to_sign_with,
-            ending=consumer_key[-7:],
+            truncated_key=consumer_key[-7:],
             created_at=now(),
         )
         session.add(key)

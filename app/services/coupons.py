@@ -152,7 +152,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
         in_order = has_type if query["orderby"] == "date" else frequent(has_type)
         found = ids.where(PUBLISHED, has_type)
         return FilteredSet(ids.where(published, in_order), found=found)
-    return FilteredSet(ids.where(published), tallied=None if conditions else _EVERY)
+    return FilteredSet(ids.where(published), row_count=None if conditions else _EVERY)
 
 
 def _number_found(text: str, fetch: Fetch) -> Select[Any] | None:

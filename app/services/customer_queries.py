@@ -35,15 +35,15 @@ Record = dict[str, Any]
 ALL_ROLES = "all"
 
 _HAS_ID = TABLE.c.id == bindparam(WANTED)
-_HAS_EMAIL = TABLE.c.email_key == bindparam(WANTED)
+_HAS_EMAIL = TABLE.c.email_normalized == bindparam(WANTED)
 
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "registered": TABLE.c.created_at,
     "modified": TABLE.c.updated_at,
     "id": TABLE.c.id,
-    "email": TABLE.c.email_key,
-    "login": TABLE.c.username_key,
-    "username": TABLE.c.username_key,
+    "email": TABLE.c.email_normalized,
+    "login": TABLE.c.username_normalized,
+    "username": TABLE.c.username_normalized,
     "name": NAME_SORT,
     "first_name": FIRST_NAME_SORT,
     "last_name": LAST_NAME_SORT,
@@ -51,9 +51,9 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
 }
 # How many users there are, and how many of each role.
 _NUMBERS = (
-    select(RowCount.kind, RowCount.label, func.sum(RowCount.number))
-    .where(RowCount.kind.in_(["users", "user_roles"]))
-    .group_by(RowCount.kind, RowCount.label)
+    select(RowCount.table_name, RowCount.partition, func.sum(RowCount.count))
+    .where(RowCount.table_name.in_(["users", "user_roles"]))
+    .group_by(RowCount.table_name, RowCount.partition)
 )
 # The sums of those that have orders, and 0 for all others.
 _SUM_KEYS = {name: func.coalesce(sums.c[1], literal(0)) for name, sums in SUMS.items()}
@@ -130,7 +130,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
     role, orderby = query["role"], query["orderby"]
     if role == ALL_ROLES:
         return _of_users(query, true(), RowCountFilter("users", TABLE.c.created_at), [])
-    tallied = RowCountFilter("user_roles", ROLES.c.registered_at, (role,))
+    row_count = RowCountFilter("user_roles", ROLES.c.registered_at, (role,))
     of_role = select(ROLES.c.user_id).where(ROLES.c.role == role)
     is_changed_then = query["updated_at_min"] or query["updated_at_max"]
     search = _search(query, ROLES.c.user_id)
@@ -138,7 +138,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
         conditions = between({"created_at": ROLES.c.registered_at}, query)
         return FilteredSet(
             of_role.where(*conditions),
-            tallied=None if conditions else tallied,
+            row_count=None if conditions else row_count,
             **_sums(query) or {"key": ROLES.c.registered_at},
         )
     numbers = {(kind, label): int(number) for kind, label, number in fetch(_NUMBERS)}
@@ -153,26 +153,26 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
         if others is None
         else TABLE.c.id.not_in(others)
     )
-    return _of_users(query, has_role, tallied, others)
+    return _of_users(query, has_role, row_count, others)
 
 
 def _of_users(
     query: Mapping[str, Any],
     has_role: ColumnElement[bool],
-    tallied: RowCountFilter,
+    row_count: RowCountFilter,
     others: Sequence[int] | None,
 ) -> FilteredSet:
     """Return the users that match, of those with a frequent role.
 
     Args:
-        tallied: the users with the role.
+        row_count: the users with the role.
         others: all users without it; None if they are many.
     """
     conditions = between(TABLE.c, query)
     ids = select(TABLE.c.id).where(has_role, *conditions)
     search = _search(query, TABLE.c.id)
     if search is None:
-        return FilteredSet(ids, tallied=None if conditions else tallied, **_sums(query))
+        return FilteredSet(ids, row_count=None if conditions else row_count, **_sums(query))
     number = None
     text = without_wildcards(query["q"])
     if text is not None and others is not None and not conditions:
@@ -187,7 +187,7 @@ def _of_users(
 
 
 def _search(query: Mapping[str, Any], user_id: ColumnElement[int]) -> Search | None:
-    texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
+    texts = [TABLE.c.email_normalized, TABLE.c.username_normalized, TABLE.c.name_normalized]
     return matches(TABLE.c.search_text, texts, query["q"] or "", user_id)
 
 

@@ -22,7 +22,7 @@ from app.db.search import comparable
 from app.db.session import now, run_in_transaction, write_records
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS
-from app.models.user import role_of, with_keys
+from app.models.user import role_of, with_normalized
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.customer_queries import require_positive
 from app.services.customer_statistics import COLUMNS, COMPUTED, ROLES, TABLE
@@ -121,9 +121,9 @@ def _save(session: Session, actor: Principal, items: Sequence[BulkItem]) -> list
     held = _capabilities(session, [item.id or 0 for item in items])
     customers = {account["id"]: account for account in accounts}
     emails: dict[str, int | None] = {
-        account["email_key"]: account["id"] for account in accounts if account["email"]
+        account["email_normalized"]: account["id"] for account in accounts if account["email"]
     }
-    usernames = {account["username_key"] for account in accounts}
+    usernames = {account["username_normalized"] for account in accounts}
     outcomes: list[WriteResult] = []
     created: list[Record] = []
     edited: list[Record] = []
@@ -134,19 +134,19 @@ def _save(session: Session, actor: Principal, items: Sequence[BulkItem]) -> list
                 after = _prepare_update(actor, before, item.data, emails, held)
                 _check(session, item.precondition, before)
                 if before and item.data:
-                    emails.pop(before["email_key"], None)
+                    emails.pop(before["email_normalized"], None)
                     edited.append(after)
                 customers[item.id] = after
             else:
                 after = _prepare_create(session, actor, item.data, emails, usernames)
-                usernames.add(after["username_key"])
+                usernames.add(after["username_normalized"])
                 created.append(after)
-            if after["email_key"]:
-                emails[after["email_key"]] = item.id
+            if after["email_normalized"]:
+                emails[after["email_normalized"]] = item.id
             outcomes.append(after)
         except ShopError as error:
             outcomes.append(error)
-    write_records(session, TABLE, created=created, edited=edited, key="username_key")
+    write_records(session, TABLE, created=created, edited=edited, key="username_normalized")
     if created:
         roles = [role_of(account["id"], NEW_ROLE, account["created_at"]) for account in created]
         session.execute(insert(ROLES), roles)
@@ -168,8 +168,8 @@ def _lock(session: Session, items: Sequence[BulkItem]) -> list[Record]:
         .where(
             or_(
                 TABLE.c.id.in_(ids),
-                TABLE.c.email_key.in_(emails - {""}),
-                TABLE.c.username_key.in_(usernames - {""}),
+                TABLE.c.email_normalized.in_(emails - {""}),
+                TABLE.c.username_normalized.in_(usernames - {""}),
             )
         )
         .order_by(TABLE.c.id)  # everyone locks in one order
@@ -200,7 +200,7 @@ def _prepare_create(
     if comparable(username) in usernames:
         raise ShopError("registration-error-username-exists")
     moment = now()
-    return with_keys(
+    return with_normalized(
         {
             **BLANK,
             **_columns(data),
@@ -234,7 +234,7 @@ def _prepare_update(
     # An address that is none, or that another account has, changes nothing and is no error.
     if email and emails.get(comparable(email), customer["id"]) == customer["id"]:
         after["email"] = email
-    return with_keys(after)
+    return with_normalized(after)
 
 
 def _check(session: Session, precondition: Precondition | None, account: Record | None) -> None:
@@ -309,7 +309,9 @@ def _free_username(session: Session, email: str, taken: set[str]) -> str:
 
 
 def _existing(session: Session, names: Iterable[str]) -> Iterable[str]:
-    return session.scalars(select(TABLE.c.username_key).where(TABLE.c.username_key.in_(names)))
+    return session.scalars(
+        select(TABLE.c.username_normalized).where(TABLE.c.username_normalized.in_(names))
+    )
 
 
 def _generated(email: str, numbers: Iterable[int]) -> set[str]:

@@ -23,21 +23,21 @@ FEW_FOUND = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RowCountFilter:
-    """All records of a kind, or those with some labels: a list that ``RowCount`` knows.
+    """Records of a table, or of some of its partitions, that ``RowCount`` counts.
 
     Args:
-        kind: whose tallies.
-        moment: the column by whose weeks they are kept, as the ids of the list see it.
-        labels: which of them; None for all.
+        table_name: the counted table.
+        timestamp: column that determines the week, as the select of IDs sees it.
+        partitions: counted partitions of the table; None for all.
     """
 
-    kind: str
-    moment: ColumnElement[datetime]
-    labels: tuple[str, ...] | None = None
+    table_name: str
+    timestamp: ColumnElement[datetime]
+    partitions: tuple[str, ...] | None = None
 
     def total(self, fetch: Fetch) -> int:
         """Return how many records there are."""
-        return int(fetch(self._of_kind(select(func.coalesce(func.sum(RowCount.number), 0))))[0][0])
+        return int(fetch(self._of_table(select(func.coalesce(func.sum(RowCount.count), 0))))[0][0])
 
     def skip(self, fetch: Fetch, offset: int, order: str) -> tuple[ColumnElement[bool], int]:
         """Return how to pass over the first records without reading them.
@@ -47,19 +47,21 @@ class RowCountFilter:
         """
         ascending = order == "asc"
         ahead: ColumnElement[bool] = true()
-        sums: Any = select(RowCount.week, func.sum(RowCount.number))
-        weeks = fetch(self._of_kind(sums).group_by(RowCount.week).order_by(RowCount.week))
+        sums: Any = select(RowCount.week, func.sum(RowCount.count))
+        weeks = fetch(self._of_table(sums).group_by(RowCount.week).order_by(RowCount.week))
         for week, number in weeks if ascending else reversed(weeks):
             begins = datetime.combine(week, time.min, UTC)
             if number > offset:
-                return self.moment >= begins if ascending else ahead, offset
-            ahead = self.moment < begins
+                return self.timestamp >= begins if ascending else ahead, offset
+            ahead = self.timestamp < begins
             offset -= int(number)
         return false(), 0
 
-    def _of_kind(self, sums: Select[Any]) -> Select[Any]:
-        sums = sums.where(RowCount.kind == self.kind)
-        return sums if self.labels is None else sums.where(RowCount.label.in_(self.labels))
+    def _of_table(self, sums: Select[Any]) -> Select[Any]:
+        sums = sums.where(RowCount.table_name == self.table_name)
+        return (
+            sums if self.partitions is None else sums.where(RowCount.partition.in_(self.partitions))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class FilteredSet:
 
     Args:
         ids: selects their ids, without an order.
-        tallied: the list, if it consists of all records that a tally counts.
+        row_count: the counted records, if the list consists of exactly these.
         found: selects the same ids, faster where they are few: from the index of a condition
             instead of the index of the order.
         finds_quickly: whether ``found`` reads an index of a search or a role: it is used for up to
@@ -80,7 +82,7 @@ class FilteredSet:
     """
 
     ids: Select[Any]
-    tallied: RowCountFilter | None = None
+    row_count: RowCountFilter | None = None
     found: Select[Any] | None = None
     finds_quickly: bool = False
     number: Select[Any] | None = None
@@ -89,8 +91,8 @@ class FilteredSet:
 
     def total(self, fetch: Fetch) -> int:
         """Return how many they are."""
-        if self.tallied:
-            return self.tallied.total(fetch)
+        if self.row_count:
+            return self.row_count.total(fetch)
         if self.number is not None:
             return int(fetch(self.number)[0][0])
         ids = self.ids if self.found is None else self.found

@@ -171,7 +171,7 @@ def _matching(query: Mapping[str, Any]) -> FilteredSet:
         of_guests = TABLE.c.customer_id.is_(None)
         in_index = query["orderby"] in {"total", "id"}
         conditions.append(of_guests if in_index else frequent(of_guests))
-    tallied = None if conditions else RowCountFilter("orders", TABLE.c.created_at, statuses)
+    row_count = None if conditions else RowCountFilter("orders", TABLE.c.created_at, statuses)
     found = in_order = ids.where(*conditions)
     if statuses is not None:
         has_status = TABLE.c.status.in_(statuses)
@@ -183,7 +183,7 @@ def _matching(query: Mapping[str, Any]) -> FilteredSet:
             else frequent(has_status)
         )
     if (q := query["q"]) is None:
-        return FilteredSet(in_order, tallied=tallied, found=None if statuses is None else found)
+        return FilteredSet(in_order, row_count=row_count, found=None if statuses is None else found)
     search = contains(TABLE.c.search_text, q, TABLE.c.id)
     alone = not conditions and statuses is None
     checked = () if statuses is None else (frequent(TABLE.c.status.in_(statuses)),)

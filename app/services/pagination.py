@@ -109,18 +109,18 @@ def fetch_page(
     with snapshot() as fetch_here:
         matching = find(fetch_here)
         by = key if matching.key is None else matching.key
-        tallied = matching.tallied
+        row_count = matching.row_count
         total = matching.total(fetch_here)
         ids = page = matching.ids
         if offset or size is not None:
             # The page is found in an index first: of rows that are skipped, no column is read.
-            in_weeks = tallied is not None and by is tallied.moment
+            in_weeks = row_count is not None and by is row_count.timestamp
             most = FEW_FOUND if matching.finds_quickly else FEW
-            few = total <= most and (matching.found is not None or tallied is None)
+            few = total <= most and (matching.found is not None or row_count is None)
             if few and not in_weeks:
                 ids = ids if matching.found is None else matching.found
-            elif tallied is not None and in_weeks and offset:
-                condition, offset = tallied.skip(fetch_here, offset, query["order"])
+            elif row_count is not None and in_weeks and offset:
+                condition, offset = row_count.skip(fetch_here, offset, query["order"])
                 ids = ids.where(condition)
             page = _in_order(ids, by, matching.key_from, query["order"], few=few and not in_weeks)
         window = {"offset": offset, "limit": INT64_MAX if size is None else min(size, INT64_MAX)}

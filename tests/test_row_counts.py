@@ -1,4 +1,4 @@
-"""Totals and middle pages that are read from tallies, and searches that are read from an index.
+"""Totals and middle pages that are read from row counts, and searches that are read from an index.
 
 Whatever is written, by whomever: both say what counting and reading every record say.
 """
@@ -18,7 +18,7 @@ from app.db.search import comparable, search_text
 from app.db.session import db, run_in_transaction
 from app.db.types import Json
 from app.models import Coupon, Order, RowCount, User, UserRole
-from app.models.user import with_keys
+from app.models.user import with_normalized
 from app.services.customers import BLANK
 from tests.conftest import Client
 from tests.test_customers_statistics import new_order
@@ -65,7 +65,7 @@ class Writer:
         number = self.chance.getrandbits(60)
         account = BLANK | {"username": f"u{number}", "email": f"{number}@example.com"}
         account |= {"first_name": name, "created_at": moment, "updated_at": moment}
-        return with_keys(account)
+        return with_normalized(account)
 
     def coupon(self):
         code = f"c{self.chance.getrandbits(60)}"
@@ -134,7 +134,7 @@ class Writer:
             self._update(model, {"search_text": comparable(self.words())})
         table = User.__table__
         for row in self.session.execute(select(table).where(self.some(User))).mappings().all():
-            after = with_keys(dict(row) | {"first_name": self.words()})
+            after = with_normalized(dict(row) | {"first_name": self.words()})
             self.session.execute(update(table).where(table.c.id == row["id"]).values(after))
 
     def change_roles(self):
@@ -163,7 +163,7 @@ class Writer:
 
 
 def counted():
-    """What the tallies must say, counted."""
+    """What the row counts must say, counted."""
     wanted = Counter()
     for kind, label, moment in (
         ("users", None, User.created_at),
@@ -179,10 +179,10 @@ def counted():
     return wanted
 
 
-def tallied():
-    """What the tallies say."""
-    columns = (RowCount.kind, RowCount.label, RowCount.week)
-    rows = fetch(select(*columns, func.sum(RowCount.number)).group_by(*columns))
+def row_count():
+    """What the row counts say."""
+    columns = (RowCount.table_name, RowCount.partition, RowCount.week)
+    rows = fetch(select(*columns, func.sum(RowCount.count)).group_by(*columns))
     return Counter({tuple(row[:3]): int(row[3]) for row in rows if row[3]})
 
 
@@ -205,14 +205,14 @@ def written_shop(app, make_app, client_for):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_tallies_are_what_counting_says(app, seed):
+def test_row_counts_are_what_counting_says(app, seed):
     with app.app_context():
         write_anything(seed)
-        assert tallied() == counted()
-        assert sum(tallied().values()) > 0
+        assert row_count() == counted()
+        assert sum(row_count().values()) > 0
 
 
-def test_tallies_forget_what_is_rolled_back(app):
+def test_row_counts_forget_what_is_rolled_back(app):
     def work(session):
         Writer(session, random.Random(1)).add_users()
         raise KeyError
@@ -220,7 +220,7 @@ def test_tallies_forget_what_is_rolled_back(app):
     with app.app_context():
         with pytest.raises(KeyError):
             run_in_transaction(work)
-        assert tallied() == Counter()
+        assert row_count() == Counter()
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
@@ -273,7 +273,7 @@ def test_totals_are_exact_after_writers_at_once(app, admin):
         thread.join()
     assert failures == []
     with app.app_context():
-        assert tallied() == counted()
+        assert row_count() == counted()
     listed = admin.get("/coupons")
     assert admin.get("/coupons/count").get_json() == {"count": int(listed.headers["X-Total"])}
 
@@ -289,8 +289,8 @@ def test_writers_on_postgresql_do_not_wait_for_each_other(app):
             one.execute(insert(User), rows[:1])
             two.execute(text("SET LOCAL lock_timeout = '2s'"))
             two.execute(insert(User), rows[1:])
-        assert sum(n for (kind, *_), n in tallied().items() if kind == "users") == 3
-        assert tallied() == counted()
+        assert sum(n for (kind, *_), n in row_count().items() if kind == "users") == 3
+        assert row_count() == counted()
 
 
 # --- searches ---
