@@ -28,7 +28,7 @@ control_socket_disable = True
 forwarded_allow_ips = ""
 # Room for a search or a list of ids in the address.
 limit_request_line = 8190
-# The app logs each request itself, in JSON (app/logs.py).
+# The app logs each request itself, in JSON (app/logging.py).
 accesslog = None
 logger_class = server.Logger
 loglevel = "warning"

@@ -362,8 +362,8 @@ def write_error(connection: socket.socket, status: int, reason: str, message: st
 
     Takes the place of ``gunicorn.util.write_error``, which answers with a page.
     """
+    from app.api.security_headers import ALWAYS  # noqa: PLC0415  # see above
     from app.errors import InvalidParams, ShopError  # noqa: PLC0415  # by workers only, see above
-    from app.headers import ALWAYS  # noqa: PLC0415  # see above
 
     error = (
         ShopError("shop_api_internal_error")

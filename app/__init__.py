@@ -10,10 +10,12 @@ from typing import Any
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app import cli, db, headers, logs, plugins
-from app.api import Api, prepare
+from app import cli, logging, plugins
+from app.api import security_headers
+from app.api.smorest import Api, prepare
 from app.config import load_settings, misspelt, secret_key
-from app.reading import reader
+from app.db import session
+from app.db.read_pool import reader
 
 DESCRIPTION = """Administer a shop's coupons and customers.
 
@@ -45,9 +47,9 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     if hops := app.config["SHOP_TRUSTED_PROXIES"]:
         proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)
         app.wsgi_app = proxied  # type: ignore[method-assign] # the way that Flask documents
-    db.init_app(app)
-    logs.init_app(app, _metrics(app) if app.config["SHOP_METRICS"] else None)
-    headers.init_app(app)
+    session.init_app(app)
+    logging.init_app(app, _metrics(app) if app.config["SHOP_METRICS"] else None)
+    security_headers.init_app(app)
     cli.init_app(app)
     prepare(app)
     api = Api()
@@ -58,9 +60,9 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     return app
 
 
-def _metrics(app: Flask) -> logs.Observe:
+def _metrics(app: Flask) -> logging.Observe:
     from app import metrics  # noqa: PLC0415  # who has no metrics pays nothing for them
 
     with app.app_context():
-        engines = {name or "write": engine for name, engine in db.db.engines.items()}
+        engines = {name or "write": engine for name, engine in session.db.engines.items()}
         return metrics.init_app(app, engines, reader())

@@ -17,10 +17,10 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from sqlalchemy import Engine, ExceptionContext, event
 from sqlalchemy.exc import DBAPIError
 
-from app.db import another_came_first, is_out_of_reach
-from app.logs import Observe
-from app.reading import Reader
-from app.timeouts import took_too_long
+from app.db.read_pool import Reader
+from app.db.session import another_came_first, is_out_of_reach
+from app.db.timeouts import took_too_long
+from app.logging import Observe
 
 SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 

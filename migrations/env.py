@@ -4,10 +4,10 @@ from alembic import context
 from flask import current_app
 
 from app import models
-from app.columns import Money, UtcDateTime
-from app.db import db
-from app.search import is_of_models
-from app.timeouts import without_limit
+from app.db.search import is_of_models
+from app.db.session import db
+from app.db.timeouts import without_limit
+from app.db.types import Money, UtcDateTime
 
 
 def render_item(kind: str, item: object, _: object) -> str | bool:

@@ -15,12 +15,12 @@ from sqlalchemy import delete, event, make_url, update
 from werkzeug.exceptions import HTTPException
 
 from app import create_app
-from app.auth import Permission
-from app.db import db, in_transaction
+from app.auth.principals import Permission
+from app.db.read_pool import reader
+from app.db.session import db, in_transaction
 from app.errors import ERRORS
 from app.models import Coupon, Tally
-from app.reading import reader
-from app.services.keys import create_key
+from app.services.api_keys import create_key
 
 SECRET = "a secret for tests only"
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from app.db import in_transaction
+from app.db.session import in_transaction
 from app.models import DownloadPermission, Order
 from app.models.address import ADDRESS_COLUMNS
 

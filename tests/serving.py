@@ -15,9 +15,9 @@ from typing import NamedTuple
 from flask_migrate import upgrade
 
 from app import create_app
-from app.auth import Permission
-from app.db import db
-from app.services.keys import create_key
+from app.auth.principals import Permission
+from app.db.session import db
+from app.services.api_keys import create_key
 
 ROOT = Path(__file__).parent.parent
 SECRET = "a secret for tests only"

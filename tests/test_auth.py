@@ -8,12 +8,12 @@ import pytest
 from conftest import Client, codes, refusal, reply
 from sqlalchemy import delete, update
 
-from app.auth import MOST_PRINCIPALS
-from app.changes import SECONDS
-from app.db import db, in_transaction
+from app.auth.principals import MOST_PRINCIPALS
+from app.db.changes import SECONDS
+from app.db.session import db, in_transaction
 from app.models import ApiKey, User, UserRole
 from app.models.user import role_of
-from app.services.keys import revoke_key
+from app.services.api_keys import revoke_key
 
 UNKNOWN_KEY = SimpleNamespace(consumer_key=f"ck_{'0' * 40}", consumer_secret=f"cs_{'0' * 40}")
 REFUSED = (401, "shop_api_authentication_error")

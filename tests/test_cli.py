@@ -10,10 +10,10 @@ import pytest
 from conftest import SECRET, Client
 from sqlalchemy import make_url
 
-from app.db import db
+from app.db.read_pool import fetch
+from app.db.session import db
 from app.models import ApiKey
-from app.reading import fetch
-from app.services.keys import NewKey
+from app.services.api_keys import NewKey
 
 ROOT = Path(__file__).parent.parent
 KEYS = [

@@ -10,11 +10,11 @@ from flask import Config
 from flask_migrate import upgrade
 
 from app import create_app
-from app.auth import Permission
+from app.auth.principals import Permission
 from app.config import SettingsError, SettingsSchema, load_settings, secret_key
-from app.db import db
+from app.db.session import db
 from app.plugins import registry
-from app.services.keys import create_key
+from app.services.api_keys import create_key
 
 MIB = 1024 * 1024
 LONG_SECRET = "sixteen letters!"

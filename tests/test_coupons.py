@@ -7,8 +7,8 @@ from urllib.parse import quote
 import pytest
 from conftest import codes, refusal, refused_params, reply
 
-from app.auth import ROLES, Capability
-from app.db import in_transaction
+from app.auth.principals import ROLES, Capability
+from app.db.session import in_transaction
 from app.models import User
 
 DEFAULTS = {

@@ -510,8 +510,8 @@ def test_search_finds_the_same_in_every_way(admin, make_coupon, monkeypatch, q, 
     for gone in make_coupon(code="summer gone"), make_coupon(code="winter gone"):
         admin.delete(f"/coupons/{gone['id']}")
     expected = [coupon for coupon in reversed(made) if q.lower() in coupon["code"]]
-    monkeypatch.setattr("app.pagination.FEW", few)
-    monkeypatch.setattr("app.pagination.FEW_FOUND", few)
+    monkeypatch.setattr("app.services.pagination.FEW", few)
+    monkeypatch.setattr("app.services.pagination.FEW_FOUND", few)
     response = admin.get("/coupons", {"filter[q]": q})
     assert (response.get_json(), response.headers["X-Total"]) == (
         {"coupons": expected},

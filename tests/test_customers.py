@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import update
 
-from app.db import in_transaction
+from app.db.session import in_transaction
 from app.models import User, UserRole
 from app.models.user import role_of
 

@@ -7,11 +7,11 @@ from argon2 import PasswordHasher
 from sqlalchemy import event, select
 from structlog.testing import capture_logs
 
-from app.bulk import Draft
-from app.db import db
+from app.db.read_pool import fetch
+from app.db.session import db
 from app.models import User
-from app.reading import fetch
 from app.sanitize import is_username
+from app.services.bulk import Draft
 
 SHIPPING_PARTS = (
     "first_name",

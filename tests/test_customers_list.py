@@ -12,11 +12,11 @@ from conftest import assert_nothing_is_open
 from sqlalchemy import event, insert, update
 from sqlalchemy.exc import DBAPIError
 
-from app.columns import Json
-from app.db import db, in_transaction
+from app.db.session import db, in_transaction
+from app.db.types import Json
 from app.models import Order, User, UserRole
 from app.models.user import role_of, with_keys
-from app.services.accounts import BLANK
+from app.services.customers import BLANK
 
 MANY = 1001  # more than a page in memory, and no multiple of a batch
 
@@ -951,12 +951,12 @@ def test_search_counts_the_same_in_every_way(app, admin, monkeypatch, q, role, f
     add_roles(app, {name: roles for name, roles in ROLES_OF.items() if roles or without_roles})
     query = {"filter[q]": q, "filter[role]": role}
     found = listed(admin.get("/customers", query | {"filter[limit]": -1}))
-    monkeypatch.setattr("app.pagination.FEW", few)
-    monkeypatch.setattr("app.pagination.FEW_FOUND", few)
+    monkeypatch.setattr("app.services.pagination.FEW", few)
+    monkeypatch.setattr("app.services.pagination.FEW_FOUND", few)
     assert listed(admin.get("/customers", query)) == found[:10]
     assert totals(admin.get("/customers", query))[0] == str(len(found))
     assert admin.get("/customers/count", query).get_json() == {"count": len(found)}
-    monkeypatch.setattr("app.services.customers.FEW", few)
+    monkeypatch.setattr("app.services.customer_queries.FEW", few)
     assert totals(admin.get("/customers", query))[0] == str(len(found))
 
 

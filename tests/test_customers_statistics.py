@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import select, update
 
-from app.columns import Json
-from app.db import in_transaction
+from app.db.read_pool import fetch
+from app.db.session import in_transaction
+from app.db.types import Json
 from app.models import Order
-from app.reading import fetch
 
 KNOWN = ["pending", "processing", "on-hold", "completed", "cancelled", "refunded", "failed"]
 NONE = {"last_order_id": None, "last_order_date": None, "orders_count": 0, "total_spent": "0.00"}

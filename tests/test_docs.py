@@ -10,10 +10,10 @@ import pytest
 from conftest import Client
 from flask_migrate import upgrade
 
-from app import auth
+from app.auth import principals
 from app.config import SettingsSchema
 from app.errors import ERRORS
-from app.services.keys import create_key
+from app.services.api_keys import create_key
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -92,11 +92,11 @@ def test_api_lists_what_every_role_may_do():
         found for found in tables(read("docs/api.md")) if found[0][0] == "Capability"
     )
     roles = [name.strip("`") for name in header[1:]]
-    assert roles == list(auth.ROLES)
+    assert roles == list(principals.ROLES)
     assert {
         role: {row[0].strip("`") for row in rows if row[position] == "yes"}
         for position, role in enumerate(roles, 1)
-    } == {role: {str(capability) for capability in held} for role, held in auth.ROLES.items()}
+    } == {role: {str(capability) for capability in held} for role, held in principals.ROLES.items()}
 
 
 # --- links and commands ---
@@ -193,7 +193,7 @@ def run_examples(make_app, fresh_database_url):
     app = make_app(DATABASE_URL=fresh_database_url)
     with app.app_context():
         upgrade()
-        key = create_key("admin", "administrator", auth.Permission.READ_WRITE, "")
+        key = create_key("admin", "administrator", principals.Permission.READ_WRITE, "")
     client = Client(app, key)
 
     def run(name):

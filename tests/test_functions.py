@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import String, bindparam, literal, select
 
-from app.columns import Money, UtcDateTime
-from app.functions import json_text, together
-from app.reading import fetch
-from app.ready import Ready
+from app.db.functions import json_text, together
+from app.db.read_pool import fetch
+from app.db.ready import Ready
+from app.db.types import Money, UtcDateTime
 
 # What the tables can hold: PostgreSQL has no U+0000, and nobody has half a pair.
 stored = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

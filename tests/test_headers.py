@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 from conftest import Client, codes
 
-from app import openapi
+from app.api import openapi
 
 ORIGIN = "https://admin.example"
 EXPOSED = ", ".join(sorted(openapi.HEADERS))

@@ -12,13 +12,13 @@ import pytest
 from conftest import Client, at_the_same_time, codes, failure, refusal, reply
 from sqlalchemy import insert, select, text, update
 
-from app.api import Blueprint
-from app.db import in_transaction
-from app.idempotency import idempotent
+from app.api.idempotency import idempotent
+from app.api.smorest import Blueprint
+from app.db.read_pool import fetch
+from app.db.session import in_transaction
 from app.models import KeptAnswer
-from app.reading import fetch
 from app.schemas.envelope import CountSchema
-from app.services.keys import revoke_key
+from app.services.api_keys import revoke_key
 
 ROOT = Path(__file__).parent.parent
 REUSED = refusal("shop_api_idempotency_key_reused")

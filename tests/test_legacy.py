@@ -5,7 +5,7 @@ from conftest import Client, codes, reply
 from factories import insert_download, insert_order
 from openapi_spec_validator import validate
 
-from app.arguments import ArgumentParser
+from app.api.request_parser import ArgumentParser
 from app.errors import ERRORS
 
 V2, V3 = "/wc-api/v2", "/wc-api/v3"

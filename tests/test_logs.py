@@ -13,11 +13,11 @@ from conftest import Client
 from sqlalchemy import insert
 from test_customers_input import PASSWORD, create, shown
 
-from app.api import Blueprint
-from app.auth import Permission
-from app.db import db, in_transaction, now
+from app.api.smorest import Blueprint
+from app.auth.principals import Permission
+from app.db.session import db, in_transaction, now
 from app.models import User
-from app.services.keys import create_key
+from app.services.api_keys import create_key
 
 LINE = {
     "event",

@@ -15,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from serving import PATIENCE, running_service
 from sqlalchemy import select, text
 
+from app.db.read_pool import RowStream, fetch
+from app.db.ready import Ready
 from app.models import User
-from app.reading import RowStream, fetch
-from app.ready import Ready
 
 ROOT = Path(__file__).parent.parent
 

@@ -8,10 +8,10 @@ from conftest import Client
 from flask_migrate import downgrade, upgrade
 from sqlalchemy import inspect, text
 
-from app.auth import Permission
-from app.db import MIGRATIONS, db
-from app.search import is_of_models
-from app.services.keys import create_key
+from app.auth.principals import Permission
+from app.db.search import is_of_models
+from app.db.session import MIGRATIONS, db
+from app.services.api_keys import create_key
 
 # SQLAlchemy cannot describe an index on an expression in SQLite; their SQL is compared below.
 pytestmark = [

@@ -12,14 +12,14 @@ from oauthlib.oauth1 import SIGNATURE_TYPE_AUTH_HEADER, SIGNATURE_TYPE_QUERY
 from oauthlib.oauth1 import Client as Signer
 from sqlalchemy import func, select, update
 
-from app import credentials
-from app.auth import KeyPair, Permission
-from app.db import db, in_transaction
-from app.encryption import decrypt, encrypt
+from app.auth import credentials
+from app.auth.encryption import decrypt, encrypt
+from app.auth.oauth1 import MAX_FORMS, SignedRequest
+from app.auth.principals import KeyPair, Permission
+from app.db.read_pool import fetch
+from app.db.session import db, in_transaction
 from app.models import ApiKey, OAuthNonce
-from app.oauth import MAX_FORMS, SignedRequest
-from app.reading import fetch
-from app.services.keys import KeyExists, create_key, revoke_key
+from app.services.api_keys import KeyExists, create_key, revoke_key
 
 VECTORS = json.loads((Path(__file__).parent / "oauth_vectors.json").read_text())
 PAIR = KeyPair(VECTORS["consumer_key"], VECTORS["consumer_secret"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from app.db import db
+from app.db.session import db
 from tests.conftest import Client
 from tests.factories import insert_order
 from tests.test_orders import GUEST, order_body

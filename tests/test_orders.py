@@ -6,10 +6,10 @@ from decimal import Decimal
 import pytest
 from conftest import without_key
 
-from app.auth import Capability, Principal
+from app.api.order_extensions import OrderView
+from app.auth.principals import Capability, Principal
 from app.errors import ERRORS
-from app.order_extensions import OrderView
-from app.services import orders
+from app.services import order_queries
 from tests.factories import LINE_ITEM, MOMENT, SHIPPING_LINE, insert_download, insert_order
 
 BILLING = ["first_name", "last_name", "company", "address_1", "address_2", "city", "state", "postcode", "country", "email", "phone"]  # fmt: skip
@@ -146,7 +146,7 @@ def test_order_customer_is_complete_whatever_the_caller_may_list(app, admin, mak
     reader = Principal(1, frozenset({Capability.READ_PRIVATE_SHOP_ORDERS}))
     with app.test_request_context():
         view = OrderView(None)
-        order = view.row(orders.get_order(reader, order_id, view.columns))
+        order = view.row(order_queries.get_order(reader, order_id, view.columns))
     assert order["customer"]["username"] == customer["username"]
 
 
@@ -156,8 +156,8 @@ def test_order_customer_is_complete_whatever_the_caller_may_list(app, admin, mak
 @pytest.mark.parametrize("few", [0, 1000])
 def test_orders_filters(admin, app, make_customer, monkeypatch, few):
     """The same whether few or many are found: they are counted and sorted in other ways."""
-    monkeypatch.setattr("app.pagination.FEW", few)
-    monkeypatch.setattr("app.pagination.FEW_FOUND", few)
+    monkeypatch.setattr("app.services.pagination.FEW", few)
+    monkeypatch.setattr("app.services.pagination.FEW_FOUND", few)
     customer = make_customer()
     old = insert_order(app, status="failed", created_at=MOMENT - timedelta(days=9))
     own = insert_order(app, customer_id=customer["id"], total=Decimal("5.00"))

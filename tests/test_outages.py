@@ -16,10 +16,11 @@ import pytest
 from conftest import SECRET, Client, assert_nothing_is_open, close, refusal, reply
 from flask_migrate import upgrade
 
-from app import create_app, sqlite
-from app.auth import Permission
-from app.db import db
-from app.services.keys import create_key
+from app import create_app
+from app.auth.principals import Permission
+from app.db import sqlite
+from app.db.session import db
+from app.services.api_keys import create_key
 from tests.faults.databases import PostgreSQL
 
 AWAY = refusal("shop_api_unavailable", reason="The database cannot be reached.")

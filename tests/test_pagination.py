@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from app.pagination import Page
+from app.services.pagination import Page
 
 AT = "https://shop.example/coupons"
 

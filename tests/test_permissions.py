@@ -12,11 +12,11 @@ import pytest
 from conftest import Client
 from sqlalchemy import select
 
-from app.auth import ROLES, Permission
-from app.db import db, in_transaction
+from app.auth.principals import ROLES, Permission
+from app.db.read_pool import fetch
+from app.db.session import db, in_transaction
 from app.models import User
-from app.reading import fetch
-from app.services.keys import revoke_key
+from app.services.api_keys import revoke_key
 from tests.factories import insert_order
 
 ALL = frozenset(ROLES)

@@ -11,13 +11,13 @@ import pytest
 from conftest import Client
 
 from app import plugins
-from app.api import Blueprint
-from app.auth import Capability, Permission
-from app.callers import caller
+from app.api.authentication import caller
+from app.api.smorest import Blueprint
+from app.auth.principals import Capability, Permission
 from app.errors import ShopError
 from app.plugins import GROUP, PluginError, registry
 from app.schemas.envelope import Base
-from app.services.keys import create_key
+from app.services.api_keys import create_key
 
 ROOT = Path(__file__).parent.parent
 

@@ -7,15 +7,15 @@ import pytest
 from sqlalchemy import bindparam, event, select, text
 from sqlalchemy.exc import DBAPIError
 
-from app.columns import Ids
-from app.functions import is_one_of
+from app.db.functions import is_one_of
+from app.db.read_pool import fetch, reader
+from app.db.ready import Ready, ready
+from app.db.records import as_printed, select_where
+from app.db.timeouts import took_too_long
+from app.db.types import Ids
 from app.models import Coupon, Order, User
-from app.pagination import _kept_in_order
-from app.reading import fetch, reader
-from app.ready import Ready, ready
-from app.records import as_printed, select_where
-from app.services.statistics import COLUMNS
-from app.timeouts import took_too_long
+from app.services.customer_statistics import COLUMNS
+from app.services.pagination import _kept_in_order
 from tests.factories import insert_order
 
 TABLES = [model.__table__ for model in (Coupon, User, Order)]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.search import comparable, search_text
+from app.db.search import comparable, search_text
 
 BETWEEN = "\uffff"
 

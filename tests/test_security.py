@@ -11,7 +11,7 @@ from cryptography.fernet import Fernet
 from sqlalchemy import inspect
 from test_oauth import sign
 
-from app.db import db
+from app.db.session import db
 from tests.factories import insert_order
 
 ROOT = Path(__file__).parent.parent

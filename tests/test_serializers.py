@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.api.serializers import Serializer
 from app.models import Coupon
 from app.schemas.coupons import CouponSchema
-from app.serializers import Serializer
 
 COLUMNS = dict(Coupon.__table__.columns)
 COUPON = Serializer(CouponSchema, COLUMNS)

@@ -13,13 +13,13 @@ import pytest
 from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from app.columns import Json
-from app.db import db, in_transaction
+from app.db.read_pool import fetch
+from app.db.search import comparable, search_text
+from app.db.session import db, in_transaction
+from app.db.types import Json
 from app.models import Coupon, Order, Tally, User, UserRole
 from app.models.user import with_keys
-from app.reading import fetch
-from app.search import comparable, search_text
-from app.services.accounts import BLANK
+from app.services.customers import BLANK
 from tests.conftest import Client
 from tests.test_customers_statistics import new_order
 

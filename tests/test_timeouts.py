@@ -8,12 +8,12 @@ from flask_migrate import upgrade
 from sqlalchemy import Integer, delete, text
 from sqlalchemy.exc import OperationalError
 
-from app.answers import answer
-from app.api import Blueprint
-from app.db import db, in_transaction
+from app.api.responses import answer
+from app.api.smorest import Blueprint
+from app.db.read_pool import RowStream, fetch
+from app.db.session import db, in_transaction
+from app.db.timeouts import without_limit
 from app.models import User
-from app.reading import RowStream, fetch
-from app.timeouts import without_limit
 
 LIMIT = 0.5
 TOO_LONG = refusal(

@@ -20,11 +20,11 @@ from sqlalchemy import (
     select,
 )
 
-from app.auth import Permission
-from app.db import MIGRATIONS, db
+from app.auth.principals import Permission
+from app.db.search import is_of_models
+from app.db.session import MIGRATIONS, db
 from app.models import Tally
-from app.search import is_of_models
-from app.services.keys import create_key
+from app.services.api_keys import create_key
 
 # SQLAlchemy cannot describe an index on an expression in SQLite; none is looked at here.
 pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")

@@ -7,16 +7,16 @@ from typing import Any
 
 from flask import Flask, Response, current_app
 
-from app import bulk
-from app.answers import answer, answer_page, answer_results
-from app.api import Api, Blueprint
-from app.arguments import item_loader
-from app.callers import caller
-from app.conditional import precondition, with_etag
-from app.dialect import spoken
-from app.idempotency import idempotent
+from app.api.authentication import caller
+from app.api.etags import precondition, with_etag
+from app.api.idempotency import idempotent
+from app.api.openapi import PAGE_HEADERS
+from app.api.request_parser import item_loader
+from app.api.responses import answer, answer_page, answer_results
+from app.api.serializers import Serializer
+from app.api.smorest import Api, Blueprint
+from app.api.versions import spoken
 from app.models import Coupon
-from app.openapi import PAGE_HEADERS
 from app.schemas import examples
 from app.schemas.coupons import (
     CouponBulkBody,
@@ -31,8 +31,7 @@ from app.schemas.coupons import (
 )
 from app.schemas.envelope import CountSchema, MessageSchema
 from app.schemas.queries import CouponCountQuery, CouponListQuery, DeleteQuery, ReadQuery
-from app.serializers import Serializer
-from app.services import coupons
+from app.services import bulk, coupons
 
 Query = dict[str, Any]
 Body = dict[str, Any]

@@ -7,16 +7,16 @@ from typing import Any
 
 from flask import Flask, Response, current_app
 
-from app import bulk
-from app.answers import answer, answer_page, answer_results
-from app.api import Api, Blueprint
-from app.arguments import item_loader
-from app.callers import caller
-from app.conditional import precondition, with_etag
-from app.dialect import spoken
-from app.idempotency import idempotent
-from app.openapi import PAGE_HEADERS
-from app.order_extensions import OrderView
+from app.api.authentication import caller
+from app.api.etags import precondition, with_etag
+from app.api.idempotency import idempotent
+from app.api.openapi import PAGE_HEADERS
+from app.api.order_extensions import OrderView
+from app.api.request_parser import item_loader
+from app.api.responses import answer, answer_page, answer_results
+from app.api.serializers import Serializer
+from app.api.smorest import Api, Blueprint
+from app.api.versions import spoken
 from app.schemas import examples
 from app.schemas.customers import (
     CustomerBulkBody,
@@ -32,15 +32,14 @@ from app.schemas.customers import (
 from app.schemas.envelope import CountSchema, MessageSchema
 from app.schemas.orders import Downloads, DownloadSchema, OrderList
 from app.schemas.queries import CustomerCountQuery, CustomerListQuery, ReadQuery
-from app.serializers import Serializer
-from app.services import accounts, customers, orders
-from app.services.statistics import COLUMNS
+from app.services import bulk, customer_queries, customers, order_queries
+from app.services.customer_statistics import COLUMNS
 
 Query = dict[str, Any]
 Body = dict[str, Any]
 
 CUSTOMER = Serializer(CustomerSchema, COLUMNS)
-DOWNLOAD = Serializer(DownloadSchema, orders.DOWNLOAD_COLUMNS)
+DOWNLOAD = Serializer(DownloadSchema, order_queries.DOWNLOAD_COLUMNS)
 
 blp = Blueprint("customers", __name__, url_prefix="/customers", description="Customer accounts.")
 
@@ -65,7 +64,7 @@ def list_customers(query: Query) -> Response:
     """
     view = CUSTOMER.of(spoken().schemas).only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
-    page = customers.list_customers(caller(), query, view.columns, size)
+    page = customer_queries.list_customers(caller(), query, view.columns, size)
     return answer_page("customers", view.rows, page)
 
 
@@ -88,7 +87,7 @@ def create_customer(body: Body) -> Response:
     Only `email` is required. Without a username one is made of the e-mail address; without a
     password none opens the account.
     """
-    customer = accounts.create_customer(caller(), body["customer"])
+    customer = customers.create_customer(caller(), body["customer"])
     return answer(_body(customer), 201)
 
 
@@ -101,7 +100,7 @@ def count_customers(query: Query) -> Response:
 
     How many users match the filter.
     """
-    return answer({"count": customers.count_customers(caller(), query)})
+    return answer({"count": customer_queries.count_customers(caller(), query)})
 
 
 @blp.route("/<id:customer_id>")
@@ -119,7 +118,7 @@ def get_customer(query: Query, customer_id: int) -> Response:
     Any user account is found, whatever its roles.
     """
     view = CUSTOMER.of(spoken().schemas).only(query["selection"])
-    row = customers.get_customer(caller(), customer_id, view.columns)
+    row = customer_queries.get_customer(caller(), customer_id, view.columns)
     return answer({"customer": view.row(row)})
 
 
@@ -140,7 +139,7 @@ def edit_customer(body: Body, customer_id: int) -> Response:
     Only supplied fields change; `null` is not supplied. An e-mail address that is not valid or
     belongs to another account leaves the stored one as it is. The username never changes.
     """
-    customer = accounts.edit_customer(caller(), customer_id, body["customer"], precondition(_body))
+    customer = customers.edit_customer(caller(), customer_id, body["customer"], precondition(_body))
     return answer(_body(customer))
 
 
@@ -158,7 +157,7 @@ def delete_customer(customer_id: int) -> Response:
 
     The account is removed for good. Its orders stay and become guest orders.
     """
-    accounts.delete_customer(caller(), customer_id, precondition(_body))
+    customers.delete_customer(caller(), customer_id, precondition(_body))
     return answer({"message": "Permanently deleted customer"})
 
 
@@ -173,7 +172,7 @@ def get_customer_by_email(query: Query, email: str) -> Response:
     Any user account is found, whatever its roles.
     """
     view = CUSTOMER.of(spoken().schemas).only(query["selection"])
-    row = customers.get_customer_by_email(caller(), email, view.columns)
+    row = customer_queries.get_customer_by_email(caller(), email, view.columns)
     return answer({"customer": view.row(row)})
 
 
@@ -191,7 +190,7 @@ def list_customer_orders(query: Query, customer_id: int) -> Response:
     Each with its customer; an empty list when there are none.
     """
     view = OrderView(query["selection"])
-    rows = orders.orders_of_customer(caller(), customer_id, view.columns)
+    rows = order_queries.orders_of_customer(caller(), customer_id, view.columns)
     return answer({"orders": view.rows(rows)})
 
 
@@ -210,7 +209,7 @@ def list_customer_downloads(query: Query, customer_id: int) -> Response:
     expired.
     """
     view = DOWNLOAD.only(query["selection"])
-    rows = orders.downloads_of_customer(caller(), customer_id, view.columns)
+    rows = order_queries.downloads_of_customer(caller(), customer_id, view.columns)
     downloads = {key: view.row(row) for key, row in rows.items()}
     in_a_list = Downloads in spoken().schemas
     return answer({"downloads": [*downloads.values()] if in_a_list else downloads})
@@ -234,7 +233,7 @@ def bulk_customers(body: Body) -> Response:
         too_large="shop_api_customers_request_entity_too_large",
         invalid_id="shop_api_invalid_customer_id",
         load=item_loader(CustomerCreate, CustomerEdit),
-        save=lambda drafts: accounts.save_customers(caller(), drafts),
+        save=lambda drafts: customers.save_customers(caller(), drafts),
         dump=CUSTOMER.of(spoken().schemas).record,
         name=spoken().translate,
     )

@@ -15,11 +15,11 @@ from urllib.parse import parse_qs
 
 from flask import Flask, Response, current_app, request
 
-from app.answers import answer
-from app.api import Api, Blueprint
+from app.api.responses import answer
+from app.api.smorest import Api, Blueprint
+from app.api.versions import IN_ENVIRON, WOOCOMMERCE, spoken
+from app.auth.credentials import SENT
 from app.config import VERSION
-from app.credentials import SENT
-from app.dialect import IN_ENVIRON, WOOCOMMERCE, spoken
 from app.schemas.legacy import StoreEnvelope
 
 MOUNTED = "coupons", "customers", "orders"

@@ -7,18 +7,18 @@ from typing import Any
 
 from flask import Blueprint, Flask, Response
 
-from app.api import Api
-from app.dialect import spoken
+from app.api.order_extensions import extend_response
+from app.api.serializers import Serializer
+from app.api.smorest import Api
+from app.api.versions import spoken
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
-from app.order_extensions import extend_response
 from app.plugins import OrderExtension, registry
 from app.sanitize import INT64_MAX
 from app.schemas.customers import CustomerSchema
 from app.schemas.fields import either
 from app.schemas.orders import GuestSchema
-from app.serializers import Serializer
-from app.services import orders
-from app.services.statistics import COLUMNS
+from app.services import order_queries
+from app.services.customer_statistics import COLUMNS
 
 CUSTOMER = Serializer(CustomerSchema, COLUMNS)
 
@@ -44,7 +44,7 @@ def customers_of(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the customer of each order: the account's, or the guest's form (spec 2.3)."""
     ids = {order["customer_id"] for order in found if 0 < order["customer_id"] <= INT64_MAX}
     view = CUSTOMER.of(spoken().schemas)
-    rows = orders.customers_by_id(list(ids), view.columns) if ids else {}
+    rows = order_queries.customers_by_id(list(ids), view.columns) if ids else {}
     customers = {customer_id: view.row(row) for customer_id, row in rows.items()}
     return [customers.get(order["customer_id"]) or _guest(order) for order in found]
 

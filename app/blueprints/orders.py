@@ -6,18 +6,18 @@ from typing import Any
 
 from flask import Flask, Response, current_app
 
-from app.answers import answer, answer_page
-from app.api import Api, Blueprint
-from app.callers import caller
-from app.conditional import with_etag
-from app.openapi import PAGE_HEADERS
-from app.order_extensions import OrderView
+from app.api.authentication import caller
+from app.api.etags import with_etag
+from app.api.openapi import PAGE_HEADERS
+from app.api.order_extensions import OrderView
+from app.api.responses import answer, answer_page
+from app.api.smorest import Api, Blueprint
 from app.plugins import registry
 from app.schemas import examples
 from app.schemas.envelope import CountSchema
 from app.schemas.orders import OrderEnvelope, OrderList, OrderStatuses
 from app.schemas.queries import OrderCountQuery, OrderListQuery, ReadQuery
-from app.services import orders
+from app.services import order_queries
 
 Query = dict[str, Any]
 
@@ -42,7 +42,7 @@ def list_orders(query: Query) -> Response:
     """
     view = OrderView(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
-    page = orders.list_orders(caller(), query, view.columns, size)
+    page = order_queries.list_orders(caller(), query, view.columns, size)
     return answer_page("orders", view.rows, page)
 
 
@@ -55,7 +55,7 @@ def count_orders(query: Query) -> Response:
 
     How many orders match the filter.
     """
-    return answer({"count": orders.count_orders(caller(), query)})
+    return answer({"count": order_queries.count_orders(caller(), query)})
 
 
 @blp.route("/statuses")
@@ -80,4 +80,4 @@ def get_order(query: Query, order_id: int) -> Response:
     guest gave.
     """
     view = OrderView(query["selection"])
-    return answer({"order": view.row(orders.get_order(caller(), order_id, view.columns))})
+    return answer({"order": view.row(order_queries.get_order(caller(), order_id, view.columns))})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from flask import Flask, Response, current_app, url_for
 from flask_swagger_ui import get_swaggerui_blueprint
 
-from app.answers import answer
-from app.api import Api, Blueprint
+from app.api.responses import answer
+from app.api.smorest import Api, Blueprint
 from app.config import VERSION
-from app.db import schema_is_current
+from app.db.session import schema_is_current
 from app.errors import SCHEMA_IS_BEHIND, unavailable
 from app.schemas.system import Health, Index
 

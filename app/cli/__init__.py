@@ -12,7 +12,7 @@ from app.cli.demo import demo
 from app.cli.doctor import doctor
 from app.cli.keys import keys
 from app.cli.serve import serve
-from app.db import MIGRATIONS, db
+from app.db.session import MIGRATIONS, db
 
 
 class Migrations(click.Command):

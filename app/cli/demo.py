@@ -15,15 +15,15 @@ from sqlalchemy import Table, func, insert, select
 from sqlalchemy.orm import Session
 
 from app import dates
-from app.auth import Permission
+from app.auth.principals import Permission
 from app.cli.demo_shop import PRODUCTS, DemoShop, Record
 from app.cli.keys import require_schema, show
-from app.db import in_transaction, now
+from app.db.read_pool import fetch
+from app.db.session import in_transaction, now
 from app.models import Coupon, DownloadPermission, Order, User, UserRole
 from app.models.user import role_of
-from app.reading import fetch
-from app.services import keys
-from app.services.accounts import NEW_ROLE
+from app.services import api_keys
+from app.services.customers import NEW_ROLE
 
 CHUNK = 5000  # rows in one statement and transaction
 
@@ -49,7 +49,7 @@ def demo(customers: int, coupons: int, orders: int, seed: int, at: str | None) -
     shop.customer_ids = [row[0] for row in fetch(ids)]
     _load("coupons", coupons, Coupon, shop, DemoShop.coupon)
     _load("orders", orders, Order, shop, DemoShop.order, then=_add_downloads)
-    key = keys.create_key("admin", "administrator", Permission.READ_WRITE, "created by demo")
+    key = api_keys.create_key("admin", "administrator", Permission.READ_WRITE, "created by demo")
     show(key)
 
 

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from app.db.search import search_text
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.models.coupon import CouponStatus
 from app.models.user import with_keys
-from app.search import search_text
-from app.services.accounts import BLANK
+from app.services.customers import BLANK
 
 Record = dict[str, Any]
 

@@ -16,11 +16,11 @@ from flask.cli import with_appcontext
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.attempts import is_redis_there
+from app.auth.throttling import is_redis_there
 from app.config import misspelt
-from app.db import schema_is_current
-from app.reading import fetch, reader
-from app.services import keys
+from app.db.read_pool import fetch, reader
+from app.db.session import schema_is_current
+from app.services import api_keys
 
 SECRET_LENGTH = 32
 FREE_BYTES = 100 * 1024 * 1024
@@ -145,7 +145,7 @@ def _schema() -> Finding:
 
 
 def _key() -> Finding:
-    if keys.list_keys():
+    if api_keys.list_keys():
         return Finding("keys", "there are some")
     return Finding("keys", "there is none", "flask --app wsgi keys create --login admin")
 

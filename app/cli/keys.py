@@ -12,9 +12,10 @@ from click.core import ParameterSource
 from flask.cli import AppGroup
 from sqlalchemy.exc import DBAPIError
 
-from app import auth, sanitize
-from app.db import schema_is_current
-from app.services import keys as service
+from app import sanitize
+from app.auth import principals
+from app.db.session import schema_is_current
+from app.services import api_keys as service
 
 keys = AppGroup("keys", help="API keys: create, list, revoke.")
 
@@ -35,14 +36,14 @@ def require_schema() -> None:
 @click.option("--login", required=True, help="Username; the user is created when there is none.")
 @click.option(
     "--role",
-    type=click.Choice(list(auth.ROLES)),
+    type=click.Choice(list(principals.ROLES)),
     default="administrator",
     show_default=True,
     help="Role of a new user; an existing user keeps its own.",
 )
 @click.option(
     "--permission",
-    type=click.Choice([permission.value for permission in auth.Permission]),
+    type=click.Choice([permission.value for permission in principals.Permission]),
     default="read_write",
     show_default=True,
 )
@@ -65,7 +66,7 @@ def create(
         )
     pair = existing_pair() if existing else None
     try:
-        key = service.create_key(login, role, auth.Permission(permission), description, pair)
+        key = service.create_key(login, role, principals.Permission(permission), description, pair)
     except service.KeyExists:
         raise click.ClickException("This consumer key is there already.") from None
     asked = click.get_current_context().get_parameter_source("role") is not ParameterSource.DEFAULT
@@ -77,7 +78,7 @@ def create(
     show(key)
 
 
-def existing_pair() -> auth.KeyPair:
+def existing_pair() -> principals.KeyPair:
     """Ask for a consumer key and its secret."""
     key = click.prompt("Consumer key", err=True)
     secret = click.prompt("Consumer secret", err=True, hide_input=sys.stdin.isatty())
@@ -88,7 +89,7 @@ def existing_pair() -> auth.KeyPair:
                 f"The {name} must have 20 to 200 letters, digits and signs, without blanks and "
                 "colons."
             )
-    return auth.KeyPair(key, secret)
+    return principals.KeyPair(key, secret)
 
 
 def show(key: service.NewKey) -> None:

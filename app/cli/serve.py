@@ -10,10 +10,10 @@ import click
 from flask import current_app
 from flask.cli import with_appcontext
 
-from app import db
-from app.auth import Permission
+from app.auth.principals import Permission
 from app.cli.keys import show
-from app.services import keys
+from app.db import session
+from app.services import api_keys
 
 
 @click.command("serve")
@@ -21,15 +21,15 @@ from app.services import keys
 def serve() -> None:
     """Bring the schema up to date, make a first key where there is no user, run gunicorn."""
     _require_free_port(current_app.config["HOST"], current_app.config["PORT"])
-    if not db.schema_is_current():
+    if not session.schema_is_current():
         from flask_migrate import upgrade  # noqa: PLC0415  # slow, and seldom needed
 
         upgrade()
     config = current_app.config
     host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
     address = f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"
-    if keys.nobody_is_there():
-        first = keys.create_key(
+    if api_keys.nobody_is_there():
+        first = api_keys.create_key(
             "admin", "administrator", Permission.READ_WRITE, "created by the first run"
         )
         show(first)

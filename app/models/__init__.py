@@ -1,12 +1,12 @@
 """The tables, one file a noun."""
 
-from app.models.answer import KeptAnswer
 from app.models.api_key import ApiKey
 from app.models.coupon import Coupon
 from app.models.download import DownloadPermission
+from app.models.idempotency_record import KeptAnswer
 from app.models.oauth_nonce import OAuthNonce
 from app.models.order import Order
-from app.models.tally import Tally
+from app.models.row_count import Tally
 from app.models.user import User, UserRole
 
 __all__ = [

@@ -7,8 +7,8 @@ from datetime import datetime
 from sqlalchemy import CheckConstraint, ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.columns import NEVER_REUSED, Id, UtcDateTime
-from app.db import Base
+from app.db.session import Base
+from app.db.types import NEVER_REUSED, Id, UtcDateTime
 
 
 class ApiKey(Base):

@@ -7,8 +7,8 @@ from datetime import datetime
 from sqlalchemy import ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.columns import NEVER_REUSED, Id, Key, UtcDateTime
-from app.db import Base
+from app.db.session import Base
+from app.db.types import NEVER_REUSED, Id, Key, UtcDateTime
 
 
 class DownloadPermission(Base):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import BigInteger
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.columns import Key
-from app.db import Base
+from app.db.session import Base
+from app.db.types import Key
 
 
 class OAuthNonce(Base):

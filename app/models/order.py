@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.columns import NEVER_REUSED, Id, Json, Key, Money, UtcDateTime
-from app.db import Base
+from app.db.session import Base
+from app.db.types import NEVER_REUSED, Id, Json, Key, Money, UtcDateTime
 from app.models.address import BillingColumns, ShippingColumns
 
 

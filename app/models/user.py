@@ -16,10 +16,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
-from app.columns import NEVER_REUSED, Id, Key, UtcDateTime
-from app.db import Base
+from app.db.search import comparable, search_text
+from app.db.session import Base
+from app.db.types import NEVER_REUSED, Id, Key, UtcDateTime
 from app.models.address import BillingColumns, ShippingColumns
-from app.search import comparable, search_text
 
 
 class User(BillingColumns, ShippingColumns, Base):

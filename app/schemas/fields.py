@@ -24,7 +24,7 @@ class Output(ma.fields.Field[Any]):
     """A value of a response.
 
     ``wire`` turns the stored value into one that JSON knows; None leaves it as it is. It is a
-    pure function, so that a serializer can be compiled from it (see ``app.serializers``).
+    pure function, so that a serializer can be compiled from it (see ``app.api.serializers``).
     """
 
     wire: Callable[[Any], Any] | None = None

@@ -216,7 +216,7 @@ class DateText(Input):
 
 
 class RecordId(Input):
-    """Which record a bulk item edits; ``app.bulk`` reads it (spec 4.3 rule 3)."""
+    """Which record a bulk item edits; ``app.services.bulk`` reads it (spec 4.3 rule 3)."""
 
     openapi = kinds.RECORD_ID_IN
 

@@ -2,7 +2,7 @@
 
 Whatever an input schema here allows is understood. What the conversions of the specification
 forgive beyond that (spec 2.1: "any date string") is told in words, not promised by a pattern.
-``app.openapi`` writes the same for OpenAPI 3.0.
+``app.api.openapi`` writes the same for OpenAPI 3.0.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ RECORD_ID_IN: Schema = {
     "maxLength": 4000,
 }
 
-# Plugins add coupon types and order statuses: ``app.openapi`` puts the known ones in at the end.
+# Plugins add coupon types and order statuses: ``app.api.openapi`` puts the known ones in at the end.
 KNOWN = "x-known"
 KNOWN_COUPON_TYPE: Schema = {"type": "string", KNOWN: "coupon_types"}
 

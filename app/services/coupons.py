@@ -19,20 +19,20 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app.auth import Capability, Principal
-from app.bulk import Draft, Outcome, Precondition, only
-from app.db import in_transaction, now, write_records
+from app.auth.principals import Capability, Principal
+from app.db.read_pool import Fetch, fetch
+from app.db.ready import Ready
+from app.db.records import WANTED, Columns, Row, select_where
+from app.db.search import contains, search_text, unindexed
+from app.db.session import in_transaction, now, write_records
 from app.errors import InvalidParams, ShopError
-from app.matching import FEW, Matching, Tallied, between, count, found_anywhere
 from app.models import Coupon
 from app.models.coupon import CouponStatus
-from app.pagination import Page, fetch_page, page_size
 from app.plugins import registry
-from app.reading import Fetch, fetch
-from app.ready import Ready
-from app.records import WANTED, Columns, Row, select_where
 from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
-from app.search import contains, search_text, unindexed
+from app.services.bulk import Draft, Outcome, Precondition, only
+from app.services.filtering import FEW, Matching, Tallied, between, count, found_anywhere
+from app.services.pagination import Page, fetch_page, page_size
 
 Record = dict[str, Any]
 

@@ -1,209 +1,307 @@
-"""The rules for reading customers (spec 4.2, 5, 7.2; decisions 5)."""
+"""The rules for writing customers: creation, edits, deletion (spec 4.2, 4.3; decisions 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
+from flask import current_app
 from sqlalchemy import (
-    ColumnElement,
-    CompoundSelect,
-    bindparam,
-    exists,
-    func,
-    literal,
+    delete,
+    insert,
+    or_,
     select,
-    union,
 )
+from sqlalchemy.orm import Session
 
 from app import sanitize
-from app.auth import Capability, Principal
-from app.errors import InvalidParams, ShopError
-from app.functions import leading_number
-from app.matching import FEW, Anywhere, Matching, Tallied, between, count, found_anywhere
-from app.models.user import (
-    FIRST_NAME_SORT,
-    LAST_NAME_SORT,
-    NAME_SORT,
-    sort_key,
-)
-from app.pagination import Page, fetch_page, page_size
-from app.reading import Fetch, fetch
-from app.ready import MOST_SELECTS
-from app.records import WANTED, Columns, Row, select_where
-from app.search import comparable, matches, unindexed, without_wildcards
-from app.services.statistics import ROLES, SUMS, TABLE, TOTALS
+from app.auth.passwords import hash_passwords
+from app.auth.principals import Capability, Principal, capabilities_of
+from app.db.search import comparable
+from app.db.session import in_transaction, now, write_records
+from app.errors import ShopError
+from app.models.address import ADDRESS_COLUMNS
+from app.models.user import role_of, with_keys
+from app.services.bulk import Draft, Outcome, Precondition, only
+from app.services.customer_queries import require_positive
+from app.services.customer_statistics import COLUMNS, COMPUTED, ROLES, TABLE
 
 Record = dict[str, Any]
 
-EVERY_ROLE = "all"
-
-_HAS_ID = TABLE.c.id == bindparam(WANTED)
-_HAS_EMAIL = TABLE.c.email_key == bindparam(WANTED)
-
-SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
-    "registered": TABLE.c.created_at,
-    "modified": TABLE.c.updated_at,
-    "id": TABLE.c.id,
-    "email": TABLE.c.email_key,
-    "login": TABLE.c.username_key,
-    "username": TABLE.c.username_key,
-    "name": NAME_SORT,
-    "first_name": FIRST_NAME_SORT,
-    "last_name": LAST_NAME_SORT,
-    **TOTALS,
-}
-# The same for those that have orders, and 0 for all others.
-_SUM_KEYS = {name: func.coalesce(sums.c[1], literal(0)) for name, sums in SUMS.items()}
+NEW_ROLE = "customer"
+BLANK = {"password_hash": None} | dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), "")
+# How many generated usernames are looked up along with everything else; more are hardly needed.
+_LOCKED_NAMES = 9
 
 
-def list_customers(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> Page:
-    """Return a page of the users with a role, by registration unless ``query`` says otherwise.
+def save_customers(actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
+    """Create and edit customers, in their order, in one transaction (spec 4.3).
 
-    Args:
-        query: a loaded ``CustomerListQuery``.
-        columns: what to select, of COLUMNS.
-        default_size: rows on a page when the query sets no limit.
+    Returns:
+        For each draft the customer by the names of COLUMNS, or the error why nothing was written
+        of it.
     """
-    size = page_size(query, default_size)
-    key = _sort_key(query)
-    if not actor.can(Capability.LIST_USERS):
-        return Page([], 0, query["page"], size or default_size)
-    key_of_ids, sums = key, SUMS.get(query["orderby"])
-    if sums is not None:
-        key_of_ids = _SUM_KEYS[query["orderby"]]
-    elif query["orderby"] == "registered" and query["role"] != EVERY_ROLE:
-        key_of_ids = ROLES.c.registered_at
-    return fetch_page(
-        columns, TABLE.c.id, _matching(query), key=key, key_of_ids=key_of_ids, key_from=sums,
-        query=query, size=size,
-    )  # fmt: skip
+    may_write = actor.can(Capability.CREATE_USERS) or actor.can(Capability.EDIT_USERS)
+    prepared = _with_hashes(drafts) if may_write else drafts
+    return in_transaction(lambda session: _save(session, actor, prepared))
 
 
-def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
-    """Return how many users match."""
-    _sort_key(query)
-    actor.require("shop_api_user_cannot_read_customers_count", Capability.LIST_USERS)
-    return count(_matching(query))
+def create_customer(actor: Principal, data: Mapping[str, Any]) -> Record:
+    """Create one customer; return it by the names of COLUMNS."""
+    return only(save_customers(actor, [Draft(None, data)]))
 
 
-def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row:
-    """Return the user with this id."""
-    require_positive(customer_id)
-    return _readable(actor, _HAS_ID, customer_id, "shop_api_invalid_customer", columns)
-
-
-def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row:
-    """Return the user with this e-mail address, in any case (spec 4.2)."""
-    if not sanitize.is_email(email):
-        raise ShopError("shop_api_invalid_customer_email")
-    key = comparable(email)
-    return _readable(actor, _HAS_EMAIL, key, "shop_api_invalid_customer_email", columns)
-
-
-def require_positive(customer_id: int) -> None:
-    """Refuse an id that is not positive (spec 7.2)."""
-    if customer_id < 1:
-        raise ShopError("shop_api_invalid_customer_id")
-
-
-def _readable(
+def edit_customer(
     actor: Principal,
-    condition: ColumnElement[bool],
-    wanted: object,
-    missing_code: str,
-    columns: Columns,
-) -> Row:
-    rows: Sequence[Row] = fetch(
-        select_where(tuple(columns), TABLE.c.id, condition), {WANTED: wanted}
-    )
-    if not rows:
-        raise ShopError(missing_code)
-    actor.require("shop_api_user_cannot_read_customer", Capability.LIST_USERS)
-    return rows[0]
+    customer_id: int,
+    data: Mapping[str, Any],
+    precondition: Precondition | None = None,
+) -> Record:
+    """Change the supplied fields of one customer; return it by the names of COLUMNS.
 
-
-def _matching(query: Mapping[str, Any]) -> Matching:
-    """Return the users that match a loaded ``CustomerFilter``.
-
-    A role by registration, which is what most lists ask for, is found in the index of the roles
-    alone.
+    Raises:
+        ShopError: with status 400, also for an id that fails its checks (spec 4.2, edit rule 2);
+            what ``precondition`` raises keeps its own.
     """
-    conditions = between(TABLE, query)
-    of_roles_alone = not conditions and query["orderby"] in {"registered", *SUMS}
-    every = _every(query["role"], of_roles_alone)
-    (found_id,) = every.ids.selected_columns
-    texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
-    search = matches(TABLE.c.search_text, texts, query["q"] or "", found_id)
-    if search is None:
-        return every.where(conditions)
-    return every.searched(search, conditions, partial(_anywhere, query["role"], query["q"]))
+    if customer_id < 1:
+        raise ShopError("shop_api_invalid_customer_id").with_status(400)
+    try:
+        return only(save_customers(actor, [Draft(customer_id, data, precondition)]))
+    except ShopError as error:
+        raise (error if error.status == 412 else error.with_status(400)) from None
 
 
-@lru_cache(MOST_SELECTS)
-def _every(role: str, of_roles_alone: bool) -> Matching:  # remembered by position
-    """Return the users with a role, from the table of roles alone or from both."""
-    if role == EVERY_ROLE:
-        return Matching(select(TABLE.c.id), tallied=Tallied("users", TABLE.c.created_at))
-    ids = select(ROLES.c.user_id)
-    if not of_roles_alone:
-        ids = ids.join(TABLE, TABLE.c.id == ROLES.c.user_id)
-    return Matching(
-        ids.where(ROLES.c.role == role),
-        tallied=Tallied("user_roles", ROLES.c.registered_at, (role,)),
-        found=ids.where(unindexed(ROLES.c.role) == role),
-    )
+def delete_customer(
+    actor: Principal, customer_id: int, precondition: Precondition | None = None
+) -> None:
+    """Remove a user for good; its orders stay, as a guest's (spec 7.2, decisions 5)."""
+    require_positive(customer_id)
+    this = TABLE.c.id == customer_id
+
+    def work(session: Session) -> None:
+        customer = session.execute(select(TABLE).where(this).with_for_update()).first()
+        if customer is None:
+            raise ShopError("shop_api_invalid_customer")
+        held = _capabilities(session, [customer_id]).get(customer_id, frozenset())
+        actor.require("shop_api_user_cannot_delete_customer", Capability.DELETE_USERS, *held)
+        if customer_id == actor.user_id:
+            raise ShopError("shop_api_cannot_delete_customer")
+        _check(session, precondition, dict(customer._mapping))
+        session.execute(delete(TABLE).where(this))
+
+    in_transaction(work)
 
 
-def _anywhere(role: str, pattern: str) -> Anywhere | None:
-    """Return how a search is counted without looking for the role of everybody that it finds.
+def _with_hashes(drafts: Sequence[Draft]) -> list[Draft]:
+    """Replace passwords by their hashes, before a transaction begins: hashing takes its time."""
+    given = [position for position, draft in enumerate(drafts) if draft.data.get("password")]
+    hashes = hash_passwords([drafts[position].data["password"] for position in given])
+    prepared = [
+        replace(draft, data={k: v for k, v in draft.data.items() if k != "password"})
+        for draft in drafts
+    ]
+    for position, hashed in zip(given, hashes, strict=True):
+        data = {**prepared[position].data, "password_hash": hashed}
+        prepared[position] = replace(prepared[position], data=data)
+    return prepared
 
-    In a shop nearly everybody is a customer. The others are those with other roles only; should
-    there be anybody without a role, or many of the others, the tallies tell.
+
+def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
+    """Decide about the drafts one after the other, then write what was accepted.
+
+    Each decision sees what the earlier ones will have written: an address or a username that an
+    earlier item took is taken, an address that it gave up is free.
     """
+    accounts = _lock(session, drafts)
+    held = _capabilities(session, [draft.id or 0 for draft in drafts])
+    customers = {account["id"]: account for account in accounts}
+    emails: dict[str, int | None] = {
+        account["email_key"]: account["id"] for account in accounts if account["email"]
+    }
+    usernames = {account["username_key"] for account in accounts}
+    outcomes: list[Outcome] = []
+    created: list[Record] = []
+    edited: list[Record] = []
+    for draft in drafts:
+        try:
+            if draft.id is not None:
+                before = customers.get(draft.id)
+                after = _edited(actor, before, draft.data, emails, held)
+                _check(session, draft.precondition, before)
+                if before and draft.data:
+                    emails.pop(before["email_key"], None)
+                    edited.append(after)
+                customers[draft.id] = after
+            else:
+                after = _created(session, actor, draft.data, emails, usernames)
+                usernames.add(after["username_key"])
+                created.append(after)
+            if after["email_key"]:
+                emails[after["email_key"]] = draft.id
+            outcomes.append(after)
+        except ShopError as error:
+            outcomes.append(error)
+    write_records(session, TABLE, created=created, edited=edited, key="username_key")
+    if created:
+        roles = [role_of(account["id"], NEW_ROLE, account["created_at"]) for account in created]
+        session.execute(insert(ROLES), roles)
+    return _with_computed(session, outcomes)
 
-    def outside(fetch: Fetch) -> list[int] | None:
-        if role == EVERY_ROLE:
-            return []
-        tallied = [
-            Tallied("users", TABLE.c.created_at),
-            Tallied("user_roles", ROLES.c.registered_at),
-            Tallied("user_roles", ROLES.c.registered_at, (role,)),
-        ]
-        everybody, roles, of_role = (each.total(fetch) for each in tallied)
-        if everybody - of_role > FEW or roles - of_role > FEW:
-            return None
-        others = [row[0] for row in fetch(_others(role))]
-        return others if len(others) == everybody - of_role else None
 
-    return found_anywhere(TABLE.c.search_text, TABLE.c.id, without_wildcards(pattern), outside)
-
-
-@lru_cache(MOST_SELECTS)
-def _others(role: str) -> CompoundSelect[Any]:
-    """Return the users with other roles only."""
-    same = ROLES.alias("same")
-    has_role = exists().where(same.c.user_id == ROLES.c.user_id, same.c.role == role)
-    # Two ranges of the index of roles; an inequality is none, and neither is an OR.
-    ranges = (
-        select(ROLES.c.user_id).where(other, ~has_role)
-        for other in (ROLES.c.role < role, ROLES.c.role > role)
+def _lock(session: Session, drafts: Sequence[Draft]) -> list[Record]:
+    """Return the accounts that the drafts name or may clash with, held until the commit."""
+    ids = [draft.id for draft in drafts if 0 < (draft.id or 0) <= sanitize.INT64_MAX]
+    given = [draft.data.get("email", "") for draft in drafts]
+    emails = {comparable(address) for address in given}
+    emails |= {comparable(sanitize.sanitized_email(address)) for address in given}
+    usernames = {comparable(draft.data.get("username", "")) for draft in drafts}
+    for draft in drafts:
+        if draft.id is None and not draft.data.get("username"):
+            usernames |= _generated(draft.data.get("email", ""), range(1, _LOCKED_NAMES + 1))
+    statement = (
+        select(TABLE)
+        .where(
+            or_(
+                TABLE.c.id.in_(ids),
+                TABLE.c.email_key.in_(emails - {""}),
+                TABLE.c.username_key.in_(usernames - {""}),
+            )
+        )
+        .order_by(TABLE.c.id)  # everyone locks in one order
+        .with_for_update()
     )
-    return union(*ranges)
+    return [dict(row) for row in session.execute(statement).mappings()]
 
 
-def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:
-    return _key_of(query["orderby"], query["orderby_meta_key"])
+def _created(
+    session: Session,
+    actor: Principal,
+    data: Mapping[str, Any],
+    emails: Mapping[str, int | None],
+    usernames: set[str],
+) -> Record:
+    """Return the account that shall be created (spec 4.2, create rules in their order)."""
+    actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
+    if "email" not in data:
+        raise ShopError("shop_api_missing_customer_email")
+    if not sanitize.is_email(data["email"]):
+        raise ShopError("registration-error-invalid-email")
+    email = sanitize.email(data["email"])
+    if comparable(email) in emails:
+        raise ShopError("registration-error-email-exists")
+    username = data.get("username") or _free_username(session, email, usernames)
+    if not sanitize.is_username(username):
+        raise ShopError("registration-error-invalid-username")
+    if comparable(username) in usernames:
+        raise ShopError("registration-error-username-exists")
+    moment = now()
+    return with_keys(
+        {
+            **BLANK,
+            **_columns(data),
+            "username": username,
+            "email": email,
+            "created_at": moment,
+            "updated_at": moment,
+        }
+    )
 
 
-@lru_cache(MOST_SELECTS)
-def _key_of(orderby: str, meta_key: str | None) -> ColumnElement[Any]:
-    if orderby not in {"meta_value", "meta_value_num"}:
-        return SORT_KEYS[orderby]
-    if meta_key is None:
-        raise InvalidParams({"filter[orderby_meta_key]": f"is needed to sort by {orderby}."})
-    column = TABLE.c[meta_key]
-    return sort_key(column) if orderby == "meta_value" else leading_number(column)
+def _edited(
+    actor: Principal,
+    customer: Record | None,
+    data: Mapping[str, Any],
+    emails: Mapping[str, int | None],
+    held: Mapping[int, frozenset[Capability]],
+) -> Record:
+    """Return the account as it shall become (spec 4.2, edit rules; decisions 2 and 5)."""
+    if customer is None:
+        raise ShopError("shop_api_invalid_customer")
+    # No escalation: whoever edits an account must hold whatever it holds.
+    more = held.get(customer["id"], frozenset())
+    actor.require("shop_api_user_cannot_edit_customer", Capability.EDIT_USERS, *more)
+    if not data:
+        return customer
+    after = {**customer, **_columns(data), "updated_at": now()}
+    if data.get("email") == "":
+        after["email"] = ""
+    email = sanitize.sanitized_email(data.get("email", ""))
+    # An address that is none, or that another account has, changes nothing and is no error.
+    if email and emails.get(comparable(email), customer["id"]) == customer["id"]:
+        after["email"] = email
+    return with_keys(after)
+
+
+def _check(session: Session, precondition: Precondition | None, account: Record | None) -> None:
+    """Show an account to a precondition, if there is one, as a read would show it."""
+    if precondition and account:
+        precondition(only(_with_computed(session, [account])))
+
+
+def _columns(data: Mapping[str, Any]) -> Record:
+    """Return the columns of supplied names, password hash and addresses."""
+    names = ("first_name", "last_name", "password_hash")
+    columns = {name: data[name] for name in names if name in data}
+    for kind in ("billing", "shipping"):
+        parts = data.get(f"{kind}_address", {})
+        columns |= {f"{kind}_{part}": value for part, value in parts.items()}
+    return columns
+
+
+def _with_computed(session: Session, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Add what a customer is made of beside its row, read for all at once."""
+    ids = {outcome["id"] for outcome in outcomes if not isinstance(outcome, ShopError)}
+    if not ids:
+        return list(outcomes)
+    statement = select(TABLE.c.id, *(COLUMNS[name].label(name) for name in COMPUTED)).where(
+        TABLE.c.id.in_(ids)
+    )
+    computed = {row["id"]: dict(row) for row in session.execute(statement).mappings()}
+    # The avatar belongs to the address that this outcome shows, also when a later item changed it.
+    avatars = current_app.config["SHOP_AVATARS"]
+    return [
+        outcome
+        if isinstance(outcome, ShopError)
+        else {
+            **outcome,
+            **computed[outcome["id"]],
+            "avatar_url": outcome["email"] if avatars else None,
+        }
+        for outcome in outcomes
+    ]
+
+
+def _free_username(session: Session, email: str, taken: set[str]) -> str:
+    """Return the first username made of an address that nobody has (decisions 5)."""
+    for number in count(1):
+        if number > _LOCKED_NAMES and number % 100 == (_LOCKED_NAMES + 1) % 100:
+            more = _generated(email, range(number, number + 100))
+            taken |= set(
+                session.scalars(select(TABLE.c.username_key).where(TABLE.c.username_key.in_(more)))
+            )
+        if comparable(name := _numbered(email, number)) not in taken:
+            return name
+    raise AssertionError("unreachable")
+
+
+def _generated(email: str, numbers: Iterable[int]) -> set[str]:
+    return {comparable(_numbered(email, number)) for number in numbers}
+
+
+def _numbered(email: str, number: int) -> str:
+    """Return a numbered username made of an address: john, john2, john3 and so on."""
+    local = sanitize.username_of(email)[:50] or NEW_ROLE
+    return local if number == 1 else f"{local}{number}"
+
+
+def _capabilities(session: Session, ids: Sequence[int]) -> dict[int, frozenset[Capability]]:
+    """Return what each of some users may do."""
+    wanted = [id_ for id_ in ids if 0 < id_ <= sanitize.INT64_MAX]
+    roles: dict[int, list[str]] = {}
+    for user_id, role in session.execute(
+        select(ROLES.c.user_id, ROLES.c.role).where(ROLES.c.user_id.in_(wanted))
+    ):
+        roles.setdefault(user_id, []).append(role)
+    return {user_id: capabilities_of(names) for user_id, names in roles.items()}

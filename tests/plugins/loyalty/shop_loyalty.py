@@ -9,8 +9,8 @@ import marshmallow as ma
 from flask.views import MethodView
 from sqlalchemy import select
 
-from app.api import Blueprint
-from app.db import db
+from app.api.smorest import Blueprint
+from app.db.session import db
 from app.models import Order
 from app.plugins import OrderExtension, registry
 from app.schemas.orders import OrderSchema

@@ -20,8 +20,8 @@ from sqlalchemy import Connection, Engine, Executable, Result, Row, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from app import timeouts
-from app.ready import Parameters, Ready
+from app.db import timeouts
+from app.db.ready import Parameters, Ready
 
 READER = "shop_api_reader"
 """Where an app keeps its reader, on ``app.extensions``."""

@@ -7,8 +7,8 @@ from datetime import datetime
 from sqlalchemy import LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.columns import Id, UtcDateTime
-from app.db import Base
+from app.db.session import Base
+from app.db.types import Id, UtcDateTime
 
 
 class KeptAnswer(Base):

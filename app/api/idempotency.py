@@ -19,13 +19,13 @@ from flask import Response, request
 from sqlalchemy import ColumnElement, Table, delete, insert, or_, select
 from sqlalchemy.orm import Session
 
-from app.api import Blueprint
-from app.auth import digest
-from app.callers import caller
-from app.db import in_transaction, now
+from app.api.authentication import caller
+from app.api.smorest import Blueprint
+from app.auth.principals import digest
+from app.db.read_pool import fetch
+from app.db.session import in_transaction, now
 from app.errors import InvalidParams, ShopError
 from app.models import KeptAnswer
-from app.reading import fetch
 
 TABLE = cast("Table", KeptAnswer.__table__)
 KEPT = timedelta(hours=24)

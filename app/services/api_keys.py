@@ -10,15 +10,15 @@ from flask import current_app
 from sqlalchemy import Row, delete, select
 from sqlalchemy.orm import Session
 
-from app.auth import KeyPair, Permission, digest
-from app.db import in_transaction, now
-from app.encryption import encrypt
+from app.auth.encryption import encrypt
+from app.auth.principals import KeyPair, Permission, digest
+from app.db.read_pool import fetch
+from app.db.search import comparable
+from app.db.session import in_transaction, now
 from app.models import ApiKey, User, UserRole
 from app.models.user import role_of, with_keys
-from app.reading import fetch
 from app.sanitize import INT64_MAX
-from app.search import comparable
-from app.services.accounts import BLANK
+from app.services.customers import BLANK
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,22 +8,22 @@ from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Table, bindparam, or_, select, type_coerce
 
-from app.auth import Capability, Principal
-from app.columns import Money
-from app.db import now
+from app.auth.principals import Capability, Principal
+from app.db.functions import equals_any
+from app.db.read_pool import fetch
+from app.db.ready import MOST_SELECTS
+from app.db.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
+from app.db.search import contains, unindexed
+from app.db.session import now
+from app.db.types import Money
 from app.errors import InvalidParams, ShopError
-from app.functions import equals_any
-from app.matching import Anywhere, Matching, Tallied, between, count, found_anywhere
 from app.models import DownloadPermission, Order
-from app.pagination import Page, fetch_page, page_size
 from app.plugins import registry
-from app.reading import fetch
-from app.ready import MOST_SELECTS
-from app.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
 from app.sanitize import INT64_MAX
-from app.search import contains, unindexed
-from app.services.customers import get_customer
-from app.services.statistics import COLUMNS as CUSTOMER_COLUMNS
+from app.services.customer_queries import get_customer
+from app.services.customer_statistics import COLUMNS as CUSTOMER_COLUMNS
+from app.services.filtering import Anywhere, Matching, Tallied, between, count, found_anywhere
+from app.services.pagination import Page, fetch_page, page_size
 
 TABLE = cast("Table", Order.__table__)
 DOWNLOADS = cast("Table", DownloadPermission.__table__)

@@ -12,8 +12,8 @@ from typing import Any, cast
 from flask import current_app
 from sqlalchemy import ColumnElement, Subquery, Table, bindparam, case, func, literal, select
 
-from app.columns import Money, Words
-from app.functions import is_one_of, json_text, together
+from app.db.functions import is_one_of, json_text, together
+from app.db.types import Money, Words
 from app.models import Order, User, UserRole
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.plugins import registry

@@ -14,7 +14,9 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 from werkzeug.datastructures import Authorization
 
-from app.auth import (
+from app.auth.encryption import TOKEN_OF_NOBODY, decrypt
+from app.auth.oauth1 import ALGORITHMS, Signature, SignedRequest
+from app.auth.principals import (
     Credentials,
     KeyPair,
     Principal,
@@ -23,10 +25,8 @@ from app.auth import (
     principal_of,
     remembered,
 )
-from app.db import in_transaction
-from app.encryption import TOKEN_OF_NOBODY, decrypt
+from app.db.session import in_transaction
 from app.models import OAuthNonce
-from app.oauth import ALGORITHMS, Signature, SignedRequest
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request

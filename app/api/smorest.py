@@ -19,14 +19,14 @@ from flask.blueprints import BlueprintSetupState
 from flask.sessions import SessionInterface
 from werkzeug.routing import BaseConverter
 
-from app import callers, openapi, paths, request_headers
-from app.answers import JsonProvider, read_to_the_end
-from app.arguments import ArgumentParser, instance_of
-from app.callers import authenticate_sender
+from app.api import authentication, converters, openapi, request_headers
+from app.api.authentication import authenticate_sender
+from app.api.error_handlers import handle_exception
+from app.api.request_parser import ArgumentParser, instance_of
+from app.api.responses import JsonProvider, read_to_the_end
+from app.api.versions import NATIVE, Dialect
 from app.config import VERSION
-from app.dialect import NATIVE, Dialect
 from app.errors import ERRORS
-from app.failures import handle_exception
 from app.plugins import OrderExtension, Registry
 from app.schemas.envelope import Errors
 from app.schemas.orders import OrderSchema
@@ -167,11 +167,11 @@ def prepare(app: Flask) -> None:
     app.session_interface = NoSessions()
     # Flask asks nine times a request whether a function is a coroutine. Seam: ``ensure_sync``.
     app.ensure_sync = lru_cache(MOST_FUNCTIONS)(app.ensure_sync)  # type: ignore[method-assign] # the same, remembered
-    app.url_map.converters |= paths.CONVERTERS
+    app.url_map.converters |= converters.CONVERTERS
     # Paths work with and without a trailing slash and never redirect (decisions 6).
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
-    callers.init_app(app)
+    authentication.init_app(app)
     app.register_error_handler(Exception, handle_exception)
     app.before_request(_encode_query)
     app.after_request(read_to_the_end)
@@ -213,7 +213,7 @@ class Api(flask_smorest.Api):
             "marshmallow_plugin": openapi.FieldPlugin(self.dialect.schemas),
         }
         super().init_app(app, spec_kwargs=spec)
-        for converter in paths.CONVERTERS.values():
+        for converter in converters.CONVERTERS.values():
             self.register_converter(converter, self._path_schema)
         for name, header in openapi.HEADERS.items():
             self.spec.components.header(name, header)
@@ -250,7 +250,9 @@ class Api(flask_smorest.Api):
         super().register_blueprint(blp, parameters=parameters, **options)
 
     def _path_schema(self, converter: BaseConverter) -> dict[str, Any]:
-        return openapi.as_version(paths.SCHEMAS[type(converter)], str(self.spec.openapi_version))
+        return openapi.as_version(
+            converters.SCHEMAS[type(converter)], str(self.spec.openapi_version)
+        )
 
     def describe(self, registry: Registry) -> None:
         """Write what plugins have made known into the document, once all of them are in."""

@@ -14,10 +14,10 @@ from typing import Any
 
 from flask import Response, request
 
-from app.answers import answer
-from app.api import Blueprint
-from app.bulk import Precondition
+from app.api.responses import answer
+from app.api.smorest import Blueprint
 from app.errors import ShopError
+from app.services.bulk import Precondition
 
 FAILED = "shop_api_precondition_failed"
 

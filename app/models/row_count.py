@@ -6,8 +6,8 @@ from datetime import date
 
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.columns import Id, Key
-from app.db import Base
+from app.db.session import Base
+from app.db.types import Id, Key
 
 
 class Tally(Base):

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from copy import deepcopy
 from typing import Any
 
-from app.openapi import Document, references
+from app.api.openapi import Document, references
 
 
 def _header(name: str, description: str, **schema: Any) -> Document:

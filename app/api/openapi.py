@@ -14,7 +14,7 @@ from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask_smorest.spec.plugins import FlaskPlugin
 from werkzeug.routing import Rule
 
-from app.dialect import Dialect
+from app.api.versions import Dialect
 from app.errors import ERRORS
 from app.plugins import Registry
 from app.schemas.fields import Lines, either

@@ -10,11 +10,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, false, func, select, true
 
-from app.functions import equals_any
+from app.db.functions import equals_any
+from app.db.read_pool import Fetch, fetch, reader
+from app.db.ready import MOST_SELECTS, Ready
+from app.db.search import Search, comparable, has_part, number_found
 from app.models import Tally
-from app.reading import Fetch, fetch, reader
-from app.ready import MOST_SELECTS, Ready
-from app.search import Search, comparable, has_part, number_found
 
 FEW = 1000
 """So many matches are found first and sorted then; more are found in their order, page by page."""

@@ -15,11 +15,11 @@ import orjson
 from flask import Response, current_app, request, stream_with_context
 from flask.json.provider import JSONProvider
 
-from app.bulk import Results
-from app.credentials import IN_QUERY
-from app.dialect import spoken
-from app.pagination import Page
-from app.reading import RowStream
+from app.api.versions import spoken
+from app.auth.credentials import IN_QUERY
+from app.db.read_pool import RowStream
+from app.services.bulk import Results
+from app.services.pagination import Page
 
 MOST_READ = 64 * 1024 * 1024
 READ_SECONDS = 5

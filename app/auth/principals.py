@@ -13,12 +13,12 @@ from typing import Any, Protocol
 from flask import current_app
 from sqlalchemy import Row, bindparam, select
 
-from app.attempts import Attempts, network
-from app.changes import Changes
-from app.db import CHANGES
+from app.auth.throttling import Attempts, network
+from app.db.changes import Changes
+from app.db.read_pool import fetch
+from app.db.session import CHANGES
 from app.errors import ShopError
 from app.models import ApiKey, UserRole
-from app.reading import fetch
 
 MOST_PRINCIPALS = 1000
 """How many principals a worker remembers."""
@@ -145,7 +145,7 @@ def remembered(sent: str, find: Callable[[], Principal]) -> Principal:
     """Return the principal whose credentials these are.
 
     One that was found is remembered until anything is committed, so that what ends or changes a
-    key counts at once; ``app.changes`` says when that is.
+    key counts at once; ``app.db.changes`` says when that is.
 
     Args:
         sent: the credentials as they were sent.

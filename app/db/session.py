@@ -33,16 +33,16 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.pool import NullPool
 
-from app import sqlite, timeouts
-from app.changes import Changes
-from app.reading import READER, Reader, Usable, fetch, reader
+from app.db import sqlite, timeouts
+from app.db.changes import Changes
+from app.db.read_pool import READER, Reader, Usable, fetch, reader
 
 T = TypeVar("T")
 
 CHANGES = "shop_api_changes"
 """Where an app notices that its database has changed, on ``app.extensions``."""
 
-MIGRATIONS = Path(__file__).parent.parent / "migrations"
+MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
 ATTEMPTS = 30
 """How often a transaction starts again after another one came first.

@@ -16,10 +16,10 @@ from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from app.bulk import Draft
-from app.dialect import spoken
+from app.api.versions import spoken
 from app.errors import InvalidParams, ShopError
 from app.schemas.queries import Query
+from app.services.bulk import Draft
 
 MOST_QUERIES, LONGEST_QUERY = 1000, 500
 """Of how many queries, and of how many bytes, it is remembered what they mean."""

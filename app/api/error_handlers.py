@@ -12,12 +12,12 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
-from app.answers import answer
-from app.callers import refusal
-from app.db import is_out_of_reach, knows_another_schema, schema_is_current
-from app.dialect import spoken
+from app.api.authentication import refusal
+from app.api.responses import answer
+from app.api.versions import spoken
+from app.db.session import is_out_of_reach, knows_another_schema, schema_is_current
+from app.db.timeouts import took_too_long
 from app.errors import SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
-from app.timeouts import took_too_long
 
 
 def handle_exception(error: Exception) -> Response:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import psycopg
 from sqlalchemy import Engine, event
 
-from app import sqlite
+from app.db import sqlite
 
 CHANNEL = "shop_keys"
 """Where PostgreSQL tells that a key, or a role of somebody with a key, has changed: by triggers."""

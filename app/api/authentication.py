@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from flask import Flask, current_app, g, request
 
-from app.auth import (
-    FailedAttempts,
-    Principal,
-    authenticate,
-    require_permission,
-)
-from app.dialect import spoken
+from app.api.versions import spoken
+from app.auth.principals import FailedAttempts, Principal, authenticate, require_permission
 from app.errors import ShopError
 
 _ATTEMPTS = "shop_api_failed_attempts"  # on app.extensions

@@ -15,11 +15,11 @@ from typing import Any
 import marshmallow as ma
 from flask import Response, current_app, request
 
+from app.api.serializers import Serializer, narrowed
 from app.plugins import registry
 from app.schemas.orders import OrderSchema
 from app.schemas.parameters import FieldList
-from app.serializers import Serializer, narrowed
-from app.services.orders import COLUMNS
+from app.services.order_queries import COLUMNS
 
 Selection = Mapping[str, Any] | None
 

@@ -19,11 +19,11 @@ from sqlalchemy import (
     select,
 )
 
-from app.matching import FEW, FEW_FOUND, Matching
-from app.reading import RowStream, reader
-from app.ready import MOST_SELECTS, ready
-from app.records import Columns, Row, as_printed, fetch_by_ids
+from app.db.read_pool import RowStream, reader
+from app.db.ready import MOST_SELECTS, ready
+from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.sanitize import INT64_MAX
+from app.services.filtering import FEW, FEW_FOUND, Matching
 
 STREAM_ABOVE = 1000
 """Longer pages are not collected in memory but written row by row."""

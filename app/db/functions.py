@@ -10,7 +10,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Numeric
 
-from app.columns import Ids, JsonText, Together
+from app.db.types import Ids, JsonText, Together
 
 
 class is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL

@@ -12,10 +12,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, select, type_coerce
 from sqlalchemy.types import TypeEngine
 
-from app.columns import Ids
-from app.functions import is_one_of
-from app.reading import Fetch
-from app.ready import MOST_SELECTS, Ready
+from app.db.functions import is_one_of
+from app.db.read_pool import Fetch
+from app.db.ready import MOST_SELECTS, Ready
+from app.db.types import Ids
 
 Columns = Sequence[ColumnElement[Any]]
 Row = Sequence[Any]

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from flask import Flask, Response, current_app, request
 
-from app import openapi
+from app.api import openapi
 
 ALWAYS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 """Nothing guesses what an answer is; nothing keeps one, unless it says itself that it may."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import marshmallow as ma
 from flask import Request, request
 
-from app.auth import Credentials
-from app.credentials import from_basic, from_legacy
+from app.auth.credentials import from_basic, from_legacy
+from app.auth.principals import Credentials
 from app.schemas.customers import CustomerSchema, CustomerV3Schema
 from app.schemas.orders import DownloadList, Downloads
 from app.schemas.queries import LEGACY

@@ -1,0 +1,1 @@
+"""Everything that knows identities: API keys, credentials and capabilities."""

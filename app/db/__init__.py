@@ -1,0 +1,1 @@
+"""Everything that knows SQL: sessions, types, functions and search."""
