@@ -13,7 +13,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from app import cli, logging, plugins
 from app.api import security_headers
 from app.api.smorest import Api, prepare
-from app.config import load_settings, misspelt, secret_key
+from app.config import load_settings, secret_key, unknown_settings
 from app.db import session
 from app.db.read_pool import reader
 
@@ -55,7 +55,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     api = Api()
     api.init_app(app, description=DESCRIPTION)
     plugins.init_app(app, api)
-    for name in misspelt({*app.config, *os.environ}):
+    for name in unknown_settings({*app.config, *os.environ}):
         app.logger.warning("%s is no setting; docs/configuration.md lists them all", name)
     return app
 

@@ -142,7 +142,7 @@ class SettingsSchema(ma.Schema):
         ("processing", "completed"),
         "Order statuses that count towards `total_spent`, separated by commas.",
     )
-    SHOP_AVATARS = _setting(
+    SHOP_GRAVATAR = _setting(
         ma.fields.Boolean, True, "Whether customers have an `avatar_url` (on Gravatar)."
     )
     SHOP_ARGON2_TIME_COST = _setting(
@@ -164,7 +164,7 @@ class SettingsSchema(ma.Schema):
     SHOP_REDIS_URL = _setting(
         ma.fields.String,
         None,
-        "A Redis in which all workers and machines count wrong credentials together, as "
+        "A Redis in which all workers and machines count wrong credentials json_tuple, as "
         "`redis://…`, `rediss://…` or `redis+unix://…`; none: each worker counts for itself.",
         validate=ma.validate.Regexp(r"(rediss?|redis\+unix)://.+", error="is no URL of a Redis."),
         allow_none=True,
@@ -198,7 +198,7 @@ class SettingsSchema(ma.Schema):
         "Whether the WooCommerce legacy REST API is served at `/wc-api/v2` and `/wc-api/v3`. While "
         "it is off, new API keys cannot sign requests later either.",
     )
-    SHOP_LEGACY_SECRETS_IN_CLEAR = _setting(
+    SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH = _setting(
         ma.fields.Boolean,
         False,
         "Whether that API accepts `consumer_key` and `consumer_secret` in the query of a request "
@@ -254,7 +254,7 @@ def _messages(error: ma.ValidationError) -> Iterable[tuple[str, list[str]]]:
     return messages.items()
 
 
-def misspelt(names: Iterable[str]) -> list[str]:
+def unknown_settings(names: Iterable[str]) -> list[str]:
     """Return the names that look like a setting of ours but are none, in order."""
     return sorted(
         name

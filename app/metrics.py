@@ -18,8 +18,8 @@ from sqlalchemy import Engine, ExceptionContext, event
 from sqlalchemy.exc import DBAPIError
 
 from app.db.read_pool import Reader
-from app.db.session import another_came_first, is_out_of_reach
-from app.db.timeouts import took_too_long
+from app.db.session import is_retryable, is_unavailable
+from app.db.timeouts import is_statement_timeout
 from app.logging import Observe
 
 SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -119,8 +119,8 @@ def _count_connections(
 def _kind(error: BaseException | None) -> str:
     if not isinstance(error, DBAPIError):
         return "other"
-    if took_too_long(error):
+    if is_statement_timeout(error):
         return "timeout"
-    if another_came_first(error):
+    if is_retryable(error):
         return "conflict"
-    return "unreachable" if is_out_of_reach(error) else "other"
+    return "unreachable" if is_unavailable(error) else "other"

@@ -17,9 +17,9 @@ from werkzeug.exceptions import HTTPException
 from app import create_app
 from app.auth.principals import Permission
 from app.db.read_pool import reader
-from app.db.session import db, in_transaction
+from app.db.session import db, run_in_transaction
 from app.errors import ERRORS
-from app.models import Coupon, Tally
+from app.models import Coupon, RowCount
 from app.services.api_keys import create_key
 
 SECRET = "a secret for tests only"
@@ -91,7 +91,7 @@ def session_app(settings):
 def app(session_app):
     """The app, on an empty shop, with nothing left open afterwards."""
     with session_app.app_context():
-        in_transaction(_empty)
+        run_in_transaction(_empty)
     yield session_app
     assert_nothing_is_open(session_app)
 
@@ -147,9 +147,9 @@ def assert_nothing_is_open(app):
 
 def _empty(session):
     for table in reversed(db.metadata.sorted_tables):
-        if table.name != Tally.__tablename__:
+        if table.name != RowCount.__tablename__:
             session.execute(delete(table))
-    session.execute(delete(Tally))  # last: what is deleted before is still counted
+    session.execute(delete(RowCount))  # last: what is deleted before is still counted
 
 
 class Client:
@@ -300,7 +300,7 @@ def store(app):
     def write(coupon_id, **columns):
         statement = update(Coupon).where(Coupon.id == coupon_id).values(**columns)
         with app.app_context():
-            in_transaction(lambda session: session.execute(statement))
+            run_in_transaction(lambda session: session.execute(statement))
 
     return write
 

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from app.db.session import in_transaction
+from app.db.session import run_in_transaction
 from app.models import DownloadPermission, Order
 from app.models.address import ADDRESS_COLUMNS
 
-MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+TIMESTAMP = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LINE_ITEM = {
     "id": 11,
     "subtotal": "8.00",
@@ -30,8 +30,8 @@ ORDER = {
     "order_key": "order_abc",
     "status": "completed",
     "currency": "EUR",
-    "created_at": MOMENT,
-    "updated_at": MOMENT,
+    "created_at": TIMESTAMP,
+    "updated_at": TIMESTAMP,
     "completed_at": None,
     "total": Decimal("11.00"),
     "subtotal": Decimal("8.00"),
@@ -76,7 +76,7 @@ def _insert(app, model, values):
         return record.id
 
     with app.app_context():
-        return in_transaction(work)
+        return run_in_transaction(work)
 
 
 def insert_order(app, **over):

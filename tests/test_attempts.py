@@ -82,8 +82,8 @@ def test_redis_that_accepts_and_is_silent_holds_a_request_for_a_moment_only(make
 
 def test_redis_that_is_back_is_used_again(nobody, monkeypatch, tmp_path):
     monkeypatch.setattr(throttling, "REDIS_PAUSE", 0)
-    one = throttling.Attempts(f"redis://127.0.0.1:{nobody}")
-    other = throttling.Attempts(f"redis://127.0.0.1:{nobody}")
+    one = throttling.FailedLoginLimiter(f"redis://127.0.0.1:{nobody}")
+    other = throttling.FailedLoginLimiter(f"redis://127.0.0.1:{nobody}")
     assert (one.hit({"a": 1}), other.hit({"a": 1})) == (0, 0)  # each for itself
     with redis(tmp_path, nobody):
         assert one.hit({"b": 1}) == 0
@@ -91,7 +91,7 @@ def test_redis_that_is_back_is_used_again(nobody, monkeypatch, tmp_path):
 
 
 def test_one_who_has_had_too_many_makes_no_more_names_known():
-    counter = throttling.Attempts(None)
+    counter = throttling.FailedLoginLimiter(None)
     assert counter.hit({"address": 1, "key 1": 1}) == 0
     assert counter.hit({"address": 1, "key 2": 1}) > 0
     assert counter.hit({"elsewhere": 1, "key 2": 1}) == 0

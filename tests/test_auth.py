@@ -8,9 +8,9 @@ import pytest
 from conftest import Client, codes, refusal, reply
 from sqlalchemy import delete, update
 
-from app.auth.principals import MOST_PRINCIPALS
+from app.auth.principals import MAX_PRINCIPALS
 from app.db.changes import SECONDS
-from app.db.session import db, in_transaction
+from app.db.session import db, run_in_transaction
 from app.models import ApiKey, User, UserRole
 from app.models.user import role_of
 from app.services.api_keys import revoke_key
@@ -220,7 +220,7 @@ def test_key_once_seen_is_not_looked_up_again(client_for, statements):
 
 
 def test_what_another_process_does_to_a_key_counts_soon(app, client_for):
-    """Written past ``in_transaction``: as by another process, noticed through the database only."""
+    """Written past ``run_in_transaction``: as by another process, noticed through the database only."""
     revoked, demoted = (client_for(login=name) for name in ("ann", "bob"))
     for client in (revoked, demoted):
         assert client.get("/coupons/count").status_code == 200
@@ -238,7 +238,7 @@ def test_what_another_process_does_to_a_key_counts_soon(app, client_for):
 def test_principals_that_are_remembered_are_limited(client_for, app):
     clients = [client_for(login=name) for name in ("ann", "bob")]
     known = app.extensions["shop_api_known_principals"]
-    known.update({str(number): (object(), None) for number in range(MOST_PRINCIPALS)})
+    known.update({str(number): (object(), None) for number in range(MAX_PRINCIPALS)})
     for client in clients:
         assert client.get("/coupons").status_code == 200
     assert len(known) <= 2
@@ -247,7 +247,7 @@ def test_principals_that_are_remembered_are_limited(client_for, app):
 def test_key_of_a_deleted_user(app, client_for):
     client, other = client_for(login="ann"), client_for(login="bob")
     with app.app_context():
-        in_transaction(lambda session: session.delete(session.get(User, client.key.user_id)))
+        run_in_transaction(lambda session: session.delete(session.get(User, client.key.user_id)))
     assert_refused(client.get("/coupons"))
     assert_refused(client.post("/coupons", {"coupon": {"code": "x"}}))
     assert other.get("/coupons").status_code == 200
@@ -257,7 +257,7 @@ def test_key_is_not_stored_in_clear(app, admin):
     halves = {admin.key.consumer_key, admin.key.consumer_secret}
     secret = admin.key.consumer_secret.removeprefix("cs_")
     with app.app_context():
-        rows = in_transaction(
+        rows = run_in_transaction(
             lambda session: session.connection().exec_driver_sql("SELECT * FROM api_keys").all()
         )
     (stored,) = rows
@@ -297,7 +297,7 @@ def test_capabilities_are_the_union_of_the_roles(app, client_for, roles, status)
             session.add(UserRole(**role_of(user_id, role, registered_at) | {"position": position}))
 
     with app.app_context():
-        in_transaction(give)
+        run_in_transaction(give)
     assert client.get("/coupons/count").status_code == status
 
 

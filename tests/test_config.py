@@ -35,7 +35,7 @@ SETTINGS = [
     ("SHOP_OPENAPI_VERSION", "3.1.0", "3.0.3", "3.0.3"),
     ("SHOP_TRUSTED_PROXIES", 0, "2", 2),
     ("SHOP_PAID_STATUSES", ("processing", "completed"), "completed, paid,", ("completed", "paid")),
-    ("SHOP_AVATARS", True, "no", False),
+    ("SHOP_GRAVATAR", True, "no", False),
     ("SHOP_ARGON2_TIME_COST", 2, "3", 3),
     ("SHOP_ARGON2_MEMORY_KIB", 19 * 1024, "65536", 65536),
     ("SHOP_AUTH_FAILURES_PER_MINUTE", 60, "0", 0),
@@ -50,7 +50,7 @@ SETTINGS = [
     ("SHOP_METRICS", False, "1", True),
     ("SHOP_SLOW_REQUEST_SECONDS", 1.0, "0.25", 0.25),
     ("SHOP_LEGACY_API", True, "no", False),
-    ("SHOP_LEGACY_SECRETS_IN_CLEAR", False, "1", True),
+    ("SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH", False, "1", True),
     ("SHOP_CURRENCY", "USD", "EUR", "EUR"),
 ]
 NAMES = [name for name, *_ in SETTINGS]
@@ -143,7 +143,7 @@ BAD = [
     ("SHOP_ARGON2_TIME_COST", "0"),
     ("SHOP_OPENAPI_VERSION", "2.0"),
     ("SHOP_ARGON2_MEMORY_KIB", "7"),
-    ("SHOP_AVATARS", "perhaps"),
+    ("SHOP_GRAVATAR", "perhaps"),
     ("SHOP_BULK_LIMIT", "-1"),
     ("SHOP_BULK_LIMIT", "100 items"),
     ("SHOP_MAX_BODY_BYTES", "0"),
@@ -245,10 +245,10 @@ def test_secret_key_that_is_given_makes_no_file(tmp_path):
 
 
 def test_secret_key_of_concurrent_creators_is_one(tmp_path):
-    together = Barrier(16)
+    json_tuple = Barrier(16)
 
     def create(_):
-        together.wait(10)
+        json_tuple.wait(10)
         return secret_key(tmp_path)
 
     with ThreadPoolExecutor(16) as pool:

@@ -8,7 +8,7 @@ import pytest
 from conftest import codes, refusal, refused_params, reply
 
 from app.auth.principals import ROLES, Capability
-from app.db.session import in_transaction
+from app.db.session import run_in_transaction
 from app.models import User
 
 DEFAULTS = {
@@ -638,7 +638,7 @@ def test_coupon_of_a_deleted_user_is_someone_elses(app, author, client_for, admi
     coupon = make_coupon(author)
 
     with app.app_context():
-        in_transaction(lambda session: session.delete(session.get(User, author.key.user_id)))
+        run_in_transaction(lambda session: session.delete(session.get(User, author.key.user_id)))
     successor = client_for("author")
     assert reply(successor.get(f"/coupons/{coupon['id']}")) == (200, {"coupon": coupon})
     assert reply(edit(successor, coupon["id"], amount=1)) == refusal(

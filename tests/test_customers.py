@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import update
 
-from app.db.session import in_transaction
+from app.db.session import run_in_transaction
 from app.models import User, UserRole
 from app.models.user import role_of
 
@@ -102,7 +102,7 @@ def give_role(app, user_id, role, position):
             row = role_of(user_id, role, registered_at)
             session.add(UserRole(**row | {"position": position}))
 
-        in_transaction(give)
+        run_in_transaction(give)
 
 
 # --- create and read ---
@@ -207,7 +207,7 @@ def test_avatar_is_of_the_lower_cased_email(make_customer):
 
 def test_avatar_is_null_when_the_setting_is_off(admin, client_with, make_customer):
     customer = make_customer()
-    without = client_with(SHOP_AVATARS=False)
+    without = client_with(SHOP_GRAVATAR=False)
     assert read(without, customer["id"]) == customer | {"avatar_url": None}
     assert edit(without, customer["id"]).get_json()["customer"] == customer | {"avatar_url": None}
     assert read(admin, customer["id"]) == customer
@@ -798,7 +798,9 @@ def test_edit_moves_the_modification_time_and_not_the_registration(app, admin, m
     customer, other = make_customer(), make_customer()
     past = datetime(2001, 1, 1, tzinfo=UTC)
     with app.app_context():
-        in_transaction(lambda s: s.execute(update(User).values(created_at=past, updated_at=past)))
+        run_in_transaction(
+            lambda s: s.execute(update(User).values(created_at=past, updated_at=past))
+        )
     edited = edit(admin, customer["id"], first_name="Ann").get_json()["customer"]
     unchanged = other | {"created_at": "2001-01-01T00:00:00Z"}
     assert edited == customer | {"created_at": "2001-01-01T00:00:00Z", "first_name": "Ann"}

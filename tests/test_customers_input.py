@@ -11,7 +11,7 @@ from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import User
 from app.sanitize import is_username
-from app.services.bulk import Draft
+from app.services.bulk import BulkItem
 
 SHIPPING_PARTS = (
     "first_name",
@@ -615,7 +615,7 @@ def test_password_is_in_no_log_line_of_a_failure(client_with, make_customer, cap
 
 
 def test_password_is_in_no_repr():
-    draft = Draft(0, {"email": "ann@example.com", "password": PASSWORD})
+    draft = BulkItem(0, {"email": "ann@example.com", "password": PASSWORD})
     account = User(username="ann", password_hash=f"$argon2id${PASSWORD}")
     assert PASSWORD not in f"{draft!r} {draft} {account!r} {account}"
 

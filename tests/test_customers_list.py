@@ -12,7 +12,7 @@ from conftest import assert_nothing_is_open
 from sqlalchemy import event, insert, update
 from sqlalchemy.exc import DBAPIError
 
-from app.db.session import db, in_transaction
+from app.db.session import db, run_in_transaction
 from app.db.types import Json
 from app.models import Order, User, UserRole
 from app.models.user import role_of, with_keys
@@ -77,7 +77,7 @@ def positions(response, customers):
 def set_columns(app, customer, **columns):
     this = update(User).where(User.id == customer["id"])
     with app.app_context():
-        in_transaction(lambda session: session.execute(this.values(**columns)))
+        run_in_transaction(lambda session: session.execute(this.values(**columns)))
 
 
 def add_users(app, count):
@@ -96,7 +96,7 @@ def add_users(app, count):
         session.execute(insert(UserRole), roles)
 
     with app.app_context():
-        in_transaction(work)
+        run_in_transaction(work)
 
 
 def add_order(app, customer, total):
@@ -114,7 +114,7 @@ def add_order(app, customer, total):
     }
     values |= {"customer_id": customer["id"], "total": Decimal(total)}
     with app.app_context():
-        in_transaction(lambda session: session.add(Order(**values)))
+        run_in_transaction(lambda session: session.add(Order(**values)))
 
 
 # --- the list ---
@@ -235,7 +235,7 @@ def test_role_selects_the_accounts_that_have_it(app, admin, client_for, role, us
             row = role_of(both, "shop_manager", session.get_one(User, both).created_at)
             session.add(UserRole(**row | {"position": 1}))
 
-        in_transaction(give)
+        run_in_transaction(give)
     query = {} if role is None else {"filter[role]": role}
     response = admin.get("/customers", query)
     assert [customer["username"] for customer in listed(response)] == usernames
@@ -939,7 +939,7 @@ def add_roles(app, roles_of):
                 session.execute(insert(UserRole), [row])
 
     with app.app_context():
-        in_transaction(work)
+        run_in_transaction(work)
 
 
 @pytest.mark.parametrize("without_roles", [True, False])

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.db.read_pool import fetch
-from app.db.session import in_transaction
+from app.db.session import run_in_transaction
 from app.db.types import Json
 from app.models import Order
 
@@ -46,7 +46,7 @@ def make_order(app):
             return order.id
 
         with app.app_context():
-            return in_transaction(work)
+            return run_in_transaction(work)
 
     return make
 
@@ -209,7 +209,7 @@ def test_statistics_follow_a_changed_order_at_once(app, admin, make_customer, ma
     def change(**values):
         this = update(Order).where(Order.id == order_id)
         with app.app_context():
-            in_transaction(lambda session: session.execute(this.values(**values)))
+            run_in_transaction(lambda session: session.execute(this.values(**values)))
 
     assert read(admin, ann)["total_spent"] == "0.00"
     change(status="completed", total=Decimal("3.50"))
@@ -231,7 +231,7 @@ def test_statistics_are_exact_while_orders_are_written(app, admin, make_customer
         try:
             with app.app_context():
                 for _ in range(each):
-                    in_transaction(lambda session: session.add(new_order(customer["id"])))
+                    run_in_transaction(lambda session: session.add(new_order(customer["id"])))
         except Exception as error:  # noqa: BLE001  # it is shown by the assertion below
             failures.append(error)
 

@@ -18,10 +18,10 @@ def with_ids(record, real_id):
 
 
 CASES = [
-    ("coupons", "coupon", examples.NEW_COUPON, examples.COUPON, examples.COUPON_EDIT,
-     examples.EDITED_COUPON, examples.COUPON_ITEMS, examples.COUPON_RESULTS),
-    ("customers", "customer", examples.NEW_CUSTOMER, examples.CUSTOMER, examples.CUSTOMER_EDIT,
-     examples.EDITED_CUSTOMER, examples.CUSTOMER_ITEMS, examples.CUSTOMER_RESULTS),
+    ("coupons", "coupon", examples.NEW_COUPON, examples.COUPON, examples.COUPON_UPDATE,
+     examples.UPDATED_COUPON, examples.COUPON_ITEMS, examples.COUPON_RESULTS),
+    ("customers", "customer", examples.NEW_CUSTOMER, examples.CUSTOMER, examples.CUSTOMER_UPDATE,
+     examples.UPDATED_CUSTOMER, examples.CUSTOMER_ITEMS, examples.CUSTOMER_RESULTS),
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import String, bindparam, literal, select
 
-from app.db.functions import json_text, together
+from app.db.functions import json_text, json_tuple
 from app.db.read_pool import fetch
 from app.db.ready import Ready
 from app.db.types import Money, UtcDateTime
@@ -48,6 +48,6 @@ def test_values_together_are_read_as_answers_print_them(app):
         "no_moment": literal(None, UtcDateTime),
     }
     with app.app_context():
-        ((found,),) = fetch(Ready(select(together(values))))
+        ((found,),) = fetch(Ready(select(json_tuple(values))))
     assert found == [2**62, 'a "b"', None, "-0.05", "0.00", "2026-11-20T09:38:01Z", None]
-    assert together(values).type.names == tuple(values)
+    assert json_tuple(values).type.names == tuple(values)

@@ -15,9 +15,9 @@ from sqlalchemy import insert, select, text, update
 from app.api.idempotency import idempotent
 from app.api.smorest import Blueprint
 from app.db.read_pool import fetch
-from app.db.session import in_transaction
-from app.models import KeptAnswer
-from app.schemas.envelope import CountSchema
+from app.db.session import run_in_transaction
+from app.models import IdempotencyRecord
+from app.schemas.envelope import CountResponse
 from app.services.api_keys import revoke_key
 
 ROOT = Path(__file__).parent.parent
@@ -66,7 +66,7 @@ def kept(app):
 
     def read():
         with app.app_context():
-            return fetch(select(KeptAnswer.__table__).order_by(KeptAnswer.id))
+            return fetch(select(IdempotencyRecord.__table__).order_by(IdempotencyRecord.id))
 
     return read
 
@@ -76,9 +76,11 @@ def age(app):
     """Return a function: make the kept answers look older."""
 
     def change(by):
-        older = update(KeptAnswer).values(created_at=datetime.now(UTC).replace(microsecond=0) - by)
+        older = update(IdempotencyRecord).values(
+            created_at=datetime.now(UTC).replace(microsecond=0) - by
+        )
         with app.app_context():
-            in_transaction(lambda session: session.execute(older))
+            run_in_transaction(lambda session: session.execute(older))
 
     return change
 
@@ -273,7 +275,7 @@ def test_old_answers_go_as_new_ones_come(app, admin, kept):
         for n in range(50)
     ]
     with app.app_context():
-        in_transaction(lambda session: session.execute(insert(KeptAnswer), rows))
+        run_in_transaction(lambda session: session.execute(insert(IdempotencyRecord), rows))
     left = []
     for number in range(4):
         send(admin, key=f"k-{number}", body={"coupon": {"code": f"c{number}"}})
@@ -382,7 +384,7 @@ def test_view_of_a_plugin(make_app, admin):
 
     @blp.route("", methods=["POST"])
     @idempotent
-    @blp.response(201, CountSchema)
+    @blp.response(201, CountResponse)
     def write_note():
         """Use every coupon twice and say how often they were used."""
 
@@ -390,8 +392,8 @@ def test_view_of_a_plugin(make_app, admin):
             session.execute(text("UPDATE coupons SET usage_count = usage_count + 1"))
             return session.scalar(text("SELECT max(usage_count) FROM coupons"))
 
-        in_transaction(work)
-        return {"count": in_transaction(work)}
+        run_in_transaction(work)
+        return {"count": run_in_transaction(work)}
 
     app.extensions["flask-smorest"]["apis"][""]["ext_obj"].register_blueprint(blp)
     client = Client(app, admin.key)

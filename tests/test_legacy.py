@@ -60,7 +60,7 @@ def test_totals_and_links(admin, make_coupon, mount):
 def test_links_repeat_no_credentials(make_app, admin, make_coupon):
     for _ in range(2):
         make_coupon()
-    client = Client(make_app(SHOP_LEGACY_SECRETS_IN_CLEAR=True))
+    client = Client(make_app(SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH=True))
     pair = {"consumer_key": admin.key.consumer_key, "consumer_secret": admin.key.consumer_secret}
     response = client.get(f"{V3}/coupons", {"filter[limit]": 1, **pair})
     assert response.status_code == 200
@@ -391,7 +391,9 @@ def test_override_and_case_are_of_the_mounts_only(admin, make_coupon):
 @pytest.mark.parametrize("scheme", ["https", "http"])
 @pytest.mark.parametrize("in_clear", [True, False])
 def test_key_pair_in_the_query(make_app, admin, mount, scheme, in_clear):
-    client = Client(make_app(SHOP_TRUSTED_PROXIES=1, SHOP_LEGACY_SECRETS_IN_CLEAR=in_clear))
+    client = Client(
+        make_app(SHOP_TRUSTED_PROXIES=1, SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH=in_clear)
+    )
     pair = {"consumer_key": admin.key.consumer_key, "consumer_secret": admin.key.consumer_secret}
     response = client.get(f"{mount}/coupons", pair, headers={"X-Forwarded-Proto": scheme})
     if in_clear or scheme == "https":
@@ -410,7 +412,7 @@ def test_nobody_says_that_it_came_over_tls(make_app, admin):
 
 def test_query_with_a_secret_is_not_remembered(make_app, admin):
     pair = {"consumer_key": admin.key.consumer_key, "consumer_secret": admin.key.consumer_secret}
-    client = Client(make_app(SHOP_LEGACY_SECRETS_IN_CLEAR=True))
+    client = Client(make_app(SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH=True))
     before = ArgumentParser._load_query.cache_info()
     for path in ("/wc-api/v2/coupons", "/wc-api/v3/customers", "/wc-api/v3/orders/count"):
         assert client.get(path, pair).status_code == 200
@@ -419,7 +421,7 @@ def test_query_with_a_secret_is_not_remembered(make_app, admin):
 
 @pytest.mark.parametrize("change", [{"consumer_secret": "cs_x"}, {"consumer_key": "ck_x"}])
 def test_wrong_pair_in_the_query(make_app, admin, change):
-    client = Client(make_app(SHOP_LEGACY_SECRETS_IN_CLEAR=True))
+    client = Client(make_app(SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH=True))
     pair = {"consumer_key": admin.key.consumer_key, "consumer_secret": admin.key.consumer_secret}
     response = client.get(f"{V3}/coupons", pair | change)
     assert codes(response) == (401, "woocommerce_api_authentication_error")
@@ -427,7 +429,7 @@ def test_wrong_pair_in_the_query(make_app, admin, change):
 
 @pytest.mark.parametrize("name", ["consumer_key", "consumer_secret"])
 def test_half_a_pair_in_the_query(make_app, admin, name):
-    client = Client(make_app(SHOP_LEGACY_SECRETS_IN_CLEAR=True))
+    client = Client(make_app(SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH=True))
     pair = {"consumer_key": admin.key.consumer_key, "consumer_secret": admin.key.consumer_secret}
     assert client.get(f"{V3}/coupons", {name: pair[name]}).status_code == 401
 
@@ -441,7 +443,7 @@ def test_header_that_says_nothing(app, header):
 
 
 def test_pair_in_the_query_is_nothing_to_the_native_api(make_app, admin):
-    client = Client(make_app(SHOP_LEGACY_SECRETS_IN_CLEAR=True))
+    client = Client(make_app(SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH=True))
     pair = {"consumer_key": admin.key.consumer_key, "consumer_secret": admin.key.consumer_secret}
     assert client.get("/coupons", pair).status_code == 401
 

@@ -15,7 +15,7 @@ from test_customers_input import PASSWORD, create, shown
 
 from app.api.smorest import Blueprint
 from app.auth.principals import Permission
-from app.db.session import db, in_transaction, now
+from app.db.session import db, now, run_in_transaction
 from app.models import User
 from app.services.api_keys import create_key
 
@@ -94,7 +94,7 @@ def _add_views_that_fail(app):
             session.execute(insert(User), [row])
             session.execute(insert(User), [row])
 
-        in_transaction(work)
+        run_in_transaction(work)
 
     api = app.extensions["flask-smorest"]["apis"][""]["ext_obj"]
     api.register_blueprint(blp)
@@ -362,7 +362,7 @@ def test_an_engine_of_the_app_hides_its_parameters(logged):
 
 def test_secret_in_a_query_is_in_no_line(logged):
     pair = {"consumer_key": logged.key.consumer_key, "consumer_secret": logged.key.consumer_secret}
-    logged.app.config["SHOP_LEGACY_SECRETS_IN_CLEAR"] = True
+    logged.app.config["SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH"] = True
     for query in (pair, pair | {"consumer_secret": "cs_wrong"}, {"oauth_signature": "cs_wrong"}):
         logged.anonymous.get("/wc-api/v3/coupons", query)
     lines = logged.lines()

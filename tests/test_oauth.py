@@ -15,14 +15,14 @@ from sqlalchemy import func, select, update
 from app.auth import credentials
 from app.auth.encryption import decrypt, encrypt
 from app.auth.oauth1 import MAX_FORMS, SignedRequest
-from app.auth.principals import KeyPair, Permission
+from app.auth.principals import ApiKeyCredentials, Permission
 from app.db.read_pool import fetch
-from app.db.session import db, in_transaction
+from app.db.session import db, run_in_transaction
 from app.models import ApiKey, OAuthNonce
 from app.services.api_keys import KeyExists, create_key, revoke_key
 
 VECTORS = json.loads((Path(__file__).parent / "oauth_vectors.json").read_text())
-PAIR = KeyPair(VECTORS["consumer_key"], VECTORS["consumer_secret"])
+PAIR = ApiKeyCredentials(VECTORS["consumer_key"], VECTORS["consumer_secret"])
 ORIGIN = "http://localhost"
 NAMES = [
     f"oauth_{n}" for n in ("consumer_key", "timestamp", "nonce", "signature_method", "signature")
@@ -282,8 +282,8 @@ def test_old_nonces_go(app, anonymous, key, monkeypatch):
 def test_unknown_key_and_wrong_secret_look_the_same(app, anonymous, key):
     with app.app_context():
         other = create_key("crm", "administrator", Permission.READ_WRITE, "")
-    wrong = KeyPair(key.consumer_key, other.consumer_secret)
-    unknown = KeyPair("ck_" + "0" * 40, key.consumer_secret)
+    wrong = ApiKeyCredentials(key.consumer_key, other.consumer_secret)
+    unknown = ApiKeyCredentials("ck_" + "0" * 40, key.consumer_secret)
     bodies = {
         anonymous.get(sign(pair, "/wc-api/v3/coupons")[0]).get_data() for pair in (wrong, unknown)
     }
@@ -306,7 +306,7 @@ def test_permission_of_the_key(app, anonymous):
 
 def test_wrong_signatures_are_limited(make_app, key):
     client = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=3))
-    path, _ = sign(KeyPair(key.consumer_key, "cs_wrong"), "/wc-api/v3/coupons")
+    path, _ = sign(ApiKeyCredentials(key.consumer_key, "cs_wrong"), "/wc-api/v3/coupons")
     assert [client.get(path).status_code for _ in range(5)] == [401, 401, 401, 429, 429]
 
 
@@ -353,7 +353,7 @@ def test_secret_of_another_server_cannot_be_read(app, make_app, key):
 def test_key_without_a_stored_secret(app, anonymous, key, caplog):
     nothing = {"consumer_secret_encrypted": None}
     with app.app_context():
-        in_transaction(lambda session: session.execute(update(ApiKey).values(nothing)))
+        run_in_transaction(lambda session: session.execute(update(ApiKey).values(nothing)))
     assert codes(anonymous.get(sign(key, "/wc-api/v3/coupons")[0])) == AN_ERROR
     assert f"key {key.key_id} cannot sign requests" in caplog.text
     assert Client(app, key).get("/wc-api/v3/coupons").status_code == 200

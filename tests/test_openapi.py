@@ -103,14 +103,14 @@ def test_every_example_of_an_error_is_in_the_envelope(operations):
             if int(status) < 400:
                 continue
             content = response["content"]["application/json"]
-            assert content["schema"] == {"$ref": "#/components/schemas/Errors"}, (key, status)
+            assert content["schema"] == {"$ref": "#/components/schemas/ErrorResponse"}, (key, status)
             assert content["examples"], (key, status)
             for code, example in content["examples"].items():
                 (entry,) = example["value"]["errors"]
                 assert example == {"value": {"errors": [entry]}}
                 assert set(entry) == {"code", "message"}
                 # An edit of a customer answers every code with 400 (spec 4.2).
-                edits = operation["operationId"] == "editCustomer" and status == "400"
+                edits = operation["operationId"] == "updateCustomer" and status == "400"
                 assert (entry["code"], int(status)) == (code, 400 if edits else ERRORS[code][0])
                 assert entry["message"]
                 seen.add(code)

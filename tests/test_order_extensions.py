@@ -243,7 +243,7 @@ def test_plugin_names_are_in_the_document(plugged):
     types = ["fixed_cart", "percent", "fixed_product", "percent_product", "store_credit"]
     schemas = document["components"]["schemas"]
     assert schemas["CouponType"]["enum"] == types
-    coupon = schemas["CouponEdit"]["properties"]
+    coupon = schemas["CouponUpdate"]["properties"]
     assert coupon["type"]["anyOf"] == [
         {"$ref": "#/components/schemas/CouponType"},
         {"type": "null"},

@@ -10,7 +10,7 @@ from app.api.order_extensions import OrderView
 from app.auth.principals import Capability, Principal
 from app.errors import ERRORS
 from app.services import order_queries
-from tests.factories import LINE_ITEM, MOMENT, SHIPPING_LINE, insert_download, insert_order
+from tests.factories import LINE_ITEM, SHIPPING_LINE, TIMESTAMP, insert_download, insert_order
 
 BILLING = ["first_name", "last_name", "company", "address_1", "address_2", "city", "state", "postcode", "country", "email", "phone"]  # fmt: skip
 SHIPPING = BILLING[:9]
@@ -159,10 +159,13 @@ def test_orders_filters(admin, app, make_customer, monkeypatch, few):
     monkeypatch.setattr("app.services.pagination.FEW", few)
     monkeypatch.setattr("app.services.pagination.FEW_FOUND", few)
     customer = make_customer()
-    old = insert_order(app, status="failed", created_at=MOMENT - timedelta(days=9))
+    old = insert_order(app, status="failed", created_at=TIMESTAMP - timedelta(days=9))
     own = insert_order(app, customer_id=customer["id"], total=Decimal("5.00"))
     guest = insert_order(
-        app, status="pending", search_text="1007\x1fgast müller", updated_at=MOMENT + timedelta(1)
+        app,
+        status="pending",
+        search_text="1007\x1fgast müller",
+        updated_at=TIMESTAMP + timedelta(1),
     )
     table = {
         (): [guest, own, old],
@@ -288,7 +291,7 @@ def test_order_fields_narrow_an_account_too(admin, app, make_customer):
 def test_customer_orders_are_all_oldest_first(admin, app, make_customer):
     customer = make_customer()["id"]
     young = insert_order(app, customer_id=customer, status="failed")
-    old = insert_order(app, customer_id=customer, created_at=MOMENT - timedelta(days=1))
+    old = insert_order(app, customer_id=customer, created_at=TIMESTAMP - timedelta(days=1))
     insert_order(app)
     assert ids(admin.get(f"/customers/{customer}/orders")) == [old, young]
     fields = admin.get(f"/customers/{customer}/orders", {"fields": "id,customer.id"}).get_json()
@@ -323,7 +326,7 @@ def test_customer_downloads_are_the_available_ones(admin, app, make_customer):
     unlimited = insert_download(app, order)
     limited = insert_download(app, order, downloads_remaining=2, access_expires=future)
     insert_download(app, order, downloads_remaining=0)
-    insert_download(app, order, access_expires=MOMENT)
+    insert_download(app, order, access_expires=TIMESTAMP)
     insert_download(app, insert_order(app, customer_id=customer, status="cancelled"))
     insert_download(app, insert_order(app))
     common = {

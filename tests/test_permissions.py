@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from app.auth.principals import ROLES, Permission
 from app.db.read_pool import fetch
-from app.db.session import db, in_transaction
+from app.db.session import db, run_in_transaction
 from app.models import User
 from app.services.api_keys import revoke_key
 from tests.factories import insert_order
@@ -32,7 +32,7 @@ TABLE = {
     "countCoupons":          ("read", STAFF, "401 user_cannot_read_coupons_count"),
     "getCoupon":             ("read", STAFF, "401 user_cannot_read_coupon"),
     "getCouponByCode":       ("read", STAFF, "401 user_cannot_read_coupon"),
-    "editCoupon":            ("write", STAFF, "401 user_cannot_edit_coupon"),
+    "updateCoupon":            ("write", STAFF, "401 user_cannot_edit_coupon"),
     "deleteCoupon":          ("write", STAFF, "401 user_cannot_delete_coupon"),
     "bulkCoupons":           ("write", STAFF, "items: user_cannot_create_coupon user_cannot_edit_coupon"),
     "listCustomers":         ("read", STAFF, NOTHING),
@@ -40,7 +40,7 @@ TABLE = {
     "countCustomers":        ("read", STAFF, "401 user_cannot_read_customers_count"),
     "getCustomer":           ("read", STAFF, "401 user_cannot_read_customer"),
     "getCustomerByEmail":    ("read", STAFF, "401 user_cannot_read_customer"),
-    "editCustomer":          ("write", STAFF, "400 user_cannot_edit_customer"),  # spec 4.2, edit rule 2
+    "updateCustomer":          ("write", STAFF, "400 user_cannot_edit_customer"),  # spec 4.2, edit rule 2
     "deleteCustomer":        ("write", ADMINISTRATOR, "401 user_cannot_delete_customer"),
     "bulkCustomers":         ("write", STAFF, "items: user_cannot_create_customer user_cannot_edit_customer"),
     "listCustomerOrders":    ("read", STAFF, "401 user_cannot_read_customer"),
@@ -51,7 +51,7 @@ TABLE = {
     "listOrderStatuses":     ("read", ALL, None),
 }  # fmt: skip
 NO_ESCALATION = {  # decisions 2: nobody changes an account that may do more
-    "editCustomer": "400 user_cannot_edit_customer",
+    "updateCustomer": "400 user_cannot_edit_customer",
     "deleteCustomer": "401 user_cannot_delete_customer",
     "bulkCustomers": "items: user_cannot_edit_customer",
 }
@@ -118,7 +118,7 @@ def callers(app, client_for, anonymous):
     }
     with app.app_context():
         revoke_key(revoked.key.key_id)
-        in_transaction(lambda session: session.delete(session.get(User, deleted.key.user_id)))
+        run_in_transaction(lambda session: session.delete(session.get(User, deleted.key.user_id)))
     return found
 
 
@@ -153,12 +153,12 @@ def request_of(app, make_coupon, make_customer):
             customer = make_customer()
         bodies = {
             "createCoupon": {"coupon": {"code": f"new-{number}"}},
-            "editCoupon": {"coupon": {"description": f"edit {number}"}},
+            "updateCoupon": {"coupon": {"description": f"edit {number}"}},
             "bulkCoupons": {
                 "coupons": [{"code": f"new-{number}"}, {"id": coupon["id"], "amount": 1}]
             },
             "createCustomer": {"customer": {"email": f"new-{number}@example.com"}},
-            "editCustomer": {"customer": {"first_name": f"edit {number}"}},
+            "updateCustomer": {"customer": {"first_name": f"edit {number}"}},
             "bulkCustomers": {
                 "customers": [
                     {"email": f"new-{number}@example.com"},
@@ -229,7 +229,7 @@ def test_account_that_may_do_more_is_changed_by_nobody_who_may_do_less(callers, 
     manager = callers["shop_manager", "read_write"]
     before = everything()
     seen = {
-        "editCustomer": manager.put(f"/customers/{above}", {"customer": {"password": "mine"}}),
+        "updateCustomer": manager.put(f"/customers/{above}", {"customer": {"password": "mine"}}),
         "deleteCustomer": manager.delete(f"/customers/{above}"),
         "bulkCustomers": manager.post(
             "/customers/bulk", {"customers": [{"id": above, "password": "mine"}]}

@@ -11,7 +11,7 @@ import pytest
 from conftest import Client
 
 from app import plugins
-from app.api.authentication import caller
+from app.api.authentication import current_principal
 from app.api.smorest import Blueprint
 from app.auth.principals import Capability, Permission
 from app.errors import ShopError
@@ -38,8 +38,8 @@ class Gift:
         @blp.response(200, Gifts)
         def list_gifts():
             """List gifts."""
-            caller().require("shop_api_user_cannot_read_coupon", Capability.LIST_USERS)
-            return {"gifts": [caller().user_id]}
+            current_principal().require("shop_api_user_cannot_read_coupon", Capability.LIST_USERS)
+            return {"gifts": [current_principal().user_id]}
 
         @blp.route("/refused")
         def refuse_gift():

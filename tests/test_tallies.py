@@ -15,9 +15,9 @@ from sqlalchemy.exc import IntegrityError
 
 from app.db.read_pool import fetch
 from app.db.search import comparable, search_text
-from app.db.session import db, in_transaction
+from app.db.session import db, run_in_transaction
 from app.db.types import Json
-from app.models import Coupon, Order, Tally, User, UserRole
+from app.models import Coupon, Order, RowCount, User, UserRole
 from app.models.user import with_keys
 from app.services.customers import BLANK
 from tests.conftest import Client
@@ -181,15 +181,15 @@ def counted():
 
 def tallied():
     """What the tallies say."""
-    columns = (Tally.kind, Tally.label, Tally.week)
-    rows = fetch(select(*columns, func.sum(Tally.number)).group_by(*columns))
+    columns = (RowCount.kind, RowCount.label, RowCount.week)
+    rows = fetch(select(*columns, func.sum(RowCount.number)).group_by(*columns))
     return Counter({tuple(row[:3]): int(row[3]) for row in rows if row[3]})
 
 
 def write_anything(seed, steps=25):
     chance = random.Random(seed)
     for _ in range(steps):
-        in_transaction(lambda session: Writer(session, chance).step())
+        run_in_transaction(lambda session: Writer(session, chance).step())
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_tallies_forget_what_is_rolled_back(app):
 
     with app.app_context():
         with pytest.raises(KeyError):
-            in_transaction(work)
+            run_in_transaction(work)
         assert tallied() == Counter()
 
 
@@ -260,9 +260,9 @@ def test_totals_are_exact_after_writers_at_once(app, admin):
             with app.app_context():
                 chance = random.Random(number)
                 for _ in range(12):
-                    in_transaction(lambda session: Writer(session, chance).add_users())
-                    in_transaction(lambda session: Writer(session, chance).add_coupons())
-                    in_transaction(lambda session: Writer(session, chance).trash())
+                    run_in_transaction(lambda session: Writer(session, chance).add_users())
+                    run_in_transaction(lambda session: Writer(session, chance).add_coupons())
+                    run_in_transaction(lambda session: Writer(session, chance).trash())
         except Exception as error:  # noqa: BLE001  # it is shown by the assertion below
             failures.append(error)
 

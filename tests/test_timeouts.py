@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 from app.api.responses import answer
 from app.api.smorest import Blueprint
 from app.db.read_pool import RowStream, fetch
-from app.db.session import db, in_transaction
+from app.db.session import db, run_in_transaction
 from app.db.timeouts import without_limit
 from app.models import User
 
@@ -48,7 +48,7 @@ def limited(make_app):
             session.execute(delete(User))
             session.execute(ENDLESS)
 
-        in_transaction(work)
+        run_in_transaction(work)
 
     app.extensions["flask-smorest"]["apis"][""]["ext_obj"].register_blueprint(blp)
     return app

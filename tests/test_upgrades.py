@@ -23,14 +23,14 @@ from sqlalchemy import (
 from app.auth.principals import Permission
 from app.db.search import is_of_models
 from app.db.session import MIGRATIONS, db
-from app.models import Tally
+from app.models import RowCount
 from app.services.api_keys import create_key
 
 # SQLAlchemy cannot describe an index on an expression in SQLite; none is looked at here.
 pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
 
 REVISIONS = [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()][::-1]
-MOMENT = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001  # what both databases give back, see stored()
+TIMESTAMP = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001  # what both databases give back, see stored()
 # What a column's kind does not tell: its constraints.
 VALUES = {
     ("coupons", "status"): "published",
@@ -46,7 +46,7 @@ VALUES = {
 def tables():
     """All tables but Alembic's own, and but those that triggers fill."""
     metadata = MetaData()
-    others = {"alembic_version", Tally.__tablename__}
+    others = {"alembic_version", RowCount.__tablename__}
     metadata.reflect(db.engine, only=lambda name, _: is_of_models(name) and name not in others)
     return metadata.sorted_tables
 
@@ -59,7 +59,7 @@ def value_for(table, column):
         (Boolean, True),
         (Integer, 1),
         (Numeric, 1),
-        (DateTime, MOMENT),
+        (DateTime, TIMESTAMP),
         (Date, date(2030, 1, 2)),
         (JSON, []),
         (LargeBinary, b"old"),

@@ -12,27 +12,27 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
-from app.api.authentication import refusal
-from app.api.responses import answer
-from app.api.versions import spoken
-from app.db.session import is_out_of_reach, knows_another_schema, schema_is_current
-from app.db.timeouts import took_too_long
+from app.api.authentication import authentication_error
+from app.api.responses import json_response
+from app.api.versions import current_api_version
+from app.db.session import is_schema_mismatch, is_unavailable, schema_is_current
+from app.db.timeouts import is_statement_timeout
 from app.errors import SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
 
 
 def handle_exception(error: Exception) -> Response:
     """Answer any exception with the one envelope (decisions 1)."""
     shop_error = as_shop_error(error)
-    if shop_error.code == "shop_api_no_route" and spoken().refuses_first:
-        shop_error = refusal() or shop_error
+    if shop_error.code == "shop_api_no_route" and current_api_version().refuses_first:
+        shop_error = authentication_error() or shop_error
     if shop_error.status == 503:
         # It says enough, and an outage makes many of them.
         current_app.logger.warning("%s: %s", shop_error.code, _cause(error))
     elif shop_error.status >= 500:
         current_app.logger.error(shop_error.code, exc_info=error)
-    name = spoken().translate
+    name = current_api_version().translate
     entries = [entry | {"code": name(entry["code"])} for entry in shop_error.entries]
-    return answer({"errors": entries}, shop_error.status, shop_error.headers)
+    return json_response({"errors": entries}, shop_error.status, shop_error.headers)
 
 
 def _cause(error: Exception) -> str:
@@ -47,7 +47,7 @@ def as_shop_error(error: Exception) -> ShopError:
         error = error.original_exception  # of a hook, or of the answer to another error
     if isinstance(error, ShopError):
         return error
-    if isinstance(error, MethodNotAllowed) and not spoken().hides_methods:
+    if isinstance(error, MethodNotAllowed) and not current_api_version().hides_methods:
         allowed = ", ".join(sorted(error.valid_methods or ()))
         return ShopError(
             "shop_api_method_not_allowed", method=request.method, headers={"Allow": allowed}
@@ -59,11 +59,11 @@ def as_shop_error(error: Exception) -> ShopError:
         return ShopError("shop_api_no_route")
     if isinstance(error, HTTPException) and (error.code or 500) < 500:
         return InvalidParams({"request": error.description or error.name})
-    if took_too_long(error):
+    if is_statement_timeout(error):
         seconds = current_app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
         return unavailable(f"The database needs more than {seconds:g} seconds: ask for less.")
-    if is_out_of_reach(error):
+    if is_unavailable(error):
         return unavailable("The database cannot be reached.")
-    if isinstance(error, DBAPIError) and (knows_another_schema(error) or not schema_is_current()):
+    if isinstance(error, DBAPIError) and (is_schema_mismatch(error) or not schema_is_current()):
         return unavailable(SCHEMA_IS_BEHIND)
     return ShopError("shop_api_internal_error")

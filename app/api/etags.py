@@ -14,7 +14,7 @@ from typing import Any
 
 from flask import Response, request
 
-from app.api.responses import answer
+from app.api.responses import json_response
 from app.api.smorest import Blueprint
 from app.errors import ShopError
 from app.services.bulk import Precondition
@@ -55,7 +55,7 @@ def precondition(
         return None
 
     def check(record: Mapping[str, Any]) -> None:
-        tag = _tag_of(answer(represent(record)))
+        tag = _tag_of(json_response(represent(record)))
         if not _holds_if_match(tag) or not _holds_if_none_match(tag):
             raise ShopError(FAILED)
 

@@ -19,19 +19,19 @@ from flask import Response, request
 from sqlalchemy import ColumnElement, Table, delete, insert, or_, select
 from sqlalchemy.orm import Session
 
-from app.api.authentication import caller
+from app.api.authentication import current_principal
 from app.api.smorest import Blueprint
-from app.auth.principals import digest
+from app.auth.principals import keyed_hash
 from app.db.read_pool import fetch
-from app.db.session import in_transaction, now
+from app.db.session import now, run_in_transaction
 from app.errors import InvalidParams, ShopError
-from app.models import KeptAnswer
+from app.models import IdempotencyRecord
 
-TABLE = cast("Table", KeptAnswer.__table__)
+TABLE = cast("Table", IdempotencyRecord.__table__)
 KEPT = timedelta(hours=24)
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 """How large an answer may be that is kept."""
-MOST_FORGOTTEN = 20
+MAX_FORGOTTEN = 20
 """How many old answers are deleted for one new one: more than one, so that they become fewer."""
 
 View = Callable[..., Response]
@@ -42,7 +42,7 @@ def idempotent(view: View) -> View:
 
     It stands above ``@blp.response`` and below ``@blp.arguments``: a body that is not understood
     is refused before. The view may run more than once, in a transaction that is rolled back, so
-    it must have no effect but what ``in_transaction`` writes, and answer JSON.
+    it must have no effect but what ``run_in_transaction`` writes, and answer JSON.
     """
 
     @wraps(view)
@@ -61,7 +61,7 @@ def idempotent(view: View) -> View:
             return response
 
         try:
-            return in_transaction(work)
+            return run_in_transaction(work)
         except ShopError:
             # Perhaps refused because the first one came through meanwhile: its code is taken.
             if kept := _kept(request_hash, body_hash):
@@ -76,8 +76,8 @@ def _hashes(key: str) -> tuple[str, str]:
     """Return what names the request, for this API key, method and path, and what names its body."""
     if not re.fullmatch("[!-~]{1,255}", key):
         raise InvalidParams({"Idempotency-Key": "must be 1 to 255 visible ASCII characters."})
-    parts = str(caller().key_id), request.method, request.path.rstrip("/"), key
-    return digest("\n".join(parts)), digest(sha256(request.get_data()).hexdigest())
+    parts = str(current_principal().key_id), request.method, request.path.rstrip("/"), key
+    return keyed_hash("\n".join(parts)), keyed_hash(sha256(request.get_data()).hexdigest())
 
 
 def _kept(request_hash: str, body_hash: str) -> Response | None:
@@ -92,7 +92,7 @@ def _kept(request_hash: str, body_hash: str) -> Response | None:
     (kept,) = rows
     if kept.body_hash != body_hash:
         raise ShopError("shop_api_idempotency_key_reused")
-    response = Response(kept.answer, kept.status, mimetype="application/json")
+    response = Response(kept.json_response, kept.status, mimetype="application/json")
     response.headers["Idempotent-Replayed"] = "true"
     return response
 
@@ -100,9 +100,9 @@ def _kept(request_hash: str, body_hash: str) -> Response | None:
 def _keep(session: Session, request_hash: str, body_hash: str, response: Response) -> None:
     """Write an answer, and delete some that are older than a day."""
     data = response.get_data()
-    if len(data) > MOST_BYTES:
-        raise ShopError("shop_api_answer_too_large", limit=MOST_BYTES)
-    oldest = select(TABLE.c.id).where(_is_old()).order_by(TABLE.c.created_at).limit(MOST_FORGOTTEN)
+    if len(data) > MAX_BYTES:
+        raise ShopError("shop_api_answer_too_large", limit=MAX_BYTES)
+    oldest = select(TABLE.c.id).where(_is_old()).order_by(TABLE.c.created_at).limit(MAX_FORGOTTEN)
     # What another request is deleting already is left to it, but for the place of this one.
     some = TABLE.c.id.in_(oldest.with_for_update(skip_locked=True))
     mine = TABLE.c.request_hash == request_hash

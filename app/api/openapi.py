@@ -14,7 +14,7 @@ from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask_smorest.spec.plugins import FlaskPlugin
 from werkzeug.routing import Rule
 
-from app.api.versions import Dialect
+from app.api.versions import ApiVersion
 from app.errors import ERRORS
 from app.plugins import Registry
 from app.schemas.fields import Lines, either
@@ -83,10 +83,12 @@ SECURITY_SCHEMES: dict[str, Document] = {
 }
 
 
-def security(dialect: Dialect) -> list[dict[str, list[str]]]:
+def security(api_version: ApiVersion) -> list[dict[str, list[str]]]:
     """Return the ways in which a request can say who sent it: one of them is enough."""
     basic: dict[str, list[str]] = {"basicAuth": []}
-    return [basic, {"consumerKey": [], "consumerSecret": []}] if dialect.key_in_query else [basic]
+    return (
+        [basic, {"consumerKey": [], "consumerSecret": []}] if api_version.key_in_query else [basic]
+    )
 
 
 def references(*names: str) -> Document:
@@ -116,7 +118,7 @@ def describe_errors(responses: Document, codes: Iterable[tuple[str, int]]) -> No
                 "headers": dict(_HEADERS_OF_STATUS.get(status, {})),
                 "content": {
                     "application/json": {
-                        "schema": {"$ref": "#/components/schemas/Errors"},
+                        "schema": {"$ref": "#/components/schemas/ErrorResponse"},
                         "examples": {},
                     }
                 },
@@ -168,34 +170,34 @@ def _with_key(part: Any, key: str) -> Iterator[Document]:
         yield from _with_key(inner, key)
 
 
-def describe_dialect(document: Document, dialect: Dialect) -> None:
+def describe_dialect(document: Document, api_version: ApiVersion) -> None:
     """Write a dialect into a document: its names, its methods, and no longer its name."""
     for operations in document["paths"].values():
         if put := operations.get("put"):
-            for method in dialect.methods(["PUT"])[1:]:
+            for method in api_version.methods(["PUT"])[1:]:
                 again = deepcopy(put)
                 again["operationId"] += method.title()
                 operations.setdefault(method.lower(), again)
         for operation in operations.values():
             if isinstance(operation, dict):
-                operation["tags"] = [_tag(name, dialect) for name in operation["tags"]]
+                operation["tags"] = [_tag(name, api_version) for name in operation["tags"]]
     for tag in document.get("tags", ()):
-        tag["name"] = _tag(tag["name"], dialect)
-    _translate(document, dialect)
+        tag["name"] = _tag(tag["name"], api_version)
+    _translate(document, api_version)
 
 
-def _tag(name: str, dialect: Dialect) -> str:
-    return name.removeprefix(f"{dialect.name}-")
+def _tag(name: str, api_version: ApiVersion) -> str:
+    return name.removeprefix(f"{api_version.name}-")
 
 
-def _translate(part: Any, dialect: Dialect) -> Any:
+def _translate(part: Any, api_version: ApiVersion) -> Any:
     """Return a part of a document with the names of a dialect; objects and lists in place."""
     if isinstance(part, str):
-        return dialect.translate(part)
+        return api_version.translate(part)
     if isinstance(part, list):
-        part[:] = [_translate(inner, dialect) for inner in part]
+        part[:] = [_translate(inner, api_version) for inner in part]
     if isinstance(part, dict):
-        items = [(dialect.translate(key), _translate(part[key], dialect)) for key in part]
+        items = [(api_version.translate(key), _translate(part[key], api_version)) for key in part]
         part.clear()
         part.update(items)
     return part

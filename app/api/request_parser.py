@@ -16,12 +16,12 @@ from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from app.api.versions import spoken
+from app.api.versions import current_api_version
 from app.errors import InvalidParams, ShopError
 from app.schemas.queries import Query
-from app.services.bulk import Draft
+from app.services.bulk import BulkItem
 
-MOST_QUERIES, LONGEST_QUERY = 1000, 500
+MAX_QUERIES, MAX_QUERY_LENGTH = 1000, 500
 """Of how many queries, and of how many bytes, it is remembered what they mean."""
 
 
@@ -32,16 +32,16 @@ class ArgumentParser(FlaskParser):
 
     def parse(self, argmap: Any, *args: Any, **kwargs: Any) -> Any:
         """Load input by a schema, or by the one that takes its place in the dialect."""
-        substitute = spoken().schemas.get(type(argmap))
+        substitute = current_api_version().schemas.get(type(argmap))
         schema = instance_of(substitute) if substitute else argmap
         # A query that may hold a secret is not remembered.
-        if isinstance(schema, Query) and not spoken().key_in_query:
+        if isinstance(schema, Query) and not current_api_version().key_in_query:
             text = request.query_string
-            if len(text) <= LONGEST_QUERY:
+            if len(text) <= MAX_QUERY_LENGTH:
                 return dict(self._load_query(schema, text))
         return super().parse(schema, *args, **kwargs)
 
-    @lru_cache(MOST_QUERIES)  # noqa: B019  # there is one parser, for good
+    @lru_cache(MAX_QUERIES)  # noqa: B019  # there is one parser, for good
     def _load_query(self, schema: Query, text: bytes) -> Any:  # the key
         return super().parse(schema, location="query")
 
@@ -97,11 +97,11 @@ def instance_of(schema: type[ma.Schema]) -> ma.Schema:
     return schema()
 
 
-def item_loader(create: type[ma.Schema], edit: type[ma.Schema]) -> Callable[[Draft], Draft]:
+def item_loader(create: type[ma.Schema], edit: type[ma.Schema]) -> Callable[[BulkItem], BulkItem]:
     """Return what converts a bulk item as the single operation converts its body."""
     creates, edits = create(), edit()
 
-    def load(draft: Draft) -> Draft:
+    def load(draft: BulkItem) -> BulkItem:
         try:
             return replace(draft, data=(creates if draft.id is None else edits).load(draft.data))
         except ValidationError as error:

@@ -15,14 +15,14 @@ import orjson
 from flask import Response, current_app, request, stream_with_context
 from flask.json.provider import JSONProvider
 
-from app.api.versions import spoken
+from app.api.versions import current_api_version
 from app.auth.credentials import IN_QUERY
 from app.db.read_pool import RowStream
-from app.services.bulk import Results
+from app.services.bulk import BulkResult
 from app.services.pagination import Page
 
-MOST_READ = 64 * 1024 * 1024
-READ_SECONDS = 5
+MAX_READ = 64 * 1024 * 1024
+MAX_READ_SECONDS = 5
 """How much of a refused body is read, and for how long, before the connection is closed."""
 
 Make = Callable[[Sequence[Any]], Sequence[Any]]
@@ -41,7 +41,7 @@ class JsonProvider(JSONProvider):
 
     def response(self, *args: Any, **kwargs: Any) -> Response:
         """Return a response with the arguments as its JSON body."""
-        return answer(self._prepare_response_obj(args, kwargs))
+        return json_response(self._prepare_response_obj(args, kwargs))
 
 
 def _written(value: Any, option: int = 0) -> bytes:
@@ -60,14 +60,16 @@ def _parsed(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is nothing that JSON knows")
 
 
-def answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(
+    body: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
     """Return a ready response: flask-smorest then documents the view and dumps nothing."""
     return Response(
         _written(body, orjson.OPT_APPEND_NEWLINE), status, headers, content_type="application/json"
     )
 
 
-def read_to_the_end(response: Response) -> Response:
+def drain_request_body(response: Response) -> Response:
     """Read what a refused request has left of its body.
 
     A client that is still sending when the connection closes sees a reset instead of the answer.
@@ -79,10 +81,10 @@ def read_to_the_end(response: Response) -> Response:
         return response
     connection = environ.get("gunicorn.socket")
     before = connection.gettimeout() if connection else None
-    until, left = time.monotonic() + READ_SECONDS, MOST_READ
+    until, left = time.monotonic() + MAX_READ_SECONDS, MAX_READ
     try:
         if connection:  # who sends slowly must not hold a thread
-            connection.settimeout(READ_SECONDS)
+            connection.settimeout(MAX_READ_SECONDS)
         while left > 0 and time.monotonic() < until:
             piece = environ["wsgi.input"].read(64 * 1024)
             if not piece:
@@ -96,20 +98,20 @@ def read_to_the_end(response: Response) -> Response:
     return response
 
 
-def answer_page(wrapper: str, make: Make, page: Page) -> Response:
+def page_response(wrapper: str, make: Make, page: Page) -> Response:
     """Return a page of a list with its headers, under its wrapper key.
 
     Args:
         make: turns rows into the objects of the list.
     """
     query = [pair for pair in request.args.items(multi=True) if pair[0] not in IN_QUERY]
-    dialect = spoken()
+    api_version = current_api_version()
     headers = {
-        dialect.translate(name): value
+        api_version.translate(name): value
         for name, value in page.headers(request.base_url, query).items()
     }
     if not isinstance(page.rows, RowStream):
-        return answer({wrapper: make(page.rows)}, headers=headers)
+        return json_response({wrapper: make(page.rows)}, headers=headers)
     response = Response(
         stream_with_context(_in_pieces(wrapper, make, page.rows)), mimetype="application/json"
     )
@@ -119,10 +121,10 @@ def answer_page(wrapper: str, make: Make, page: Page) -> Response:
     return response
 
 
-def answer_results(wrapper: str, results: Results) -> Response:
+def bulk_response(wrapper: str, results: BulkResult) -> Response:
     """Return the results of a bulk request under its wrapper key."""
-    status = spoken().status("bulk_created") if results.created else 200
-    return answer({wrapper: results.items}, status)
+    status = current_api_version().status("bulk_created") if results.created else 200
+    return json_response({wrapper: results.items}, status)
 
 
 def _in_pieces(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:

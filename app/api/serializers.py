@@ -19,7 +19,7 @@ Row = Sequence[Any]
 Columns = Mapping[str, ColumnElement[Any]]
 Frozen = tuple[tuple[str, "Frozen | None"], ...]
 
-MOST_SELECTIONS = 100
+MAX_SELECTIONS = 100
 """How many selections of ``fields`` are kept compiled for a schema."""
 
 
@@ -41,7 +41,7 @@ class Serializer:
     ) -> None:
         self._schema = schema
         self._all_columns = columns
-        self._narrow = lru_cache(maxsize=MOST_SELECTIONS)(self._narrowed_to)
+        self._narrow = lru_cache(maxsize=MAX_SELECTIONS)(self._narrowed_to)
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
         self._known: dict[str, Any] = {}  # what the functions call, by the names it has there
         self.names: list[str] = []

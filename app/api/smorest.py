@@ -20,18 +20,18 @@ from flask.sessions import SessionInterface
 from werkzeug.routing import BaseConverter
 
 from app.api import authentication, converters, openapi, request_headers
-from app.api.authentication import authenticate_sender
+from app.api.authentication import authenticate_request
 from app.api.error_handlers import handle_exception
 from app.api.request_parser import ArgumentParser, instance_of
-from app.api.responses import JsonProvider, read_to_the_end
-from app.api.versions import NATIVE, Dialect
+from app.api.responses import JsonProvider, drain_request_body
+from app.api.versions import NATIVE, ApiVersion
 from app.config import VERSION
 from app.errors import ERRORS
 from app.plugins import OrderExtension, Registry
-from app.schemas.envelope import Errors
+from app.schemas.envelope import ErrorResponse
 from app.schemas.orders import OrderSchema
 
-MOST_FUNCTIONS = 1000
+MAX_FUNCTIONS = 1000
 """Of how many views and hooks it is remembered that they are no coroutines."""
 
 
@@ -40,8 +40,8 @@ class _Mount(BlueprintSetupState):
 
     def add_url_rule(self, rule: str, *args: Any, **options: Any) -> None:
         """Add a route, with the methods that the dialect of the mount has for it."""
-        dialect = self.options.get("dialect", NATIVE)
-        options["methods"] = dialect.methods(options.get("methods", ["GET"]))
+        api_version = self.options.get("api_version", NATIVE)
+        options["methods"] = api_version.methods(options.get("methods", ["GET"]))
         super().add_url_rule(rule, *args, **options)
 
 
@@ -58,7 +58,7 @@ class Blueprint(flask_smorest.Blueprint):
         super().__init__(*args, **kwargs)
         self.public = public
         if not public:
-            self.before_request(authenticate_sender)
+            self.before_request(authenticate_request)
         self._prepare_doc_cbks.append(self._prepare_shop_doc)
 
     def make_setup_state(
@@ -115,7 +115,7 @@ class Blueprint(flask_smorest.Blueprint):
         codes = dict(doc_info.get("codes", {}))
         common: list[str] = []
         if not self.public:
-            doc["security"] = openapi.security(api.dialect)
+            doc["security"] = openapi.security(api.api_version)
             common += ["shop_api_authentication_error", "shop_api_too_many_requests"]
         if doc_info.get("has_variable"):
             common.append("shop_api_no_route")
@@ -127,7 +127,7 @@ class Blueprint(flask_smorest.Blueprint):
         request_headers.describe(doc, method, codes)
         codes |= {code: ERRORS[code][0] for code in common}
         for happened in doc_info.get("happened", ()):
-            if (status := api.dialect.status(happened)) != 200:
+            if (status := api.api_version.status(happened)) != 200:
                 doc["responses"][status] = deepcopy(doc["responses"][200])
         openapi.describe_errors(doc.setdefault("responses", {}), codes.items())
         return doc
@@ -154,7 +154,7 @@ def _encode_query() -> None:
         request.query_string = quote(query, safe=punctuation).encode()
 
 
-class NoSessions(SessionInterface):
+class NoSessionInterface(SessionInterface):
     """Who calls is told by a key, never by a cookie. Seam: ``Flask.session_interface``."""
 
     def open_session(self, app: Flask, request: Request) -> None:
@@ -164,9 +164,9 @@ class NoSessions(SessionInterface):
 def prepare(app: Flask) -> None:
     """Prepare an app for the routes of any Api."""
     app.json = JsonProvider(app)
-    app.session_interface = NoSessions()
+    app.session_interface = NoSessionInterface()
     # Flask asks nine times a request whether a function is a coroutine. Seam: ``ensure_sync``.
-    app.ensure_sync = lru_cache(MOST_FUNCTIONS)(app.ensure_sync)  # type: ignore[method-assign] # the same, remembered
+    app.ensure_sync = lru_cache(MAX_FUNCTIONS)(app.ensure_sync)  # type: ignore[method-assign] # the same, remembered
     app.url_map.converters |= converters.CONVERTERS
     # Paths work with and without a trailing slash and never redirect (decisions 6).
     app.url_map.strict_slashes = False
@@ -174,7 +174,7 @@ def prepare(app: Flask) -> None:
     authentication.init_app(app)
     app.register_error_handler(Exception, handle_exception)
     app.before_request(_encode_query)
-    app.after_request(read_to_the_end)
+    app.after_request(drain_request_body)
 
 
 class Api(flask_smorest.Api):
@@ -185,14 +185,16 @@ class Api(flask_smorest.Api):
         path: under ``SHOP_URL_PREFIX``, where all of its routes are.
     """
 
-    ERROR_SCHEMA = Errors
+    ERROR_SCHEMA = ErrorResponse
     DEFAULT_ERROR_RESPONSE_NAME = None  # each operation names its own
 
-    def __init__(self, dialect: Dialect = NATIVE, path: str = "") -> None:
-        self.dialect = dialect
+    def __init__(self, api_version: ApiVersion = NATIVE, path: str = "") -> None:
+        self.api_version = api_version
         self.path = path
         self.mounts: list[Api] = []
-        super().__init__(config_prefix="" if dialect is NATIVE else dialect.name.replace("-", "_"))
+        super().__init__(
+            config_prefix="" if api_version is NATIVE else api_version.name.replace("-", "_")
+        )
 
     def init_app(self, app: Flask, *, description: str) -> None:
         """Mount the document.
@@ -210,7 +212,7 @@ class Api(flask_smorest.Api):
             "info": {"description": description},
             "servers": [{"url": "/"}],
             "flask_plugin": openapi.PathPlugin(),
-            "marshmallow_plugin": openapi.FieldPlugin(self.dialect.schemas),
+            "marshmallow_plugin": openapi.FieldPlugin(self.api_version.schemas),
         }
         super().init_app(app, spec_kwargs=spec)
         for converter in converters.CONVERTERS.values():
@@ -219,10 +221,10 @@ class Api(flask_smorest.Api):
             self.spec.components.header(name, header)
         # flask-smorest's own pages, which we have otherwise.
         self.spec.components.schemas.pop("PaginationMetadata", None)
-        for name in sorted({name for way in openapi.security(self.dialect) for name in way}):
+        for name in sorted({name for way in openapi.security(self.api_version) for name in way}):
             self.spec.components.security_scheme(name, openapi.SECURITY_SCHEMES[name])
 
-    def mount(self, dialect: Dialect, path: str, description: str) -> Api:
+    def mount(self, api_version: ApiVersion, path: str, description: str) -> Api:
         """Return another Api of the same app: for the same blueprints, in another dialect.
 
         Args:
@@ -230,7 +232,7 @@ class Api(flask_smorest.Api):
             path: under ``SHOP_URL_PREFIX``, where it is.
             description: what its document says of the whole.
         """
-        api = Api(dialect, path)
+        api = Api(api_version, path)
         api.init_app(self._app, description=description)
         self.mounts.append(api)
         return api
@@ -245,8 +247,11 @@ class Api(flask_smorest.Api):
         own = options.pop("url_prefix", blp.url_prefix) or ""
         prefix = self._app.config["SHOP_URL_PREFIX"] if prefixed else ""
         options["url_prefix"] = f"{prefix}{self.path}{own}" or None
-        if self.dialect is not NATIVE:
-            options |= {"name": f"{self.dialect.name}-{blp.name}", "dialect": self.dialect}
+        if self.api_version is not NATIVE:
+            options |= {
+                "name": f"{self.api_version.name}-{blp.name}",
+                "api_version": self.api_version,
+            }
         super().register_blueprint(blp, parameters=parameters, **options)
 
     def _path_schema(self, converter: BaseConverter) -> dict[str, Any]:
@@ -260,7 +265,7 @@ class Api(flask_smorest.Api):
         document = self.spec.to_dict()
         openapi.describe_known(document, registry)
         self._describe_orders(registry.order_extensions)
-        openapi.describe_dialect(document, self.dialect)
+        openapi.describe_dialect(document, self.api_version)
         for api in self.mounts:
             api.describe(registry)
 

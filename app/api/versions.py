@@ -18,12 +18,12 @@ from app.schemas.customers import CustomerSchema, CustomerV3Schema
 from app.schemas.orders import DownloadList, Downloads
 from app.schemas.queries import LEGACY
 
-IN_ENVIRON = "shop_api.dialect"
+IN_ENVIRON = "shop_api.api_version"
 """Where a request keeps its dialect; without one it is NATIVE."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ApiVersion:
     """The conventions of one kind of client.
 
     Args:
@@ -64,13 +64,13 @@ class Dialect:
         return [*native, *(m for m in self.like_put if "PUT" in native and m not in native)]
 
 
-NATIVE = Dialect("native")
+NATIVE = ApiVersion("native")
 
 
 def _woocommerce(
     version: str, schemas: Mapping[type[ma.Schema], type[ma.Schema]] | None = None
-) -> Dialect:
-    return Dialect(
+) -> ApiVersion:
+    return ApiVersion(
         f"wc-api-{version}",
         words={"shop_api_": "woocommerce_api_", "X-Total": "X-WC-Total"},
         statuses={"trashed": 202, "bulk_created": 201},
@@ -94,10 +94,10 @@ WOOCOMMERCE = {
 """By the version that stands in the path of a request."""
 
 
-def spoken() -> Dialect:
+def current_api_version() -> ApiVersion:
     """Return the dialect of the current request; NATIVE outside of one."""
     try:
-        dialect: Dialect = request.environ.get(IN_ENVIRON, NATIVE)
+        api_version: ApiVersion = request.environ.get(IN_ENVIRON, NATIVE)
     except RuntimeError:
         return NATIVE
-    return dialect
+    return api_version

@@ -14,18 +14,18 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 from werkzeug.datastructures import Authorization
 
-from app.auth.encryption import TOKEN_OF_NOBODY, decrypt
+from app.auth.encryption import UNKNOWN_KEY_TOKEN, decrypt
 from app.auth.oauth1 import ALGORITHMS, Signature, SignedRequest
 from app.auth.principals import (
+    ApiKeyCredentials,
     Credentials,
-    KeyPair,
+    InvalidCredentials,
     Principal,
-    WrongCredentials,
+    cached_principal,
     key_with_roles,
     principal_of,
-    remembered,
 )
-from app.db.session import in_transaction
+from app.db.session import run_in_transaction
 from app.models import OAuthNonce
 
 if TYPE_CHECKING:
@@ -70,20 +70,20 @@ class Basic:
         return pair.consumer_key if pair else ""
 
     def principal(self) -> Principal:
-        """Return whose key and secret these are, or raise WrongCredentials."""
-        return remembered(self.header, self._look_up)
+        """Return whose key and secret these are, or raise InvalidCredentials."""
+        return cached_principal(self.header, self._look_up)
 
     def _look_up(self) -> Principal:
         pair = self._pair()
         if pair is None:
-            raise WrongCredentials("The consumer key or its secret is wrong.")
+            raise InvalidCredentials("The consumer key or its secret is wrong.")
         return pair.look_up()
 
-    def _pair(self) -> KeyPair | None:
+    def _pair(self) -> ApiKeyCredentials | None:
         given = _authorization(self.header)
         if given is None or given.type != "basic":
             return None
-        return KeyPair(given.username or "", given.password or "")
+        return ApiKeyCredentials(given.username or "", given.password or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ class Unusable:
     consumer_key: str = ""
 
     def principal(self) -> Principal:
-        """Raise WrongCredentials."""
-        raise WrongCredentials(self.reason)
+        """Raise InvalidCredentials."""
+        raise InvalidCredentials(self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +111,20 @@ class Signed:
         return self.signature.consumer_key
 
     def principal(self) -> Principal:
-        """Return whose secret signed the request, or raise WrongCredentials."""
+        """Return whose secret signed the request, or raise InvalidCredentials."""
         signature = self.signature
         if signature.method not in ALGORITHMS:
-            raise WrongCredentials(f"Sign with one of {', '.join(ALGORITHMS)}.")
+            raise InvalidCredentials(f"Sign with one of {', '.join(ALGORITHMS)}.")
         # Eleven digits are a year beyond 5000; more are not worth a number.
         now, sent = time.time(), signature.timestamp
         if not (sent.isascii() and sent.isdigit() and len(sent) < 12):
-            raise WrongCredentials("The timestamp is no number of seconds.")
+            raise InvalidCredentials("The timestamp is no number of seconds.")
         if abs(now - int(sent)) > CLOCK_SKEW:
-            raise WrongCredentials("The timestamp is more than 15 minutes from the server's time.")
+            raise InvalidCredentials(
+                "The timestamp is more than 15 minutes from the server's time."
+            )
         key = key_with_roles(signature.consumer_key)
-        secret = decrypt(key[0].consumer_secret_encrypted if key else TOKEN_OF_NOBODY)
+        secret = decrypt(key[0].consumer_secret_encrypted if key else UNKNOWN_KEY_TOKEN)
         if key and secret is None:
             # Only the log says so: the answer would tell that the key exists.
             current_app.logger.warning(
@@ -132,9 +134,9 @@ class Signed:
         # The same work whether the key is unknown or the signature is wrong.
         known = self.request.is_signed_with(secret or secrets.token_hex(20), signature)
         if not known or secret is None:
-            raise WrongCredentials("The consumer key or the signature is wrong.")
+            raise InvalidCredentials("The consumer key or the signature is wrong.")
         if not _spend(key[0].id, signature.nonce, int(sent), int(now)):
-            raise WrongCredentials("The nonce was used before.")
+            raise InvalidCredentials("The nonce was used before.")
         return principal_of(key)
 
 
@@ -157,7 +159,7 @@ def _spend(key_id: int, nonce: str, sent: int, now: int) -> bool:
         session.execute(delete(OAuthNonce).where(OAuthNonce.id.in_(stale)))
         return True
 
-    return in_transaction(work)
+    return run_in_transaction(work)
 
 
 def from_basic(request: Request) -> Credentials | None:
@@ -188,9 +190,9 @@ def from_legacy(request: Request) -> Credentials | None:
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
     if key is None and secret is None:
         return None
-    if not request.is_secure and not current_app.config["SHOP_LEGACY_SECRETS_IN_CLEAR"]:
+    if not request.is_secure and not current_app.config["SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH"]:
         return Unusable("Send consumer_key and consumer_secret over HTTPS only, or sign requests.")
-    return KeyPair(key or "", secret or "")
+    return ApiKeyCredentials(key or "", secret or "")
 
 
 def _signed(request: Request, given: Authorization | None) -> SignedRequest:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cryptography.fernet import Fernet
 
 
-TOKEN_OF_NOBODY = urlsafe_b64encode(b"\x80" + bytes(104)).decode()
+UNKNOWN_KEY_TOKEN = urlsafe_b64encode(b"\x80" + bytes(104)).decode()
 """As long as an encrypted consumer secret; decrypting it takes as long, and makes nothing."""
 
 

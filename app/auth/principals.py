@@ -13,14 +13,14 @@ from typing import Any, Protocol
 from flask import current_app
 from sqlalchemy import Row, bindparam, select
 
-from app.auth.throttling import Attempts, network
+from app.auth.throttling import FailedLoginLimiter, network
 from app.db.changes import Changes
 from app.db.read_pool import fetch
 from app.db.session import CHANGES
 from app.errors import ShopError
 from app.models import ApiKey, UserRole
 
-MOST_PRINCIPALS = 1000
+MAX_PRINCIPALS = 1000
 """How many principals a worker remembers."""
 
 _KNOWN_PRINCIPALS = "shop_api_known_principals"  # on app.extensions
@@ -88,7 +88,7 @@ class Principal:
             raise ShopError(code)
 
 
-class WrongCredentials(Exception):
+class InvalidCredentials(Exception):
     """Nobody has the credentials of a request; the message says what is wrong, and no more."""
 
 
@@ -100,7 +100,7 @@ class Credentials(Protocol):
         """The key that it names, empty for none."""
 
     def principal(self) -> Principal:
-        """Return who has these credentials, or raise WrongCredentials."""
+        """Return who has these credentials, or raise InvalidCredentials."""
 
 
 _KEY_WITH_ROLES = (
@@ -128,7 +128,7 @@ def capabilities_of(roles: list[str]) -> frozenset[Capability]:
 
 def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
     """Return the key with this name, a row for each role of its user; none when there is none."""
-    return fetch(_KEY_WITH_ROLES, {"consumer_key_hash": digest(consumer_key)})
+    return fetch(_KEY_WITH_ROLES, {"consumer_key_hash": keyed_hash(consumer_key)})
 
 
 def principal_of(key: Sequence[Row[Any]]) -> Principal:
@@ -141,7 +141,7 @@ def principal_of(key: Sequence[Row[Any]]) -> Principal:
     )
 
 
-def remembered(sent: str, find: Callable[[], Principal]) -> Principal:
+def cached_principal(sent: str, find: Callable[[], Principal]) -> Principal:
     """Return the principal whose credentials these are.
 
     One that was found is remembered until anything is committed, so that what ends or changes a
@@ -149,7 +149,7 @@ def remembered(sent: str, find: Callable[[], Principal]) -> Principal:
 
     Args:
         sent: the credentials as they were sent.
-        find: finds their principal, or raises WrongCredentials.
+        find: finds their principal, or raises InvalidCredentials.
     """
     extensions = current_app.extensions
     changes: Changes = extensions[CHANGES]
@@ -161,30 +161,30 @@ def remembered(sent: str, find: Callable[[], Principal]) -> Principal:
     if found and found[0] == mark:
         return found[1]
     principal = find()
-    if len(known) >= MOST_PRINCIPALS:
+    if len(known) >= MAX_PRINCIPALS:
         known.clear()
     known[name] = mark, principal
     return principal
 
 
 @dataclass(frozen=True, slots=True)
-class KeyPair:
+class ApiKeyCredentials:
     """A consumer key and its secret (decisions 2)."""
 
     consumer_key: str
     consumer_secret: str = field(repr=False)
 
     def principal(self) -> Principal:
-        """Return the principal whose key and secret these are, or raise WrongCredentials."""
-        return remembered(f"{self.consumer_key}\0{self.consumer_secret}", self.look_up)
+        """Return the principal whose key and secret these are, or raise InvalidCredentials."""
+        return cached_principal(f"{self.consumer_key}\0{self.consumer_secret}", self.look_up)
 
     def look_up(self) -> Principal:
         """Return the same from the database."""
         key = key_with_roles(self.consumer_key)
         # The same work whether the key is unknown or the secret is wrong.
         expected = key[0].consumer_secret_hash if key else NO_SECRET
-        if not hmac.compare_digest(digest(self.consumer_secret), expected) or not key:
-            raise WrongCredentials("The consumer key or its secret is wrong.")
+        if not hmac.compare_digest(keyed_hash(self.consumer_secret), expected) or not key:
+            raise InvalidCredentials("The consumer key or its secret is wrong.")
         return principal_of(key)
 
 
@@ -192,7 +192,7 @@ ADDRESSES_OF_A_KEY = 10
 """From how many addresses a key may be misspelt, before somebody is trying it from everywhere."""
 
 
-class FailedAttempts:
+class FailedLogins:
     """Answers wrong credentials, and counts them for each address and for each key.
 
     Args:
@@ -203,13 +203,13 @@ class FailedAttempts:
 
     def __init__(self, per_minute: int, redis_url: str | None = None) -> None:
         self._per_minute = per_minute
-        self._attempts = Attempts(redis_url)
+        self._attempts = FailedLoginLimiter(redis_url)
 
     def refuse(self, address: str, consumer_key: str, reason: str) -> ShopError:
         """Count one more failure and return the error that answers it."""
         limits = {
             f"address {network(address)}": self._per_minute,
-            f"key {digest(consumer_key)}": self._per_minute * ADDRESSES_OF_A_KEY,
+            f"key {keyed_hash(consumer_key)}": self._per_minute * ADDRESSES_OF_A_KEY,
         }
         seconds = self._attempts.hit(limits) if self._per_minute else 0
         if not seconds:
@@ -233,7 +233,7 @@ def authenticate(
         raise _authentication_error("Send an API key by HTTP Basic authentication.")
     try:
         return credentials.principal()
-    except WrongCredentials as error:
+    except InvalidCredentials as error:
         raise refuse(credentials.consumer_key, str(error)) from None
 
 
@@ -249,7 +249,7 @@ def _authentication_error(reason: str) -> ShopError:
     return ShopError("shop_api_authentication_error", headers=challenge, reason=reason)
 
 
-def digest(secret: str) -> str:
+def keyed_hash(secret: str) -> str:
     """Return a keyed hash; 160 random bits need no slow one."""
     key: str = current_app.config["SECRET_KEY"]
     return hmac.digest(key.encode(), secret.encode(), "sha256").hex()

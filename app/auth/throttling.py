@@ -22,7 +22,7 @@ REDIS_PAUSE = 30
 _log = logging.getLogger(__name__)
 
 
-class Attempts:
+class FailedLoginLimiter:
     """Counts attempts in a minute, under several names at once.
 
     While Redis is away, each worker counts for itself: an attempt is neither free nor an error.
@@ -67,7 +67,7 @@ class Attempts:
         return 0
 
 
-def is_redis_there(url: str) -> bool:
+def is_redis_available(url: str) -> bool:
     """Tell whether a Redis answers, and lets us in."""
     return _redis(url).check()
 

@@ -7,29 +7,29 @@ from typing import Any
 
 from flask import Flask, Response, current_app
 
-from app.api.authentication import caller
+from app.api.authentication import current_principal
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi import PAGE_HEADERS
 from app.api.request_parser import item_loader
-from app.api.responses import answer, answer_page, answer_results
+from app.api.responses import bulk_response, json_response, page_response
 from app.api.serializers import Serializer
 from app.api.smorest import Api, Blueprint
-from app.api.versions import spoken
+from app.api.versions import current_api_version
 from app.models import Coupon
 from app.schemas import examples
 from app.schemas.coupons import (
-    CouponBulkBody,
+    CouponBulkRequest,
+    CouponBulkResponse,
     CouponCreate,
-    CouponCreateBody,
-    CouponEdit,
-    CouponEditBody,
-    CouponEnvelope,
+    CouponCreateRequest,
     CouponList,
-    CouponResults,
+    CouponResponse,
     CouponSchema,
+    CouponUpdate,
+    CouponUpdateRequest,
 )
-from app.schemas.envelope import CountSchema, MessageSchema
+from app.schemas.envelope import CountResponse, DeleteResponse
 from app.schemas.queries import CouponCountQuery, CouponListQuery, DeleteQuery, ReadQuery
 from app.services import bulk, coupons
 
@@ -61,8 +61,8 @@ def list_coupons(query: Query) -> Response:
     """
     view = COUPON.only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
-    page = coupons.list_coupons(caller(), query, view.columns, size)
-    return answer_page("coupons", view.rows, page)
+    page = coupons.list_coupons(current_principal(), query, view.columns, size)
+    return page_response("coupons", view.rows, page)
 
 
 @blp.route("", methods=["POST"])
@@ -74,42 +74,44 @@ def list_coupons(query: Query) -> Response:
     "shop_api_invalid_coupon_type",
     "shop_api_cannot_create_coupon",
 )
-@blp.arguments(CouponCreateBody, example={"coupon": examples.NEW_COUPON})
+@blp.arguments(CouponCreateRequest, example={"coupon": examples.NEW_COUPON})
 @idempotent
-@blp.response(201, CouponEnvelope, example={"coupon": examples.COUPON})
+@blp.response(201, CouponResponse, example={"coupon": examples.COUPON})
 def create_coupon(body: Body) -> Response:
     """Create a coupon.
 
     It is published at once. Only `code` is required.
     """
-    coupon = coupons.create_coupon(caller(), body["coupon"])
-    return answer(_body(coupon), 201)
+    coupon = coupons.create_coupon(current_principal(), body["coupon"])
+    return json_response(_body(coupon), 201)
 
 
 @blp.route("/count")
 @blp.errors("shop_api_user_cannot_read_coupons_count")
 @blp.arguments(CouponCountQuery, location="query")
-@blp.response(200, CountSchema, example={"count": 1})
+@blp.response(200, CountResponse, example={"count": 1})
 def count_coupons(query: Query) -> Response:
     """Count coupons.
 
     How many published coupons match the filter.
     """
-    return answer({"count": coupons.count_coupons(caller(), query)})
+    return json_response({"count": coupons.count_coupons(current_principal(), query)})
 
 
 @blp.route("/<id:coupon_id>")
 @with_etag
 @blp.errors("shop_api_invalid_coupon_id", "shop_api_user_cannot_read_coupon")
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, CouponEnvelope, example={"coupon": examples.COUPON})
+@blp.response(200, CouponResponse, example={"coupon": examples.COUPON})
 def get_coupon(query: Query, coupon_id: int) -> Response:
     """Read a coupon by its id.
 
     Only published coupons are found.
     """
     view = COUPON.only(query["selection"])
-    return answer({"coupon": view.row(coupons.get_coupon(caller(), coupon_id, view.columns))})
+    return json_response(
+        {"coupon": view.row(coupons.get_coupon(current_principal(), coupon_id, view.columns))}
+    )
 
 
 @blp.route("/<id:coupon_id>", methods=["PUT"])
@@ -122,15 +124,17 @@ def get_coupon(query: Query, coupon_id: int) -> Response:
     "shop_api_invalid_coupon_type",
     "shop_api_cannot_update_coupon",
 )
-@blp.arguments(CouponEditBody, example={"coupon": examples.COUPON_EDIT})
-@blp.response(200, CouponEnvelope, example={"coupon": examples.EDITED_COUPON})
-def edit_coupon(body: Body, coupon_id: int) -> Response:
+@blp.arguments(CouponUpdateRequest, example={"coupon": examples.COUPON_UPDATE})
+@blp.response(200, CouponResponse, example={"coupon": examples.UPDATED_COUPON})
+def update_coupon(body: Body, coupon_id: int) -> Response:
     """Edit a coupon.
 
     Only supplied fields change; `null` is not supplied. An edit that fails changes nothing.
     """
-    coupon = coupons.edit_coupon(caller(), coupon_id, body["coupon"], precondition(_body))
-    return answer(_body(coupon))
+    coupon = coupons.update_coupon(
+        current_principal(), coupon_id, body["coupon"], precondition(_body)
+    )
+    return json_response(_body(coupon))
 
 
 @blp.route("/<id:coupon_id>", methods=["DELETE"])
@@ -141,7 +145,7 @@ def edit_coupon(body: Body, coupon_id: int) -> Response:
     "shop_api_precondition_failed",
 )
 @blp.arguments(DeleteQuery, location="query")
-@blp.response(200, MessageSchema, example={"message": "Deleted coupon"})
+@blp.response(200, DeleteResponse, example={"message": "Deleted coupon"})
 def delete_coupon(query: Query, coupon_id: int) -> Response:
     """Delete a coupon.
 
@@ -149,17 +153,19 @@ def delete_coupon(query: Query, coupon_id: int) -> Response:
     `force=true`, removes it permanently.
     """
     force = query["force"] == "true"
-    coupons.delete_coupon(caller(), coupon_id, force=force, precondition=precondition(_body))
+    coupons.delete_coupon(
+        current_principal(), coupon_id, force=force, precondition=precondition(_body)
+    )
     if force:
-        return answer({"message": "Permanently deleted coupon"})
-    return answer({"message": "Deleted coupon"}, spoken().status("trashed"))
+        return json_response({"message": "Permanently deleted coupon"})
+    return json_response({"message": "Deleted coupon"}, current_api_version().status("trashed"))
 
 
 @blp.route("/code/<code:code>")
 @with_etag
 @blp.errors("shop_api_invalid_coupon_code", "shop_api_user_cannot_read_coupon")
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, CouponEnvelope, example={"coupon": examples.COUPON})
+@blp.response(200, CouponResponse, example={"coupon": examples.COUPON})
 def get_coupon_by_code(query: Query, code: str) -> Response:
     """Read a coupon by its code, in any case.
 
@@ -167,19 +173,21 @@ def get_coupon_by_code(query: Query, code: str) -> Response:
     it, the newest is answered.
     """
     view = COUPON.only(query["selection"])
-    return answer({"coupon": view.row(coupons.get_coupon_by_code(caller(), code, view.columns))})
+    return json_response(
+        {"coupon": view.row(coupons.get_coupon_by_code(current_principal(), code, view.columns))}
+    )
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_coupons_data", "shop_api_coupons_request_entity_too_large")
-@blp.arguments(CouponBulkBody, example={"coupons": examples.COUPON_ITEMS})
+@blp.arguments(CouponBulkRequest, example={"coupons": examples.COUPON_ITEMS})
 @idempotent
-@blp.response(200, CouponResults, example={"coupons": examples.COUPON_RESULTS})
+@blp.response(200, CouponBulkResponse, example={"coupons": examples.COUPON_RESULTS})
 def bulk_coupons(body: Body) -> Response:
     """Create and edit coupons in bulk.
 
-    An item with an `id` is an edit, one without is a create. Results stand in the order of the
+    An item with an `id` is an edit, one without is a create. BulkResult stand in the order of the
     items; one that fails spoils only itself and says why in its result.
     """
     results = bulk.run(
@@ -187,9 +195,9 @@ def bulk_coupons(body: Body) -> Response:
         limit=current_app.config["SHOP_BULK_LIMIT"],
         too_large="shop_api_coupons_request_entity_too_large",
         invalid_id="shop_api_invalid_coupon_id",
-        load=item_loader(CouponCreate, CouponEdit),
-        save=lambda drafts: coupons.save_coupons(caller(), drafts),
+        load=item_loader(CouponCreate, CouponUpdate),
+        save=lambda drafts: coupons.save_coupons(current_principal(), drafts),
         dump=COUPON.record,
-        name=spoken().translate,
+        name=current_api_version().translate,
     )
-    return answer_results("coupons", results)
+    return bulk_response("coupons", results)

@@ -15,12 +15,12 @@ from urllib.parse import parse_qs
 
 from flask import Flask, Response, current_app, request
 
-from app.api.responses import answer
+from app.api.responses import json_response
 from app.api.smorest import Api, Blueprint
-from app.api.versions import IN_ENVIRON, WOOCOMMERCE, spoken
+from app.api.versions import IN_ENVIRON, WOOCOMMERCE, current_api_version
 from app.auth.credentials import SENT
 from app.config import VERSION
-from app.schemas.legacy import StoreEnvelope
+from app.schemas.legacy import StoreResponse
 
 MOUNTED = "coupons", "customers", "orders"
 WC_VERSION = "2.6.14"
@@ -109,7 +109,7 @@ def _override(environ: dict[str, Any]) -> str:
 @store.route("/")
 @store.response(
     200,
-    StoreEnvelope,
+    StoreResponse,
     example={
         "store": {
             "name": "Shop Administration API",
@@ -131,7 +131,7 @@ def get_store() -> Response:
 
     Open to everyone.
     """
-    dialect = spoken()
+    dialect = current_api_version()
     here = request.base_url.rstrip("/")
     version = API_VERSIONS.get(dialect.name)
     about = {
@@ -158,7 +158,7 @@ def get_store() -> Response:
             "links": {"help": f"{here}/openapi.json"},
         },
     }
-    return answer({"store": about})
+    return json_response({"store": about})
 
 
 def _routes(here: str) -> dict[str, Any]:

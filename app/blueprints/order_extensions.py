@@ -10,13 +10,13 @@ from flask import Blueprint, Flask, Response
 from app.api.order_extensions import extend_response
 from app.api.serializers import Serializer
 from app.api.smorest import Api
-from app.api.versions import spoken
+from app.api.versions import current_api_version
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.plugins import OrderExtension, registry
 from app.sanitize import INT64_MAX
 from app.schemas.customers import CustomerSchema
 from app.schemas.fields import either
-from app.schemas.orders import GuestSchema
+from app.schemas.orders import GuestCustomerSchema
 from app.services import order_queries
 from app.services.customer_statistics import COLUMNS
 
@@ -30,7 +30,7 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's
     app.register_blueprint(blp)
     with app.app_context():
         registry().add_order_extension(
-            OrderExtension("customer", either(CustomerSchema, GuestSchema), customers_of)
+            OrderExtension("customer", either(CustomerSchema, GuestCustomerSchema), customers_of)
         )
 
 
@@ -43,7 +43,7 @@ def extend_order_response(response: Response) -> Response:
 def customers_of(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the customer of each order: the account's, or the guest's form (spec 2.3)."""
     ids = {order["customer_id"] for order in found if 0 < order["customer_id"] <= INT64_MAX}
-    view = CUSTOMER.of(spoken().schemas)
+    view = CUSTOMER.of(current_api_version().schemas)
     rows = order_queries.customers_by_id(list(ids), view.columns) if ids else {}
     customers = {customer_id: view.row(row) for customer_id, row in rows.items()}
     return [customers.get(order["customer_id"]) or _guest(order) for order in found]

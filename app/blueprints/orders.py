@@ -6,16 +6,16 @@ from typing import Any
 
 from flask import Flask, Response, current_app
 
-from app.api.authentication import caller
+from app.api.authentication import current_principal
 from app.api.etags import with_etag
 from app.api.openapi import PAGE_HEADERS
 from app.api.order_extensions import OrderView
-from app.api.responses import answer, answer_page
+from app.api.responses import json_response, page_response
 from app.api.smorest import Api, Blueprint
 from app.plugins import registry
 from app.schemas import examples
-from app.schemas.envelope import CountSchema
-from app.schemas.orders import OrderEnvelope, OrderList, OrderStatuses
+from app.schemas.envelope import CountResponse
+from app.schemas.orders import OrderList, OrderResponse, OrderStatusList
 from app.schemas.queries import OrderCountQuery, OrderListQuery, ReadQuery
 from app.services import order_queries
 
@@ -42,37 +42,37 @@ def list_orders(query: Query) -> Response:
     """
     view = OrderView(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
-    page = order_queries.list_orders(caller(), query, view.columns, size)
-    return answer_page("orders", view.rows, page)
+    page = order_queries.list_orders(current_principal(), query, view.columns, size)
+    return page_response("orders", view.rows, page)
 
 
 @blp.route("/count")
 @blp.errors("shop_api_user_cannot_read_orders_count")
 @blp.arguments(OrderCountQuery, location="query")
-@blp.response(200, CountSchema, example={"count": 1})
+@blp.response(200, CountResponse, example={"count": 1})
 def count_orders(query: Query) -> Response:
     """Count orders.
 
     How many orders match the filter.
     """
-    return answer({"count": order_queries.count_orders(caller(), query)})
+    return json_response({"count": order_queries.count_orders(current_principal(), query)})
 
 
 @blp.route("/statuses")
-@blp.response(200, OrderStatuses, example={"order_statuses": examples.ORDER_STATUSES})
+@blp.response(200, OrderStatusList, example={"order_statuses": examples.ORDER_STATUSES})
 def list_order_statuses() -> Response:
     """List the order statuses and what they are called.
 
     The keys are what `filter[status]` and the `status` of an order know.
     """
-    return answer({"order_statuses": registry().order_statuses})
+    return json_response({"order_statuses": registry().order_statuses})
 
 
 @blp.route("/<id:order_id>")
 @with_etag
 @blp.errors("shop_api_invalid_order_id", "shop_api_user_cannot_read_order")
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, OrderEnvelope, example={"order": examples.ORDER})
+@blp.response(200, OrderResponse, example={"order": examples.ORDER})
 def get_order(query: Query, order_id: int) -> Response:
     """Read an order with its customer.
 
@@ -80,4 +80,6 @@ def get_order(query: Query, order_id: int) -> Response:
     guest gave.
     """
     view = OrderView(query["selection"])
-    return answer({"order": view.row(order_queries.get_order(caller(), order_id, view.columns))})
+    return json_response(
+        {"order": view.row(order_queries.get_order(current_principal(), order_id, view.columns))}
+    )

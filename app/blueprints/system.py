@@ -5,12 +5,12 @@ from __future__ import annotations
 from flask import Flask, Response, current_app, url_for
 from flask_swagger_ui import get_swaggerui_blueprint
 
-from app.api.responses import answer
+from app.api.responses import json_response
 from app.api.smorest import Api, Blueprint
 from app.config import VERSION
 from app.db.session import schema_is_current
 from app.errors import SCHEMA_IS_BEHIND, unavailable
-from app.schemas.system import Health, Index
+from app.schemas.system import ApiRootSchema, Health
 
 index = Blueprint("index", __name__, public=True, description="Where things are.")
 health = Blueprint("health", __name__, public=True, description="For operators.")
@@ -41,7 +41,7 @@ def init_app(app: Flask, api: Api) -> None:
 @index.route("/")
 @index.response(
     200,
-    Index,
+    ApiRootSchema,
     example={
         "name": "Shop Administration API",
         "version": VERSION,
@@ -59,7 +59,9 @@ def get_index() -> Response:
         "docs": url_for("swagger_ui.show", _external=True),
         "openapi": url_for("api-docs.openapi_json", _external=True),
     }
-    return answer({"name": current_app.config["SHOP_NAME"], "version": VERSION, "links": links})
+    return json_response(
+        {"name": current_app.config["SHOP_NAME"], "version": VERSION, "links": links}
+    )
 
 
 @health.route("/healthz")
@@ -69,7 +71,7 @@ def get_health() -> Response:
 
     Open to everyone. Says nothing of the database.
     """
-    return answer({"status": "ok"})
+    return json_response({"status": "ok"})
 
 
 @health.route("/readyz")
@@ -81,4 +83,4 @@ def get_readiness() -> Response:
     """
     if not schema_is_current():
         raise unavailable(SCHEMA_IS_BEHIND)
-    return answer({"status": "ok"})
+    return json_response({"status": "ok"})

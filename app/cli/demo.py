@@ -19,7 +19,7 @@ from app.auth.principals import Permission
 from app.cli.demo_shop import PRODUCTS, DemoShop, Record
 from app.cli.keys import require_schema, show
 from app.db.read_pool import fetch
-from app.db.session import in_transaction, now
+from app.db.session import now, run_in_transaction
 from app.models import Coupon, DownloadPermission, Order, User, UserRole
 from app.models.user import role_of
 from app.services import api_keys
@@ -72,7 +72,7 @@ def _load(
     records = (make(shop.at(done / length), start + done) for done in range(length))
     with click.progressbar(length=length, label=f"{label:>10}", file=sys.stderr) as bar:
         while chunk := list(islice(records, CHUNK)):
-            in_transaction(lambda session, rows=chunk: _insert(session, table, rows, then))  # type: ignore[misc] # the default binds this chunk
+            run_in_transaction(lambda session, rows=chunk: _insert(session, table, rows, then))  # type: ignore[misc] # the default binds this chunk
             bar.update(len(chunk))
     return start
 

@@ -16,8 +16,8 @@ from flask.cli import with_appcontext
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.auth.throttling import is_redis_there
-from app.config import misspelt
+from app.auth.throttling import is_redis_available
+from app.config import unknown_settings
 from app.db.read_pool import fetch, reader
 from app.db.session import schema_is_current
 from app.services import api_keys
@@ -80,7 +80,7 @@ def _examine() -> Iterator[Finding]:
 
 
 def _settings() -> Iterator[Finding]:
-    unknown = misspelt({*current_app.config, *os.environ})
+    unknown = unknown_settings({*current_app.config, *os.environ})
     for name in unknown:
         yield Finding("settings", f"{name} is none", "See docs/configuration.md for its name.")
     if not unknown:
@@ -117,7 +117,7 @@ def _file() -> str | None:
 
 
 def _redis(url: str) -> Finding:
-    if is_redis_there(url):
+    if is_redis_available(url):
         return Finding("redis", "answers")
     remedy = "Check SHOP_REDIS_URL, and that Redis runs; until then each worker counts for itself."
     return Finding("redis", "does not answer", remedy)

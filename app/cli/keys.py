@@ -78,7 +78,7 @@ def create(
     show(key)
 
 
-def existing_pair() -> principals.KeyPair:
+def existing_pair() -> principals.ApiKeyCredentials:
     """Ask for a consumer key and its secret."""
     key = click.prompt("Consumer key", err=True)
     secret = click.prompt("Consumer secret", err=True, hide_input=sys.stdin.isatty())
@@ -89,7 +89,7 @@ def existing_pair() -> principals.KeyPair:
                 f"The {name} must have 20 to 200 letters, digits and signs, without blanks and "
                 "colons."
             )
-    return principals.KeyPair(key, secret)
+    return principals.ApiKeyCredentials(key, secret)
 
 
 def show(key: service.NewKey) -> None:

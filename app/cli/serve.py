@@ -28,7 +28,7 @@ def serve() -> None:
     config = current_app.config
     host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
     address = f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"
-    if api_keys.nobody_is_there():
+    if api_keys.has_no_users():
         first = api_keys.create_key(
             "admin", "administrator", Permission.READ_WRITE, "created by the first run"
         )

@@ -10,11 +10,11 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Numeric
 
-from app.db.types import Ids, JsonText, Together
+from app.db.types import IdList, JsonObjectText, JsonTuple
 
 
 class is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
-    """Whether a value is one of some ``Words`` or ``Ids``."""
+    """Whether a value is one of some ``TextList`` or ``IdList``."""
 
     inherit_cache = True
 
@@ -22,7 +22,7 @@ class is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of 
 @compiles(is_one_of)
 def _is_in_text(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
     value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
-    if isinstance(list(element.clauses)[1].type, Ids):
+    if isinstance(list(element.clauses)[1].type, IdList):
         # Names and placeholders, which SQLAlchemy has written.
         return f"{value} IN (SELECT value FROM json_each({several}))"  # noqa: S608  # nosec B608
     # The ends of lines as they are: char(10) would be called for each row.
@@ -39,12 +39,12 @@ def equals_any(value: ColumnElement[Any], wanted: Iterable[Any]) -> ColumnElemen
     """Return the condition that a value is one of some, each of which an index finds.
 
     SQLAlchemy writes ``in_`` anew for each number of values, so that no select with it can be kept
-    ready; of ``is_one_of`` Words no index is used.
+    ready; of ``is_one_of`` TextList no index is used.
     """
     return or_(false(), *(value == each for each in wanted))
 
 
-class together(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
+class json_tuple(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
     """Several values as one: whatever finds all of them has to look only once."""
 
     inherit_cache = True
@@ -52,16 +52,16 @@ class together(FunctionElement[Any]):  # noqa: N801  # named as a function of SQ
     def __init__(self, values: Mapping[str, ColumnElement[Any]]) -> None:
         super().__init__(*values.values())
         printed = {name: getattr(value.type, "printed", None) for name, value in values.items()}
-        self.type = Together({name: kind and kind.read for name, kind in printed.items()})
+        self.type = JsonTuple({name: kind and kind.read for name, kind in printed.items()})
 
 
-@compiles(together)
-def _json_array(element: together, compiler: Any, **kwargs: Any) -> str:
+@compiles(json_tuple)
+def _json_array(element: json_tuple, compiler: Any, **kwargs: Any) -> str:
     return f"json_array({compiler.process(element.clauses, **kwargs)})"
 
 
-@compiles(together, "postgresql")
-def _json_build_array(element: together, compiler: Any, **kwargs: Any) -> str:
+@compiles(json_tuple, "postgresql")
+def _json_build_array(element: json_tuple, compiler: Any, **kwargs: Any) -> str:
     return f"json_build_array({compiler.process(element.clauses, **kwargs)})"
 
 
@@ -69,7 +69,7 @@ class json_text(FunctionElement[Any]):  # noqa: N801  # named as a function of S
     """Texts under their names, written by the database: nobody makes objects of them first."""
 
     inherit_cache = True
-    type = JsonText()
+    type = JsonObjectText()
 
     def __init__(self, values: Mapping[str, ColumnElement[str]]) -> None:
         parts: list[ColumnElement[Any]] = []

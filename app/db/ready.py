@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 Parameters = Mapping[str, Any]
 Rows = Sequence[Sequence[Any]]
 
-MOST_SELECTS = 100
+MAX_SELECTS = 100
 """How many selects of a kind are kept: one for each ``fields`` that clients ask for, say."""
 
 
@@ -54,7 +54,7 @@ class Ready:
         return plan.read(rows) if plan.reads else rows
 
 
-@lru_cache(MOST_SELECTS)
+@lru_cache(MAX_SELECTS)
 def ready(select: Select[Any]) -> Ready:
     """Return a select kept ready; for one and the same select, the same each time."""
     return Ready(select)

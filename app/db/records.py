@@ -14,8 +14,8 @@ from sqlalchemy.types import TypeEngine
 
 from app.db.functions import is_one_of
 from app.db.read_pool import Fetch
-from app.db.ready import MOST_SELECTS, Ready
-from app.db.types import Ids
+from app.db.ready import MAX_SELECTS, Ready
+from app.db.types import IdList
 
 Columns = Sequence[ColumnElement[Any]]
 Row = Sequence[Any]
@@ -24,7 +24,7 @@ WANTED = "wanted"
 """The parameter by which the condition of ``select_where`` finds its record."""
 
 
-@lru_cache(MOST_SELECTS)
+@lru_cache(MAX_SELECTS)
 def select_where(
     columns: tuple[ColumnElement[Any], ...],
     record_id: ColumnElement[int],
@@ -63,6 +63,6 @@ def as_printed(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return column if printed is None else type_coerce(column, printed)
 
 
-@lru_cache(MOST_SELECTS)
+@lru_cache(MAX_SELECTS)
 def _is_wanted(record_id: ColumnElement[int]) -> ColumnElement[bool]:
-    return is_one_of(record_id, bindparam(WANTED, type_=Ids))
+    return is_one_of(record_id, bindparam(WANTED, type_=IdList))

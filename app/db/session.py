@@ -162,14 +162,14 @@ def changes() -> Changes:
     return found
 
 
-def in_transaction(work: Callable[[Session], T]) -> T:
+def run_in_transaction(work: Callable[[Session], T]) -> T:
     """Run ``work`` in one write transaction and commit.
 
     ``work`` looks before it writes, so that refusals have their specified order. When another
     transaction came first all the same (a unique index was violated, or the database broke a
     deadlock), the work starts again and then sees what the other one wrote.
 
-    Within another ``in_transaction`` the work is a part of that one, which commits or starts again.
+    Within another ``run_in_transaction``, the work is part of that transaction.
 
     Args:
         work: called with a session, at most ATTEMPTS times; it must have no effect elsewhere.
@@ -191,7 +191,7 @@ def in_transaction(work: Callable[[Session], T]) -> T:
             changes().committed()
             return result
         except DBAPIError as error:
-            if attempt == ATTEMPTS or not another_came_first(error):
+            if attempt == ATTEMPTS or not is_retryable(error):
                 raise
         finally:
             session.info[_IS_RUNNING] = False
@@ -226,14 +226,14 @@ def write_records(
             record["id"] = ids[record[key]]
 
 
-def another_came_first(error: DBAPIError) -> bool:
+def is_retryable(error: DBAPIError) -> bool:
     """Tell whether a transaction failed only because of another one at the same time."""
     if isinstance(error.orig, sqlite3.Error):
         return error.orig.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE"
     return getattr(error.orig, "sqlstate", None) in _ANOTHER_CAME_FIRST
 
 
-def knows_another_schema(error: BaseException) -> bool:
+def is_schema_mismatch(error: BaseException) -> bool:
     """Tell whether a statement failed because the database has other tables or columns.
 
     So it does while a migration runs, and it is all there a moment later.
@@ -245,7 +245,7 @@ def knows_another_schema(error: BaseException) -> bool:
     return getattr(error.orig, "sqlstate", None) in _NOT_THERE
 
 
-def is_out_of_reach(error: BaseException) -> bool:
+def is_unavailable(error: BaseException) -> bool:
     """Tell whether an error says that the database cannot be reached, or not now.
 
     Not whether it refused a statement: that is a mistake of ours.

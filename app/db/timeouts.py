@@ -78,7 +78,7 @@ def without_limit(connection: Connection) -> None:
         driver.seconds = math.inf
 
 
-def took_too_long(error: BaseException) -> bool:
+def is_statement_timeout(error: BaseException) -> bool:
     """Tell whether an error says that a statement was stopped."""
     if not isinstance(error, DBAPIError):
         return False

@@ -21,7 +21,7 @@ Read = Callable[[Any], Any]
 Key = String().with_variant(String(collation="C"), "postgresql")
 """Text that sorts by its code points, so that both databases agree on every order."""
 
-NEVER_REUSED = {"sqlite_autoincrement": True}
+AUTOINCREMENT = {"sqlite_autoincrement": True}
 """A table option: the id of a record that is gone is not given to another one."""
 
 
@@ -70,7 +70,7 @@ class Money(TypeDecorator[Decimal]):
         return lambda value: None if value is None else Decimal(int(value)).scaleb(-2)
 
 
-class MomentText(TypeDecorator[str]):
+class TimestampText(TypeDecorator[str]):
     """A moment, read as the text of UTC in whole seconds: 2026-11-20T09:38:00Z."""
 
     impl = String
@@ -98,7 +98,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     impl = DateTime
     cache_ok = True
-    printed = MomentText()
+    printed = TimestampText()
     """How answers print it, read without a datetime in between."""
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
@@ -156,7 +156,7 @@ class _Several(TypeDecorator[Sequence[Any]]):
         raise NotImplementedError
 
 
-class Words(_Several):
+class TextList(_Several):
     """Some words; on SQLite lines, each between two ends of lines. No index is used for them."""
 
     cache_ok = True
@@ -167,7 +167,7 @@ class Words(_Several):
         return "\n".join(["", *values, ""])
 
 
-class Ids(_Several):
+class IdList(_Several):
     """Some ids; on SQLite a list in JSON, each of which is looked up."""
 
     cache_ok = True
@@ -178,7 +178,7 @@ class Ids(_Several):
         return orjson.dumps(values).decode()
 
 
-class Together(TypeDecorator[list[Any]]):
+class JsonTuple(TypeDecorator[list[Any]]):
     """Several values in their order, each as answers print it.
 
     Attributes:
@@ -208,7 +208,7 @@ class Together(TypeDecorator[list[Any]]):
         return read
 
 
-class JsonText(TypeDecorator[orjson.Fragment]):
+class JsonObjectText(TypeDecorator[orjson.Fragment]):
     """An object as its text, which orjson puts into an answer as it is."""
 
     impl = String

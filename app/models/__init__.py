@@ -3,20 +3,20 @@
 from app.models.api_key import ApiKey
 from app.models.coupon import Coupon
 from app.models.download import DownloadPermission
-from app.models.idempotency_record import KeptAnswer
+from app.models.idempotency_record import IdempotencyRecord
 from app.models.oauth_nonce import OAuthNonce
 from app.models.order import Order
-from app.models.row_count import Tally
+from app.models.row_count import RowCount
 from app.models.user import User, UserRole
 
 __all__ = [
     "ApiKey",
     "Coupon",
     "DownloadPermission",
-    "KeptAnswer",
+    "IdempotencyRecord",
     "OAuthNonce",
     "Order",
-    "Tally",
+    "RowCount",
     "User",
     "UserRole",
 ]

@@ -8,7 +8,7 @@ from sqlalchemy import CheckConstraint, ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Base
-from app.db.types import NEVER_REUSED, Id, UtcDateTime
+from app.db.types import AUTOINCREMENT, Id, UtcDateTime
 
 
 class ApiKey(Base):
@@ -32,5 +32,5 @@ class ApiKey(Base):
 
     __table_args__ = (
         CheckConstraint("permission IN ('read', 'write', 'read_write')", name="permission"),
-        NEVER_REUSED,
+        AUTOINCREMENT,
     )

@@ -10,7 +10,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Base
-from app.db.types import NEVER_REUSED, Id, Json, Key, Money, UtcDateTime
+from app.db.types import AUTOINCREMENT, Id, Json, Key, Money, UtcDateTime
 
 
 class CouponStatus(StrEnum):
@@ -71,5 +71,5 @@ class Coupon(Base):
         Index("ix_coupons_status_amount", "status", "amount", "id"),
         Index("ix_coupons_status_usage_count", "status", "usage_count", "id"),
         Index("ix_coupons_status_expiry", "status", "expiry_date", "id"),
-        NEVER_REUSED,
+        AUTOINCREMENT,
     )

@@ -8,7 +8,7 @@ from sqlalchemy import ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Base
-from app.db.types import NEVER_REUSED, Id, Key, UtcDateTime
+from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
 
 
 class DownloadPermission(Base):
@@ -28,4 +28,4 @@ class DownloadPermission(Base):
     downloads_remaining: Mapped[int | None] = mapped_column(Id)
     access_expires: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
-    __table_args__ = (Index("ix_download_permissions_order", "order_id", "id"), NEVER_REUSED)
+    __table_args__ = (Index("ix_download_permissions_order", "order_id", "id"), AUTOINCREMENT)

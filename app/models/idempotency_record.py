@@ -11,7 +11,7 @@ from app.db.session import Base
 from app.db.types import Id, UtcDateTime
 
 
-class KeptAnswer(Base):
+class IdempotencyRecord(Base):
     """The answer of a request that was done, written in the transaction that did it."""
 
     __tablename__ = "kept_answers"

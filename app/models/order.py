@@ -10,7 +10,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Base
-from app.db.types import NEVER_REUSED, Id, Json, Key, Money, UtcDateTime
+from app.db.types import AUTOINCREMENT, Id, Json, Key, Money, UtcDateTime
 from app.models.address import BillingColumns, ShippingColumns
 
 
@@ -65,5 +65,5 @@ class Order(BillingColumns, ShippingColumns, Base):
         Index("ix_orders_updated", "updated_at", "id"),
         Index("ix_orders_status_created", "status", "created_at", "id"),
         Index("ix_orders_total", "total", "id"),
-        NEVER_REUSED,
+        AUTOINCREMENT,
     )

@@ -10,7 +10,7 @@ from app.db.session import Base
 from app.db.types import Id, Key
 
 
-class Tally(Base):
+class RowCount(Base):
     """A number of records of one kind, label and week (from Monday on, UTC) of creation.
 
     A list reads its total here, and how many weeks to leave out before a page, instead of counting

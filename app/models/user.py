@@ -18,7 +18,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
 from app.db.search import comparable, search_text
 from app.db.session import Base
-from app.db.types import NEVER_REUSED, Id, Key, UtcDateTime
+from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
 from app.models.address import BillingColumns, ShippingColumns
 
 
@@ -56,11 +56,11 @@ class User(BillingColumns, ShippingColumns, Base):
             postgresql_where=text("email_key <> ''"),
         ),
         Index("ix_users_created", "created_at", "id"),
-        # Together, so that a role can refer to both.
+        # JsonTuple, so that a role can refer to both.
         UniqueConstraint("id", "created_at"),
         Index("ix_users_updated", "updated_at", "id"),
         Index("ix_users_email", "email_key", "id"),
-        NEVER_REUSED,
+        AUTOINCREMENT,
     )
 
 

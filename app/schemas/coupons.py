@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshmallow as ma
 
 from app.schemas import fields, inputs
-from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, edit_of
+from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, update_schema
 from app.schemas.fields import either
 from app.schemas.inputs import ZERO
 
@@ -30,27 +30,27 @@ class CouponSchema(Base):
     """A coupon as it is read."""
 
     id = fields.Identifier("Coupon id.")
-    code = fields.Words("Coupon code, in lower case.")
-    type = fields.Words(_TYPE)
-    created_at = fields.Moment("When it was created, UTC.")
-    updated_at = fields.Moment("When it was last changed, UTC.")
+    code = fields.String("Coupon code, in lower case.")
+    type = fields.String(_TYPE)
+    created_at = fields.Timestamp("When it was created, UTC.")
+    updated_at = fields.Timestamp("When it was last changed, UTC.")
     amount = fields.Amount("The discount: money, or per cent.")
-    individual_use = fields.Flag(_ALONE)
+    individual_use = fields.Boolean(_ALONE)
     product_ids = fields.Identifiers(_PRODUCTS)
     exclude_product_ids = fields.Identifiers(_NOT_PRODUCTS)
     usage_limit = fields.Limit("How often it can be used; null for any number.")
     usage_limit_per_user = fields.Limit("How often one customer can use it; null for any number.")
     limit_usage_to_x_items = fields.Number("How many items it applies to; 0 for all.")
     usage_count = fields.Number("How often it was used.")
-    expiry_date = fields.Day("Midnight UTC of the day on which it expires, or null.")
-    enable_free_shipping = fields.Flag(_SHIPPING)
+    expiry_date = fields.Date("Midnight UTC of the day on which it expires, or null.")
+    enable_free_shipping = fields.Boolean(_SHIPPING)
     product_category_ids = fields.Identifiers(_CATEGORIES)
     exclude_product_category_ids = fields.Identifiers(_NOT_CATEGORIES)
-    exclude_sale_items = fields.Flag(_NOT_SALE)
+    exclude_sale_items = fields.Boolean(_NOT_SALE)
     minimum_amount = fields.Amount("The least that an order must come to.")
     maximum_amount = fields.Amount("The most that an order may come to.")
-    customer_emails = fields.Texts("Only for these e-mail addresses; empty for all.")
-    description = fields.Words("What it is for.")
+    customer_emails = fields.StringList("Only for these e-mail addresses; empty for all.")
+    description = fields.String("What it is for.")
 
 
 class CouponCreate(Base):
@@ -63,7 +63,7 @@ class CouponCreate(Base):
     )
     type = inputs.CouponType(_TYPE, load_default="fixed_cart")
     amount = inputs.Amount(f"The discount: money, or per cent. {_AMOUNT}", load_default=ZERO)
-    individual_use = inputs.OnlyTrue(_ALONE, load_default=False)
+    individual_use = inputs.StrictTrue(_ALONE, load_default=False)
     product_ids = inputs.IdArray(_PRODUCTS, load_default=list)
     exclude_product_ids = inputs.IdArray(_NOT_PRODUCTS, load_default=list)
     usage_limit = inputs.Count(
@@ -77,14 +77,14 @@ class CouponCreate(Base):
     )
     usage_count = inputs.Count(f"How often it was used. {_COUNT}", load_default=0)
     expiry_date = inputs.DateText(_DATE, load_default=None)
-    enable_free_shipping = inputs.OnlyTrue(_SHIPPING, load_default=False)
+    enable_free_shipping = inputs.StrictTrue(_SHIPPING, load_default=False)
     product_category_ids = inputs.IdArray(_CATEGORIES, load_default=list)
     exclude_product_category_ids = inputs.IdArray(_NOT_CATEGORIES, load_default=list)
-    exclude_sale_items = inputs.OnlyTrue(_NOT_SALE, load_default=False)
-    minimum_amount = inputs.Decimals(
+    exclude_sale_items = inputs.StrictTrue(_NOT_SALE, load_default=False)
+    minimum_amount = inputs.DecimalInput(
         f"The least that an order must come to; empty is 0. {_AMOUNT}", load_default=None
     )
-    maximum_amount = inputs.Decimals(
+    maximum_amount = inputs.DecimalInput(
         f"The most that an order may come to; empty is 0. {_AMOUNT}", load_default=None
     )
     customer_emails = inputs.EmailArray(
@@ -95,13 +95,13 @@ class CouponCreate(Base):
     description = inputs.Text("What it is for.", load_default="")
 
 
-CouponEdit = edit_of(CouponCreate, "CouponEdit")
-CouponItem = edit_of(
-    CouponCreate, "CouponItem", id=inputs.RecordId("Which coupon to edit; absent or 0 creates.")
+CouponUpdate = update_schema(CouponCreate, "CouponUpdate")
+CouponBulkItem = update_schema(
+    CouponCreate, "CouponBulkItem", id=inputs.RecordId("Which coupon to edit; absent or 0 creates.")
 )
 
 
-class CouponEnvelope(Base):
+class CouponResponse(Base):
     """One coupon."""
 
     coupon = ma.fields.Nested(CouponSchema, required=True)
@@ -113,25 +113,25 @@ class CouponList(Base):
     coupons = ma.fields.List(ma.fields.Nested(CouponSchema), required=True)
 
 
-class CouponResults(Base):
+class CouponBulkResponse(Base):
     """The results of a bulk request, in the order of its items."""
 
     coupons = ma.fields.List(either(BulkFailure, CouponSchema), required=True)
 
 
-class CouponCreateBody(Base):
+class CouponCreateRequest(Base):
     """A coupon to create."""
 
     coupon = Wrapped(CouponCreate, missing_code="shop_api_missing_coupon_data")
 
 
-class CouponEditBody(Base):
+class CouponUpdateRequest(Base):
     """Fields of a coupon to change."""
 
-    coupon = Wrapped(CouponEdit, missing_code="shop_api_missing_coupon_data")
+    coupon = Wrapped(CouponUpdate, missing_code="shop_api_missing_coupon_data")
 
 
-class CouponBulkBody(Base):
+class CouponBulkRequest(Base):
     """Coupons to create and to change."""
 
-    coupons = WrappedItems(CouponItem, missing_code="shop_api_missing_coupons_data")
+    coupons = WrappedItems(CouponBulkItem, missing_code="shop_api_missing_coupons_data")

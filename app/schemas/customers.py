@@ -9,7 +9,7 @@ from typing import Any
 import marshmallow as ma
 
 from app.schemas import fields, inputs
-from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, edit_of
+from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, update_schema
 from app.schemas.fields import either
 
 _CLEANED = "Markup is removed, white space collapsed."
@@ -18,22 +18,22 @@ _CLEANED = "Markup is removed, white space collapsed."
 class ShippingAddressSchema(Base):
     """A shipping address: 9 subfields, no e-mail and no phone."""
 
-    first_name = fields.Words("First name.")
-    last_name = fields.Words("Last name.")
-    company = fields.Words("Company.")
-    address_1 = fields.Words("Street and number.")
-    address_2 = fields.Words("Second line of the street address.")
-    city = fields.Words("City.")
-    state = fields.Words("State, county or province.")
-    postcode = fields.Words("Postcode.")
-    country = fields.Words("Country, usually its two-letter code.")
+    first_name = fields.String("First name.")
+    last_name = fields.String("Last name.")
+    company = fields.String("Company.")
+    address_1 = fields.String("Street and number.")
+    address_2 = fields.String("Second line of the street address.")
+    city = fields.String("City.")
+    state = fields.String("State, county or province.")
+    postcode = fields.String("Postcode.")
+    country = fields.String("Country, usually its two-letter code.")
 
 
 class BillingAddressSchema(ShippingAddressSchema):
     """A billing address: 11 subfields."""
 
-    email = fields.Words("E-mail address of the address.")
-    phone = fields.Words("Phone number.")
+    email = fields.String("E-mail address of the address.")
+    phone = fields.String("Phone number.")
 
 
 class Avatar(fields.Output):
@@ -55,14 +55,14 @@ class CustomerSchema(Base):
     """A customer as it is read."""
 
     id = fields.Identifier("Customer (user) id.")
-    created_at = fields.Moment("When the account was registered, UTC.")
-    email = fields.Words("E-mail address of the account; empty when it has none.")
-    first_name = fields.Words("First name.")
-    last_name = fields.Words("Last name.")
-    username = fields.Words("Login name.")
-    role = fields.Words("The first of the user's roles.")
+    created_at = fields.Timestamp("When the account was registered, UTC.")
+    email = fields.String("E-mail address of the account; empty when it has none.")
+    first_name = fields.String("First name.")
+    last_name = fields.String("Last name.")
+    username = fields.String("Login name.")
+    role = fields.String("The first of the user's roles.")
     last_order_id = fields.OptionalIdentifier("Id of the most recent order, or null.")
-    last_order_date = fields.OptionalMoment("When that order was created, UTC, or null.")
+    last_order_date = fields.OptionalTimestamp("When that order was created, UTC, or null.")
     orders_count = fields.Number("How many orders the customer has.")
     total_spent = fields.Amount("The total of the paid ones.")
     avatar_url = Avatar("Address of the avatar image, or null.")
@@ -73,7 +73,9 @@ class CustomerSchema(Base):
 class CustomerV3Schema(CustomerSchema):
     """A customer as version 3 of the legacy API shows it (decisions 12)."""
 
-    last_update = fields.Moment("When the account was last changed, UTC.", attribute="updated_at")
+    last_update = fields.Timestamp(
+        "When the account was last changed, UTC.", attribute="updated_at"
+    )
 
     class Meta(Base.Meta):
         """Its place is after ``created_at``."""
@@ -85,22 +87,22 @@ class CustomerV3Schema(CustomerSchema):
 class ShippingAddressInput(Base):
     """Subfields of a shipping address; other keys are ignored."""
 
-    first_name = inputs.Plain("First name.")
-    last_name = inputs.Plain("Last name.")
-    company = inputs.Plain("Company.")
-    address_1 = inputs.Plain("Street and number.")
-    address_2 = inputs.Plain("Second line of the street address.")
-    city = inputs.Plain("City.")
-    state = inputs.Plain("State, county or province.")
-    postcode = inputs.Plain("Postcode.")
-    country = inputs.Plain("Country, usually its two-letter code.")
+    first_name = inputs.CleanText("First name.")
+    last_name = inputs.CleanText("Last name.")
+    company = inputs.CleanText("Company.")
+    address_1 = inputs.CleanText("Street and number.")
+    address_2 = inputs.CleanText("Second line of the street address.")
+    city = inputs.CleanText("City.")
+    state = inputs.CleanText("State, county or province.")
+    postcode = inputs.CleanText("Postcode.")
+    country = inputs.CleanText("Country, usually its two-letter code.")
 
 
 class BillingAddressInput(ShippingAddressInput):
     """Subfields of a billing address; other keys are ignored."""
 
-    email = inputs.Plain("E-mail address of the address.")
-    phone = inputs.Plain("Phone number.")
+    email = inputs.CleanText("E-mail address of the address.")
+    phone = inputs.CleanText("Phone number.")
 
 
 class CustomerCreate(Base):
@@ -112,8 +114,8 @@ class CustomerCreate(Base):
         "of the e-mail address."
     )
     password = inputs.Password("Empty: no password opens the account.", load_only=True)
-    first_name = inputs.Plain(f"First name. {_CLEANED}")
-    last_name = inputs.Plain(f"Last name. {_CLEANED}")
+    first_name = inputs.CleanText(f"First name. {_CLEANED}")
+    last_name = inputs.CleanText(f"Last name. {_CLEANED}")
     billing_address = inputs.InputPart(BillingAddressInput)
     shipping_address = inputs.InputPart(ShippingAddressInput)
 
@@ -126,16 +128,16 @@ _EDITS: dict[str, ma.fields.Field[Any]] = {
     "username": inputs.Text("Never changes."),
     "password": inputs.Password("The new password; empty changes nothing.", load_only=True),
 }
-CustomerEdit = edit_of(CustomerCreate, "CustomerEdit", **_EDITS)
-CustomerItem = edit_of(
+CustomerUpdate = update_schema(CustomerCreate, "CustomerUpdate", **_EDITS)
+CustomerBulkItem = update_schema(
     CustomerCreate,
-    "CustomerItem",
+    "CustomerBulkItem",
     id=inputs.RecordId("Which customer to edit; absent or 0 creates."),
     email=inputs.Text("E-mail address; a create needs a valid one that no other account has."),
 )
 
 
-class CustomerEnvelope(Base):
+class CustomerResponse(Base):
     """One customer."""
 
     customer = ma.fields.Nested(CustomerSchema, required=True)
@@ -147,25 +149,25 @@ class CustomerList(Base):
     customers = ma.fields.List(ma.fields.Nested(CustomerSchema), required=True)
 
 
-class CustomerResults(Base):
+class CustomerBulkResponse(Base):
     """The results of a bulk request, in the order of its items."""
 
     customers = ma.fields.List(either(BulkFailure, CustomerSchema), required=True)
 
 
-class CustomerCreateBody(Base):
+class CustomerCreateRequest(Base):
     """A customer to create."""
 
     customer = Wrapped(CustomerCreate, missing_code="shop_api_missing_customer_data")
 
 
-class CustomerEditBody(Base):
+class CustomerUpdateRequest(Base):
     """Fields of a customer to change."""
 
-    customer = Wrapped(CustomerEdit, missing_code="shop_api_missing_customer_data")
+    customer = Wrapped(CustomerUpdate, missing_code="shop_api_missing_customer_data")
 
 
-class CustomerBulkBody(Base):
+class CustomerBulkRequest(Base):
     """Customers to create and to change."""
 
-    customers = WrappedItems(CustomerItem, missing_code="shop_api_missing_customers_data")
+    customers = WrappedItems(CustomerBulkItem, missing_code="shop_api_missing_customers_data")

@@ -65,7 +65,7 @@ class WrappedItems(ma.fields.List[Any]):
         return value
 
 
-def edit_of(create: type[Base], name: str, **more: ma.fields.Field[Any]) -> type[Base]:
+def update_schema(create: type[Base], name: str, **more: ma.fields.Field[Any]) -> type[Base]:
     """Return the schema of an edit: the same fields, none required, none with a default.
 
     A schema of its own, because a generated client that filled in the defaults of a create would
@@ -86,8 +86,8 @@ def edit_of(create: type[Base], name: str, **more: ma.fields.Field[Any]) -> type
 class BulkError(Base):
     """Why a bulk item was refused."""
 
-    code = fields.Words("A code as the single operation answers it.", required=True)
-    message = fields.Words("What is wrong, for people.", required=True)
+    code = fields.String("A code as the single operation answers it.", required=True)
+    message = fields.String("What is wrong, for people.", required=True)
 
 
 class BulkFailure(Base):
@@ -101,27 +101,27 @@ class BulkFailure(Base):
     error = ma.fields.Nested(BulkError, required=True)
 
 
-class ErrorEntry(Base):
+class Error(Base):
     """One error."""
 
-    code = fields.Words("What is wrong, for programs.", required=True)
-    message = fields.Words("What is wrong, for people.", required=True)
-    param = fields.Words("The input that the error is about.")
+    code = fields.String("What is wrong, for programs.", required=True)
+    message = fields.String("What is wrong, for people.", required=True)
+    param = fields.String("The input that the error is about.")
 
 
-class Errors(Base):
+class ErrorResponse(Base):
     """The body of every error (decisions 1)."""
 
-    errors = ma.fields.List(ma.fields.Nested(ErrorEntry), required=True)
+    errors = ma.fields.List(ma.fields.Nested(Error), required=True)
 
 
-class CountSchema(Base):
+class CountResponse(Base):
     """How many records match."""
 
     count = fields.Number("How many records match.", required=True)
 
 
-class MessageSchema(Base):
+class DeleteResponse(Base):
     """What was done."""
 
-    message = fields.Words("What was done.", required=True)
+    message = fields.String("What was done.", required=True)

@@ -36,12 +36,16 @@ COUPON: dict[str, Any] = {
     "customer_emails": [],
     "description": "Summer newsletter",
 }
-COUPON_EDIT: dict[str, Any] = {"amount": "20.00", "exclude_sale_items": True}
-EDITED_COUPON = COUPON | {"amount": "20.00", "exclude_sale_items": True}
-COUPON_ITEMS: list[dict[str, Any]] = [NEW_COUPON, {"id": 1, **COUPON_EDIT}, {"code": "summer-2030"}]
+COUPON_UPDATE: dict[str, Any] = {"amount": "20.00", "exclude_sale_items": True}
+UPDATED_COUPON = COUPON | {"amount": "20.00", "exclude_sale_items": True}
+COUPON_ITEMS: list[dict[str, Any]] = [
+    NEW_COUPON,
+    {"id": 1, **COUPON_UPDATE},
+    {"code": "summer-2030"},
+]
 COUPON_RESULTS: list[dict[str, Any]] = [
     COUPON,
-    EDITED_COUPON,
+    UPDATED_COUPON,
     {
         "id": 0,
         "error": {
@@ -87,19 +91,22 @@ CUSTOMER: dict[str, Any] = {
     "billing_address": BILLING_ADDRESS,
     "shipping_address": SHIPPING_ADDRESS,
 }
-CUSTOMER_EDIT: dict[str, Any] = {"first_name": "Augusta Ada", "billing_address": {"city": "Ockham"}}
-EDITED_CUSTOMER = CUSTOMER | {
+CUSTOMER_UPDATE: dict[str, Any] = {
+    "first_name": "Augusta Ada",
+    "billing_address": {"city": "Ockham"},
+}
+UPDATED_CUSTOMER = CUSTOMER | {
     "first_name": "Augusta Ada",
     "billing_address": BILLING_ADDRESS | {"city": "Ockham"},
 }
 CUSTOMER_ITEMS: list[dict[str, Any]] = [
     NEW_CUSTOMER,
-    {"id": 2, **CUSTOMER_EDIT},
+    {"id": 2, **CUSTOMER_UPDATE},
     {"email": "ada@example.com"},
 ]
 CUSTOMER_RESULTS: list[dict[str, Any]] = [
     CUSTOMER,
-    EDITED_CUSTOMER,
+    UPDATED_CUSTOMER,
     {
         "id": 0,
         "error": {

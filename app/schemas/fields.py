@@ -63,19 +63,19 @@ class Limit(Output):
     wire = staticmethod(lambda value: value or None)
 
 
-class Words(Output):
+class String(Output):
     """A string."""
 
     openapi = {"type": "string"}
 
 
-class OptionalWords(Output):
+class OptionalString(Output):
     """A string, or null."""
 
     openapi = {"type": ["string", "null"]}
 
 
-class Flag(Output):
+class Boolean(Output):
     """A boolean."""
 
     openapi = {"type": "boolean"}
@@ -92,10 +92,10 @@ class Amount(Output):
         return "0.00" if value is None else str(value)
 
 
-class Moment(Output):
+class Timestamp(Output):
     """A UTC date-time without a fraction: 2026-11-20T09:38:00Z (decisions 6)."""
 
-    openapi = kinds.MOMENT
+    openapi = kinds.TIMESTAMP
 
     @staticmethod
     def wire(value: datetime | str | None) -> str | None:
@@ -106,16 +106,16 @@ class Moment(Output):
         return None if value is None else f"{value.isoformat()[:19]}Z"
 
 
-class OptionalMoment(Moment):
+class OptionalTimestamp(Timestamp):
     """A UTC date-time, or null."""
 
-    openapi = {**kinds.MOMENT, "type": ["string", "null"]}
+    openapi = {**kinds.TIMESTAMP, "type": ["string", "null"]}
 
 
-class Day(Output):
+class Date(Output):
     """A day, printed as its midnight UTC; null when there is none."""
 
-    openapi = {**kinds.MOMENT, "type": ["string", "null"], "examples": ["2030-12-31T00:00:00Z"]}
+    openapi = {**kinds.TIMESTAMP, "type": ["string", "null"], "examples": ["2030-12-31T00:00:00Z"]}
 
     @staticmethod
     def wire(value: date | None) -> str | None:
@@ -135,7 +135,7 @@ class Identifiers(Output):
     openapi = {"type": "array", "items": {"type": "integer", "format": "int64"}}
 
 
-class Texts(Output):
+class StringList(Output):
     """A list of strings."""
 
     openapi = {"type": "array", "items": {"type": "string"}}

@@ -97,7 +97,7 @@ class Code(Input):
         return sanitize.coupon_code(sanitize.text(value))
 
 
-class Plain(Input):
+class CleanText(Input):
     """Text without markup: tags and control characters removed, white space collapsed."""
 
     openapi = kinds.TEXT_IN
@@ -128,7 +128,7 @@ class InputPart(ma.fields.Nested):
         return super().deserialize(value, attr, data, **kwargs)
 
 
-class Decimals(Input):
+class DecimalInput(Input):
     """A decimal, kept to the cent; empty text is empty."""
 
     openapi = kinds.AMOUNT_IN
@@ -138,7 +138,7 @@ class Decimals(Input):
         return sanitize.money(value)
 
 
-class Amount(Decimals):
+class Amount(DecimalInput):
     """A decimal that is never empty: empty text is 0.00, as it prints (decisions 3)."""
 
     def convert(self, value: Any) -> Decimal:
@@ -146,7 +146,7 @@ class Amount(Decimals):
         return super().convert(value) or ZERO
 
 
-class OnlyTrue(Input):
+class StrictTrue(Input):
     """True only for exactly boolean true; any other value is false (spec 2.1)."""
 
     openapi = {"type": "boolean"}

@@ -37,7 +37,7 @@ IDENTIFIER: Schema = {"type": "integer", "format": "int64", "minimum": 0, "examp
 OPTIONAL_IDENTIFIER: Schema = {"type": ["integer", "null"], "format": "int64", "minimum": 1}
 NUMBER: Schema = {"type": "integer", "format": "int64", "minimum": 0}
 AMOUNT: Schema = {"type": "string", "pattern": r"^-?[0-9]+\.[0-9]{2}$", "examples": ["10.00"]}
-MOMENT: Schema = {"type": "string", "format": "date-time", "examples": ["2026-11-20T09:38:00Z"]}
+TIMESTAMP: Schema = {"type": "string", "format": "date-time", "examples": ["2026-11-20T09:38:00Z"]}
 
 # --- input ---
 
@@ -75,7 +75,7 @@ RECORD_ID_IN: Schema = {
     "maxLength": 4000,
 }
 
-# Plugins add coupon types and order statuses: ``app.api.openapi`` puts the known ones in at the end.
+# Plugins add coupon types and order statuses; ``app.api.openapi`` writes the known ones at the end.
 KNOWN = "x-known"
 KNOWN_COUPON_TYPE: Schema = {"type": "string", KNOWN: "coupon_types"}
 

@@ -58,7 +58,7 @@ class StoreSchema(Base):
     meta = ma.fields.Nested(StoreMetaSchema)
 
 
-class StoreEnvelope(Base):
+class StoreResponse(Base):
     """A shop under its key."""
 
     store = ma.fields.Nested(StoreSchema, required=True)

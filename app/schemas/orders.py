@@ -21,10 +21,10 @@ class LineItemSchema(Base):
     total_tax = fields.Amount("The tax on it.")
     price = fields.Amount("Of one piece.")
     quantity = fields.Number("How many pieces.")
-    tax_class = fields.OptionalWords("Class of tax, or null.")
-    name = fields.Words("Name of the product.")
+    tax_class = fields.OptionalString("Class of tax, or null.")
+    name = fields.String("Name of the product.")
     product_id = fields.OptionalIdentifier("Id of the product, or null.")
-    sku = fields.OptionalWords("Stock keeping unit, or null.")
+    sku = fields.OptionalString("Stock keeping unit, or null.")
     meta = ma.fields.List(ma.fields.Dict(), metadata={"description": "What else is known of it."})
 
 
@@ -32,8 +32,8 @@ class ShippingLineSchema(Base):
     """How it is sent."""
 
     id = fields.Identifier("Id of the line.")
-    method_id = fields.Words("Name of the method, for programs.")
-    method_title = fields.Words("Name of the method.")
+    method_id = fields.String("Name of the method, for programs.")
+    method_title = fields.String("Name of the method.")
     total = fields.Amount("What it costs, without tax.")
 
 
@@ -42,18 +42,18 @@ class TaxLineSchema(Base):
 
     id = fields.Identifier("Id of the line.")
     rate_id = fields.Identifier("Id of the rate.")
-    code = fields.Words("Code of the rate.")
-    title = fields.Words("Name of the rate.")
+    code = fields.String("Code of the rate.")
+    title = fields.String("Name of the rate.")
     total = fields.Amount("The tax.")
-    compound = fields.Flag("Whether it is reckoned on other taxes too.")
+    compound = fields.Boolean("Whether it is reckoned on other taxes too.")
 
 
 class FeeLineSchema(Base):
     """A fee."""
 
     id = fields.Identifier("Id of the line.")
-    title = fields.Words("Name of the fee.")
-    tax_class = fields.OptionalWords("Class of tax, or null.")
+    title = fields.String("Name of the fee.")
+    tax_class = fields.OptionalString("Class of tax, or null.")
     total = fields.Amount("The fee, without tax.")
     total_tax = fields.Amount("The tax on it.")
 
@@ -62,16 +62,16 @@ class CouponLineSchema(Base):
     """A coupon that was used."""
 
     id = fields.Identifier("Id of the line.")
-    code = fields.Words("Code of the coupon.")
+    code = fields.String("Code of the coupon.")
     amount = fields.Amount("How much it took off.")
 
 
 class PaymentDetailsSchema(Base):
     """How it is paid."""
 
-    method_id = fields.Words("Name of the method, for programs.")
-    method_title = fields.Words("Name of the method.")
-    paid = fields.Flag("Whether it is paid.")
+    method_id = fields.String("Name of the method, for programs.")
+    method_title = fields.String("Name of the method.")
+    paid = fields.Boolean("Whether it is paid.")
 
 
 class CustomerId(fields.Output):
@@ -110,17 +110,17 @@ class OrderSchema(Base):
     """
 
     id = fields.Identifier("Order id.")
-    order_number = fields.Words("The number that the customer knows.")
-    order_key = fields.Words("A secret of the customer and the shop.")
-    created_at = fields.Moment("When it was placed, UTC.")
-    updated_at = fields.Moment("When it was last changed, UTC.")
-    completed_at = fields.OptionalMoment("When it was completed, UTC; null until then.")
-    status = fields.Words("A key of `GET /orders/statuses`.")
-    currency = fields.Words("Three-letter code.")
+    order_number = fields.String("The number that the customer knows.")
+    order_key = fields.String("A secret of the customer and the shop.")
+    created_at = fields.Timestamp("When it was placed, UTC.")
+    updated_at = fields.Timestamp("When it was last changed, UTC.")
+    completed_at = fields.OptionalTimestamp("When it was completed, UTC; null until then.")
+    status = fields.String("A key of `GET /orders/statuses`.")
+    currency = fields.String("Three-letter code.")
     total = fields.Amount("What is to be paid.")
     subtotal = fields.Amount("The line items before discounts, without tax.")
     total_line_items_quantity = Quantity(
-        "How many pieces, all together.", attribute="line_items", dump_only=True
+        "How many pieces, all json_tuple.", attribute="line_items", dump_only=True
     )
     total_tax = fields.Amount("All taxes.")
     total_shipping = fields.Amount("Shipping, without tax.")
@@ -135,9 +135,9 @@ class OrderSchema(Base):
     payment_details = fields.Part(PaymentDetailsSchema, prefix="payment_")
     billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
     shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
-    note = fields.Words("What the customer wrote.")
-    customer_ip = fields.Words("Address from which it was placed.")
-    customer_user_agent = fields.Words("Browser with which it was placed.")
+    note = fields.String("What the customer wrote.")
+    customer_ip = fields.String("Address from which it was placed.")
+    customer_user_agent = fields.String("Browser with which it was placed.")
     customer_id = CustomerId("The account that ordered; 0 for a guest.")
     line_items = fields.Lines(LineItemSchema)
     shipping_lines = fields.Lines(ShippingLineSchema)
@@ -146,18 +146,18 @@ class OrderSchema(Base):
     coupon_lines = fields.Lines(CouponLineSchema)
 
 
-class GuestSchema(Base):
+class GuestCustomerSchema(Base):
     """Who ordered without an account: exactly these six keys (spec 2.3)."""
 
     id = fields.Number("Always 0.")
-    email = fields.Words("The billing e-mail address.")
-    first_name = fields.Words("First name of the billing address.")
-    last_name = fields.Words("Last name of the billing address.")
+    email = fields.String("The billing e-mail address.")
+    first_name = fields.String("First name of the billing address.")
+    last_name = fields.String("Last name of the billing address.")
     billing_address = ma.fields.Nested(BillingAddressSchema)
     shipping_address = ma.fields.Nested(ShippingAddressSchema)
 
 
-class OrderEnvelope(Base):
+class OrderResponse(Base):
     """One order."""
 
     order = ma.fields.Nested(OrderSchema, required=True)
@@ -169,7 +169,7 @@ class OrderList(Base):
     orders = ma.fields.List(ma.fields.Nested(OrderSchema), required=True)
 
 
-class OrderStatuses(Base):
+class OrderStatusList(Base):
     """The known order statuses and what they are called."""
 
     order_statuses = ma.fields.Dict(
@@ -184,27 +184,27 @@ class Remaining(fields.Output):
     wire = staticmethod(lambda value: "" if value is None else str(value))
 
 
-class FileSchema(Base):
+class DownloadFileSchema(Base):
     """A file."""
 
-    name = fields.Words("Name of the file.")
-    file = fields.Words("Where the file is.")
+    name = fields.String("Name of the file.")
+    file = fields.String("Where the file is.")
 
 
 class DownloadSchema(Base):
     """A file that a customer may download."""
 
-    download_url = fields.Words("Where the customer downloads it.")
-    download_id = fields.Words("Name of the file, for programs.")
+    download_url = fields.String("Where the customer downloads it.")
+    download_id = fields.String("Name of the file, for programs.")
     product_id = fields.Identifier("Id of the product.")
-    download_name = fields.Words("Name of the file.")
+    download_name = fields.String("Name of the file.")
     order_id = fields.Identifier("Id of the order that it was bought with.")
-    order_key = fields.Words("Key of that order.")
+    order_key = fields.String("Key of that order.")
     downloads_remaining = Remaining(
         "How often it can be downloaded: digits, or empty for any number."
     )
-    access_expires = fields.OptionalMoment("When the permission ends, UTC, or null.")
-    file = fields.Part(FileSchema, prefix="file_")
+    access_expires = fields.OptionalTimestamp("When the permission ends, UTC, or null.")
+    file = fields.Part(DownloadFileSchema, prefix="file_")
 
 
 class DownloadList(Base):

@@ -15,7 +15,7 @@ WHITE_SPACE = " \t\n\v\f\r"
 """What is blank; strip() alone would count control characters too, which can be searched for."""
 
 MAX_IDS = 1000
-"""Ids in one parameter: fewer than a database accepts values in one statement."""
+"""IdListParam in one parameter: fewer than a database accepts values in one statement."""
 
 Selection = dict[str, "Selection | None"]
 """What ``fields`` selects: names; under a name None for all of it, or a selection of its parts."""
@@ -41,7 +41,7 @@ class QueryField(Input):
         raise NotImplementedError
 
 
-class Words(QueryField):
+class TextParam(QueryField):
     """Text, as it is."""
 
     openapi = kinds.TEXT_PARAMETER
@@ -53,18 +53,18 @@ class Words(QueryField):
         return value
 
 
-class CouponType(Words):
+class CouponTypeParam(TextParam):
     """The name of a coupon type."""
 
     openapi = kinds.KNOWN_COUPON_TYPE
 
 
-class Statuses(Words):
+class StatusListParam(TextParam):
     """Order statuses, separated by commas."""
 
     openapi = kinds.STATUSES_PARAMETER
 
-    def read(self, value: str) -> list[str]:  # type: ignore[override] # a list of what Words reads
+    def read(self, value: str) -> list[str]:  # type: ignore[override] # a list of what TextParam reads
         """Return the words."""
         return [word.strip() for word in super().read(value).split(",") if word.strip()]
 
@@ -86,7 +86,7 @@ class FieldList(QueryField):
         return selection
 
 
-class Whole(QueryField):
+class IntegerParam(QueryField):
     """A whole number of at least ``minimum``."""
 
     def __init__(
@@ -104,7 +104,7 @@ class Whole(QueryField):
         return int(value)
 
 
-class PageNumber(Whole):
+class PageNumber(IntegerParam):
     """``page``: from 1; an empty one is not a number (decisions 6)."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class PageNumber(Whole):
         return self.read(value)
 
 
-class Limit(Whole):
+class LimitParam(IntegerParam):
     """A page size; 0 is the default, -1 is none (spec 4.2)."""
 
     def __init__(self) -> None:
@@ -123,14 +123,14 @@ class Limit(Whole):
         super().__init__("filter[limit]", meaning, minimum=-1)
 
 
-class Offset(Whole):
+class OffsetParam(IntegerParam):
     """How many rows are skipped (spec 4.2)."""
 
     def __init__(self) -> None:
         super().__init__("filter[offset]", "Rows to skip; absent or 0, `page` says how many.")
 
 
-class Pattern(Words):
+class SearchParam(TextParam):
     """Text to search for, in which ``*`` is anything."""
 
     openapi = kinds.SEARCH_PARAMETER
@@ -142,7 +142,7 @@ class Pattern(Words):
         return super().read(value)
 
 
-class Moments(QueryField):
+class TimestampParam(QueryField):
     """A date-time: ISO with or without offset and fraction, a date, or Unix seconds."""
 
     openapi = kinds.MOMENT_PARAMETER
@@ -152,7 +152,7 @@ class Moments(QueryField):
         return dates.moment(value)
 
 
-class Choice(QueryField):
+class ChoiceParam(QueryField):
     """One of several words."""
 
     def __init__(
@@ -169,10 +169,10 @@ class Choice(QueryField):
         return value
 
 
-class Renamed(Choice):
+class Renamed(ChoiceParam):
     """The same choice, with further words for some of its words."""
 
-    def __init__(self, choice: Choice, words: Mapping[str, str]) -> None:
+    def __init__(self, choice: ChoiceParam, words: Mapping[str, str]) -> None:
         super().__init__(
             str(choice.data_key), choice.metadata["description"], *choice.choices, *words,
             default=choice.load_default,
@@ -185,7 +185,7 @@ class Renamed(Choice):
         return self.words.get(word, word)
 
 
-class Direction(Choice):
+class DirectionParam(ChoiceParam):
     """``asc`` or ``desc``, in any case."""
 
     def __init__(self, *, default: str) -> None:
@@ -199,8 +199,8 @@ class Direction(Choice):
         return super().read(value.lower())
 
 
-class Ids(QueryField):
-    """Ids, separated by commas."""
+class IdListParam(QueryField):
+    """IdListParam, separated by commas."""
 
     openapi = kinds.IDS_PARAMETER
 
@@ -213,7 +213,7 @@ class Ids(QueryField):
         return [number for number in map(int, value.split(",")) if number <= sanitize.INT64_MAX]
 
 
-class ForceWord(Words):
+class ForceWord(TextParam):
     """``force``: only ``true`` itself removes permanently (spec 3)."""
 
     openapi = {**kinds.TEXT_PARAMETER, "examples": ["true"]}

@@ -11,22 +11,22 @@ from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.envelope import Base
 from app.schemas.parameters import (
     MAX_IDS,
-    Choice,
-    CouponType,
-    Direction,
+    ChoiceParam,
+    CouponTypeParam,
+    DirectionParam,
     FieldList,
     ForceWord,
-    Ids,
-    Limit,
-    Moments,
-    Offset,
+    IdListParam,
+    IntegerParam,
+    LimitParam,
+    OffsetParam,
     PageNumber,
-    Pattern,
     QueryField,
     Renamed,
-    Statuses,
-    Whole,
-    Words,
+    SearchParam,
+    StatusListParam,
+    TextParam,
+    TimestampParam,
 )
 
 _TIMES = "a date-time, a date (its midnight, UTC) or Unix seconds."
@@ -49,27 +49,37 @@ class ReadQuery(Query):
 class Times(Query):
     """When a record was created and last changed (decisions 6)."""
 
-    created_at_min = Moments("filter[created_at_min]", f"Created at or after this time: {_TIMES}")
-    created_at_max = Moments("filter[created_at_max]", f"Created at or before this time: {_TIMES}")
-    updated_at_min = Moments("filter[updated_at_min]", f"Changed at or after this time: {_TIMES}")
-    updated_at_max = Moments("filter[updated_at_max]", f"Changed at or before this time: {_TIMES}")
+    created_at_min = TimestampParam(
+        "filter[created_at_min]", f"Created at or after this time: {_TIMES}"
+    )
+    created_at_max = TimestampParam(
+        "filter[created_at_max]", f"Created at or before this time: {_TIMES}"
+    )
+    updated_at_min = TimestampParam(
+        "filter[updated_at_min]", f"Changed at or after this time: {_TIMES}"
+    )
+    updated_at_max = TimestampParam(
+        "filter[updated_at_max]", f"Changed at or before this time: {_TIMES}"
+    )
 
 
 class CouponFilter(Times):
     """Which coupons (decisions 4)."""
 
-    q = Words("filter[q]", "Part of the code or the description, in any case.")
-    type = CouponType("filter[type]", "Only this coupon type.")
-    in_ = Ids("filter[in]", f"Only these ids, separated by commas; at most {MAX_IDS:,}.")
-    not_in = Ids("filter[not_in]", f"Without these ids, separated by commas; at most {MAX_IDS:,}.")
+    q = TextParam("filter[q]", "Part of the code or the description, in any case.")
+    type = CouponTypeParam("filter[type]", "Only this coupon type.")
+    in_ = IdListParam("filter[in]", f"Only these ids, separated by commas; at most {MAX_IDS:,}.")
+    not_in = IdListParam(
+        "filter[not_in]", f"Without these ids, separated by commas; at most {MAX_IDS:,}."
+    )
 
 
 class CouponOrder(CouponFilter):
     """Which coupons, and how they are sorted."""
 
-    offset = Offset()
-    order = Direction(default="desc")
-    orderby = Choice(
+    offset = OffsetParam()
+    order = DirectionParam(default="desc")
+    orderby = ChoiceParam(
         "filter[orderby]",
         "What the list is sorted by; `date` is the creation.",
         "date", "modified", "id", "code", "amount", "usage_count", "expiry_date",
@@ -98,17 +108,19 @@ META_KEYS = (
 class CustomerFilter(Times):
     """Which customers (spec 4.2, decisions 5)."""
 
-    role = Words("filter[role]", "A single role; `all` is every role.", load_default="customer")
-    q = Pattern("filter[q]", "Part of the e-mail, username or name, in any case; `*` is anything.")
+    role = TextParam("filter[role]", "A single role; `all` is every role.", load_default="customer")
+    q = SearchParam(
+        "filter[q]", "Part of the e-mail, username or name, in any case; `*` is anything."
+    )
 
 
 class CustomerCountQuery(CustomerFilter):
     """The query of a count: paging and order are checked, and change nothing (decisions 13)."""
 
-    limit = Limit()
-    offset = Offset()
-    order = Direction(default="asc")
-    orderby = Choice(
+    limit = LimitParam()
+    offset = OffsetParam()
+    order = DirectionParam(default="asc")
+    orderby = ChoiceParam(
         "filter[orderby]",
         "What the list is sorted by. `meta_value` and `meta_value_num` sort by the field that "
         "`filter[orderby_meta_key]` names, as text or as a number.",
@@ -116,7 +128,7 @@ class CustomerCountQuery(CustomerFilter):
         "modified", "orders_count", "total_spent", "meta_value", "meta_value_num",
         default="registered",
     )  # fmt: skip
-    orderby_meta_key = Choice(
+    orderby_meta_key = ChoiceParam(
         "filter[orderby_meta_key]", "Needed by `meta_value` and `meta_value_num`.", *META_KEYS
     )
 
@@ -130,18 +142,18 @@ class CustomerListQuery(CustomerCountQuery, ReadQuery):
 class OrderFilter(Times):
     """Which orders (decisions 7)."""
 
-    status = Statuses("filter[status]", "Only these statuses, separated by commas.")
-    customer_id = Whole("filter[customer_id]", "Only orders of this account; 0 is guests.")
-    q = Words("filter[q]", "Part of the number, or of a name or an address, in any case.")
+    status = StatusListParam("filter[status]", "Only these statuses, separated by commas.")
+    customer_id = IntegerParam("filter[customer_id]", "Only orders of this account; 0 is guests.")
+    q = TextParam("filter[q]", "Part of the number, or of a name or an address, in any case.")
 
 
 class OrderCountQuery(OrderFilter):
     """The query of a count: paging and order are checked, and change nothing (decisions 13)."""
 
-    limit = Limit()
-    offset = Offset()
-    order = Direction(default="desc")
-    orderby = Choice(
+    limit = LimitParam()
+    offset = OffsetParam()
+    order = DirectionParam(default="desc")
+    orderby = ChoiceParam(
         "filter[orderby]",
         "What the list is sorted by; `date` is the creation.",
         "date", "modified", "id", "total",
@@ -173,7 +185,7 @@ _USERS = {
 }
 
 LEGACY: dict[type[ma.Schema], type[ma.Schema]] = {
-    CouponListQuery: _legacy(CouponListQuery, _POSTS, limit=Limit()),
+    CouponListQuery: _legacy(CouponListQuery, _POSTS, limit=LimitParam()),
     CouponCountQuery: _legacy(CouponCountQuery, _POSTS),
     CustomerListQuery: _legacy(CustomerListQuery, _USERS),
     CustomerCountQuery: _legacy(CustomerCountQuery, _USERS),

@@ -11,10 +11,10 @@ from sqlalchemy import Row, delete, select
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import encrypt
-from app.auth.principals import KeyPair, Permission, digest
+from app.auth.principals import ApiKeyCredentials, Permission, keyed_hash
 from app.db.read_pool import fetch
 from app.db.search import comparable
-from app.db.session import in_transaction, now
+from app.db.session import now, run_in_transaction
 from app.models import ApiKey, User, UserRole
 from app.models.user import role_of, with_keys
 from app.sanitize import INT64_MAX
@@ -53,7 +53,11 @@ class KeyExists(Exception):
 
 
 def create_key(
-    login: str, role: str, permission: Permission, description: str, pair: KeyPair | None = None
+    login: str,
+    role: str,
+    permission: Permission,
+    description: str,
+    pair: ApiKeyCredentials | None = None,
 ) -> NewKey:
     """Create a key for a user, and the user with that role when there is none.
 
@@ -65,14 +69,14 @@ def create_key(
     Raises:
         KeyExists: the key of ``pair`` is another one's here.
     """
-    pair = pair or KeyPair(f"ck_{secrets.token_hex(20)}", f"cs_{secrets.token_hex(20)}")
+    pair = pair or ApiKeyCredentials(f"ck_{secrets.token_hex(20)}", f"cs_{secrets.token_hex(20)}")
     consumer_key, consumer_secret = pair.consumer_key, pair.consumer_secret
 
     signs = current_app.config["SHOP_LEGACY_API"]
     secret_to_sign_with = encrypt(consumer_secret) if signs else None
 
     def work(session: Session) -> NewKey:
-        mine = ApiKey.consumer_key_hash == digest(consumer_key)
+        mine = ApiKey.consumer_key_hash == keyed_hash(consumer_key)
         if session.scalar(select(ApiKey.id).where(mine)):
             raise KeyExists
         user = session.scalar(select(User).where(User.username_key == comparable(login)))
@@ -91,8 +95,8 @@ def create_key(
             user_id=user.id,
             permission=permission.value,
             description=description,
-            consumer_key_hash=digest(consumer_key),
-            consumer_secret_hash=digest(consumer_secret),
+            consumer_key_hash=keyed_hash(consumer_key),
+            consumer_secret_hash=keyed_hash(consumer_secret),
             consumer_secret_encrypted=secret_to_sign_with,
             ending=consumer_key[-7:],
             created_at=now(),
@@ -109,7 +113,7 @@ def create_key(
             consumer_secret=consumer_secret,
         )
 
-    return in_transaction(work)
+    return run_in_transaction(work)
 
 
 def list_keys() -> list[Row[Any]]:
@@ -117,7 +121,7 @@ def list_keys() -> list[Row[Any]]:
     return list(fetch(_KEYS))
 
 
-def nobody_is_there() -> bool:
+def has_no_users() -> bool:
     """Tell whether the shop has no user yet."""
     return not fetch(select(User.id).limit(1))
 
@@ -131,4 +135,4 @@ def revoke_key(key_id: int) -> bool:
         gone = session.execute(delete(ApiKey).where(ApiKey.id == key_id).returning(ApiKey.id))
         return gone.first() is not None
 
-    return in_transaction(work)
+    return run_in_transaction(work)

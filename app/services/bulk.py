@@ -15,7 +15,7 @@ Precondition = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class BulkItem:
     """What a caller wants written: a new record (no id), or changes to the one with this id."""
 
     id: int | None
@@ -24,7 +24,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class BulkResult:
     """The results of a bulk request, in the order of its items.
 
     Args:
@@ -36,7 +36,7 @@ class Results:
     created: bool
 
 
-Outcome = Mapping[str, Any] | ShopError
+WriteResult = Mapping[str, Any] | ShopError
 """A written record, or why it was refused."""
 
 
@@ -46,11 +46,11 @@ def run(
     limit: int,
     too_large: str,
     invalid_id: str,
-    load: Callable[[Draft], Draft],
-    save: Callable[[Sequence[Draft]], Sequence[Outcome]],
+    load: Callable[[BulkItem], BulkItem],
+    save: Callable[[Sequence[BulkItem]], Sequence[WriteResult]],
     dump: Callable[[Mapping[str, Any]], Any],
     name: Callable[[str], str],
-) -> Results:
+) -> BulkResult:
     """Write bulk items and return the result of each, in their order.
 
     Args:
@@ -69,28 +69,28 @@ def run(
     if len(items) > limit:
         raise ShopError(too_large, limit=limit)
     results: list[Any] = [None] * len(items)
-    drafts: dict[int, Draft] = {}
+    accepted: dict[int, BulkItem] = {}
     for position, item in enumerate(items):
-        draft = Draft(None, {})
+        bulk_item = BulkItem(None, {})
         try:
-            draft = _draft(item)
-            if draft.id is not None and draft.id < 0:
+            bulk_item = _bulk_item(item)
+            if bulk_item.id is not None and bulk_item.id < 0:
                 raise ShopError(invalid_id)
-            drafts[position] = load(draft)
+            accepted[position] = load(bulk_item)
         except ShopError as error:
-            results[position] = _failure(draft, error, name)
+            results[position] = _failure(bulk_item, error, name)
     created = False
-    outcomes = save(list(drafts.values())) if drafts else ()
-    for (position, draft), outcome in zip(drafts.items(), outcomes, strict=True):
+    outcomes = save(list(accepted.values())) if accepted else ()
+    for (position, bulk_item), outcome in zip(accepted.items(), outcomes, strict=True):
         if isinstance(outcome, ShopError):
-            results[position] = _failure(draft, outcome, name)
+            results[position] = _failure(bulk_item, outcome, name)
         else:
             results[position] = dump(outcome)
-            created |= draft.id is None
-    return Results(results, created)
+            created |= bulk_item.id is None
+    return BulkResult(results, created)
 
 
-def only(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def single_result(outcomes: Sequence[WriteResult]) -> dict[str, Any]:
     """Return the one record of a single write, or raise its error."""
     (outcome,) = outcomes
     if isinstance(outcome, ShopError):
@@ -98,7 +98,7 @@ def only(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return dict(outcome)
 
 
-def _draft(item: Any) -> Draft:
+def _bulk_item(item: Any) -> BulkItem:
     """Tell an edit from a create (spec 4.3 rule 3, decisions 13)."""
     if not isinstance(item, dict):
         raise InvalidParams({"item": "must be an object."})
@@ -107,8 +107,8 @@ def _draft(item: Any) -> Draft:
         given = int(given or 0)
     if isinstance(given, bool) or not isinstance(given, int | None):
         raise InvalidParams({"id": "must be an integer."})
-    return Draft(given or None, item)
+    return BulkItem(given or None, item)
 
 
-def _failure(draft: Draft, error: ShopError, name: Callable[[str], str]) -> dict[str, Any]:
-    return {"id": draft.id or 0, "error": {"code": name(error.code), "message": error.message}}
+def _failure(bulk_item: BulkItem, error: ShopError, name: Callable[[str], str]) -> dict[str, Any]:
+    return {"id": bulk_item.id or 0, "error": {"code": name(error.code), "message": error.message}}

@@ -24,14 +24,14 @@ from app.db.read_pool import Fetch, fetch
 from app.db.ready import Ready
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import contains, search_text, unindexed
-from app.db.session import in_transaction, now, write_records
+from app.db.session import now, run_in_transaction, write_records
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
 from app.plugins import registry
 from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
-from app.services.bulk import Draft, Outcome, Precondition, only
-from app.services.filtering import FEW, Matching, Tallied, between, count, found_anywhere
+from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
+from app.services.filtering import FEW, FilteredSet, RowCountFilter, between, count, count_in_index
 from app.services.pagination import Page, fetch_page, page_size
 
 Record = dict[str, Any]
@@ -41,9 +41,9 @@ PUBLISHED = Coupon.status == CouponStatus.PUBLISHED
 _HAS_ID = and_(TABLE.c.id == bindparam(WANTED), PUBLISHED)
 _HAS_CODE = and_(TABLE.c.code == bindparam(WANTED), PUBLISHED)
 _NEWEST_FIRST = (TABLE.c.created_at.desc(), TABLE.c.id.desc())
-_EVERY = Matching(
+_EVERY = FilteredSet(
     select(TABLE.c.id).where(PUBLISHED),
-    tallied=Tallied("coupons", TABLE.c.created_at, (CouponStatus.PUBLISHED,)),
+    tallied=RowCountFilter("coupons", TABLE.c.created_at, (CouponStatus.PUBLISHED,)),
     found=select(TABLE.c.id).where(unindexed(TABLE.c.status) == CouponStatus.PUBLISHED),
 )
 # Two ranges of the index of statuses; an inequality is none.
@@ -121,7 +121,7 @@ def _readable(actor: Principal, found: Ready, wanted: object, missing_code: str)
     return rows[0]
 
 
-def _matching(query: Mapping[str, Any]) -> Matching:
+def _matching(query: Mapping[str, Any]) -> FilteredSet:
     """Return the published coupons that match a loaded ``CouponFilter``."""
     if query["type"] and query["type"] not in registry().coupon_types:
         raise InvalidParams({"filter[type]": f"must be one of {_known_types()}."})
@@ -135,13 +135,13 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     if (q := query["q"]) is None:
         return _EVERY.where(conditions)
     text, ids = TABLE.c.search_text, TABLE.c.id
-    anywhere = partial(found_anywhere, text, ids, q, _in_the_trash)
+    anywhere = partial(count_in_index, text, ids, q, _in_the_trash)
     return _EVERY.searched(contains(text, q, ids), conditions, anywhere)
 
 
 def _in_the_trash(fetch: Fetch) -> list[int] | None:
     """Return the ids of all coupons that are not published; None where they are many."""
-    tallied = Tallied("coupons", TABLE.c.created_at), _EVERY.tallied
+    tallied = RowCountFilter("coupons", TABLE.c.created_at), _EVERY.tallied
     every, published = (each.total(fetch) for each in tallied if each)
     return [row[0] for row in fetch(_OTHERS)] if every - published <= FEW else None
 
@@ -149,28 +149,28 @@ def _in_the_trash(fetch: Fetch) -> list[int] | None:
 # --- write ---
 
 
-def save_coupons(actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
+def save_coupons(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
     """Create and edit coupons, in their order, in one transaction (spec 4.3).
 
     Returns:
         For each draft the coupon by its column names, or the error why nothing was written of it.
     """
-    return in_transaction(lambda session: _save(session, actor, drafts))
+    return run_in_transaction(lambda session: _save(session, actor, items))
 
 
 def create_coupon(actor: Principal, data: Mapping[str, Any]) -> Record:
     """Create one coupon; return it by its column names."""
-    return only(save_coupons(actor, [Draft(None, data)]))
+    return single_result(save_coupons(actor, [BulkItem(None, data)]))
 
 
-def edit_coupon(
+def update_coupon(
     actor: Principal,
     coupon_id: int,
     data: Mapping[str, Any],
     precondition: Precondition | None = None,
 ) -> Record:
     """Change the supplied fields of one coupon; return it by its column names."""
-    return only(save_coupons(actor, [Draft(coupon_id, data, precondition)]))
+    return single_result(save_coupons(actor, [BulkItem(coupon_id, data, precondition)]))
 
 
 def delete_coupon(
@@ -197,35 +197,35 @@ def delete_coupon(
             trashed = {"status": CouponStatus.TRASH, "updated_at": now()}
             session.execute(update(TABLE).where(this).values(trashed))
 
-    in_transaction(work)
+    run_in_transaction(work)
 
 
-def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
+def _save(session: Session, actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
     """Decide about the drafts one after the other, then write what was accepted.
 
     Each decision sees what the earlier ones will have written: a code that an earlier item took
     is taken, one that it gave up is free.
     """
-    coupons = _lock(session, drafts)
+    coupons = _lock(session, items)
     holders: dict[str, int | None] = {
         coupon["code"]: coupon_id for coupon_id, coupon in coupons.items()
     }
-    outcomes: list[Outcome] = []
+    outcomes: list[WriteResult] = []
     created: list[Record] = []
     edited: list[Record] = []
-    for draft in drafts:
+    for item in items:
         try:
-            if draft.id is not None:
-                before = coupons.get(draft.id)
-                after = _edited(actor, before, draft, holders)
-                if before and draft.data:
+            if item.id is not None:
+                before = coupons.get(item.id)
+                after = _prepare_update(actor, before, item, holders)
+                if before and item.data:
                     holders.pop(before["code"], None)
                     edited.append(after)
-                coupons[draft.id] = after
+                coupons[item.id] = after
             else:
-                after = _created(actor, draft.data, holders)
+                after = _prepare_create(actor, item.data, holders)
                 created.append(after)
-            holders[after["code"]] = draft.id
+            holders[after["code"]] = item.id
             outcomes.append(after)
         except ShopError as error:
             outcomes.append(error)
@@ -233,10 +233,10 @@ def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[O
     return outcomes
 
 
-def _lock(session: Session, drafts: Sequence[Draft]) -> dict[int, Record]:
+def _lock(session: Session, items: Sequence[BulkItem]) -> dict[int, Record]:
     """Return the published coupons that the drafts name, by id, held until the commit."""
-    ids = [draft.id for draft in drafts if 0 < (draft.id or 0) <= INT64_MAX]
-    codes = [draft.data["code"] for draft in drafts if "code" in draft.data]
+    ids = [item.id for item in items if 0 < (item.id or 0) <= INT64_MAX]
+    codes = [item.data["code"] for item in items if "code" in item.data]
     statement = (
         select(TABLE)
         .where(PUBLISHED, or_(TABLE.c.id.in_(ids), TABLE.c.code.in_(codes)))
@@ -246,7 +246,7 @@ def _lock(session: Session, drafts: Sequence[Draft]) -> dict[int, Record]:
     return {row["id"]: dict(row) for row in session.execute(statement).mappings()}
 
 
-def _created(
+def _prepare_create(
     actor: Principal, data: Mapping[str, Any], holders: Mapping[str, int | None]
 ) -> Record:
     """Return the coupon that shall be created (spec 4.1, create rules in their order)."""
@@ -268,10 +268,10 @@ def _created(
     }
 
 
-def _edited(
+def _prepare_update(
     actor: Principal,
     coupon: Record | None,
-    draft: Draft,
+    item: BulkItem,
     holders: Mapping[str, int | None],
 ) -> Record:
     """Return the coupon as it shall become (spec 4.1, edit rules in their order)."""
@@ -281,9 +281,9 @@ def _edited(
         actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
         Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
     )  # fmt: skip
-    if draft.precondition:
-        draft.precondition(coupon)
-    data = draft.data
+    if item.precondition:
+        item.precondition(coupon)
+    data = item.data
     if "code" in data and holders.get(data["code"], coupon["id"]) != coupon["id"]:
         raise ShopError("shop_api_coupon_code_already_exists")
     if "type" in data:

@@ -21,18 +21,26 @@ from app import sanitize
 from app.auth.principals import Capability, Principal
 from app.db.functions import leading_number
 from app.db.read_pool import Fetch, fetch
-from app.db.ready import MOST_SELECTS
+from app.db.ready import MAX_SELECTS
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import comparable, matches, unindexed, without_wildcards
 from app.errors import InvalidParams, ShopError
 from app.models.user import FIRST_NAME_SORT, LAST_NAME_SORT, NAME_SORT, sort_key
 from app.services.customer_statistics import ROLES, SUMS, TABLE, TOTALS
-from app.services.filtering import FEW, Anywhere, Matching, Tallied, between, count, found_anywhere
+from app.services.filtering import (
+    FEW,
+    FilteredSet,
+    IndexCount,
+    RowCountFilter,
+    between,
+    count,
+    count_in_index,
+)
 from app.services.pagination import Page, fetch_page, page_size
 
 Record = dict[str, Any]
 
-EVERY_ROLE = "all"
+ALL_ROLES = "all"
 
 _HAS_ID = TABLE.c.id == bindparam(WANTED)
 _HAS_EMAIL = TABLE.c.email_key == bindparam(WANTED)
@@ -70,7 +78,7 @@ def list_customers(
     key_of_ids, sums = key, SUMS.get(query["orderby"])
     if sums is not None:
         key_of_ids = _SUM_KEYS[query["orderby"]]
-    elif query["orderby"] == "registered" and query["role"] != EVERY_ROLE:
+    elif query["orderby"] == "registered" and query["role"] != ALL_ROLES:
         key_of_ids = ROLES.c.registered_at
     return fetch_page(
         columns, TABLE.c.id, _matching(query), key=key, key_of_ids=key_of_ids, key_from=sums,
@@ -121,7 +129,7 @@ def _readable(
     return rows[0]
 
 
-def _matching(query: Mapping[str, Any]) -> Matching:
+def _matching(query: Mapping[str, Any]) -> FilteredSet:
     """Return the users that match a loaded ``CustomerFilter``.
 
     A role by registration, which is what most lists ask for, is found in the index of the roles
@@ -138,22 +146,22 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     return every.searched(search, conditions, partial(_anywhere, query["role"], query["q"]))
 
 
-@lru_cache(MOST_SELECTS)
-def _every(role: str, of_roles_alone: bool) -> Matching:  # remembered by position
+@lru_cache(MAX_SELECTS)
+def _every(role: str, of_roles_alone: bool) -> FilteredSet:  # remembered by position
     """Return the users with a role, from the table of roles alone or from both."""
-    if role == EVERY_ROLE:
-        return Matching(select(TABLE.c.id), tallied=Tallied("users", TABLE.c.created_at))
+    if role == ALL_ROLES:
+        return FilteredSet(select(TABLE.c.id), tallied=RowCountFilter("users", TABLE.c.created_at))
     ids = select(ROLES.c.user_id)
     if not of_roles_alone:
         ids = ids.join(TABLE, TABLE.c.id == ROLES.c.user_id)
-    return Matching(
+    return FilteredSet(
         ids.where(ROLES.c.role == role),
-        tallied=Tallied("user_roles", ROLES.c.registered_at, (role,)),
+        tallied=RowCountFilter("user_roles", ROLES.c.registered_at, (role,)),
         found=ids.where(unindexed(ROLES.c.role) == role),
     )
 
 
-def _anywhere(role: str, pattern: str) -> Anywhere | None:
+def _anywhere(role: str, pattern: str) -> IndexCount | None:
     """Return how a search is counted without looking for the role of everybody that it finds.
 
     In a shop nearly everybody is a customer. The others are those with other roles only; should
@@ -161,12 +169,12 @@ def _anywhere(role: str, pattern: str) -> Anywhere | None:
     """
 
     def outside(fetch: Fetch) -> list[int] | None:
-        if role == EVERY_ROLE:
+        if role == ALL_ROLES:
             return []
         tallied = [
-            Tallied("users", TABLE.c.created_at),
-            Tallied("user_roles", ROLES.c.registered_at),
-            Tallied("user_roles", ROLES.c.registered_at, (role,)),
+            RowCountFilter("users", TABLE.c.created_at),
+            RowCountFilter("user_roles", ROLES.c.registered_at),
+            RowCountFilter("user_roles", ROLES.c.registered_at, (role,)),
         ]
         everybody, roles, of_role = (each.total(fetch) for each in tallied)
         if everybody - of_role > FEW or roles - of_role > FEW:
@@ -174,10 +182,10 @@ def _anywhere(role: str, pattern: str) -> Anywhere | None:
         others = [row[0] for row in fetch(_others(role))]
         return others if len(others) == everybody - of_role else None
 
-    return found_anywhere(TABLE.c.search_text, TABLE.c.id, without_wildcards(pattern), outside)
+    return count_in_index(TABLE.c.search_text, TABLE.c.id, without_wildcards(pattern), outside)
 
 
-@lru_cache(MOST_SELECTS)
+@lru_cache(MAX_SELECTS)
 def _others(role: str) -> CompoundSelect[Any]:
     """Return the users with other roles only."""
     same = ROLES.alias("same")
@@ -194,7 +202,7 @@ def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:
     return _key_of(query["orderby"], query["orderby_meta_key"])
 
 
-@lru_cache(MOST_SELECTS)
+@lru_cache(MAX_SELECTS)
 def _key_of(orderby: str, meta_key: str | None) -> ColumnElement[Any]:
     if orderby not in {"meta_value", "meta_value_num"}:
         return SORT_KEYS[orderby]

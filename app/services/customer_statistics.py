@@ -12,8 +12,8 @@ from typing import Any, cast
 from flask import current_app
 from sqlalchemy import ColumnElement, Subquery, Table, bindparam, case, func, literal, select
 
-from app.db.functions import is_one_of, json_text, together
-from app.db.types import Money, Words
+from app.db.functions import is_one_of, json_text, json_tuple
+from app.db.types import Money, TextList
 from app.models import Order, User, UserRole
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.plugins import registry
@@ -24,11 +24,11 @@ ROLES = cast("Table", UserRole.__table__)
 ORDERS = cast("Table", Order.__table__)
 
 
-_known: Any = bindparam("known", callable_=lambda: registry().order_statuses, type_=Words)
+_known: Any = bindparam("known", callable_=lambda: registry().order_statuses, type_=TextList)
 _paid: Any = bindparam(
-    "paid", callable_=lambda: current_app.config["SHOP_PAID_STATUSES"], type_=Words
+    "paid", callable_=lambda: current_app.config["SHOP_PAID_STATUSES"], type_=TextList
 )
-_avatars: Any = bindparam("avatars", callable_=lambda: current_app.config["SHOP_AVATARS"])
+_avatars: Any = bindparam("avatars", callable_=lambda: current_app.config["SHOP_GRAVATAR"])
 
 
 _is_known = is_one_of(ORDERS.c.status, _known)
@@ -60,7 +60,7 @@ def _of_orders() -> ColumnElement[Any]:
     ).subquery()
     last = ORDERS.alias("last_order")
     date = select(last.c.created_at).where(last.c.id == sums.c.last_order_id).scalar_subquery()
-    return select(together({**sums.c, "last_order_date": date})).scalar_subquery()
+    return select(json_tuple({**sums.c, "last_order_date": date})).scalar_subquery()
 
 
 def _total(value: Any, which: ColumnElement[bool]) -> ColumnElement[Any]:

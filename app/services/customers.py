@@ -20,11 +20,11 @@ from app import sanitize
 from app.auth.passwords import hash_passwords
 from app.auth.principals import Capability, Principal, capabilities_of
 from app.db.search import comparable
-from app.db.session import in_transaction, now, write_records
+from app.db.session import now, run_in_transaction, write_records
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS
 from app.models.user import role_of, with_keys
-from app.services.bulk import Draft, Outcome, Precondition, only
+from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.customer_queries import require_positive
 from app.services.customer_statistics import COLUMNS, COMPUTED, ROLES, TABLE
 
@@ -36,7 +36,7 @@ BLANK = {"password_hash": None} | dict.fromkeys(("first_name", "last_name", *ADD
 _LOCKED_NAMES = 9
 
 
-def save_customers(actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
+def save_customers(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
     """Create and edit customers, in their order, in one transaction (spec 4.3).
 
     Returns:
@@ -44,16 +44,16 @@ def save_customers(actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
         of it.
     """
     may_write = actor.can(Capability.CREATE_USERS) or actor.can(Capability.EDIT_USERS)
-    prepared = _with_hashes(drafts) if may_write else drafts
-    return in_transaction(lambda session: _save(session, actor, prepared))
+    prepared = _with_hashes(items) if may_write else items
+    return run_in_transaction(lambda session: _save(session, actor, prepared))
 
 
 def create_customer(actor: Principal, data: Mapping[str, Any]) -> Record:
     """Create one customer; return it by the names of COLUMNS."""
-    return only(save_customers(actor, [Draft(None, data)]))
+    return single_result(save_customers(actor, [BulkItem(None, data)]))
 
 
-def edit_customer(
+def update_customer(
     actor: Principal,
     customer_id: int,
     data: Mapping[str, Any],
@@ -68,7 +68,7 @@ def edit_customer(
     if customer_id < 1:
         raise ShopError("shop_api_invalid_customer_id").with_status(400)
     try:
-        return only(save_customers(actor, [Draft(customer_id, data, precondition)]))
+        return single_result(save_customers(actor, [BulkItem(customer_id, data, precondition)]))
     except ShopError as error:
         raise (error if error.status == 412 else error.with_status(400)) from None
 
@@ -91,16 +91,16 @@ def delete_customer(
         _check(session, precondition, dict(customer._mapping))
         session.execute(delete(TABLE).where(this))
 
-    in_transaction(work)
+    run_in_transaction(work)
 
 
-def _with_hashes(drafts: Sequence[Draft]) -> list[Draft]:
+def _with_hashes(items: Sequence[BulkItem]) -> list[BulkItem]:
     """Replace passwords by their hashes, before a transaction begins: hashing takes its time."""
-    given = [position for position, draft in enumerate(drafts) if draft.data.get("password")]
-    hashes = hash_passwords([drafts[position].data["password"] for position in given])
+    given = [position for position, item in enumerate(items) if item.data.get("password")]
+    hashes = hash_passwords([items[position].data["password"] for position in given])
     prepared = [
-        replace(draft, data={k: v for k, v in draft.data.items() if k != "password"})
-        for draft in drafts
+        replace(item, data={k: v for k, v in item.data.items() if k != "password"})
+        for item in items
     ]
     for position, hashed in zip(given, hashes, strict=True):
         data = {**prepared[position].data, "password_hash": hashed}
@@ -108,38 +108,38 @@ def _with_hashes(drafts: Sequence[Draft]) -> list[Draft]:
     return prepared
 
 
-def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
+def _save(session: Session, actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
     """Decide about the drafts one after the other, then write what was accepted.
 
     Each decision sees what the earlier ones will have written: an address or a username that an
     earlier item took is taken, an address that it gave up is free.
     """
-    accounts = _lock(session, drafts)
-    held = _capabilities(session, [draft.id or 0 for draft in drafts])
+    accounts = _lock(session, items)
+    held = _capabilities(session, [item.id or 0 for item in items])
     customers = {account["id"]: account for account in accounts}
     emails: dict[str, int | None] = {
         account["email_key"]: account["id"] for account in accounts if account["email"]
     }
     usernames = {account["username_key"] for account in accounts}
-    outcomes: list[Outcome] = []
+    outcomes: list[WriteResult] = []
     created: list[Record] = []
     edited: list[Record] = []
-    for draft in drafts:
+    for item in items:
         try:
-            if draft.id is not None:
-                before = customers.get(draft.id)
-                after = _edited(actor, before, draft.data, emails, held)
-                _check(session, draft.precondition, before)
-                if before and draft.data:
+            if item.id is not None:
+                before = customers.get(item.id)
+                after = _prepare_update(actor, before, item.data, emails, held)
+                _check(session, item.precondition, before)
+                if before and item.data:
                     emails.pop(before["email_key"], None)
                     edited.append(after)
-                customers[draft.id] = after
+                customers[item.id] = after
             else:
-                after = _created(session, actor, draft.data, emails, usernames)
+                after = _prepare_create(session, actor, item.data, emails, usernames)
                 usernames.add(after["username_key"])
                 created.append(after)
             if after["email_key"]:
-                emails[after["email_key"]] = draft.id
+                emails[after["email_key"]] = item.id
             outcomes.append(after)
         except ShopError as error:
             outcomes.append(error)
@@ -150,16 +150,16 @@ def _save(session: Session, actor: Principal, drafts: Sequence[Draft]) -> list[O
     return _with_computed(session, outcomes)
 
 
-def _lock(session: Session, drafts: Sequence[Draft]) -> list[Record]:
+def _lock(session: Session, items: Sequence[BulkItem]) -> list[Record]:
     """Return the accounts that the drafts name or may clash with, held until the commit."""
-    ids = [draft.id for draft in drafts if 0 < (draft.id or 0) <= sanitize.INT64_MAX]
-    given = [draft.data.get("email", "") for draft in drafts]
+    ids = [item.id for item in items if 0 < (item.id or 0) <= sanitize.INT64_MAX]
+    given = [item.data.get("email", "") for item in items]
     emails = {comparable(address) for address in given}
     emails |= {comparable(sanitize.sanitized_email(address)) for address in given}
-    usernames = {comparable(draft.data.get("username", "")) for draft in drafts}
-    for draft in drafts:
-        if draft.id is None and not draft.data.get("username"):
-            usernames |= _generated(draft.data.get("email", ""), range(1, _LOCKED_NAMES + 1))
+    usernames = {comparable(item.data.get("username", "")) for item in items}
+    for item in items:
+        if item.id is None and not item.data.get("username"):
+            usernames |= _generated(item.data.get("email", ""), range(1, _LOCKED_NAMES + 1))
     statement = (
         select(TABLE)
         .where(
@@ -175,7 +175,7 @@ def _lock(session: Session, drafts: Sequence[Draft]) -> list[Record]:
     return [dict(row) for row in session.execute(statement).mappings()]
 
 
-def _created(
+def _prepare_create(
     session: Session,
     actor: Principal,
     data: Mapping[str, Any],
@@ -209,7 +209,7 @@ def _created(
     )
 
 
-def _edited(
+def _prepare_update(
     actor: Principal,
     customer: Record | None,
     data: Mapping[str, Any],
@@ -237,7 +237,7 @@ def _edited(
 def _check(session: Session, precondition: Precondition | None, account: Record | None) -> None:
     """Show an account to a precondition, if there is one, as a read would show it."""
     if precondition and account:
-        precondition(only(_with_computed(session, [account])))
+        precondition(single_result(_with_computed(session, [account])))
 
 
 def _columns(data: Mapping[str, Any]) -> Record:
@@ -250,7 +250,7 @@ def _columns(data: Mapping[str, Any]) -> Record:
     return columns
 
 
-def _with_computed(session: Session, outcomes: Sequence[Outcome]) -> list[Outcome]:
+def _with_computed(session: Session, outcomes: Sequence[WriteResult]) -> list[WriteResult]:
     """Add what a customer is made of beside its row, read for all at once."""
     ids = {outcome["id"] for outcome in outcomes if not isinstance(outcome, ShopError)}
     if not ids:
@@ -260,7 +260,7 @@ def _with_computed(session: Session, outcomes: Sequence[Outcome]) -> list[Outcom
     )
     computed = {row["id"]: dict(row) for row in session.execute(statement).mappings()}
     # The avatar belongs to the address that this outcome shows, also when a later item changed it.
-    avatars = current_app.config["SHOP_AVATARS"]
+    avatars = current_app.config["SHOP_GRAVATAR"]
     return [
         outcome
         if isinstance(outcome, ShopError)

@@ -12,9 +12,9 @@ from sqlalchemy import ColumnElement, Select, Table, false, func, select, true
 
 from app.db.functions import equals_any
 from app.db.read_pool import Fetch, fetch, reader
-from app.db.ready import MOST_SELECTS, Ready
+from app.db.ready import MAX_SELECTS, Ready
 from app.db.search import Search, comparable, has_part, number_found
-from app.models import Tally
+from app.models import RowCount
 
 FEW = 1000
 """So many matches are found first and sorted then; more are found in their order, page by page."""
@@ -24,8 +24,8 @@ FEW_FOUND = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Tallied:
-    """All records of a kind, or those with some labels: a list that ``Tally`` knows.
+class RowCountFilter:
+    """All records of a kind, or those with some labels: a list that ``RowCount`` knows.
 
     Args:
         kind: whose tallies.
@@ -59,26 +59,26 @@ class Tallied:
         return false(), 0
 
 
-@lru_cache(MOST_SELECTS)
+@lru_cache(MAX_SELECTS)
 def _sum_of_tallies(kind: str, labels: tuple[str, ...] | None) -> Ready:
-    return _of_kind(select(func.coalesce(func.sum(Tally.number), 0)), kind, labels)
+    return _of_kind(select(func.coalesce(func.sum(RowCount.number), 0)), kind, labels)
 
 
-@lru_cache(MOST_SELECTS)
+@lru_cache(MAX_SELECTS)
 def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Ready:
-    weeks: Any = select(Tally.week, func.sum(Tally.number))
-    return _of_kind(weeks.group_by(Tally.week).order_by(Tally.week), kind, labels)
+    weeks: Any = select(RowCount.week, func.sum(RowCount.number))
+    return _of_kind(weeks.group_by(RowCount.week).order_by(RowCount.week), kind, labels)
 
 
 def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Ready:
-    sums = sums.where(Tally.kind == kind)
+    sums = sums.where(RowCount.kind == kind)
     if labels is not None:
-        sums = sums.where(equals_any(Tally.__table__.c.label, labels))
+        sums = sums.where(equals_any(RowCount.__table__.c.label, labels))
     return Ready(sums)
 
 
 @dataclass(frozen=True, slots=True)
-class Anywhere:
+class IndexCount:
     """What a search finds in a whole table, of which nearly everything is in the list.
 
     Args:
@@ -102,29 +102,29 @@ class Anywhere:
         return found - len(fetch(self.records.where(record_id.in_(outside))))
 
 
-def found_anywhere(
+def count_in_index(
     search: ColumnElement[Any],
     record_id: ColumnElement[int],
     text: str | None,
     outside: Callable[[Fetch], Sequence[int] | None],
-) -> Anywhere | None:
+) -> IndexCount | None:
     """Return how a search for a text is counted in its index; None where it cannot be.
 
     Args:
         search: the column that is searched.
         record_id: the ids of its table.
         text: what is searched; None for more than a text.
-        outside: of ``Anywhere``.
+        outside: of ``IndexCount``.
     """
     number = None if text is None else number_found(search, text)
     if text is None or number is None:
         return None
     exact = select(record_id).where(has_part(search, comparable(text)))
-    return Anywhere(number, exact, outside)
+    return IndexCount(number, exact, outside)
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class FilteredSet:
     """The records that match a query.
 
     Args:
@@ -135,9 +135,9 @@ class Matching:
     """
 
     ids: Select[Any]
-    tallied: Tallied | None = None
+    tallied: RowCountFilter | None = None
     found: Select[Any] | None = None
-    anywhere: Anywhere | None = None
+    anywhere: IndexCount | None = None
 
     def total(self, fetch: Fetch) -> int:
         """Return how many they are."""
@@ -149,30 +149,30 @@ class Matching:
         counted = ids.with_only_columns(func.count(), maintain_column_froms=True)
         return int(fetch(counted)[0][0])
 
-    def where(self, conditions: Sequence[ColumnElement[bool]]) -> Matching:
+    def where(self, conditions: Sequence[ColumnElement[bool]]) -> FilteredSet:
         """Return those of them that meet conditions, too."""
-        return Matching(self.ids.where(*conditions)) if conditions else self
+        return FilteredSet(self.ids.where(*conditions)) if conditions else self
 
     def searched(
         self,
         search: Search,
         conditions: Sequence[ColumnElement[bool]],
-        anywhere: Callable[[], Anywhere | None],
-    ) -> Matching:
+        anywhere: Callable[[], IndexCount | None],
+    ) -> FilteredSet:
         """Return those of them that a search finds, and that meet conditions, too.
 
         Args:
             anywhere: returns how they are counted where there are no conditions.
         """
         found = self.ids if self.found is None else self.found
-        return Matching(
+        return FilteredSet(
             self.ids.where(*conditions, search.many),
             found=found.where(*conditions, search.few),
             anywhere=None if conditions else anywhere(),
         )
 
 
-def count(matching: Matching) -> int:
+def count(matching: FilteredSet) -> int:
     """Return how many records match."""
     if matching.anywhere is None:
         return matching.total(fetch)  # one statement

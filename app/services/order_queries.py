@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, or_, select, type_coerce
 from app.auth.principals import Capability, Principal
 from app.db.functions import equals_any
 from app.db.read_pool import fetch
-from app.db.ready import MOST_SELECTS
+from app.db.ready import MAX_SELECTS
 from app.db.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
 from app.db.search import contains, unindexed
 from app.db.session import now
@@ -22,7 +22,14 @@ from app.plugins import registry
 from app.sanitize import INT64_MAX
 from app.services.customer_queries import get_customer
 from app.services.customer_statistics import COLUMNS as CUSTOMER_COLUMNS
-from app.services.filtering import Anywhere, Matching, Tallied, between, count, found_anywhere
+from app.services.filtering import (
+    FilteredSet,
+    IndexCount,
+    RowCountFilter,
+    between,
+    count,
+    count_in_index,
+)
 from app.services.pagination import Page, fetch_page, page_size
 
 TABLE = cast("Table", Order.__table__)
@@ -130,7 +137,7 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
     return {row[-1]: row for row in rows}
 
 
-def _matching(query: Mapping[str, Any]) -> Matching:
+def _matching(query: Mapping[str, Any]) -> FilteredSet:
     """Return the orders that match a loaded ``OrderFilter``."""
     known = registry().order_statuses
     conditions = between(TABLE, query)
@@ -152,17 +159,19 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         return every.where(conditions)
     text, ids = TABLE.c.search_text, TABLE.c.id
 
-    def anywhere() -> Anywhere | None:
-        return found_anywhere(text, ids, q, lambda _: []) if statuses is None else None
+    def anywhere() -> IndexCount | None:
+        return count_in_index(text, ids, q, lambda _: []) if statuses is None else None
 
     return every.searched(contains(text, q, ids), conditions, anywhere)
 
 
-@lru_cache(MOST_SELECTS)
-def _every(statuses: tuple[str, ...] | None) -> Matching:
+@lru_cache(MAX_SELECTS)
+def _every(statuses: tuple[str, ...] | None) -> FilteredSet:
     """Return all orders, or all in some statuses."""
     ids = found = select(TABLE.c.id)
     if statuses is not None:
         ids = ids.where(equals_any(TABLE.c.status, statuses))
         found = found.where(unindexed(TABLE.c.status).in_(statuses))
-    return Matching(ids, tallied=Tallied("orders", TABLE.c.created_at, statuses), found=found)
+    return FilteredSet(
+        ids, tallied=RowCountFilter("orders", TABLE.c.created_at, statuses), found=found
+    )

@@ -20,10 +20,10 @@ from sqlalchemy import (
 )
 
 from app.db.read_pool import RowStream, reader
-from app.db.ready import MOST_SELECTS, ready
+from app.db.ready import MAX_SELECTS, ready
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.sanitize import INT64_MAX
-from app.services.filtering import FEW, FEW_FOUND, Matching
+from app.services.filtering import FEW, FEW_FOUND, FilteredSet
 
 STREAM_ABOVE = 1000
 """Longer pages are not collected in memory but written row by row."""
@@ -79,7 +79,7 @@ def page_size(query: Mapping[str, Any], default: int) -> int | None:
 def fetch_page(
     columns: Columns,
     record_id: ColumnElement[int],
-    matching: Matching,
+    matching: FilteredSet,
     *,
     key: ColumnElement[Any],
     key_of_ids: ColumnElement[Any] | None = None,
@@ -157,7 +157,7 @@ def _in_order(
 
 
 # For ids that are selected by one and the same select each time.
-_kept_in_order = lru_cache(MOST_SELECTS)(_in_order)
+_kept_in_order = lru_cache(MAX_SELECTS)(_in_order)
 
 
 def _order(

@@ -11,10 +11,10 @@ from shop_client.api.coupons import (
     count_coupons,
     create_coupon,
     delete_coupon,
-    edit_coupon,
     get_coupon,
     get_coupon_by_code,
     list_coupons,
+    update_coupon,
 )
 from shop_client.api.customers import create_customer, get_customer_by_email
 from shop_client.api.orders import list_order_statuses
@@ -23,23 +23,23 @@ from shop_client.models import (
     BulkFailure,
     Count,
     Coupon,
-    CouponBulkBody,
+    CouponBulkItem,
+    CouponBulkRequest,
+    CouponBulkResponse,
     CouponCreate,
-    CouponCreateBody,
-    CouponEdit,
-    CouponEditBody,
-    CouponEnvelope,
-    CouponItem,
+    CouponCreateRequest,
     CouponList,
-    CouponResults,
+    CouponResponse,
+    CouponUpdate,
+    CouponUpdateRequest,
     CustomerCreate,
-    CustomerCreateBody,
-    CustomerEnvelope,
+    CustomerCreateRequest,
+    CustomerResponse,
     Errors,
     ListCouponsFilterorder,
     ListCouponsFilterorderby,
     Message,
-    OrderStatuses,
+    OrderStatusList,
 )
 from shop_client.types import Response
 
@@ -57,9 +57,9 @@ def connect(consumer_key: str, consumer_secret: str) -> AuthenticatedClient:
 
 def create(client: AuthenticatedClient, coupon: CouponCreate) -> Coupon:
     """Create a coupon."""
-    answer = create_coupon.sync_detailed(client=client, body=CouponCreateBody(coupon=coupon))
+    answer = create_coupon.sync_detailed(client=client, body=CouponCreateRequest(coupon=coupon))
     assert answer.status_code == 201
-    assert isinstance(answer.parsed, CouponEnvelope)
+    assert isinstance(answer.parsed, CouponResponse)
     return answer.parsed.coupon
 
 
@@ -119,7 +119,7 @@ def coupons(client: AuthenticatedClient) -> None:
     assert spring.type_ == "percent"
 
     found = get_coupon_by_code.sync(client=client, code="SUMMER-2030")
-    assert isinstance(found, CouponEnvelope)
+    assert isinstance(found, CouponResponse)
     assert found.coupon == summer
 
     listed = list_coupons.sync(client=client, filterq="summer", filterin=str(summer.id))
@@ -128,24 +128,24 @@ def coupons(client: AuthenticatedClient) -> None:
     assert count_coupons.sync(client=client, filterq="summer") == Count(count=1)
     assert all_codes(client) == ["summer-2030", "autumn", "winter", "spring"]
 
-    edited = edit_coupon.sync(
-        summer.id, client=client, body=CouponEditBody(coupon=CouponEdit(amount="20"))
+    edited = update_coupon.sync(
+        summer.id, client=client, body=CouponUpdateRequest(coupon=CouponUpdate(amount="20"))
     )
-    assert isinstance(edited, CouponEnvelope)
+    assert isinstance(edited, CouponResponse)
     # What the edit does not mention stays as it is.
     assert (edited.coupon.amount, edited.coupon.usage_limit) == ("20.00", 100)
 
     bulk = bulk_coupons.sync(
         client=client,
-        body=CouponBulkBody(
+        body=CouponBulkRequest(
             coupons=[
-                CouponItem(code="fifth"),
-                CouponItem(code="AUTUMN"),
-                CouponItem(id=summer.id, usage_limit=50),
+                CouponBulkItem(code="fifth"),
+                CouponBulkItem(code="AUTUMN"),
+                CouponBulkItem(id=summer.id, usage_limit=50),
             ]
         ),
     )
-    assert isinstance(bulk, CouponResults)
+    assert isinstance(bulk, CouponBulkResponse)
     fifth, taken, limited = bulk.coupons
     assert isinstance(fifth, Coupon)
     assert fifth.code == "fifth"
@@ -163,7 +163,7 @@ def others(client: AuthenticatedClient) -> None:
     """Use what the other tags offer, once."""
     created = create_customer.sync(
         client=client,
-        body=CustomerCreateBody(
+        body=CustomerCreateRequest(
             customer=CustomerCreate(
                 email="ada+shop@example.com",
                 first_name="Ada",
@@ -171,11 +171,11 @@ def others(client: AuthenticatedClient) -> None:
             )
         ),
     )
-    assert isinstance(created, CustomerEnvelope)
+    assert isinstance(created, CustomerResponse)
     read = get_customer_by_email.sync("ada+shop@example.com", client=client)
     assert read == created
     statuses = list_order_statuses.sync(client=client)
-    assert isinstance(statuses, OrderStatuses)
+    assert isinstance(statuses, OrderStatusList)
     assert statuses.order_statuses["completed"]
 
 
@@ -183,7 +183,7 @@ def errors(client: AuthenticatedClient) -> None:
     """Be refused in every way."""
     refused(
         create_coupon.sync_detailed(
-            client=client, body=CouponCreateBody(coupon=CouponCreate(code="Autumn"))
+            client=client, body=CouponCreateRequest(coupon=CouponCreate(code="Autumn"))
         ),
         400,
         "shop_api_coupon_code_already_exists",
@@ -196,7 +196,7 @@ def errors(client: AuthenticatedClient) -> None:
     refused(get_coupon.sync_detailed(999, client=client), 404, "shop_api_invalid_coupon_id")
     refused(
         bulk_coupons.sync_detailed(
-            client=client, body=CouponBulkBody(coupons=[CouponItem(code="x")] * 4)
+            client=client, body=CouponBulkRequest(coupons=[CouponBulkItem(code="x")] * 4)
         ),
         413,
         "shop_api_coupons_request_entity_too_large",
@@ -204,7 +204,7 @@ def errors(client: AuthenticatedClient) -> None:
     refused(
         create_coupon.sync_detailed(
             client=client,
-            body=CouponCreateBody(coupon=CouponCreate(code="x", description="x" * 30_000)),
+            body=CouponCreateRequest(coupon=CouponCreate(code="x", description="x" * 30_000)),
         ),
         413,
         "shop_api_request_entity_too_large",
