@@ -16,8 +16,9 @@ from typing import Any
 import marshmallow as ma
 from flask import Flask, current_app
 
+from app.catalog import EXTENSION, Catalog, DuplicateNameError
+
 GROUP = "shop_api.plugins"
-EXTENSION = "shop_api"
 
 BUILTIN = tuple(
     EntryPoint(name=name, value=f"app.blueprints.{name}", group=GROUP)
@@ -46,42 +47,21 @@ class OrderExtension:
 
 
 @dataclass(slots=True)
-class Registry:
-    """What plugins add to, on ``app.extensions["shop_api"]``: one for each app."""
+class Registry(Catalog):
+    """What plugins add to one app, kept in ``app.extensions["shop_api"]``.
 
-    coupon_types: list[str] = field(
-        default_factory=lambda: ["fixed_cart", "percent", "fixed_product", "percent_product"]
-    )
-    order_statuses: dict[str, str] = field(
-        default_factory=lambda: {
-            "pending": "Pending payment",
-            "processing": "Processing",
-            "on-hold": "On hold",
-            "completed": "Completed",
-            "cancelled": "Cancelled",
-            "refunded": "Refunded",
-            "failed": "Failed",
-        }
-    )
+    Attributes:
+        order_extensions: extensions of order responses by their key.
+        plugins: names of the loaded plugins, in the order in which they were loaded.
+    """
+
     order_extensions: dict[str, OrderExtension] = field(default_factory=dict)
     plugins: list[str] = field(default_factory=list)
 
-    def add_coupon_type(self, name: str) -> None:
-        """Make a coupon type known (spec 2.1). Raises PluginError when it is already."""
-        if name in self.coupon_types:
-            raise PluginError(f"the coupon type {name!r} exists already")
-        self.coupon_types.append(name)
-
-    def add_order_status(self, name: str, label: str) -> None:
-        """Make an order status known (decisions 7). Raises PluginError when it is already."""
-        if name in self.order_statuses:
-            raise PluginError(f"the order status {name!r} exists already")
-        self.order_statuses[name] = label
-
     def add_order_extension(self, extension: OrderExtension) -> None:
-        """Add a key to every order (spec 2.3). Raises PluginError when an extension has it."""
+        """Add a key to every order response (spec 2.3). Raises DuplicateNameError if it exists."""
         if extension.key in self.order_extensions:
-            raise PluginError(f"the order extension {extension.key!r} exists already")
+            raise DuplicateNameError(f"the order extension {extension.key!r} already exists")
         self.order_extensions[extension.key] = extension
 
 

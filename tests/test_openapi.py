@@ -103,7 +103,10 @@ def test_every_example_of_an_error_is_in_the_envelope(operations):
             if int(status) < 400:
                 continue
             content = response["content"]["application/json"]
-            assert content["schema"] == {"$ref": "#/components/schemas/ErrorResponse"}, (key, status)
+            assert content["schema"] == {"$ref": "#/components/schemas/ErrorResponse"}, (
+                key,
+                status,
+            )
             assert content["examples"], (key, status)
             for code, example in content["examples"].items():
                 (entry,) = example["value"]["errors"]

@@ -14,6 +14,7 @@ from app import plugins
 from app.api.authentication import current_principal
 from app.api.smorest import Blueprint
 from app.auth.principals import Capability, Permission
+from app.catalog import EXTENSION, DuplicateNameError
 from app.errors import ShopError
 from app.plugins import GROUP, PluginError, registry
 from app.schemas.envelope import Base
@@ -56,7 +57,7 @@ class Anew:
 
     @staticmethod
     def init_app(app, api):
-        app.extensions[plugins.EXTENSION].add_coupon_type("percent")
+        app.extensions[EXTENSION].add_coupon_type("percent")
 
 
 class Failing:
@@ -128,7 +129,7 @@ HERE = __name__
         ([("fails", f"{HERE}:Failing")], "The plugin 'fails' failed at start: 'colour'"),
         (
             [("anew", f"{HERE}:Anew")],
-            "The plugin 'anew' failed at start: the coupon type 'percent' exists already",
+            "The plugin 'anew' failed at start: the coupon type 'percent' already exists",
         ),
     ],
 )
@@ -140,7 +141,7 @@ def test_plugin_that_cannot_be_used_is_named(install, doors, message):
 
 def test_coupon_type_that_exists_is_refused_and_changes_nothing():
     ours = plugins.Registry()
-    with pytest.raises(PluginError, match=r"^the coupon type 'percent' exists already$"):
+    with pytest.raises(DuplicateNameError, match=r"^the coupon type 'percent' already exists$"):
         ours.add_coupon_type("percent")
     assert ours.coupon_types == ["fixed_cart", "percent", "fixed_product", "percent_product"]
 
@@ -156,8 +157,8 @@ def client_on(app, role="administrator"):
 def test_plugins_come_in_by_name_after_the_core(app, install):
     first = [plugins.BUILTIN[0].name, *(door.name for door in plugins.BUILTIN[1:])]
     other = install(("zebra", f"{HERE}:Gift"), ("ant", "test_plugins_ant"))
-    assert other.extensions[plugins.EXTENSION].plugins == [*first, "ant", "zebra"]
-    assert app.extensions[plugins.EXTENSION].plugins == first
+    assert other.extensions[EXTENSION].plugins == [*first, "ant", "zebra"]
+    assert app.extensions[EXTENSION].plugins == first
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from app.api.openapi import PAGE_HEADERS
 from app.api.order_extensions import OrderView
 from app.api.responses import json_response, page_response
 from app.api.smorest import Api, Blueprint
-from app.plugins import registry
+from app.catalog import current_catalog
 from app.schemas import examples
 from app.schemas.envelope import CountResponse
 from app.schemas.orders import OrderList, OrderResponse, OrderStatusList
@@ -65,7 +65,7 @@ def list_order_statuses() -> Response:
 
     The keys are what `filter[status]` and the `status` of an order know.
     """
-    return json_response({"order_statuses": registry().order_statuses})
+    return json_response({"order_statuses": current_catalog().order_statuses})
 
 
 @blp.route("/<id:order_id>")

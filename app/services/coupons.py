@@ -20,6 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
+from app.catalog import current_catalog
 from app.db.read_pool import Fetch, fetch
 from app.db.ready import Ready
 from app.db.records import WANTED, Columns, Row, select_where
@@ -28,7 +29,6 @@ from app.db.session import now, run_in_transaction, write_records
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
-from app.plugins import registry
 from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.filtering import FEW, FilteredSet, RowCountFilter, between, count, count_in_index
@@ -123,7 +123,7 @@ def _readable(actor: Principal, found: Ready, wanted: object, missing_code: str)
 
 def _matching(query: Mapping[str, Any]) -> FilteredSet:
     """Return the published coupons that match a loaded ``CouponFilter``."""
-    if query["type"] and query["type"] not in registry().coupon_types:
+    if query["type"] and query["type"] not in current_catalog().coupon_types:
         raise InvalidParams({"filter[type]": f"must be one of {_known_types()}."})
     conditions = between(TABLE, query)
     if query["type"] is not None:
@@ -304,7 +304,7 @@ def _require_own(
 
 
 def _require_known_type(name: str) -> None:
-    if name not in registry().coupon_types:
+    if name not in current_catalog().coupon_types:
         raise ShopError("shop_api_invalid_coupon_type", types=_known_types())
 
 
@@ -316,4 +316,4 @@ def _require_storable(code: str, error_code: str) -> None:
 
 
 def _known_types() -> str:
-    return ", ".join(registry().coupon_types)
+    return ", ".join(current_catalog().coupon_types)

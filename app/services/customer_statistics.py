@@ -12,11 +12,11 @@ from typing import Any, cast
 from flask import current_app
 from sqlalchemy import ColumnElement, Subquery, Table, bindparam, case, func, literal, select
 
+from app.catalog import current_catalog
 from app.db.functions import is_one_of, json_text, json_tuple
 from app.db.types import Money, TextList
 from app.models import Order, User, UserRole
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
-from app.plugins import registry
 from app.sanitize import INT64_MAX
 
 TABLE = cast("Table", User.__table__)
@@ -24,7 +24,7 @@ ROLES = cast("Table", UserRole.__table__)
 ORDERS = cast("Table", Order.__table__)
 
 
-_known: Any = bindparam("known", callable_=lambda: registry().order_statuses, type_=TextList)
+_known: Any = bindparam("known", callable_=lambda: current_catalog().order_statuses, type_=TextList)
 _paid: Any = bindparam(
     "paid", callable_=lambda: current_app.config["SHOP_PAID_STATUSES"], type_=TextList
 )

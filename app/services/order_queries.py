@@ -9,6 +9,7 @@ from typing import Any, cast
 from sqlalchemy import ColumnElement, Table, bindparam, or_, select, type_coerce
 
 from app.auth.principals import Capability, Principal
+from app.catalog import current_catalog
 from app.db.functions import equals_any
 from app.db.read_pool import fetch
 from app.db.ready import MAX_SELECTS
@@ -18,7 +19,6 @@ from app.db.session import now
 from app.db.types import Money
 from app.errors import InvalidParams, ShopError
 from app.models import DownloadPermission, Order
-from app.plugins import registry
 from app.sanitize import INT64_MAX
 from app.services.customer_queries import get_customer
 from app.services.customer_statistics import COLUMNS as CUSTOMER_COLUMNS
@@ -139,7 +139,7 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
 
 def _matching(query: Mapping[str, Any]) -> FilteredSet:
     """Return the orders that match a loaded ``OrderFilter``."""
-    known = registry().order_statuses
+    known = current_catalog().order_statuses
     conditions = between(TABLE, query)
     statuses = query["status"]
     for status in statuses or ():

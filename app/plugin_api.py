@@ -1,0 +1,35 @@
+"""The public surface for plugins: everything that a plugin may import (docs/plugins.md).
+
+Other modules of this package can change in any release. The names here follow the version policy.
+"""
+
+from app.api.authentication import current_principal
+from app.api.etags import with_etag
+from app.api.idempotency import idempotent
+from app.api.smorest import Blueprint
+from app.auth.principals import Capability
+from app.catalog import DuplicateNameError
+from app.db.read_pool import fetch
+from app.db.session import db, run_in_transaction
+from app.errors import InvalidParams, ShopError
+from app.plugins import OrderExtension, registry
+from app.schemas.envelope import Base
+from app.schemas.orders import OrderSchema
+
+__all__ = [
+    "Base",
+    "Blueprint",
+    "Capability",
+    "DuplicateNameError",
+    "InvalidParams",
+    "OrderExtension",
+    "OrderSchema",
+    "ShopError",
+    "current_principal",
+    "db",
+    "fetch",
+    "idempotent",
+    "registry",
+    "run_in_transaction",
+    "with_etag",
+]
