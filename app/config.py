@@ -164,7 +164,7 @@ class SettingsSchema(ma.Schema):
     SHOP_REDIS_URL = _setting(
         ma.fields.String,
         None,
-        "A Redis in which all workers and machines count wrong credentials json_tuple, as "
+        "A Redis in which all workers and machines count wrong credentials together, as "
         "`redis://…`, `rediss://…` or `redis+unix://…`; none: each worker counts for itself.",
         validate=ma.validate.Regexp(r"(rediss?|redis\+unix)://.+", error="is no URL of a Redis."),
         allow_none=True,

@@ -245,10 +245,10 @@ def test_secret_key_that_is_given_makes_no_file(tmp_path):
 
 
 def test_secret_key_of_concurrent_creators_is_one(tmp_path):
-    json_tuple = Barrier(16)
+    together = Barrier(16)
 
     def create(_):
-        json_tuple.wait(10)
+        together.wait(10)
         return secret_key(tmp_path)
 
     with ThreadPoolExecutor(16) as pool:

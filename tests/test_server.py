@@ -159,10 +159,10 @@ def test_log_of_a_request_that_gunicorn_refuses_is_json_and_shows_nothing_of_it(
 
 
 def test_fifty_creates_of_one_code_make_one_coupon(server):
-    json_tuple = Barrier(50)
+    together = Barrier(50)
 
     def create(_):
-        json_tuple.wait(SECONDS)
+        together.wait(SECONDS)
         status, _, body = server.request("POST", "/coupons", {"coupon": {"code": "only-one"}})
         return status, body.get("errors", [{}])[0].get("code")
 
@@ -173,11 +173,11 @@ def test_fifty_creates_of_one_code_make_one_coupon(server):
 
 
 def test_fifty_requests_of_one_idempotency_key_are_one(server):
-    json_tuple = Barrier(50)
+    together = Barrier(50)
     request = "POST", "/coupons", {"coupon": {"code": "retried"}}, {"Idempotency-Key": "k"}
 
     def create(_):
-        json_tuple.wait(SECONDS)
+        together.wait(SECONDS)
         status, headers, body = server.request(*request)
         return status, body, headers.get("Idempotent-Replayed")
 

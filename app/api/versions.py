@@ -15,7 +15,7 @@ from flask import Request, request
 from app.auth.credentials import from_basic, from_legacy
 from app.auth.principals import Credentials
 from app.schemas.customers import CustomerSchema, CustomerV3Schema
-from app.schemas.orders import DownloadList, Downloads
+from app.schemas.orders import DownloadList, LegacyDownloadList
 from app.schemas.queries import LEGACY
 
 IN_ENVIRON = "shop_api.api_version"
@@ -79,7 +79,7 @@ def _woocommerce(
         refuses_first=True,
         schemas={
             **LEGACY,
-            Downloads: DownloadList,
+            DownloadList: LegacyDownloadList,
             **(schemas or {}),
         },
         credentials=from_legacy,

@@ -30,7 +30,7 @@ from app.schemas.customers import (
     CustomerUpdateRequest,
 )
 from app.schemas.envelope import CountResponse, DeleteResponse
-from app.schemas.orders import Downloads, DownloadSchema, OrderList
+from app.schemas.orders import DownloadList, DownloadSchema, OrderList
 from app.schemas.queries import CustomerCountQuery, CustomerListQuery, ReadQuery
 from app.services import bulk, customer_queries, customers, order_queries
 from app.services.customer_statistics import COLUMNS
@@ -203,7 +203,7 @@ def list_customer_orders(query: Query, customer_id: int) -> Response:
     "shop_api_user_cannot_read_customer",
 )
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, Downloads, example={"downloads": {"1": examples.DOWNLOAD}})
+@blp.response(200, DownloadList, example={"downloads": {"1": examples.DOWNLOAD}})
 def list_customer_downloads(query: Query, customer_id: int) -> Response:
     """List what a customer may download now, by the id of the permission.
 
@@ -213,7 +213,7 @@ def list_customer_downloads(query: Query, customer_id: int) -> Response:
     view = DOWNLOAD.only(query["selection"])
     rows = order_queries.downloads_of_customer(current_principal(), customer_id, view.columns)
     downloads = {key: view.row(row) for key, row in rows.items()}
-    in_a_list = Downloads in current_api_version().schemas
+    in_a_list = DownloadList in current_api_version().schemas
     return json_response({"downloads": [*downloads.values()] if in_a_list else downloads})
 
 

@@ -1,4 +1,4 @@
-"""The customer on the wire: the field tables of the specification, section 2.2."""
+"""Customer schemas: the field tables of spec 2.2."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from app.schemas import fields, inputs
 from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, update_schema
 from app.schemas.fields import either
 
-_CLEANED = "Markup is removed, white space collapsed."
+_CLEANED = "Tags are removed and white space is collapsed."
 
 
 class ShippingAddressSchema(Base):
-    """A shipping address: 9 subfields, no e-mail and no phone."""
+    """Shipping address: nine parts, without an e-mail address and a phone number."""
 
     first_name = fields.String("First name.")
     last_name = fields.String("Last name.")
@@ -30,21 +30,21 @@ class ShippingAddressSchema(Base):
 
 
 class BillingAddressSchema(ShippingAddressSchema):
-    """A billing address: 11 subfields."""
+    """Billing address: eleven parts."""
 
-    email = fields.String("E-mail address of the address.")
+    email = fields.String("Billing e-mail address.")
     phone = fields.String("Phone number.")
 
 
 class Avatar(fields.Output):
-    """The address of the avatar image that belongs to an e-mail address (decisions 5)."""
+    """URL of the avatar image for an e-mail address (decisions 5)."""
 
     openapi = {"type": ["string", "null"], "format": "uri"}
 
     @staticmethod
     @lru_cache(10_000)
     def wire(email: str | None) -> str | None:
-        """Return the address, null without an e-mail."""
+        """Return the URL, or null without an e-mail address."""
         if not email:
             return None
         digest = hashlib.md5(email.strip().lower().encode(), usedforsecurity=False).hexdigest()
@@ -52,40 +52,40 @@ class Avatar(fields.Output):
 
 
 class CustomerSchema(Base):
-    """A customer as it is read."""
+    """Customer in a response (spec 2.2)."""
 
-    id = fields.Identifier("Customer (user) id.")
-    created_at = fields.Timestamp("When the account was registered, UTC.")
-    email = fields.String("E-mail address of the account; empty when it has none.")
+    id = fields.Identifier("Customer (user) ID.")
+    created_at = fields.Timestamp("Registration time, in UTC.")
+    email = fields.String("E-mail address of the account. Empty if the account has none.")
     first_name = fields.String("First name.")
     last_name = fields.String("Last name.")
-    username = fields.String("Login name.")
-    role = fields.String("The first of the user's roles.")
-    last_order_id = fields.OptionalIdentifier("Id of the most recent order, or null.")
-    last_order_date = fields.OptionalTimestamp("When that order was created, UTC, or null.")
-    orders_count = fields.Number("How many orders the customer has.")
-    total_spent = fields.Amount("The total of the paid ones.")
-    avatar_url = Avatar("Address of the avatar image, or null.")
+    username = fields.String("Username.")
+    role = fields.String("First role of the user.")
+    last_order_id = fields.OptionalIdentifier("ID of the most recent order, or null.")
+    last_order_date = fields.OptionalTimestamp(
+        "Creation time of the most recent order, in UTC, or null."
+    )
+    orders_count = fields.Number("Number of orders.")
+    total_spent = fields.Amount("Sum of the totals of paid orders.")
+    avatar_url = Avatar("URL of the avatar image, or null.")
     billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
     shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
 
 
 class CustomerV3Schema(CustomerSchema):
-    """A customer as version 3 of the legacy API shows it (decisions 12)."""
+    """Customer in responses of version 3 of the legacy API (decisions 12)."""
 
-    last_update = fields.Timestamp(
-        "When the account was last changed, UTC.", attribute="updated_at"
-    )
+    last_update = fields.Timestamp("Time of the last update, in UTC.", attribute="updated_at")
 
     class Meta(Base.Meta):
-        """Its place is after ``created_at``."""
+        """Place ``last_update`` after ``created_at``."""
 
         _names = list(CustomerSchema._declared_fields)
         fields = (*_names[:2], "last_update", *_names[2:])
 
 
 class ShippingAddressInput(Base):
-    """Subfields of a shipping address; other keys are ignored."""
+    """Parts of a shipping address. Other keys are ignored."""
 
     first_name = inputs.CleanText("First name.")
     last_name = inputs.CleanText("Last name.")
@@ -99,21 +99,23 @@ class ShippingAddressInput(Base):
 
 
 class BillingAddressInput(ShippingAddressInput):
-    """Subfields of a billing address; other keys are ignored."""
+    """Parts of a billing address. Other keys are ignored."""
 
-    email = inputs.CleanText("E-mail address of the address.")
+    email = inputs.CleanText("Billing e-mail address.")
     phone = inputs.CleanText("Phone number.")
 
 
 class CustomerCreate(Base):
-    """A customer to create: `email`, and whatever else is known."""
+    """Fields of a new customer. Only `email` is required."""
 
-    email = inputs.Address("E-mail address, which no other account has.", required=True)
+    email = inputs.Address("E-mail address. Must be unique among all accounts.", required=True)
     username = inputs.Text(
-        "Login name: 1 to 60 letters, digits, `_ . - @` and inner single blanks. Empty: one made "
-        "of the e-mail address."
+        "Username: 1 to 60 letters, digits, `_ . - @` and single inner spaces. If empty, it is "
+        "generated from the e-mail address."
     )
-    password = inputs.Password("Empty: no password opens the account.", load_only=True)
+    password = inputs.Password(
+        "Password. If empty, the account has no usable password.", load_only=True
+    )
     first_name = inputs.CleanText(f"First name. {_CLEANED}")
     last_name = inputs.CleanText(f"Last name. {_CLEANED}")
     billing_address = inputs.InputPart(BillingAddressInput)
@@ -122,52 +124,52 @@ class CustomerCreate(Base):
 
 _EDITS: dict[str, ma.fields.Field[Any]] = {
     "email": inputs.Text(
-        "E-mail address. One that is not valid or has another account changes nothing; empty "
-        "removes the address."
+        "E-mail address. An invalid address or the address of another account is ignored. An empty "
+        "string removes the address."
     ),
-    "username": inputs.Text("Never changes."),
-    "password": inputs.Password("The new password; empty changes nothing.", load_only=True),
+    "username": inputs.Text("Ignored. The username cannot be updated."),
+    "password": inputs.Password("New password. An empty string changes nothing.", load_only=True),
 }
 CustomerUpdate = update_schema(CustomerCreate, "CustomerUpdate", **_EDITS)
 CustomerBulkItem = update_schema(
     CustomerCreate,
     "CustomerBulkItem",
-    id=inputs.RecordId("Which customer to edit; absent or 0 creates."),
-    email=inputs.Text("E-mail address; a create needs a valid one that no other account has."),
+    id=inputs.RecordId("ID of the customer to update. If absent or 0, a customer is created."),
+    email=inputs.Text("E-mail address. Required and unique on create."),
 )
 
 
 class CustomerResponse(Base):
-    """One customer."""
+    """Single customer."""
 
     customer = ma.fields.Nested(CustomerSchema, required=True)
 
 
 class CustomerList(Base):
-    """A page of customers."""
+    """Page of customers."""
 
     customers = ma.fields.List(ma.fields.Nested(CustomerSchema), required=True)
 
 
 class CustomerBulkResponse(Base):
-    """The results of a bulk request, in the order of its items."""
+    """Results of a bulk request, in the order of its items."""
 
     customers = ma.fields.List(either(BulkFailure, CustomerSchema), required=True)
 
 
 class CustomerCreateRequest(Base):
-    """A customer to create."""
+    """Request that creates a customer."""
 
     customer = Wrapped(CustomerCreate, missing_code="shop_api_missing_customer_data")
 
 
 class CustomerUpdateRequest(Base):
-    """Fields of a customer to change."""
+    """Request that updates a customer."""
 
     customer = Wrapped(CustomerUpdate, missing_code="shop_api_missing_customer_data")
 
 
 class CustomerBulkRequest(Base):
-    """Customers to create and to change."""
+    """Request that creates and updates customers in bulk."""
 
     customers = WrappedItems(CustomerBulkItem, missing_code="shop_api_missing_customers_data")

@@ -1,4 +1,4 @@
-"""The order and the download on the wire (decisions 7 and 8; spec 2.3)."""
+"""Order and download schemas (spec 2.3, decisions 7 and 8)."""
 
 from __future__ import annotations
 
@@ -12,77 +12,79 @@ from app.schemas.envelope import Base
 
 
 class LineItemSchema(Base):
-    """What was bought."""
+    """Line item of an order."""
 
-    id = fields.Identifier("Id of the line.")
-    subtotal = fields.Amount("Before discounts, without tax.")
-    subtotal_tax = fields.Amount("The tax on it.")
-    total = fields.Amount("After discounts, without tax.")
-    total_tax = fields.Amount("The tax on it.")
-    price = fields.Amount("Of one piece.")
-    quantity = fields.Number("How many pieces.")
-    tax_class = fields.OptionalString("Class of tax, or null.")
-    name = fields.String("Name of the product.")
-    product_id = fields.OptionalIdentifier("Id of the product, or null.")
+    id = fields.Identifier("Line ID.")
+    subtotal = fields.Amount("Line total before discounts, without tax.")
+    subtotal_tax = fields.Amount("Tax on the subtotal.")
+    total = fields.Amount("Line total after discounts, without tax.")
+    total_tax = fields.Amount("Tax on the total.")
+    price = fields.Amount("Unit price.")
+    quantity = fields.Number("Quantity.")
+    tax_class = fields.OptionalString("Tax class, or null.")
+    name = fields.String("Product name.")
+    product_id = fields.OptionalIdentifier("Product ID, or null.")
     sku = fields.OptionalString("Stock keeping unit, or null.")
-    meta = ma.fields.List(ma.fields.Dict(), metadata={"description": "What else is known of it."})
+    meta = ma.fields.List(
+        ma.fields.Dict(), metadata={"description": "Additional attributes of the line."}
+    )
 
 
 class ShippingLineSchema(Base):
-    """How it is sent."""
+    """Shipping line of an order."""
 
-    id = fields.Identifier("Id of the line.")
-    method_id = fields.String("Name of the method, for programs.")
-    method_title = fields.String("Name of the method.")
-    total = fields.Amount("What it costs, without tax.")
+    id = fields.Identifier("Line ID.")
+    method_id = fields.String("Identifier of the shipping method.")
+    method_title = fields.String("Title of the shipping method.")
+    total = fields.Amount("Shipping cost, without tax.")
 
 
 class TaxLineSchema(Base):
-    """A tax."""
+    """Tax line of an order."""
 
-    id = fields.Identifier("Id of the line.")
-    rate_id = fields.Identifier("Id of the rate.")
-    code = fields.String("Code of the rate.")
-    title = fields.String("Name of the rate.")
-    total = fields.Amount("The tax.")
-    compound = fields.Boolean("Whether it is reckoned on other taxes too.")
+    id = fields.Identifier("Line ID.")
+    rate_id = fields.Identifier("ID of the tax rate.")
+    code = fields.String("Code of the tax rate.")
+    title = fields.String("Title of the tax rate.")
+    total = fields.Amount("Tax amount.")
+    compound = fields.Boolean("Whether the tax is compounded on other taxes.")
 
 
 class FeeLineSchema(Base):
-    """A fee."""
+    """Fee line of an order."""
 
-    id = fields.Identifier("Id of the line.")
-    title = fields.String("Name of the fee.")
-    tax_class = fields.OptionalString("Class of tax, or null.")
-    total = fields.Amount("The fee, without tax.")
-    total_tax = fields.Amount("The tax on it.")
+    id = fields.Identifier("Line ID.")
+    title = fields.String("Title of the fee.")
+    tax_class = fields.OptionalString("Tax class, or null.")
+    total = fields.Amount("Fee amount, without tax.")
+    total_tax = fields.Amount("Tax on the fee.")
 
 
 class CouponLineSchema(Base):
-    """A coupon that was used."""
+    """Coupon used in an order."""
 
-    id = fields.Identifier("Id of the line.")
-    code = fields.String("Code of the coupon.")
-    amount = fields.Amount("How much it took off.")
+    id = fields.Identifier("Line ID.")
+    code = fields.String("Coupon code.")
+    amount = fields.Amount("Discount amount.")
 
 
 class PaymentDetailsSchema(Base):
-    """How it is paid."""
+    """Payment details of an order."""
 
-    method_id = fields.String("Name of the method, for programs.")
-    method_title = fields.String("Name of the method.")
-    paid = fields.Boolean("Whether it is paid.")
+    method_id = fields.String("Identifier of the payment method.")
+    method_title = fields.String("Title of the payment method.")
+    paid = fields.Boolean("Whether the order is paid.")
 
 
 class CustomerId(fields.Output):
-    """The account that ordered; 0 for a guest."""
+    """ID of the customer account, 0 for a guest."""
 
     openapi = kinds.NUMBER
     wire = staticmethod(lambda value: value or 0)
 
 
 class Quantity(fields.Output):
-    """How many pieces the line items are, all together."""
+    """Total quantity of all line items."""
 
     openapi = kinds.NUMBER
 
@@ -93,7 +95,7 @@ class Quantity(fields.Output):
 
 
 class MethodTitles(fields.Output):
-    """The names of the shipping methods, separated by commas."""
+    """Titles of the shipping methods, separated by commas."""
 
     openapi = {"type": "string"}
 
@@ -104,41 +106,44 @@ class MethodTitles(fields.Output):
 
 
 class OrderSchema(Base):
-    """An order as it is read.
+    """Order in a response.
 
-    Whoever answers with this schema gets the order extensions too, ``customer`` as the last key.
+    Every view that responds with this schema also returns the order extensions, with ``customer`` as
+    the last key (spec 2.3).
     """
 
-    id = fields.Identifier("Order id.")
-    order_number = fields.String("The number that the customer knows.")
-    order_key = fields.String("A secret of the customer and the shop.")
-    created_at = fields.Timestamp("When it was placed, UTC.")
-    updated_at = fields.Timestamp("When it was last changed, UTC.")
-    completed_at = fields.OptionalTimestamp("When it was completed, UTC; null until then.")
-    status = fields.String("A key of `GET /orders/statuses`.")
-    currency = fields.String("Three-letter code.")
-    total = fields.Amount("What is to be paid.")
-    subtotal = fields.Amount("The line items before discounts, without tax.")
-    total_line_items_quantity = Quantity(
-        "How many pieces, all json_tuple.", attribute="line_items", dump_only=True
+    id = fields.Identifier("Order ID.")
+    order_number = fields.String("Order number shown to the customer.")
+    order_key = fields.String("Secret key shared by the customer and the shop.")
+    created_at = fields.Timestamp("Creation time, in UTC.")
+    updated_at = fields.Timestamp("Time of the last update, in UTC.")
+    completed_at = fields.OptionalTimestamp(
+        "Completion time, in UTC. Null until the order is completed."
     )
-    total_tax = fields.Amount("All taxes.")
-    total_shipping = fields.Amount("Shipping, without tax.")
-    cart_tax = fields.Amount("The tax on the line items and fees.")
-    shipping_tax = fields.Amount("The tax on shipping.")
-    total_discount = fields.Amount("What coupons took off.")
+    status = fields.String("Order status: a key of `GET /orders/statuses`.")
+    currency = fields.String("Three-letter currency code.")
+    total = fields.Amount("Order total.")
+    subtotal = fields.Amount("Sum of the line subtotals, before discounts and without tax.")
+    total_line_items_quantity = Quantity(
+        "Total quantity of all line items.", attribute="line_items", dump_only=True
+    )
+    total_tax = fields.Amount("Sum of all taxes.")
+    total_shipping = fields.Amount("Shipping total, without tax.")
+    cart_tax = fields.Amount("Tax on line items and fees.")
+    shipping_tax = fields.Amount("Tax on shipping.")
+    total_discount = fields.Amount("Total discount.")
     shipping_methods = MethodTitles(
-        "Names of the shipping methods, separated by commas.",
+        "Titles of the shipping methods, separated by commas.",
         attribute="shipping_lines",
         dump_only=True,
     )
     payment_details = fields.Part(PaymentDetailsSchema, prefix="payment_")
     billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
     shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
-    note = fields.String("What the customer wrote.")
-    customer_ip = fields.String("Address from which it was placed.")
-    customer_user_agent = fields.String("Browser with which it was placed.")
-    customer_id = CustomerId("The account that ordered; 0 for a guest.")
+    note = fields.String("Note from the customer.")
+    customer_ip = fields.String("IP address of the customer.")
+    customer_user_agent = fields.String("User agent of the customer.")
+    customer_id = CustomerId("ID of the customer account, 0 for a guest.")
     line_items = fields.Lines(LineItemSchema)
     shipping_lines = fields.Lines(ShippingLineSchema)
     tax_lines = fields.Lines(TaxLineSchema)
@@ -147,30 +152,30 @@ class OrderSchema(Base):
 
 
 class GuestCustomerSchema(Base):
-    """Who ordered without an account: exactly these six keys (spec 2.3)."""
+    """Customer of a guest order: exactly six keys (spec 2.3)."""
 
     id = fields.Number("Always 0.")
-    email = fields.String("The billing e-mail address.")
-    first_name = fields.String("First name of the billing address.")
-    last_name = fields.String("Last name of the billing address.")
+    email = fields.String("Billing e-mail address.")
+    first_name = fields.String("Billing first name.")
+    last_name = fields.String("Billing last name.")
     billing_address = ma.fields.Nested(BillingAddressSchema)
     shipping_address = ma.fields.Nested(ShippingAddressSchema)
 
 
 class OrderResponse(Base):
-    """One order."""
+    """Single order."""
 
     order = ma.fields.Nested(OrderSchema, required=True)
 
 
 class OrderList(Base):
-    """Orders."""
+    """List of orders."""
 
     orders = ma.fields.List(ma.fields.Nested(OrderSchema), required=True)
 
 
 class OrderStatusList(Base):
-    """The known order statuses and what they are called."""
+    """Labels of the known order statuses by status."""
 
     order_statuses = ma.fields.Dict(
         keys=ma.fields.String(), values=ma.fields.String(), required=True
@@ -178,43 +183,43 @@ class OrderStatusList(Base):
 
 
 class Remaining(fields.Output):
-    """How many downloads remain: digits, or empty when they are unlimited."""
+    """Number of remaining downloads as digits. Empty means unlimited."""
 
     openapi = {"type": "string", "pattern": "^[0-9]*$"}
     wire = staticmethod(lambda value: "" if value is None else str(value))
 
 
 class DownloadFileSchema(Base):
-    """A file."""
+    """Downloadable file."""
 
-    name = fields.String("Name of the file.")
-    file = fields.String("Where the file is.")
+    name = fields.String("File name.")
+    file = fields.String("URL of the file.")
 
 
 class DownloadSchema(Base):
-    """A file that a customer may download."""
+    """Download available to a customer."""
 
-    download_url = fields.String("Where the customer downloads it.")
-    download_id = fields.String("Name of the file, for programs.")
-    product_id = fields.Identifier("Id of the product.")
-    download_name = fields.String("Name of the file.")
-    order_id = fields.Identifier("Id of the order that it was bought with.")
-    order_key = fields.String("Key of that order.")
+    download_url = fields.String("URL from which the customer downloads the file.")
+    download_id = fields.String("Identifier of the downloadable file.")
+    product_id = fields.Identifier("Product ID.")
+    download_name = fields.String("Name of the download.")
+    order_id = fields.Identifier("ID of the order.")
+    order_key = fields.String("Key of the order.")
     downloads_remaining = Remaining(
-        "How often it can be downloaded: digits, or empty for any number."
+        "Number of remaining downloads as digits. Empty means unlimited."
     )
-    access_expires = fields.OptionalTimestamp("When the permission ends, UTC, or null.")
+    access_expires = fields.OptionalTimestamp("Time when access expires, in UTC, or null.")
     file = fields.Part(DownloadFileSchema, prefix="file_")
 
 
-class DownloadList(Base):
-    """Downloads in a list, as the legacy API has them (decisions 12)."""
+class LegacyDownloadList(Base):
+    """List of downloads in the legacy API (decisions 12)."""
 
     downloads = ma.fields.List(ma.fields.Nested(DownloadSchema), required=True)
 
 
-class Downloads(Base):
-    """Downloads by the id of their permission."""
+class DownloadList(Base):
+    """Downloads by the ID of their permission."""
 
     downloads = ma.fields.Dict(
         keys=ma.fields.String(), values=ma.fields.Nested(DownloadSchema), required=True
