@@ -1,7 +1,6 @@
-"""Every error that the API can answer: one exception, one table of codes.
+"""All errors of the API: one exception and one table of codes (spec 7, decisions 1).
 
-The table is section 7 of the specification and section 1 of the decisions on one screen. A code
-that is not in it cannot be raised.
+Raising a code that is not in the table raises KeyError.
 """
 
 from __future__ import annotations
@@ -9,95 +8,119 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# code: (HTTP status, message). Braces are filled from the keyword arguments of ShopError.
+# code: (HTTP status, message). Placeholders are the keyword arguments of ShopError.
 ERRORS: dict[str, tuple[int, str]] = {
     # spec 7.1
-    "shop_api_invalid_coupon_id": (404, "No published coupon has this id."),
+    "shop_api_invalid_coupon_id": (404, "No published coupon has this ID."),
     "shop_api_invalid_coupon_code": (404, "No published coupon has this code."),
-    "shop_api_missing_coupon_data": (400, "The body has no 'coupon' object."),
-    "shop_api_missing_coupon_code": (400, "A coupon needs a 'code'."),
-    "shop_api_coupon_code_already_exists": (400, "Another published coupon has this code."),
+    "shop_api_missing_coupon_data": (400, "The request body has no 'coupon' object."),
+    "shop_api_missing_coupon_code": (400, "The coupon code is required."),
+    "shop_api_coupon_code_already_exists": (400, "Another published coupon already has this code."),
     "shop_api_invalid_coupon_type": (
         400,
         "Invalid coupon type - the coupon type must be any of these: {types}",
     ),
-    "shop_api_cannot_create_coupon": (400, "The coupon cannot be stored: {reason}"),
-    "shop_api_cannot_update_coupon": (400, "The coupon cannot be changed: {reason}"),
-    "shop_api_user_cannot_create_coupon": (401, "You are not permitted to create coupons."),
-    "shop_api_user_cannot_read_coupons_count": (401, "You are not permitted to count coupons."),
-    "shop_api_missing_coupons_data": (400, "The body has no 'coupons' array."),
+    "shop_api_cannot_create_coupon": (400, "The coupon cannot be created: {reason}"),
+    "shop_api_cannot_update_coupon": (400, "The coupon cannot be updated: {reason}"),
+    "shop_api_user_cannot_create_coupon": (401, "You do not have permission to create coupons."),
+    "shop_api_user_cannot_read_coupons_count": (
+        401,
+        "You do not have permission to count coupons.",
+    ),
+    "shop_api_missing_coupons_data": (400, "The request body has no 'coupons' array."),
     "shop_api_coupons_request_entity_too_large": (
         413,
-        "At most {limit} coupons are accepted in one request.",
+        "A request can contain at most {limit} coupons.",
     ),
     # decisions 1: capabilities checked for each coupon
-    "shop_api_user_cannot_read_coupon": (401, "You are not permitted to read this coupon."),
-    "shop_api_user_cannot_edit_coupon": (401, "You are not permitted to edit this coupon."),
-    "shop_api_user_cannot_delete_coupon": (401, "You are not permitted to delete this coupon."),
+    "shop_api_user_cannot_read_coupon": (401, "You do not have permission to read this coupon."),
+    "shop_api_user_cannot_edit_coupon": (401, "You do not have permission to update this coupon."),
+    "shop_api_user_cannot_delete_coupon": (
+        401,
+        "You do not have permission to delete this coupon.",
+    ),
     # spec 7.2
-    "shop_api_invalid_customer_id": (404, "The customer id is not a positive integer."),
-    "shop_api_invalid_customer": (404, "No user has this id."),
+    "shop_api_invalid_customer_id": (404, "The customer ID must be a positive integer."),
+    "shop_api_invalid_customer": (404, "No user has this ID."),
     "shop_api_invalid_customer_email": (404, "No account has this e-mail address."),
-    "shop_api_user_cannot_read_customer": (401, "You are not permitted to read this customer."),
-    "shop_api_user_cannot_edit_customer": (401, "You are not permitted to edit this customer."),
-    "shop_api_user_cannot_delete_customer": (401, "You are not permitted to delete this customer."),
-    "shop_api_user_cannot_read_customers_count": (401, "You are not permitted to count customers."),
-    "shop_api_user_cannot_create_customer": (401, "You are not permitted to create customers."),
-    "shop_api_missing_customer_data": (400, "The body has no 'customer' object."),
-    "shop_api_missing_customer_email": (400, "A customer needs an 'email'."),
-    "shop_api_missing_customers_data": (400, "The body has no 'customers' array."),
+    "shop_api_user_cannot_read_customer": (
+        401,
+        "You do not have permission to read this customer.",
+    ),
+    "shop_api_user_cannot_edit_customer": (
+        401,
+        "You do not have permission to update this customer.",
+    ),
+    "shop_api_user_cannot_delete_customer": (
+        401,
+        "You do not have permission to delete this customer.",
+    ),
+    "shop_api_user_cannot_read_customers_count": (
+        401,
+        "You do not have permission to count customers.",
+    ),
+    "shop_api_user_cannot_create_customer": (
+        401,
+        "You do not have permission to create customers.",
+    ),
+    "shop_api_missing_customer_data": (400, "The request body has no 'customer' object."),
+    "shop_api_missing_customer_email": (400, "The customer e-mail address is required."),
+    "shop_api_missing_customers_data": (400, "The request body has no 'customers' array."),
     "shop_api_customers_request_entity_too_large": (
         413,
-        "At most {limit} customers are accepted in one request.",
+        "A request can contain at most {limit} customers.",
     ),
-    # decisions 5: from account creation, without a prefix
+    # decisions 5: account creation, without a prefix
     "registration-error-invalid-email": (400, "The e-mail address is not valid."),
-    "registration-error-email-exists": (400, "Another account has this e-mail address."),
+    "registration-error-email-exists": (400, "Another account already has this e-mail address."),
     "registration-error-invalid-username": (
         400,
-        "The username is not valid: 1 to 60 letters, digits, _ . - @ and inner single blanks.",
+        "The username is not valid. Use 1 to 60 letters, digits, _ . - @ and single inner spaces.",
     ),
-    "registration-error-username-exists": (400, "Another account has this username."),
+    "registration-error-username-exists": (400, "Another account already has this username."),
     "shop_api_cannot_delete_customer": (400, "You cannot delete your own account."),
     # decisions 1 and 7
-    "shop_api_invalid_order_id": (404, "No order has this id."),
-    "shop_api_user_cannot_read_order": (401, "You are not permitted to read this order."),
-    "shop_api_user_cannot_read_orders_count": (401, "You are not permitted to count orders."),
-    # decisions 1: whatever raised it
+    "shop_api_invalid_order_id": (404, "No order has this ID."),
+    "shop_api_user_cannot_read_order": (401, "You do not have permission to read this order."),
+    "shop_api_user_cannot_read_orders_count": (401, "You do not have permission to count orders."),
+    # decisions 1: any cause
     "shop_api_authentication_error": (401, "{reason}"),
-    "shop_api_no_route": (404, "Nothing is found at this path."),
-    "shop_api_method_not_allowed": (405, "This path does not answer the method {method}."),
-    "shop_api_invalid_json": (400, "The body is not valid JSON: {reason}"),
+    "shop_api_no_route": (404, "No route matches this path."),
+    "shop_api_method_not_allowed": (
+        405,
+        "Method {method} is not allowed. Allowed methods: {allowed}.",
+    ),
+    "shop_api_invalid_json": (400, "The request body is not valid JSON: {reason}"),
     "shop_api_invalid_param": (400, "{param}: {reason}"),
-    "shop_api_request_entity_too_large": (413, "The body is larger than {limit} bytes."),
+    "shop_api_request_entity_too_large": (413, "The request body is larger than {limit} bytes."),
     # RFC 9110
     "shop_api_precondition_failed": (
         412,
-        "The record is not what If-Match or If-None-Match asks for.",
+        "The resource has changed since you read it (ETag mismatch).",
     ),
     # draft-ietf-httpapi-idempotency-key-header
     "shop_api_idempotency_key_reused": (
         422,
-        "Another body was sent with this Idempotency-Key. Send a new key with a new request.",
+        "This Idempotency-Key was already used with another request body. Use a new key.",
     ),
-    "shop_api_answer_too_large": (
+    "shop_api_response_too_large": (
         413,
-        "With an Idempotency-Key an answer has at most {limit} bytes. Send fewer items.",
+        "The response exceeds the {limit} bytes kept for an Idempotency-Key. Send fewer items.",
     ),
     "shop_api_too_many_requests": (429, "Too many failed attempts. Try again later."),
-    "shop_api_internal_error": (500, "The server could not handle this request."),
+    "shop_api_internal_error": (500, "An internal error occurred."),
     "shop_api_unavailable": (503, "{reason} Try again shortly."),
 }
 
 
 class ShopError(Exception):
-    """A refusal with a code of the table.
+    """Error response with a code of the table.
 
     Args:
-        code: a key of ERRORS; another one raises KeyError at once.
-        param: the input that the error is about, as the client named it (``coupon.amount``).
-        headers: HTTP headers that the answer carries.
-        details: what fills the braces of the message.
+        code: a key of ERRORS.
+        param: name of the invalid input as the client sent it (``coupon.amount``).
+        headers: additional HTTP headers of the response.
+        details: values for the placeholders of the message.
     """
 
     def __init__(
@@ -116,22 +139,22 @@ class ShopError(Exception):
         super().__init__(f"{code}: {self.message}")
 
     def with_status(self, status: int) -> ShopError:
-        """Return this error with another HTTP status (spec 4.2, edit rule 2)."""
+        """Set another HTTP status and return this error (spec 4.2, update rule 2)."""
         self.status = status
         return self
 
     @property
     def entries(self) -> list[dict[str, str]]:
-        """Return the entries of the envelope's ``errors`` list."""
+        """Return the entries of the ``errors`` list in the response body."""
         entry = {"code": self.code, "message": self.message}
         return [entry | {"param": self.param} if self.param else entry]
 
 
 class InvalidParams(ShopError):
-    """One or several inputs have a type or value that cannot be understood.
+    """One or more inputs have a type or value that cannot be interpreted.
 
     Args:
-        reasons: for each input, as the client named it, what is wrong with it. At least one.
+        reasons: reason for each invalid input by its name. At least one.
     """
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
@@ -141,19 +164,19 @@ class InvalidParams(ShopError):
         ]
         first, reason = next(iter(reasons.items()))
         super().__init__("shop_api_invalid_param", param=first, reason=reason)
-        # A bulk result has room for one message only (spec 4.3 rule 4): it says all of them.
+        # A bulk result holds a single message (spec 4.3 rule 4), so it contains all reasons.
         self.message = " ".join(error.message for error in each)
         self._entries = [entry for error in each for entry in error.entries]
 
     @property
     def entries(self) -> list[dict[str, str]]:
-        """Return an entry for each input that was refused (decisions 1)."""
+        """Return one entry for each invalid input (decisions 1)."""
         return self._entries
 
 
-SCHEMA_IS_BEHIND = "The database schema is not current: run `flask --app wsgi db upgrade`."
+SCHEMA_IS_BEHIND = "The database schema is not current. Run `flask --app wsgi db upgrade`."
 
 
 def unavailable(reason: str) -> ShopError:
-    """Return the error for a service that will be back in seconds."""
+    """Return the error of a service that is temporarily unavailable."""
     return ShopError("shop_api_unavailable", reason=reason, headers={"Retry-After": "5"})

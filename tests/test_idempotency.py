@@ -227,7 +227,7 @@ def test_answer_that_is_too_large_to_keep_is_refused_as_a_whole(admin, make_coup
     coupons = [make_coupon(description="x" * 4_500_000) for _ in range(4)]
     body = {"coupons": [{"id": coupon["id"], "amount": 9} for coupon in coupons]}
     response = send(admin, "/coupons/bulk", body)
-    assert reply(response) == refusal("shop_api_answer_too_large", limit=16 * 1024 * 1024)
+    assert reply(response) == refusal("shop_api_response_too_large", limit=16 * 1024 * 1024)
     fields = {"fields": "amount"}
     assert admin.get("/coupons", fields).get_json()["coupons"] == [{"amount": "0.00"}] * 4
     assert admin.post("/coupons/bulk", body).status_code == 200

@@ -221,5 +221,5 @@ def test_docs_file_that_does_not_exist_is_a_404_in_the_envelope(session_app):
     response = session_app.test_client().get("/docs/nothing.js")
     assert (response.status_code, response.get_json()) == (
         404,
-        {"errors": [{"code": "shop_api_no_route", "message": "Nothing is found at this path."}]},
+        {"errors": [{"code": "shop_api_no_route", "message": "No route matches this path."}]},
     )

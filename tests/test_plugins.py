@@ -216,7 +216,7 @@ def test_plugin_answers_errors_in_the_envelope(app, install):
             "errors": [
                 {
                     "code": "shop_api_invalid_coupon_id",
-                    "message": "No published coupon has this id.",
+                    "message": "No published coupon has this ID.",
                 }
             ]
         },

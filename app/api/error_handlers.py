@@ -50,7 +50,10 @@ def as_shop_error(error: Exception) -> ShopError:
     if isinstance(error, MethodNotAllowed) and not current_api_version().hides_methods:
         allowed = ", ".join(sorted(error.valid_methods or ()))
         return ShopError(
-            "shop_api_method_not_allowed", method=request.method, headers={"Allow": allowed}
+            "shop_api_method_not_allowed",
+            method=request.method,
+            allowed=allowed,
+            headers={"Allow": allowed},
         )
     if isinstance(error, RequestEntityTooLarge):
         limit = current_app.config["MAX_CONTENT_LENGTH"]

@@ -68,7 +68,7 @@ def idempotent(view: View) -> View:
                 return kept
             raise
 
-    codes = "shop_api_idempotency_key_reused", "shop_api_answer_too_large"
+    codes = "shop_api_idempotency_key_reused", "shop_api_response_too_large"
     return Blueprint.errors(*codes)(once)  # type: ignore[no-any-return] # the view again
 
 
@@ -101,7 +101,7 @@ def _keep(session: Session, request_hash: str, body_hash: str, response: Respons
     """Write an answer, and delete some that are older than a day."""
     data = response.get_data()
     if len(data) > MAX_BYTES:
-        raise ShopError("shop_api_answer_too_large", limit=MAX_BYTES)
+        raise ShopError("shop_api_response_too_large", limit=MAX_BYTES)
     oldest = select(TABLE.c.id).where(_is_old()).order_by(TABLE.c.created_at).limit(MAX_FORGOTTEN)
     # What another request is deleting already is left to it, but for the place of this one.
     some = TABLE.c.id.in_(oldest.with_for_update(skip_locked=True))

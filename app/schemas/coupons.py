@@ -62,8 +62,8 @@ class CouponCreate(Base):
     """Fields of a new coupon. Only `code` is required."""
 
     code = inputs.Code(
-        "Coupon code. Tags are removed, white space is collapsed, and letters are converted to lower "
-        "case. Must be unique among published coupons.",
+        "Coupon code. Tags are removed, white space is collapsed, and letters are converted to "
+        "lower case. Must be unique among published coupons.",
         required=True,
     )
     type = inputs.CouponType(_TYPE, load_default="fixed_cart")

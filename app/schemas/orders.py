@@ -108,8 +108,8 @@ class MethodTitles(fields.Output):
 class OrderSchema(Base):
     """Order in a response.
 
-    Every view that responds with this schema also returns the order extensions, with ``customer`` as
-    the last key (spec 2.3).
+    Every view that responds with this schema also returns the order extensions, with ``customer``
+    as the last key (spec 2.3).
     """
 
     id = fields.Identifier("Order ID.")
