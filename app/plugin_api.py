@@ -13,6 +13,7 @@ from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.errors import InvalidParams, ShopError
 from app.plugins import OrderExtension, registry
+from app.schemas import fields
 from app.schemas.envelope import Base
 from app.schemas.orders import OrderSchema
 
@@ -28,6 +29,7 @@ __all__ = [
     "current_principal",
     "db",
     "fetch",
+    "fields",
     "idempotent",
     "registry",
     "run_in_transaction",

@@ -35,7 +35,7 @@ from shop_client.models import (
     CustomerCreate,
     CustomerCreateRequest,
     CustomerResponse,
-    Errors,
+    ErrorResponse,
     ListCouponsFilterorder,
     ListCouponsFilterorderby,
     Message,
@@ -87,7 +87,7 @@ def all_codes(client: AuthenticatedClient) -> list[object]:
 def refused(answer: Response[Any], status: int, code: str, param: str | None = None) -> None:
     """Check an error: its status and its one entry, as typed values."""
     assert answer.status_code == status
-    assert isinstance(answer.parsed, Errors)
+    assert isinstance(answer.parsed, ErrorResponse)
     (entry,) = answer.parsed.errors
     assert entry.code == code, entry
     assert entry.message

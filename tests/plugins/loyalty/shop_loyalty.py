@@ -1,6 +1,6 @@
-"""Loyalty points for the Shop Administration API: a third-party plugin, whole.
+"""Loyalty points for the Shop Administration API: a complete third-party plugin.
 
-It adds a coupon type, an order status, a key to every order, and routes that answer orders.
+It adds a coupon type, an order status, a key of orders, and routes that return orders.
 """
 
 from decimal import Decimal
@@ -9,27 +9,24 @@ import marshmallow as ma
 from flask.views import MethodView
 from sqlalchemy import select
 
-from app.api.smorest import Blueprint
-from app.db.session import db
 from app.models import Order
-from app.plugins import OrderExtension, registry
-from app.schemas.orders import OrderSchema
+from app.plugin_api import Blueprint, OrderExtension, OrderSchema, db, registry
 
 
 class Points(ma.Schema):
-    """What an order earned."""
+    """Points earned by an order."""
 
     points = ma.fields.Integer()
 
 
 class OrdersAtPickup(ma.Schema):
-    """Orders that wait in a shop."""
+    """Orders awaiting pickup."""
 
     orders = ma.fields.List(ma.fields.Nested(OrderSchema))
 
 
 class Highlights(ma.Schema):
-    """Orders in places of the plugin's own."""
+    """Orders nested in several places of a response."""
 
     best = ma.fields.Nested(OrderSchema)
     others = ma.fields.Nested(OrderSchema, many=True)
@@ -40,7 +37,7 @@ blp = Blueprint("loyalty", __name__, url_prefix="/loyalty", description="Loyalty
 
 
 def init_app(app, api):
-    """Enter by the plugin door."""
+    """Register the plugin."""
     api.register_blueprint(blp)
     with app.app_context():
         registry().add_coupon_type("store_credit")
@@ -60,7 +57,7 @@ def points_of(orders):
 @blp.route("/pickup")
 @blp.response(200, OrdersAtPickup)
 def list_orders_at_pickup():
-    """List the orders that wait in a shop."""
+    """List orders awaiting pickup."""
     waiting = select(Order).where(Order.status == "awaiting-pickup").order_by(Order.id)
     return {"orders": db.session.scalars(waiting).all()}
 
@@ -68,7 +65,7 @@ def list_orders_at_pickup():
 @blp.route("/highlights")
 @blp.response(200, Highlights)
 def get_highlights():
-    """Show the largest order and the others."""
+    """Show the largest order and the other orders."""
     best, *others = db.session.scalars(select(Order).order_by(Order.total.desc())).all()
     by_number = {order.order_number: order for order in others}
     return {"best": best, "others": others, "by_number": by_number}
@@ -76,7 +73,7 @@ def get_highlights():
 
 @blp.route("/newest")
 class Newest(MethodView):
-    """A class of methods, as flask-smorest has them too."""
+    """Class-based view of flask-smorest."""
 
     @blp.response(200, OrderSchema)
     def get(self):
@@ -85,7 +82,7 @@ class Newest(MethodView):
 
 
 def by_hand():
-    """Answer orders without any schema."""
+    """Return orders without a schema."""
     orders = db.session.scalars(select(Order).order_by(Order.id)).all()
     return {
         "orders": [
