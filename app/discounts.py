@@ -16,7 +16,7 @@ from app.carts import CartItem, CouponTerms, line_value
 
 # Bounds the work for absurd carts only: a billion units, a coupon limited to one unit, and an
 # amount of millions. Every fixed_cart amount up to a million needs fewer passes.
-_MAX_PASSES = 10_000
+_MAX_PASSES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,46 +133,69 @@ def percent(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
 
 def fixed_product(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
     """Discount the amount for each participating unit (rule 5)."""
-    return _discount_units(line_value(_amount(coupon)), coupon, lines)
+    amount = line_value(_amount(coupon))
+    return [min(amount * units, most) for units, most in _unit_discounts(coupon, lines)]
 
 
 def fixed_cart(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
     """Discount the amount, divided among all units that are not used up (rule 6)."""
     missing = line_value(_amount(coupon))
     discounts = [0] * len(lines)
+    # n limits each pass anew, while the division is by all units (redemptions 6).
+    all_units, parts = _open_units(coupon, lines, discounts)
     for _ in range(_MAX_PASSES):
-        indexes = [index for index, line in enumerate(lines) if discounts[index] < line.left]
-        units = sum(lines[index].quantity for index in indexes)
-        if missing < units or not units:
+        if missing < all_units or not parts:
             break
-        amount = missing // units
-        # n limits each pass anew, while the division is by all units (redemptions 6).
-        given = _discount_units(amount, coupon, [lines[index] for index in indexes])
-        room = [lines[index].left - discounts[index] for index in indexes]
-        given = [min(cents, most) for cents, most in zip(given, room, strict=True)]
+        amount = missing // all_units
+        room = [lines[index].left - discounts[index] for index, _, _ in parts]
+        given = [
+            min(amount * units, most, left)
+            for (_, units, most), left in zip(parts, room, strict=True)
+        ]
         if not (total := sum(given)):
             return discounts
-        # While nothing is used up and each unit gets the same amount, passes are equal, and a
-        # limit of one unit in a thousand needs thousands of them: take them together.
-        times = (missing - amount * units) // total + 1
+        # Passes with the same amount are equal until a line is used up. One unit in a thousand
+        # would need thousands of them: take them together.
         times = min(
-            times, *(most // cents for most, cents in zip(room, given, strict=True) if cents)
+            (missing - amount * all_units) // total + 1,
+            *(left // cents for left, cents in zip(room, given, strict=True) if cents),
         )
-        for index, cents in zip(indexes, given, strict=True):
+        for (index, _, _), cents in zip(parts, given, strict=True):
             discounts[index] += cents * times
         missing -= total * times
+        if any(lines[index].left == discounts[index] for index, _, _ in parts):
+            all_units, parts = _open_units(coupon, lines, discounts)
     distribute_cents(missing, lines, discounts)
     return discounts
 
 
-def _discount_units(amount: int, coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
-    """Return the amount for each participating unit; with n, at most the units' value."""
-    counts = participating_units(coupon, lines)
+def _open_units(
+    coupon: CouponTerms, lines: Sequence[Line], discounts: Sequence[int]
+) -> tuple[int, list[tuple[int, int, int]]]:
+    """Return the units of the lines that are not used up, and which of them take part.
+
+    Returns:
+        The number of units, and for each line with participating units its index, these units
+        and the most that they can get.
+    """
+    indexes = [index for index, line in enumerate(lines) if discounts[index] < line.left]
+    open_lines = [lines[index] for index in indexes]
+    parts = zip(indexes, _unit_discounts(coupon, open_lines), strict=True)
+    return (
+        sum(line.quantity for line in open_lines),
+        [(index, units, most) for index, (units, most) in parts if units],
+    )
+
+
+def _unit_discounts(coupon: CouponTerms, lines: Sequence[Line]) -> list[tuple[int, int]]:
+    """Return the participating units of each line, and the most that they can get."""
+    counts = zip(lines, participating_units(coupon, lines), strict=True)
     if not coupon.limit_usage_to_x_items:
-        return [min(amount * n, line.left) for line, n in zip(lines, counts, strict=True)]
+        return [(units, line.left) for line, units in counts]
+    # The units' original value, rounded down to the cent (redemptions 6).
     return [
-        min(amount * n, line.original_value * n // line.quantity, line.left)
-        for line, n in zip(lines, counts, strict=True)
+        (units, min(line.original_value * units // line.quantity, line.left))
+        for line, units in counts
     ]
 
 
