@@ -171,6 +171,8 @@ EXAMPLES = {
         [item(2, "5")], [cart(-5), percent(-5), product(-5), percent(10)],
         [0, 0, 0, 100], [100],
     ),
+    # Rounding each line down and the whole half down must not leave cents to distribute.
+    "a negative percentage": ([item(10, "0.01")] * 5, [percent(-1)], [0], [0] * 5),
     "no amount": ([item(2, "5")], [CouponTerms("percent"), CouponTerms("fixed_cart")], [0, 0], [0]),
     "nothing left": ([item(1, "5")], [percent(100), cart(5), product(5), percent(5)], [500, 0, 0, 0], [500]),
     "an empty cart": ([], [cart(5), percent(5)], [0, 0], []),
@@ -296,7 +298,7 @@ def test_one_coupon_gives_no_more_than_its_amount(items, terms):
     result = evaluate(Cart(items), listed([terms]), sequential=False, now=NOW)
     units = sum(one.quantity for one in items)
     units = min(units, terms.limit_usage_to_x_items or units)
-    amount = max(terms.amount, 0)
+    amount = max(terms.amount, Decimal(0))
     # A percentage is rounded half down: less than half a cent above the exact amount.
     percentage = result.subtotal * amount / 100 + Decimal("0.5")
     most = {
