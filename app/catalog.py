@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from flask import current_app
 
+from app.discounts import COUPON_TYPES, CouponType, Rule, no_discount
+
 EXTENSION = "shop_api"
 """Key in ``app.extensions`` under which each app keeps its catalog and plugin registry."""
+
+
+class RedemptionEffect(StrEnum):
+    """What a status of an order does to the uses of the coupons of the order (redemptions 4)."""
+
+    RESERVE = "reserve"
+    CONFIRM = "confirm"
+    RELEASE = "release"
+    UNCHANGED = "unchanged"
 
 
 class DuplicateNameError(ValueError):
@@ -19,13 +31,12 @@ class Catalog:
     """Known coupon types and order statuses of one app.
 
     Attributes:
-        coupon_types: names accepted as a coupon's ``type`` (spec 2.1, decisions 4).
+        coupon_types: rule of each known coupon type by its name (spec 2.1, redemptions 3).
         order_statuses: label of each known order status by its name (decisions 7).
+        redemption_effects: effect of each order status on uses of coupons (redemptions 4).
     """
 
-    coupon_types: list[str] = field(
-        default_factory=lambda: ["fixed_cart", "percent", "fixed_product", "percent_product"]
-    )
+    coupon_types: dict[str, CouponType] = field(default_factory=lambda: dict(COUPON_TYPES))
     order_statuses: dict[str, str] = field(
         default_factory=lambda: {
             "pending": "Pending payment",
@@ -38,17 +49,56 @@ class Catalog:
         }
     )
 
-    def add_coupon_type(self, name: str) -> None:
-        """Add a coupon type. Raises DuplicateNameError if it exists."""
+    redemption_effects: dict[str, RedemptionEffect] = field(
+        default_factory=lambda: {
+            "pending": RedemptionEffect.RESERVE,
+            "processing": RedemptionEffect.CONFIRM,
+            "on-hold": RedemptionEffect.CONFIRM,
+            "completed": RedemptionEffect.CONFIRM,
+            "cancelled": RedemptionEffect.RELEASE,
+            "refunded": RedemptionEffect.UNCHANGED,
+            "failed": RedemptionEffect.RELEASE,
+        }
+    )
+
+    def add_coupon_type(
+        self, name: str, rule: Rule | None = None, *, discounts_cart: bool = False
+    ) -> None:
+        """Add a coupon type.
+
+        Args:
+            rule: computes its discounts (see ``app.discounts.Rule``); None gives no discount.
+            discounts_cart: whether it discounts the whole cart, not only the eligible items.
+
+        Raises:
+            DuplicateNameError: the type exists.
+        """
         if name in self.coupon_types:
             raise DuplicateNameError(f"the coupon type {name!r} already exists")
-        self.coupon_types.append(name)
+        self.coupon_types[name] = CouponType(rule or no_discount, discounts_cart=discounts_cart)
 
-    def add_order_status(self, name: str, label: str) -> None:
-        """Add an order status. Raises DuplicateNameError if it exists."""
+    def add_order_status(
+        self,
+        name: str,
+        label: str,
+        *,
+        redemption_effect: RedemptionEffect | str = RedemptionEffect.UNCHANGED,
+    ) -> None:
+        """Add an order status.
+
+        Args:
+            redemption_effect: what an order that gets this status does to the uses of its coupons:
+                ``reserve``, ``confirm``, ``release`` or ``unchanged``.
+
+        Raises:
+            DuplicateNameError: the status exists.
+            ValueError: the effect is unknown.
+        """
         if name in self.order_statuses:
             raise DuplicateNameError(f"the order status {name!r} already exists")
+        effect = RedemptionEffect(redemption_effect)
         self.order_statuses[name] = label
+        self.redemption_effects[name] = effect
 
 
 def current_catalog() -> Catalog:

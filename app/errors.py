@@ -5,7 +5,7 @@ Raising a code that is not in the table raises KeyError.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 # code: (HTTP status, message). Placeholders are the keyword arguments of ShopError.
@@ -32,6 +32,30 @@ ERRORS: dict[str, tuple[int, str]] = {
         413,
         "A request can contain at most {limit} coupons.",
     ),
+    # redemptions 1, 4 and 6
+    "shop_api_missing_cart_data": (400, "The request body has no 'cart' object."),
+    "shop_api_cart_request_entity_too_large": (413, "A cart can contain at most {limit} {what}."),
+    "shop_api_user_cannot_read_coupons": (401, "You do not have permission to read coupons."),
+    "shop_api_coupon_not_applicable": (400, "The coupon '{coupon}' cannot be applied: {reason}"),
+    "shop_api_missing_redemption_data": (400, "The request body has no 'redemption' object."),
+    "shop_api_invalid_redemption_id": (404, "No redemption has this ID."),
+    "shop_api_invalid_redemption_status": (409, "The redemption cannot be changed: {reason}"),
+    "shop_api_user_cannot_create_redemption": (
+        401,
+        "You do not have permission to create redemptions.",
+    ),
+    "shop_api_user_cannot_read_redemption": (
+        401,
+        "You do not have permission to read this redemption.",
+    ),
+    "shop_api_user_cannot_edit_redemption": (
+        401,
+        "You do not have permission to update this redemption.",
+    ),
+    "shop_api_user_cannot_read_redemptions_count": (
+        401,
+        "You do not have permission to count redemptions.",
+    ),
     # decisions 1: capabilities checked for each coupon
     "shop_api_user_cannot_read_coupon": (401, "You do not have permission to read this coupon."),
     "shop_api_user_cannot_edit_coupon": (401, "You do not have permission to update this coupon."),
@@ -40,7 +64,7 @@ ERRORS: dict[str, tuple[int, str]] = {
         "You do not have permission to delete this coupon.",
     ),
     # spec 7.2
-    "shop_api_invalid_customer_id": (404, "The customer ID must be a positive integer."),
+    "shop_api_invalid_customer_id": (404, "The customer ID must be the positive ID of an account."),
     "shop_api_invalid_customer": (404, "No user has this ID."),
     "shop_api_invalid_customer_email": (404, "No account has this e-mail address."),
     "shop_api_user_cannot_read_customer": (
@@ -120,6 +144,7 @@ class ShopError(Exception):
         code: a key of ERRORS.
         param: name of the invalid input as the client sent it (``coupon.amount``).
         headers: additional HTTP headers of the response.
+        reasons: code and message of each reason, where an error has several (redemptions 6).
         details: values for the placeholders of the message.
     """
 
@@ -129,6 +154,7 @@ class ShopError(Exception):
         *,
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
+        reasons: Sequence[Mapping[str, str]] = (),
         **details: Any,
     ) -> None:
         self.status, message = ERRORS[code]
@@ -136,6 +162,7 @@ class ShopError(Exception):
         self.message = message.format(param=param, **details)
         self.param = param
         self.headers = dict(headers or {})
+        self.reasons = list(reasons)
         super().__init__(f"{code}: {self.message}")
 
     def with_status(self, status: int) -> ShopError:
@@ -144,10 +171,12 @@ class ShopError(Exception):
         return self
 
     @property
-    def entries(self) -> list[dict[str, str]]:
+    def entries(self) -> list[dict[str, Any]]:
         """Return the entries of the ``errors`` list in the response body."""
-        entry = {"code": self.code, "message": self.message}
-        return [entry | {"param": self.param} if self.param else entry]
+        entry: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.param:
+            entry["param"] = self.param
+        return [entry | {"reasons": self.reasons} if self.reasons else entry]
 
 
 class InvalidParams(ShopError):
@@ -169,7 +198,7 @@ class InvalidParams(ShopError):
         self._entries = [entry for error in each for entry in error.entries]
 
     @property
-    def entries(self) -> list[dict[str, str]]:
+    def entries(self) -> list[dict[str, Any]]:
         """Return one entry for each invalid input (decisions 1)."""
         return self._entries
 

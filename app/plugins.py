@@ -22,8 +22,11 @@ GROUP = "shop_api.plugins"
 
 BUILTIN = tuple(
     EntryPoint(name=name, value=f"app.blueprints.{name}", group=GROUP)
-    for name in ("coupons", "customers", "orders", "order_extensions", "system", "legacy")
-)
+    for name in (
+        "coupons", "coupon_evaluation", "customers", "orders", "redemptions", "order_extensions",
+        "system", "legacy",
+    )
+)  # fmt: skip
 
 
 class PluginError(Exception):

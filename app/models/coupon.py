@@ -42,7 +42,9 @@ class Coupon(Base):
     usage_limit: Mapped[int] = mapped_column(Id)
     usage_limit_per_user: Mapped[int] = mapped_column(Id)
     limit_usage_to_x_items: Mapped[int] = mapped_column(Id)
-    usage_count: Mapped[int] = mapped_column(Id)
+    usage_count: Mapped[int] = mapped_column(Id)  # confirmed uses
+    # Redemptions with holds_slot, of which some may have expired (redemptions 4).
+    reserved_count: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=1)
     expiry_date: Mapped[date | None]
     enable_free_shipping: Mapped[bool]
     product_category_ids: Mapped[list[int]] = mapped_column(Json)

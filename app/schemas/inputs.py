@@ -7,6 +7,7 @@ everywhere (decisions 3).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -203,6 +204,147 @@ class EmailArray(_Array):
     def entry(self, value: Any) -> str:
         """Return an address, or an empty string."""
         return "" if value is None else sanitize.sanitized_email(sanitize.text(value))
+
+
+class CodeArray(_Array):
+    """An array of coupon codes, normalised; empty ones are dropped."""
+
+    openapi = {
+        "type": "array",
+        "items": {**kinds.TEXT_IN, "type": ["string", "number", "null"], "examples": ["summer"]},
+    }
+
+    def entry(self, value: Any) -> str:
+        """Return a code, or an empty string."""
+        return "" if value is None else sanitize.coupon_code(sanitize.text(value))
+
+
+class Price(Input):
+    """A price per unit, at least 0, with up to 6 decimals. Required."""
+
+    openapi = {**kinds.AMOUNT_IN, "minimum": 0, "examples": ["13.95"]}
+
+    def __init__(self, meaning: str) -> None:
+        super().__init__(meaning, required=True)
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the price; there is no default."""
+        return super().deserialize("" if value in (None, ma.missing) else value, attr, data)
+
+    def convert(self, value: Any) -> Decimal:
+        """Return the price."""
+        amount = sanitize.price(value)
+        if amount is None:
+            raise ValueError("is required.")
+        if amount < 0:
+            raise ValueError("must not be below 0.")
+        return amount
+
+
+class Quantity(Input):
+    """A number of units, from 1 to 1,000,000,000."""
+
+    openapi = {**kinds.INTEGER_IN, "minimum": 1, "maximum": 10**9, "pattern": "^[1-9][0-9]{0,8}$"}
+
+    def convert(self, value: Any) -> int:
+        """Return the number."""
+        number = sanitize.integer(value)
+        if not 1 <= number <= 10**9:
+            raise ValueError("must be from 1 to 1000000000.")
+        return number
+
+
+class ProductId(Input):
+    """The ID of a product; 0 for none."""
+
+    openapi = kinds.INTEGER_IN
+
+    def convert(self, value: Any) -> int:
+        """Return the ID."""
+        return sanitize.integer(value)
+
+
+class AccountId(Input):
+    """The ID of a customer account, 0 for a guest. Text that is no number is not understood."""
+
+    openapi = {
+        "type": ["integer", "string"],
+        "minimum": 0,
+        "maximum": sanitize.INT64_MAX,
+        "pattern": "^[0-9]{1,18}$",
+    }
+
+    def convert(self, value: Any) -> int:
+        """Return the ID, which may be negative."""
+        if isinstance(value, bool) or (
+            isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value)
+        ):
+            raise ValueError("must be an integer.")
+        return sanitize.integer(value)
+
+
+class Reference(Input):
+    """What a use of a coupon is reserved for: 1 to 191 characters. Required."""
+
+    openapi = {
+        "type": ["string", "number"],
+        "minLength": 1,
+        "maxLength": 191,
+        # No blanks around it, no NUL, and no reference of an order of this service.
+        "pattern": r"^(?!order-[0-9]+$)[^\s\u0000]([^\u0000]*[^\s\u0000])?$",
+        "examples": ["cart-4711"],
+    }
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the reference; there is no default."""
+        return super().deserialize("" if value in (None, ma.missing) else value, attr, data)
+
+    def convert(self, value: Any) -> str:
+        """Return the reference without blanks around it."""
+        reference = sanitize.text(value).strip()
+        if not 1 <= len(reference) <= 191:  # redemptions 4
+            raise ValueError("must have 1 to 191 characters.")
+        if re.fullmatch("order-[0-9]+", reference):
+            raise ValueError("must not be order-<number>: orders of this service have it.")
+        return reference
+
+
+class ExpiresIn(Input):
+    """Seconds until a reservation expires, from 60 to 604,800."""
+
+    openapi = {**kinds.INTEGER_IN, "minimum": 60, "maximum": 604_800, "pattern": "^[1-9][0-9]*$"}
+
+    def convert(self, value: Any) -> int:
+        """Return the seconds."""
+        seconds = sanitize.integer(value)
+        if not 60 <= seconds <= 604_800:  # redemptions 4
+            raise ValueError("must be from 60 to 604800 seconds.")
+        return seconds
+
+
+class Email(Input):
+    """An e-mail as it was given, without blanks around it; may be empty."""
+
+    openapi = {**kinds.TEXT_IN, "maxLength": 254}
+
+    def convert(self, value: Any) -> str:
+        """Return the e-mail."""
+        email = sanitize.text(value).strip()
+        if len(email) > 254:  # RFC 5321: no address is longer
+            raise ValueError("must have at most 254 characters.")
+        return email
 
 
 class DateText(Input):

@@ -107,6 +107,14 @@ STATUSES_PARAMETER: Schema = {
     "examples": ["processing,completed"],
 }
 
+_REDEMPTION_STATUS = "(reserved|confirmed|released)"
+REDEMPTION_STATUSES_PARAMETER: Schema = {
+    "type": "string",
+    "pattern": rf"^[\s,]*({_REDEMPTION_STATUS}\s*,[\s,]*)*({_REDEMPTION_STATUS}\s*)?$",
+    "maxLength": 1000,
+    "examples": ["reserved,confirmed"],
+}
+
 # --- path parameters ---
 
 PATH_ID: Schema = {

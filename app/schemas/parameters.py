@@ -69,6 +69,20 @@ class StatusListParam(TextParam):
         return [word.strip() for word in super().read(value).split(",") if word.strip()]
 
 
+class CodeParam(TextParam):
+    """A coupon code, normalised."""
+
+    def read(self, value: str) -> str:
+        """Return the code as it is stored."""
+        return sanitize.coupon_code(super().read(value))
+
+
+class RedemptionStatusParam(StatusListParam):
+    """Statuses of redemptions, separated by commas."""
+
+    openapi = kinds.REDEMPTION_STATUSES_PARAMETER
+
+
 class FieldList(QueryField):
     """``fields``: names, separated by commas, with one level of dots (decisions 6)."""
 
