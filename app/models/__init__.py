@@ -6,6 +6,7 @@ from app.models.download import DownloadPermission
 from app.models.idempotency_record import IdempotencyRecord
 from app.models.oauth_nonce import OAuthNonce
 from app.models.order import Order
+from app.models.order_note import OrderNote
 from app.models.row_count import RowCount
 from app.models.user import User, UserRole
 
@@ -16,6 +17,7 @@ __all__ = [
     "IdempotencyRecord",
     "OAuthNonce",
     "Order",
+    "OrderNote",
     "RowCount",
     "User",
     "UserRole",
