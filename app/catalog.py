@@ -22,6 +22,10 @@ class RedemptionEffect(StrEnum):
     UNCHANGED = "unchanged"
 
 
+TRASH = "trash"
+"""Status of a record in the trash. It is no known order status, so no list or sum includes it."""
+
+
 class DuplicateNameError(ValueError):
     """The catalog already has an entry with this name."""
 
@@ -94,7 +98,7 @@ class Catalog:
             DuplicateNameError: the status exists.
             ValueError: the effect is unknown.
         """
-        if name in self.order_statuses:
+        if name in self.order_statuses or name == TRASH:
             raise DuplicateNameError(f"the order status {name!r} already exists")
         effect = RedemptionEffect(redemption_effect)
         self.order_statuses[name] = label

@@ -99,7 +99,7 @@ def instance_of(schema: type[ma.Schema]) -> ma.Schema:
 
 def item_loader(create: type[ma.Schema], edit: type[ma.Schema]) -> Callable[[BulkItem], BulkItem]:
     """Return what converts a bulk item as the single operation converts its body."""
-    creates, edits = create(), edit()
+    creates, edits = instance_of(create), instance_of(edit)
 
     def load(draft: BulkItem) -> BulkItem:
         try:

@@ -14,7 +14,7 @@ from app.schemas.envelope import Base, ReasonSchema, Wrapped
 class CartItemInput(Base):
     """Item of a cart."""
 
-    product_id = inputs.ProductId("Product ID, 0 for none.", load_default=0)
+    product_id = inputs.Integer("Product ID, 0 for none.", load_default=0)
     product_category_ids = inputs.IdArray(
         "IDs of the product categories of the product.", load_default=list
     )

@@ -137,3 +137,9 @@ class DeleteResponse(Base):
     """What was done."""
 
     message = fields.String("What was done.", required=True)
+
+
+class DeletedResponse(Base):
+    """How many records were removed."""
+
+    deleted = fields.Number("How many records were removed.", required=True)

@@ -237,3 +237,11 @@ class DeleteQuery(Query):
     """The query of a delete."""
 
     force = ForceWord()
+
+
+class TrashQuery(Query):
+    """The query that empties a trash."""
+
+    older_than_days = IntegerParam(
+        None, "Remove what has been in the trash for this many days.", load_default=30
+    )

@@ -13,6 +13,7 @@ count reservations, and its reservations do not wait for each other.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import Enum
 from typing import Any, cast
 
@@ -184,6 +185,23 @@ def take_slot(
         if reasons := list(limit_reasons(now_found.terms)):
             raise not_applicable(coupon.code, reasons, param)
         # A reservation expired between these statements: its slot is free.
+
+
+def require_use_left(
+    session: Session, coupon_id: int | None, customer: Customer, own_order_id: int, param: str
+) -> None:
+    """Refuse a customer who has used up a coupon, for an order that changes its customer.
+
+    Raises:
+        ShopError: the limit per user is reached by other uses than the order's own.
+    """
+    if coupon_id is None or not customer.is_known or not lock_coupon(session, coupon_id):
+        return
+    coupon = coupon_by_id(fetch_in(session), coupon_id, customer, own_order_id)
+    if coupon is not None:
+        terms = replace(coupon.terms, usage_limit=None)
+        if reasons := list(limit_reasons(terms)):
+            raise not_applicable(coupon.code, reasons, param)
 
 
 def change_counts(

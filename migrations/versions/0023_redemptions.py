@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0023"
-down_revision = "0008"
+down_revision = "0021"
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 KEY = sa.String().with_variant(sa.String(collation="C"), "postgresql")
