@@ -258,12 +258,16 @@ def list_trashed_orders(query: Query) -> Response:
 
 
 @trash.route("/<id:order_id>/restore", methods=["POST"])
-@trash.errors("shop_api_invalid_order_id", "shop_api_user_cannot_edit_order")
+@trash.errors(
+    "shop_api_invalid_order_id",
+    "shop_api_user_cannot_edit_order",
+    "shop_api_coupon_not_applicable",
+)
 @trash.response(200, OrderResponse, example={"order": examples.ORDER})
 def restore_order(order_id: int) -> Response:
     """Restore an order from the trash.
 
-    The order has the status again that it had before.
+    The order has the status again that it had before, and takes the uses of its coupons again.
     """
     return json_response(_body(orders.restore_order(current_principal(), order_id)))
 

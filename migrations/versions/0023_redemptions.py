@@ -23,7 +23,9 @@ INDEXES = {
 
 
 def upgrade() -> None:
-    op.add_column("coupons", sa.Column("reserved_count", ID, nullable=False, server_default="0"))
+    op.add_column(
+        "coupons", sa.Column("reserved_count", ID, nullable=False, server_default=sa.text("0"))
+    )
     op.create_table(
         "redemptions",
         sa.Column("id", ID, nullable=False),
