@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from app import dates
 from app.auth.principals import Permission
+from app.cli.demo_redemptions import add_cart_redemptions, add_order_redemptions
 from app.cli.demo_shop import PRODUCTS, DemoShop, Record
 from app.cli.keys import require_schema, show
 from app.db.read_pool import fetch
@@ -48,6 +49,7 @@ def demo(customers: int, coupons: int, orders: int, seed: int, at: str | None) -
     ids = select(UserRole.user_id).where(UserRole.user_id >= first).order_by(UserRole.user_id)
     shop.customer_ids = [row[0] for row in fetch(ids)]
     _load("coupons", coupons, Coupon, shop, DemoShop.coupon)
+    run_in_transaction(lambda session: add_cart_redemptions(session, shop.present))
     _load("orders", orders, Order, shop, DemoShop.order, then=_add_downloads)
     key = api_keys.create_key("admin", "administrator", Permission.READ_WRITE, "created by demo")
     show(key)
@@ -95,7 +97,8 @@ def _add_roles(session: Session, ids: list[int], users: list[Record]) -> None:
 
 
 def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> None:
-    """Grant the buyers of digital products their downloads."""
+    """Grant the buyers of digital products their downloads, and add the uses of coupons."""
+    add_order_redemptions(session, ids, orders)
     digital = {number: name for number, name, _, _, is_digital in PRODUCTS if is_digital}
     granted = [
         {

@@ -10,6 +10,7 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
+from app.cli.demo_redemptions import PERCENT, with_limits
 from app.db.search import search_text
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.models.coupon import CouponStatus
@@ -183,7 +184,7 @@ class DemoShop:
         expires = self.chance.random() < 0.5
         description = f"{self.chance.choice(('Newsletter', 'Loyalty', 'Season'))} campaign"
         products = [product[0] for product in PRODUCTS]
-        return {
+        coupon = {
             "status": CouponStatus.TRASH if number % 20 == 0 else CouponStatus.PUBLISHED,
             "author_id": None,
             "code": code,
@@ -211,6 +212,7 @@ class DemoShop:
             "description": description,
             "search_text": search_text(code, description),
         }
+        return with_limits(number, coupon)
 
     def order(self, number: int) -> Record:
         """Return an order of a customer or, one in ten, of a guest."""
@@ -244,7 +246,7 @@ class DemoShop:
                 "tax_lines": [
                     {"rate_id": 1, "code": "VAT-1", "title": "VAT", "total": tax + shipping_tax}
                 ],
-                "coupon_lines": [{"code": "tea-1", "amount": discount}] if discounted else [],
+                "coupon_lines": [{"code": PERCENT, "amount": discount}] if discounted else [],
             }
         )
         order = {

@@ -261,20 +261,20 @@ CART: dict[str, Any] = {
 }
 EVALUATION: dict[str, Any] = {
     "subtotal": "27.90",
-    "discount": "5.58",
-    "total": "22.32",
+    "discount": "2.79",
+    "total": "25.11",
     "free_shipping": False,
     "coupons": [
         {
             "code": "demo-percent",
-            "id": 12,
+            "id": 1,
             "applicable": True,
-            "discount": "5.58",
+            "discount": "2.79",
             "reasons": [],
         },
         {
             "code": "demo-vip",
-            "id": 13,
+            "id": 2,
             "applicable": False,
             "discount": "0.00",
             "reasons": [
@@ -285,24 +285,24 @@ EVALUATION: dict[str, Any] = {
             ],
         },
     ],
-    "items": [{"index": 0, "subtotal": "27.90", "discount": "5.58", "total": "22.32"}],
+    "items": [{"index": 0, "subtotal": "27.90", "discount": "2.79", "total": "25.11"}],
 }
 NEW_REDEMPTION: dict[str, Any] = {
     "code": "demo-percent",
     "reference": "cart-4711",
     "email": "ada@example.com",
-    "amount": "5.58",
+    "amount": "2.79",
     "expires_in": 1800,
 }
 REDEMPTION: dict[str, Any] = {
     "id": 1,
-    "coupon_id": 12,
+    "coupon_id": 1,
     "code": "demo-percent",
     "reference": "cart-4711",
     "order_id": None,
     "customer_id": 0,
     "email": "ada@example.com",
-    "amount": "5.58",
+    "amount": "2.79",
     "status": "reserved",
     "created_at": "2026-11-20T09:38:00Z",
     "updated_at": "2026-11-20T09:38:00Z",
