@@ -19,7 +19,8 @@ from app.models import OrderNote, User
 from app.sanitize import INT64_MAX
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.order_coupons import CouponPlan, plan_coupons, release_uses
-from app.services.order_items import KINDS, OrderItems, changed_items, created_items, items_of
+from app.services.order_item_kinds import KINDS
+from app.services.order_items import OrderItems, changed_items, created_items, items_of
 from app.services.order_queries import IS_TRASHED, TABLE
 from app.services.order_records import (
     BLANK,
