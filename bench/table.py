@@ -253,3 +253,41 @@ def start(shop: Shop, rounds: int) -> Row:
             spent.append(server.spent().service)
     beside = f"by the clock; {median(spent[1:]):.2g} s CPU"
     return Row("start to first answer", Goal(1.5, 0.7, unit="s"), samples[1:], beside)
+
+
+def redemptions(shops: Shops, rounds: int) -> Iterator[Row]:
+    """Measure an evaluation beside reading a coupon, and 16 clients with one limited coupon."""
+    for database in DATABASES:
+        with shops.empty(database).serve() as server:
+            coupons = [
+                {"code": f"bench-{number}", "type": "percent", "amount": "10", "usage_limit": 10**9}
+                for number in range(2)
+            ]
+            server.get("/coupons")
+            made = json.dumps({"coupons": coupons}).encode()
+            server.send([Request("/coupons/bulk", "POST", made)], 1)
+            first = json.loads(server.get("/coupons/code/bench-0"))["coupon"]["id"]
+            items = [{"product_id": number, "price": "13.95"} for number in range(1, 11)]
+            cart = {"items": items, "coupons": ["bench-0", "bench-1"]}
+            body = json.dumps({"cart": cart}).encode()
+            evaluate = Work(
+                server, lambda body=body: [Request("/coupons/evaluate", "POST", body)] * 200, 200
+            )
+            name = f"`POST /coupons/evaluate` of 10 items and 2 coupons, {database}"
+            reading = read(server, f"/coupons/{first}", 200)
+            yield ratio(name, Goal(2.5, 2, unit="reads"), evaluate, reading, rounds)
+            if database == "SQLite":  # one writer at a time
+                continue
+            reserve = Work(server, partial(_reserves, 400), 400, connections=16)
+            (costs,) = take_turns([reserve], rounds)
+            name = f"`POST /redemptions` of one limited coupon by 16 clients, {database}"
+            goal = Goal(500, 1000, at_least=True, unit="a second")
+            yield Row(name, goal, [1 / cost.clock for cost in costs], _seen(costs))
+
+
+def _reserves(number: int) -> list[Request]:
+    bodies = (
+        {"redemption": {"code": "bench-0", "reference": f"cart-{next(_numbers)}"}}
+        for _ in range(number)
+    )
+    return [Request("/redemptions", "POST", json.dumps(body).encode()) for body in bodies]
