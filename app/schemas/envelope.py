@@ -125,3 +125,9 @@ class DeleteResponse(Base):
     """What was done."""
 
     message = fields.String("What was done.", required=True)
+
+
+class EmptyTrashResponse(Base):
+    """Result of emptying a trash."""
+
+    deleted = fields.Number("Number of permanently deleted records.", required=True)

@@ -199,3 +199,13 @@ class DeleteQuery(Query):
     """The query of a delete."""
 
     force = ForceWord()
+
+
+class EmptyTrashQuery(Query):
+    """The query that empties a trash (orders 4)."""
+
+    older_than_days = IntegerParam(
+        None,
+        "Delete the records that have been in the trash for at least this number of days.",
+        load_default=30,
+    )
