@@ -10,6 +10,10 @@ EXTENSION = "shop_api"
 """Key in ``app.extensions`` under which each app keeps its catalog and plugin registry."""
 
 
+TRASH = "trash"
+"""Status of a record in the trash. It is no known order status, so no list or sum includes it."""
+
+
 class DuplicateNameError(ValueError):
     """The catalog already has an entry with this name."""
 
@@ -46,7 +50,7 @@ class Catalog:
 
     def add_order_status(self, name: str, label: str) -> None:
         """Add an order status. Raises DuplicateNameError if it exists."""
-        if name in self.order_statuses:
+        if name in self.order_statuses or name == TRASH:
             raise DuplicateNameError(f"the order status {name!r} already exists")
         self.order_statuses[name] = label
 

@@ -40,7 +40,10 @@ ERRORS: dict[str, tuple[int, str]] = {
         "You do not have permission to delete this coupon.",
     ),
     # spec 7.2
-    "shop_api_invalid_customer_id": (404, "The customer ID must be a positive integer."),
+    "shop_api_invalid_customer_id": (
+        404,
+        "The customer ID must be a positive integer that identifies an account.",
+    ),
     "shop_api_invalid_customer": (404, "No user has this ID."),
     "shop_api_invalid_customer_email": (404, "No account has this e-mail address."),
     "shop_api_user_cannot_read_customer": (
@@ -79,8 +82,27 @@ ERRORS: dict[str, tuple[int, str]] = {
     ),
     "registration-error-username-exists": (400, "Another account already has this username."),
     "shop_api_cannot_delete_customer": (400, "You cannot delete your own account."),
-    # decisions 1 and 7
+    # decisions 1 and 7, orders 5
     "shop_api_invalid_order_id": (404, "No order has this ID."),
+    "shop_api_missing_order_data": (400, "The request body has no 'order' object."),
+    "shop_api_missing_orders_data": (400, "The request body has no 'orders' array."),
+    "shop_api_invalid_order_status": (
+        400,
+        "Invalid order status - the order status must be any of these: {statuses}",
+    ),
+    "shop_api_invalid_order_currency": (400, "The currency must be three letters."),
+    "shop_api_invalid_order_item": (400, "{param}: {reason}"),
+    "shop_api_coupon_not_applicable": (400, "The coupon '{coupon}' cannot be applied: {reason}"),
+    "shop_api_order_too_large": (413, "A list of an order can contain at most {limit} items."),
+    "shop_api_orders_request_entity_too_large": (
+        413,
+        "A request can contain at most {limit} orders.",
+    ),
+    "shop_api_cannot_create_order": (400, "The order cannot be created: {reason}"),
+    "shop_api_cannot_update_order": (400, "The order cannot be updated: {reason}"),
+    "shop_api_user_cannot_create_order": (401, "You do not have permission to create orders."),
+    "shop_api_user_cannot_edit_order": (401, "You do not have permission to update this order."),
+    "shop_api_user_cannot_delete_order": (401, "You do not have permission to delete this order."),
     "shop_api_user_cannot_read_order": (401, "You do not have permission to read this order."),
     "shop_api_user_cannot_read_orders_count": (401, "You do not have permission to count orders."),
     # orders 7 and 9: notes
@@ -170,28 +192,43 @@ class ShopError(Exception):
         return [entry | {"param": self.param} if self.param else entry]
 
 
-class InvalidParams(ShopError):
-    """One or more inputs have a type or value that cannot be interpreted.
+class InvalidInputs(ShopError):
+    """One or more inputs are not accepted, all for reasons of one kind.
 
     Args:
-        reasons: reason for each invalid input by its name. At least one.
+        reasons: reason for each input by its name. At least one.
     """
+
+    error_code = ""
+    """A code whose message has the placeholders ``param`` and ``reason``."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         each = [
-            ShopError("shop_api_invalid_param", param=param, reason=reason)
+            ShopError(self.error_code, param=param, reason=reason)
             for param, reason in reasons.items()
         ]
         first, reason = next(iter(reasons.items()))
-        super().__init__("shop_api_invalid_param", param=first, reason=reason)
+        super().__init__(self.error_code, param=first, reason=reason)
         # A bulk result holds a single message (spec 4.3 rule 4), so it contains all reasons.
         self.message = " ".join(error.message for error in each)
         self._entries = [entry for error in each for entry in error.entries]
 
     @property
     def entries(self) -> list[dict[str, str]]:
-        """Return one entry for each invalid input (decisions 1)."""
+        """Return one entry for each input (decisions 1)."""
         return self._entries
+
+
+class InvalidParams(InvalidInputs):
+    """One or more inputs have a type or value that cannot be interpreted."""
+
+    error_code = "shop_api_invalid_param"
+
+
+class InvalidOrderItems(InvalidInputs):
+    """One or more items of an order violate a rule (orders 2)."""
+
+    error_code = "shop_api_invalid_order_item"
 
 
 SCHEMA_IS_BEHIND = "The database schema is not current. Run `flask --app wsgi db upgrade`."

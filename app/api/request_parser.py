@@ -99,7 +99,7 @@ def instance_of(schema: type[ma.Schema]) -> ma.Schema:
 
 def item_loader(create: type[ma.Schema], edit: type[ma.Schema]) -> Callable[[BulkItem], BulkItem]:
     """Return what converts a bulk item as the single operation converts its body."""
-    creates, edits = create(), edit()
+    creates, edits = instance_of(create), instance_of(edit)
 
     def load(draft: BulkItem) -> BulkItem:
         try:
@@ -122,7 +122,10 @@ def invalid_params(error: ValidationError, depth: int = 0) -> InvalidParams:
     def collect(messages: Any, path: tuple[str, ...]) -> None:
         if isinstance(messages, dict):
             for key, inner in messages.items():
-                collect(inner, (*path, str(key)))
+                if isinstance(key, int):  # the place of an item in an array
+                    collect(inner, (*path[:-1], f"{path[-1]}[{key}]"))
+                else:
+                    collect(inner, (*path, str(key)))
         else:
             reasons[".".join(path[depth:])] = " ".join(messages)
 

@@ -15,6 +15,7 @@ from flask import Request, request
 from app.auth.credentials import from_basic, from_legacy
 from app.auth.principals import Credentials
 from app.schemas.customers import CustomerSchema, CustomerV3Schema
+from app.schemas.legacy_orders import LEGACY_ORDERS
 from app.schemas.orders import DownloadList, LegacyDownloadList
 from app.schemas.queries import LEGACY
 
@@ -37,6 +38,7 @@ class ApiVersion:
         schemas: what takes the place of a schema, for conversion, answer and document alike.
         credentials: finds in a request who says to have sent it; None when nobody does.
         key_in_query: whether it finds a key and its secret in the query, too.
+        removes_trashed: whether ``force=true`` removes a record that is in the trash.
     """
 
     name: str
@@ -48,12 +50,17 @@ class ApiVersion:
     schemas: Mapping[type[ma.Schema], type[ma.Schema]] = field(default_factory=dict)
     credentials: Callable[[Request], Credentials | None] = from_basic
     key_in_query: bool = False
+    removes_trashed: bool = False
 
     def translate(self, text: str) -> str:
         """Return a name, or a text with names in it, as this dialect has it."""
         for native, own in self.words.items():
             text = text.replace(native, own)
         return text
+
+    def schema(self, native: type[ma.Schema]) -> type[ma.Schema]:
+        """Return the schema that takes the place of a native one, or the native one."""
+        return self.schemas.get(native, native)
 
     def status(self, happened: str) -> int:
         """Return the status of what happened."""
@@ -79,11 +86,13 @@ def _woocommerce(
         refuses_first=True,
         schemas={
             **LEGACY,
+            **LEGACY_ORDERS,
             DownloadList: LegacyDownloadList,
             **(schemas or {}),
         },
         credentials=from_legacy,
         key_in_query=True,
+        removes_trashed=True,
     )
 
 

@@ -19,8 +19,8 @@ from app.schemas.coupons import (
     TrashedCouponList,
     TrashedCouponSchema,
 )
-from app.schemas.envelope import EmptyTrashResponse
-from app.schemas.queries import CouponListQuery, EmptyTrashQuery
+from app.schemas.envelope import DeletedResponse
+from app.schemas.queries import CouponListQuery, TrashQuery
 from app.services import coupon_trash
 
 Query = dict[str, Any]
@@ -56,8 +56,8 @@ def list_trashed_coupons(query: Query) -> Response:
 
 @blp.route("/trash", methods=["DELETE"])
 @blp.errors("shop_api_user_cannot_delete_coupon")
-@blp.arguments(EmptyTrashQuery, location="query")
-@blp.response(200, EmptyTrashResponse, example={"deleted": 1})
+@blp.arguments(TrashQuery, location="query")
+@blp.response(200, DeletedResponse, example={"deleted": 1})
 def empty_coupon_trash(query: Query) -> Response:
     """Empty the trash of coupons.
 

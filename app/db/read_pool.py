@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from threading import BoundedSemaphore
 from typing import Any
@@ -190,9 +191,25 @@ def reader() -> Reader:
     return found
 
 
+_own_connection: ContextVar[Connection | None] = ContextVar("own_connection", default=None)
+
+
 def fetch(statement: Executable | Ready, parameters: Parameters | None = None) -> Sequence[Any]:
     """Return all rows of a select."""
+    if (connection := _own_connection.get()) is not None:
+        select = statement.select if isinstance(statement, Ready) else statement
+        return connection.execute(select, dict(parameters or {})).all()
     return reader().fetch(statement, parameters)
+
+
+@contextmanager
+def fetching_from(connection: Connection) -> Iterator[None]:
+    """Let ``fetch`` read on a connection, which sees what its own transaction has written."""
+    token = _own_connection.set(connection)
+    try:
+        yield
+    finally:
+        _own_connection.reset(token)
 
 
 class RowStream:

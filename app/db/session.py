@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import select
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
@@ -35,7 +36,7 @@ from sqlalchemy.pool import NullPool
 
 from app.db import sqlite, timeouts
 from app.db.changes import Changes
-from app.db.read_pool import READER, Reader, Usable, fetch, reader
+from app.db.read_pool import READER, Reader, Usable, fetch, fetching_from, reader
 
 T = TypeVar("T")
 
@@ -196,6 +197,20 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
         finally:
             session.info[_IS_RUNNING] = False
     raise AssertionError("unreachable")
+
+
+@contextmanager
+def reading_own_writes() -> Iterator[None]:
+    """Let ``fetch`` read within the transaction of ``run_in_transaction``, if one runs.
+
+    What it has written is then part of the response, also before the commit.
+    """
+    session = db.session()
+    if not session.info.get(_IS_RUNNING):
+        yield
+        return
+    with fetching_from(session.connection()):
+        yield
 
 
 def write_records(

@@ -127,7 +127,7 @@ class DeleteResponse(Base):
     message = fields.String("What was done.", required=True)
 
 
-class EmptyTrashResponse(Base):
+class DeletedResponse(Base):
     """Result of emptying a trash."""
 
     deleted = fields.Number("Number of permanently deleted records.", required=True)

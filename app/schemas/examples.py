@@ -117,6 +117,27 @@ CUSTOMER_RESULTS: list[dict[str, Any]] = [
     },
 ]
 
+NEW_ORDER: dict[str, Any] = {
+    "currency": "EUR",
+    "payment_details": {"method_id": "bacs", "method_title": "Bank transfer", "paid": True},
+    "billing_address": BILLING_ADDRESS,
+    "shipping_address": SHIPPING_ADDRESS,
+    "customer_ip": "192.0.2.1",
+    "customer_user_agent": "Mozilla/5.0",
+    "shipping_tax": "0.90",
+    "line_items": [
+        {
+            "product_id": 4,
+            "sku": "SKU-004",
+            "name": "Mug, blue",
+            "quantity": 2,
+            "price": "4.00",
+            "subtotal_tax": "1.60",
+            "total_tax": "1.60",
+        }
+    ],
+    "shipping_lines": [{"method_id": "flat_rate", "method_title": "Flat rate", "total": "4.00"}],
+}
 ORDER: dict[str, Any] = {
     "id": 1,
     "order_number": "1",
@@ -144,7 +165,7 @@ ORDER: dict[str, Any] = {
     "customer_id": 0,
     "line_items": [
         {
-            "id": 11,
+            "id": 1,
             "subtotal": "8.00",
             "subtotal_tax": "1.60",
             "total": "8.00",
@@ -159,7 +180,7 @@ ORDER: dict[str, Any] = {
         }
     ],
     "shipping_lines": [
-        {"id": 12, "method_id": "flat_rate", "method_title": "Flat rate", "total": "4.00"}
+        {"id": 2, "method_id": "flat_rate", "method_title": "Flat rate", "total": "4.00"}
     ],
     "tax_lines": [],
     "fee_lines": [],
@@ -172,6 +193,45 @@ ORDER: dict[str, Any] = {
         "billing_address": BILLING_ADDRESS,
         "shipping_address": SHIPPING_ADDRESS,
     },
+}
+ORDER_UPDATE: dict[str, Any] = {
+    "status": "completed",
+    "line_items": [{"id": 1, "quantity": 1, "total_tax": "0.80"}],
+}
+UPDATED_ORDER = ORDER | {
+    "status": "completed",
+    "completed_at": "2026-11-20T09:38:00Z",
+    "total": "9.70",
+    "subtotal": "4.00",
+    "total_line_items_quantity": 1,
+    "total_tax": "1.70",
+    "cart_tax": "0.80",
+    "line_items": [
+        ORDER["line_items"][0]
+        | {"subtotal": "4.00", "total": "4.00", "total_tax": "0.80", "quantity": 1}
+    ],
+}
+ORDER_ITEMS: list[dict[str, Any]] = [
+    NEW_ORDER,
+    {"id": 1, **ORDER_UPDATE},
+    {"status": "shipped"},
+]
+ORDER_RESULTS: list[dict[str, Any]] = [
+    ORDER,
+    UPDATED_ORDER,
+    {
+        "id": 0,
+        "error": {
+            "code": "shop_api_invalid_order_status",
+            "message": "Invalid order status - the order status must be any of these: pending, "
+            "processing, on-hold, completed, cancelled, refunded, failed",
+        },
+    },
+]
+TRASHED_ORDER = {
+    **{key: value for key, value in ORDER.items() if key != "customer"},
+    "trashed_at": "2026-11-20T09:38:00Z",
+    "customer": ORDER["customer"],
 }
 DOWNLOAD: dict[str, Any] = {
     "download_url": "https://shop.example/?download_file=12&order=order_5f3d2c1b0a998&key=file-12",

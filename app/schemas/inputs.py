@@ -15,6 +15,7 @@ from typing import Any
 import marshmallow as ma
 
 from app import dates, sanitize
+from app.errors import ShopError
 from app.schemas import kinds
 from app.schemas.fields import described
 
@@ -167,6 +168,28 @@ class Count(Input):
         return sanitize.count(value)
 
 
+class Integer(Input):
+    """An integer: what a text begins with, 0 when it begins with none (decisions 3)."""
+
+    openapi = kinds.INTEGER_IN
+
+    def convert(self, value: Any) -> int:
+        """Return the integer."""
+        return sanitize.integer(value)
+
+
+class Timestamp(Input):
+    """A date-time; a date is its midnight, UTC. Empty text means none."""
+
+    openapi = kinds.TIMESTAMP_IN
+
+    def convert(self, value: Any) -> datetime | None:
+        """Return the moment in UTC, in whole seconds."""
+        if value == "":
+            return None
+        return dates.moment(value).replace(microsecond=0)
+
+
 class _Array(Input):
     def convert(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
@@ -203,6 +226,54 @@ class EmailArray(_Array):
     def entry(self, value: Any) -> str:
         """Return an address, or an empty string."""
         return "" if value is None else sanitize.sanitized_email(sanitize.text(value))
+
+
+class ItemArray(ma.fields.List[Any]):
+    """An array of objects; ``null`` is not supplied.
+
+    Args:
+        item: schema of an object.
+        meaning: description of the array.
+        limit: how many objects are accepted.
+        too_large: the error code when there are more.
+    """
+
+    def __init__(
+        self, item: type[ma.Schema], meaning: str, *, limit: int, too_large: str, **kwargs: Any
+    ) -> None:
+        metadata = {"description": meaning, "maxItems": limit}
+        super().__init__(ma.fields.Nested(item), allow_none=True, metadata=metadata, **kwargs)
+        self.item = item
+        self.limit = limit
+        self.too_large = too_large
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,  # marshmallow's signature
+        data: Mapping[str, Any] | None = None,  # marshmallow's signature
+        **_: Any,
+    ) -> Any:
+        """Return the converted objects; the errors of all of them are reported together."""
+        if value is None or value is ma.missing:
+            return self.load_default
+        if not isinstance(value, list):
+            raise ma.ValidationError("must be an array.")
+        if len(value) > self.limit:
+            raise ShopError(self.too_large, limit=self.limit)
+        schema = self.inner.schema  # type: ignore[attr-defined] # a Nested, see above
+        loaded, errors = [], {}
+        for index, item in enumerate(value):
+            if not isinstance(item, dict):
+                errors[index] = ["must be an object."]
+                continue
+            try:
+                loaded.append(schema.load(item))
+            except ma.ValidationError as error:
+                errors[index] = error.messages
+        if errors:
+            raise ma.ValidationError(errors)
+        return loaded
 
 
 class DateText(Input):

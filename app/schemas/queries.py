@@ -13,6 +13,7 @@ from app.schemas.parameters import (
     MAX_IDS,
     ChoiceParam,
     CouponTypeParam,
+    DaysParam,
     DirectionParam,
     FieldList,
     ForceWord,
@@ -201,11 +202,10 @@ class DeleteQuery(Query):
     force = ForceWord()
 
 
-class EmptyTrashQuery(Query):
+class TrashQuery(Query):
     """The query that empties a trash (orders 4)."""
 
-    older_than_days = IntegerParam(
-        None,
+    older_than_days = DaysParam(
         "Delete the records that have been in the trash for at least this number of days.",
-        load_default=30,
+        default=30,
     )

@@ -26,8 +26,6 @@ from app.services.coupons import (
 from app.services.pagination import Page, fetch_page, page_size
 
 TRASHED = TABLE.c.status == CouponStatus.TRASH
-MAX_DAYS = 365_000
-"""More days than any record is old; a date cannot be much further in the past."""
 
 _EVERY = coupons_with_status(CouponStatus.TRASH)
 
@@ -97,7 +95,7 @@ def empty_trash(actor: Principal, older_than_days: int) -> int:
         Capability.DELETE_SHOP_COUPONS,
         Capability.DELETE_OTHERS_SHOP_COUPONS,
     )
-    before = now() - timedelta(days=min(older_than_days, MAX_DAYS))
+    before = now() - timedelta(days=older_than_days)
 
     def work(session: Session) -> int:
         statement = delete(TABLE).where(TRASHED, TABLE.c.trashed_at <= before)

@@ -31,15 +31,17 @@ class RowCountFilter:
         kind: whose tallies.
         moment: the column by whose weeks they are kept, as the ids of the list see it.
         labels: which of them; None for all.
+        without: a label to leave out of all.
     """
 
     kind: str
     moment: ColumnElement[datetime]
     labels: tuple[str, ...] | None = None
+    without: str | None = None
 
     def total(self, fetch: Fetch) -> int:
         """Return how many records there are."""
-        return int(fetch(_sum_of_tallies(self.kind, self.labels))[0][0])
+        return int(fetch(_sum_of_tallies(self.kind, self.labels, self.without))[0][0])
 
     def skip(self, fetch: Fetch, offset: int, order: str) -> tuple[ColumnElement[bool], int]:
         """Return how to pass over the first records without reading them.
@@ -49,7 +51,7 @@ class RowCountFilter:
         """
         ascending = order == "asc"
         ahead: ColumnElement[bool] = true()
-        weeks = fetch(_sums_of_weeks(self.kind, self.labels))
+        weeks = fetch(_sums_of_weeks(self.kind, self.labels, self.without))
         for week, number in weeks if ascending else reversed(weeks):
             begins = datetime.combine(week, time.min, UTC)
             if number > offset:
@@ -60,18 +62,22 @@ class RowCountFilter:
 
 
 @lru_cache(MAX_SELECTS)
-def _sum_of_tallies(kind: str, labels: tuple[str, ...] | None) -> Ready:
-    return _of_kind(select(func.coalesce(func.sum(RowCount.number), 0)), kind, labels)
+def _sum_of_tallies(kind: str, labels: tuple[str, ...] | None, without: str | None) -> Ready:
+    return _of_kind(select(func.coalesce(func.sum(RowCount.number), 0)), kind, labels, without)
 
 
 @lru_cache(MAX_SELECTS)
-def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Ready:
+def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None, without: str | None) -> Ready:
     weeks: Any = select(RowCount.week, func.sum(RowCount.number))
-    return _of_kind(weeks.group_by(RowCount.week).order_by(RowCount.week), kind, labels)
+    return _of_kind(weeks.group_by(RowCount.week).order_by(RowCount.week), kind, labels, without)
 
 
-def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Ready:
+def _of_kind(
+    sums: Select[Any], kind: str, labels: tuple[str, ...] | None, without: str | None
+) -> Ready:
     sums = sums.where(RowCount.kind == kind)
+    if without is not None:
+        sums = sums.where(RowCount.label != without)
     if labels is not None:
         sums = sums.where(equals_any(RowCount.__table__.c.label, labels))
     return Ready(sums)

@@ -8,6 +8,7 @@ from typing import cast
 from sqlalchemy import ColumnElement, Table, and_, select
 
 from app.auth.principals import Capability, Principal
+from app.catalog import TRASH
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
@@ -15,8 +16,6 @@ from app.models import Order, OrderNote
 
 TABLE = cast("Table", OrderNote.__table__)
 ORDERS = cast("Table", Order.__table__)
-ORDER_IN_TRASH = "trash"
-"""Status of an order in the trash: its notes are not found (orders 4)."""
 
 
 def list_notes(actor: Principal, order_id: int, columns: Columns) -> list[Row]:
@@ -57,7 +56,7 @@ def _fetch(
     rows: Sequence[Row] = fetch(
         select(*map(as_printed, columns), TABLE.c.id)
         .select_from(ORDERS.outerjoin(TABLE, of_order))
-        .where(ORDERS.c.id == order_id, ORDERS.c.status != ORDER_IN_TRASH)
+        .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
         .order_by(TABLE.c.id)
     )
     if not rows:

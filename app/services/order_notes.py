@@ -9,10 +9,11 @@ from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
+from app.catalog import TRASH
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.services.bulk import Precondition
-from app.services.order_note_queries import ORDER_IN_TRASH, ORDERS, TABLE
+from app.services.order_note_queries import ORDERS, TABLE
 
 Record = dict[str, Any]
 
@@ -85,7 +86,7 @@ def _lock_order(session: Session, order_id: int) -> None:
     """
     found = session.execute(
         select(ORDERS.c.id)
-        .where(ORDERS.c.id == order_id, ORDERS.c.status != ORDER_IN_TRASH)
+        .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
         .with_for_update(read=True, key_share=True)
     ).first()
     if found is None:

@@ -1,17 +1,17 @@
-"""The rules for orders and downloads, which this service reads only (decisions 7 and 8)."""
+"""The rules for reading orders and downloads (decisions 7 and 8, orders 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Table, bindparam, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Table, and_, bindparam, or_, select, type_coerce
 
 from app.auth.principals import Capability, Principal
-from app.catalog import current_catalog
+from app.catalog import TRASH, current_catalog
 from app.db.functions import equals_any
-from app.db.read_pool import fetch
+from app.db.read_pool import Fetch, fetch
 from app.db.ready import MAX_SELECTS
 from app.db.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
 from app.db.search import contains, unindexed
@@ -23,8 +23,8 @@ from app.sanitize import INT64_MAX
 from app.services.customer_queries import get_customer
 from app.services.customer_statistics import COLUMNS as CUSTOMER_COLUMNS
 from app.services.filtering import (
+    FEW,
     FilteredSet,
-    IndexCount,
     RowCountFilter,
     between,
     count,
@@ -36,13 +36,19 @@ TABLE = cast("Table", Order.__table__)
 DOWNLOADS = cast("Table", DownloadPermission.__table__)
 DOWNLOADABLE = ("processing", "completed")
 
-_HAS_ID = TABLE.c.id == bindparam(WANTED)
-_IS_OF_CUSTOMER = TABLE.c.customer_id == bindparam(WANTED)
+IS_TRASHED = TABLE.c.status == TRASH
+_HAS_ID = and_(TABLE.c.id == bindparam(WANTED), TABLE.c.status != TRASH)
+_IS_OF_CUSTOMER = and_(TABLE.c.customer_id == bindparam(WANTED), TABLE.c.status != TRASH)
 _OLDEST_FIRST = (TABLE.c.created_at, TABLE.c.id)
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **TABLE.c,
     "total_tax": type_coerce(TABLE.c.cart_tax + TABLE.c.shipping_tax, Money),
+}
+TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **COLUMNS,
+    # The status that the order had, and that it has again once it is restored.
+    "status": TABLE.c.status_before_trash,
 }
 DOWNLOAD_COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **DOWNLOADS.c,
@@ -69,6 +75,36 @@ def list_orders(
     """
     size = page_size(query, default_size)
     matching = _matching(query)
+    if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
+        return Page([], 0, query["page"], size or default_size)
+    return fetch_page(
+        columns,
+        TABLE.c.id,
+        matching,
+        key=SORT_KEYS[query["orderby"]],
+        query=query,
+        size=size,
+    )
+
+
+def list_trash(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the orders in the trash that match, filtered and sorted like the list.
+
+    Args:
+        query: a loaded ``OrderListQuery``; its status is the one before the trash.
+        columns: what to select, of TRASH_COLUMNS.
+        default_size: rows on a page when the query sets no limit.
+    """
+    size = page_size(query, default_size)
+    conditions = [IS_TRASHED, *_conditions(query)]
+    if (statuses := query["status"]) is not None:
+        conditions.append(TABLE.c.status_before_trash.in_(statuses))
+    matching = FilteredSet(select(TABLE.c.id).where(*conditions))
+    if (q := query["q"]) is not None:
+        search = contains(TABLE.c.search_text, q, TABLE.c.id)
+        matching = FilteredSet(matching.ids.where(search.many))
     if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
         return Page([], 0, query["page"], size or default_size)
     return fetch_page(
@@ -138,14 +174,32 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
 
 
 def _matching(query: Mapping[str, Any]) -> FilteredSet:
-    """Return the orders that match a loaded ``OrderFilter``."""
-    known = current_catalog().order_statuses
-    conditions = between(TABLE, query)
+    """Return the orders that match a loaded ``OrderFilter``; none of them is in the trash."""
+    conditions = _conditions(query)
     statuses = query["status"]
-    for status in statuses or ():
+    # In one order and once each: the select is kept.
+    every = _every(None if statuses is None else tuple(sorted(set(statuses))))
+    if (q := query["q"]) is None:
+        return every.where(conditions)
+    text, ids = TABLE.c.search_text, TABLE.c.id
+    # Of all orders, only those in the trash are not in the list.
+    whole = q if statuses is None else None
+    anywhere = partial(count_in_index, text, ids, whole, _in_the_trash)
+    return every.searched(contains(text, q, ids), conditions, anywhere)
+
+
+def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``OrderFilter``, but its status and its search.
+
+    Raises:
+        InvalidParams: a status is unknown.
+    """
+    known = current_catalog().order_statuses
+    for status in query["status"] or ():
         if status not in known:
             reason = f"has no status {status!r}; known are {', '.join(known)}."
             raise InvalidParams({"filter[status]": reason})
+    conditions = between(TABLE, query)
     if query["customer_id"] is not None:
         # 0 is the customer id of a guest's order (spec 2.3).
         conditions.append(
@@ -153,25 +207,25 @@ def _matching(query: Mapping[str, Any]) -> FilteredSet:
             if query["customer_id"]
             else TABLE.c.customer_id.is_(None)
         )
-    # In one order and once each: the select is kept.
-    every = _every(None if statuses is None else tuple(sorted(set(statuses))))
-    if (q := query["q"]) is None:
-        return every.where(conditions)
-    text, ids = TABLE.c.search_text, TABLE.c.id
+    return conditions
 
-    def anywhere() -> IndexCount | None:
-        return count_in_index(text, ids, q, lambda _: []) if statuses is None else None
 
-    return every.searched(contains(text, q, ids), conditions, anywhere)
+def _in_the_trash(fetch: Fetch) -> list[int] | None:
+    """Return the ids of all orders in the trash; None where they are many."""
+    if RowCountFilter("orders", TABLE.c.created_at, (TRASH,)).total(fetch) > FEW:
+        return None
+    return [row[0] for row in fetch(select(TABLE.c.id).where(IS_TRASHED))]
 
 
 @lru_cache(MAX_SELECTS)
 def _every(statuses: tuple[str, ...] | None) -> FilteredSet:
-    """Return all orders, or all in some statuses."""
-    ids = found = select(TABLE.c.id)
-    if statuses is not None:
+    """Return all orders that are not in the trash, or all in some statuses."""
+    ids = select(TABLE.c.id)
+    if statuses is None:
+        ids = found = ids.where(TABLE.c.status != TRASH)
+    else:
+        found = ids.where(unindexed(TABLE.c.status).in_(statuses))
         ids = ids.where(equals_any(TABLE.c.status, statuses))
-        found = found.where(unindexed(TABLE.c.status).in_(statuses))
-    return FilteredSet(
-        ids, tallied=RowCountFilter("orders", TABLE.c.created_at, statuses), found=found
-    )
+    without = TRASH if statuses is None else None
+    tallied = RowCountFilter("orders", TABLE.c.created_at, statuses, without)
+    return FilteredSet(ids, tallied=tallied, found=found)

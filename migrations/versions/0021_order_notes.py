@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0021"
-down_revision = "0008"
+down_revision = "0020"
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 KEY = sa.String().with_variant(sa.String(collation="C"), "postgresql")
