@@ -185,7 +185,10 @@ class Timestamp(Input):
 
     def convert(self, value: Any) -> datetime | None:
         """Return the moment in UTC, in whole seconds."""
-        if value == "":
+        number = sanitize.whole(value)
+        if isinstance(number, int) and not isinstance(number, bool):
+            value = str(number)  # Unix seconds
+        if isinstance(value, str) and not value.strip():
             return None
         return dates.moment(value).replace(microsecond=0)
 
@@ -262,7 +265,8 @@ class ItemArray(ma.fields.List[Any]):
         if len(value) > self.limit:
             raise ShopError(self.too_large, limit=self.limit)
         schema = self.inner.schema  # type: ignore[attr-defined] # a Nested, see above
-        loaded, errors = [], {}
+        loaded: list[Any] = []
+        errors: dict[int, Any] = {}
         for index, item in enumerate(value):
             if not isinstance(item, dict):
                 errors[index] = ["must be an object."]

@@ -219,6 +219,7 @@ class _Change:
     def apply(self, name: str, given: Sequence[Data]) -> None:
         """Change one list."""
         kind, items = KINDS[name], self.after.lists[name]
+        positions = {item["id"]: position for position, item in enumerate(items)}
         added: list[Item] = []
         for index, data in enumerate(given):
             place = f"order.{name}[{index}]"
@@ -228,7 +229,7 @@ class _Change:
                     added.append(item)
                     self.after.places[item["id"]] = place
                 continue
-            position = next((n for n, item in enumerate(items) if item["id"] == item_id), None)
+            position = positions.get(item_id)
             if item_id in self._seen or position is None:
                 twice = item_id in self._seen
                 reason = "occurs twice." if twice else f"is not the ID of an item in {name}."

@@ -147,7 +147,8 @@ def empty_trash(actor: Principal, older_than_days: int) -> int:
     actor.require("shop_api_user_cannot_delete_order", Capability.DELETE_SHOP_ORDERS)
 
     def work(session: Session) -> int:
-        until = now() - timedelta(days=older_than_days)
+        # A thousand years ago is before every order.
+        until = now() - timedelta(days=min(older_than_days, 365_000))
         old = delete(TABLE).where(IS_TRASHED, TABLE.c.trashed_at <= until)
         return len(session.scalars(old.returning(TABLE.c.id)).all())
 
@@ -165,7 +166,7 @@ class _OrderWrites:
         self._session = session
         self._actor = actor
         self._items = items
-        ids = [item.id for item in items if 0 < (item.id or 0) <= INT64_MAX]
+        ids = [item.id for item in items if item.id and 0 < item.id <= INT64_MAX]
         self._before = _locked(session, ids) if ids else {}
         self._orders = {
             order_id: order for order_id, order in self._before.items() if order["status"] != TRASH
