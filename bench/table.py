@@ -126,6 +126,40 @@ def bulk_creates(shops: Shops, rounds: int) -> Iterator[Row]:
                 yield ratio(name, goal, bulk, singles, rounds)
 
 
+def order_writes(shops: Shops, rounds: int) -> Iterator[Row]:
+    """Measure writing orders beside creating coupons, and a bulk beside single creates."""
+    for database in DATABASES:
+        with shops.empty(database).serve() as server:
+            coupons = Work(server, partial(_singles, "coupon", _new_coupon), 100, connections=1)
+            orders = Work(server, partial(_singles, "order", _new_order), 100, connections=1)
+            name = f"`POST /orders` with 3 lines beside creating a coupon, {database}"
+            yield ratio(name, Goal(3, 2, unit="times"), orders, coupons, rounds)
+            bulk = Work(server, partial(_bulk, "order", _new_order), 100, connections=1)
+            name = f"`POST /orders/bulk` of 100 beside 100 single creates, {database}"
+            goal = Goal(8, 15, at_least=True, unit="times faster")
+            yield ratio(name, goal, bulk, orders, rounds)
+            changes = Work(server, _status_changes, 100, connections=1)
+            name = f"`PUT /orders/{{id}}` of a status beside creating a coupon, {database}"
+            yield ratio(name, Goal(3, 2, unit="times"), changes, coupons, rounds)
+
+
+def _new_order() -> dict[str, object]:
+    line = {"product_id": 7, "name": "Mug", "sku": "SKU-007", "quantity": 2, "price": "4.00"}
+    return {
+        "currency": "EUR",
+        "billing_address": {"first_name": "Ada", "email": f"bench-{next(_numbers)}@example.com"},
+        "line_items": [line] * 3,
+        "shipping_lines": [{"method_id": "flat_rate", "total": "4.90"}],
+    }
+
+
+def _status_changes() -> list[Request]:
+    """Return changes of the first hundred orders, each to another status than it has."""
+    status = ("completed", "processing")[next(_numbers) % 2]
+    body = json.dumps({"order": {"status": status}}).encode()
+    return [Request(f"/orders/{order_id}", "PUT", body) for order_id in range(1, 101)]
+
+
 Make = Callable[[], dict[str, object]]
 
 

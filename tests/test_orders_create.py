@@ -45,6 +45,28 @@ def test_created_order_is_read_as_it_was_answered(admin):
     assert admin.get("/orders").get_json() == {"orders": [order]}
 
 
+def test_examples_of_the_document(admin):
+    """The update and the bulk that the OpenAPI document shows have the results that it shows."""
+    order = admin.post("/orders", {"order": examples.NEW_ORDER}).get_json()["order"]
+    moments = ("created_at", "updated_at", "completed_at")
+    known = {name: order[name] for name in ("id", "order_number", "order_key")}
+
+    def timeless(result):
+        return {name: value for name, value in result.items() if name not in moments}
+
+    update = {"order": examples.ORDER_UPDATE}
+    updated = admin.put(f"/orders/{order['id']}", update).get_json()["order"]
+    assert timeless(updated) == timeless(examples.UPDATED_ORDER | known)
+    again = admin.post("/orders", {"order": examples.NEW_ORDER}).get_json()["order"]
+    known = {name: again[name] for name in known}
+    first, second, third = examples.ORDER_ITEMS
+    assert first == examples.NEW_ORDER
+    results = admin.post("/orders/bulk", {"orders": [second | {"id": again["id"]}, third]})
+    (changed, failed) = results.get_json()["orders"]
+    assert timeless(changed) == timeless(examples.UPDATED_ORDER | known)
+    assert failed == examples.ORDER_RESULTS[2]
+
+
 def test_empty_order(make_order, admin):
     order = make_order()
     known = ("id", "order_number", "order_key", "created_at", "updated_at")

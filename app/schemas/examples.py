@@ -214,7 +214,7 @@ UPDATED_ORDER = ORDER | {
 ORDER_ITEMS: list[dict[str, Any]] = [
     NEW_ORDER,
     {"id": 1, **ORDER_UPDATE},
-    {"status": "shipped"},
+    {"line_items": [{"product_id": 4, "quantity": 2}]},
 ]
 ORDER_RESULTS: list[dict[str, Any]] = [
     ORDER,
@@ -222,9 +222,8 @@ ORDER_RESULTS: list[dict[str, Any]] = [
     {
         "id": 0,
         "error": {
-            "code": "shop_api_invalid_order_status",
-            "message": "Invalid order status - the order status must be any of these: pending, "
-            "processing, on-hold, completed, cancelled, refunded, failed",
+            "code": "shop_api_invalid_order_item",
+            "message": "order.line_items[0]: needs a price, a subtotal or a total.",
         },
     },
 ]
