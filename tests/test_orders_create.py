@@ -37,7 +37,7 @@ def test_created_order_is_read_as_it_was_answered(admin):
         201, examples.ORDER | {name: order[name] for name in known}
     )  # fmt: skip
     assert order["order_number"] == str(order["id"])
-    assert re.fullmatch("order_[A-Za-z0-9]{13}", order["order_key"])
+    assert re.fullmatch("order_[a-z2-7]{13}", order["order_key"])
     age = datetime.now(UTC) - datetime.fromisoformat(order["created_at"])
     assert timedelta(0) <= age < timedelta(minutes=1)
     assert order["created_at"] == order["updated_at"]
@@ -169,6 +169,7 @@ def test_every_list_is_stored_with_its_ids(make_order, admin):
         ({"customer_id": "0"}, {"customer_id": 0}),
         ({"created_at": "2031-02-03T04:05:06.7+01:00"}, {"created_at": "2031-02-03T03:05:06Z"}),
         ({"created_at": 86_400}, {"created_at": "1970-01-02T00:00:00Z"}),
+        ({"created_at": 2026}, {"created_at": "1970-01-01T00:33:46Z"}),
         ({"completed_at": "2020-01-01"}, {"completed_at": "2020-01-01T00:00:00Z"}),
         ({"order_number": "A-1", "order_key": "k"}, {"order_number": "A-1", "order_key": "k"}),
         ({"order_number": "n" * 191}, {"order_number": "n" * 191}),
