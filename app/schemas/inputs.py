@@ -281,8 +281,8 @@ class ItemArray(ma.fields.List[Any]):
     def _loaded(self, item: Mapping[str, Any]) -> dict[str, Any]:
         """Convert the supplied keys of an object.
 
-        ``Schema.load`` takes several times as long: an order can have thousands of objects, each with
-        few of its keys.
+        ``Schema.load`` takes several times as long: an order can have thousands of objects, each
+        with few of its keys.
         """
         loaded, errors = {}, {}
         fields: Mapping[str, ma.fields.Field[Any]] = self.inner.schema.load_fields  # type: ignore[attr-defined] # a Nested
