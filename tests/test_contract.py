@@ -301,7 +301,7 @@ def test_credentials_are_demanded(app, anonymous):
         for method, operation in item.items()
         if method != "parameters" and "security" in operation
     ]
-    assert len(secured) == 32
+    assert len(secured) == 40
     wrong = {"Authorization": f"Basic {b64encode(b'ck_x:cs_x').decode()}"}
     for method, path in secured:
         for headers in ({}, wrong):
