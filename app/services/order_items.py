@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.errors import InvalidOrderItems, ShopError
+from app.services.order_item_kinds import KINDS, ItemKind
 from app.services.order_sums import (
     amount_text,
     cents,
@@ -30,71 +31,6 @@ MAX_ITEMS = 1000
 MAX_QUANTITY = 10**9
 MAX_CENTS = 10**18 - 1
 """Largest amount of an item: 16 digits before the point (decisions 13)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ItemKind:
-    """What one list of an order holds.
-
-    Attributes:
-        shown: the keys of an item in a response, in their order; the first is ``id``.
-        amounts: those that are amounts.
-        details: the keys that are stored and not shown.
-        defaults: the value of each key that a request may leave out.
-        unset: the keys whose empty value is stored and shown as null.
-        required: the key whose value may not be empty.
-    """
-
-    shown: tuple[str, ...]
-    amounts: frozenset[str]
-    defaults: Mapping[str, Any]
-    details: tuple[str, ...] = ()
-    unset: frozenset[str] = frozenset()
-    required: str | None = None
-
-
-KINDS: Mapping[str, ItemKind] = {
-    "line_items": ItemKind(
-        shown=(
-            "id", "subtotal", "subtotal_tax", "total", "total_tax", "price", "quantity",
-            "tax_class", "name", "product_id", "sku", "meta",
-        ),
-        amounts=frozenset({"subtotal", "subtotal_tax", "total", "total_tax", "price"}),
-        defaults={
-            "subtotal_tax": 0, "total_tax": 0, "quantity": 1, "tax_class": "", "name": "",
-            "product_id": 0, "sku": "", "meta": [], "product_category_ids": [], "on_sale": False,
-        },
-        # own_total: the total was given, so that no discount of a coupon changes it (orders 9).
-        details=("product_category_ids", "on_sale", "own_total"),
-        unset=frozenset({"tax_class", "product_id", "sku"}),
-    ),
-    "shipping_lines": ItemKind(
-        shown=("id", "method_id", "method_title", "total"),
-        amounts=frozenset({"total"}),
-        defaults={"method_id": "", "method_title": "", "total": 0},
-        required="method_id",
-    ),
-    "fee_lines": ItemKind(
-        shown=("id", "title", "tax_class", "total", "total_tax"),
-        amounts=frozenset({"total", "total_tax"}),
-        defaults={"title": "", "tax_class": "", "total": 0, "total_tax": 0},
-        unset=frozenset({"tax_class"}),
-        required="title",
-    ),
-    "tax_lines": ItemKind(
-        shown=("id", "rate_id", "code", "title", "total", "compound"),
-        amounts=frozenset({"total"}),
-        defaults={"rate_id": 0, "code": "", "title": "", "total": 0, "compound": False},
-    ),
-    "coupon_lines": ItemKind(
-        shown=("id", "code", "amount"),
-        amounts=frozenset({"amount"}),
-        defaults={"code": "", "amount": 0},
-        # applied: the amount was computed; otherwise it was given, and the coupon is recorded.
-        details=("applied",),
-        required="code",
-    ),
-}  # fmt: skip
 
 
 @dataclass(slots=True)

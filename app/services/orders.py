@@ -26,7 +26,8 @@ from app.services.download_permissions import (
     write_permissions,
 )
 from app.services.order_coupons import apply_coupons
-from app.services.order_items import KINDS, changed_items, created_items, items_of
+from app.services.order_item_kinds import KINDS
+from app.services.order_items import changed_items, created_items, items_of
 from app.services.order_queries import IS_TRASHED, TABLE
 from app.services.order_records import (
     BLANK,
