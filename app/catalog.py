@@ -1,9 +1,11 @@
-"""The shop's own enumerations: coupon types and order statuses. Plugins add to both."""
+"""What plugins add to: coupon types, order statuses, and hooks that are notified of changes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from flask import current_app
 
@@ -30,6 +32,48 @@ class DuplicateNameError(ValueError):
     """The catalog already has an entry with this name."""
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a record, as plugins are notified of it.
+
+    Attributes:
+        event: ``<resource>.<what happened>``: ``order.created``, ``order.updated``,
+            ``order.deleted`` or ``order.restored``.
+        before: the record by its column names before the change; None for a new record.
+        after: the record after the change; None if it was deleted permanently.
+        user_id: the user that made the change.
+    """
+
+    event: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    user_id: int
+
+    @property
+    def resource(self) -> str:
+        """Return the kind of the record: ``order``."""
+        return self.event.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeHook:
+    """Functions that are called when records of a resource change.
+
+    Each function gets all changes of a request at once, in their order.
+
+    Args:
+        resource: kind of the records, for example ``order``.
+        before_commit: called in the transaction, after the changes are written. It can raise
+            ShopError, which rejects the request and rolls the transaction back. It is called again
+            when the transaction is retried.
+        after_commit: called once, after the commit. Its exceptions are logged and change nothing.
+    """
+
+    resource: str
+    before_commit: Callable[[Sequence[Change]], None] | None = None
+    after_commit: Callable[[Sequence[Change]], None] | None = None
+
+
 @dataclass(slots=True)
 class Catalog:
     """Known coupon types and order statuses of one app.
@@ -38,6 +82,7 @@ class Catalog:
         coupon_types: rule of each known coupon type by its name (spec 2.1, redemptions 3).
         order_statuses: label of each known order status by its name (decisions 7).
         redemption_effects: effect of each order status on uses of coupons (redemptions 4).
+        change_hooks: what is notified of changes, in the order in which it was added.
     """
 
     coupon_types: dict[str, CouponType] = field(default_factory=lambda: dict(COUPON_TYPES))
@@ -53,6 +98,8 @@ class Catalog:
         }
     )
 
+    change_hooks: list[ChangeHook] = field(default_factory=list)
+
     redemption_effects: dict[str, RedemptionEffect] = field(
         default_factory=lambda: {
             "pending": RedemptionEffect.RESERVE,
@@ -64,6 +111,10 @@ class Catalog:
             "failed": RedemptionEffect.RELEASE,
         }
     )
+
+    def add_change_hook(self, hook: ChangeHook) -> None:
+        """Notify a hook of the changes of its resource."""
+        self.change_hooks.append(hook)
 
     def add_coupon_type(
         self, name: str, rule: Rule | None = None, *, discounts_cart: bool = False

@@ -128,6 +128,26 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_user_cannot_delete_order": (401, "You do not have permission to delete this order."),
     "shop_api_user_cannot_read_order": (401, "You do not have permission to read this order."),
     "shop_api_user_cannot_read_orders_count": (401, "You do not have permission to count orders."),
+    # orders 7 and 9: notes
+    "shop_api_missing_order_note_data": (400, "The request body has no 'order_note' object."),
+    "shop_api_invalid_order_note": (400, "The text of the note is required."),
+    "shop_api_invalid_order_note_id": (404, "The order has no note with this ID."),
+    "shop_api_user_cannot_read_order_notes": (
+        401,
+        "You do not have permission to read order notes.",
+    ),
+    "shop_api_user_cannot_create_order_note": (
+        401,
+        "You do not have permission to create order notes.",
+    ),
+    "shop_api_user_cannot_edit_order_note": (
+        401,
+        "You do not have permission to update this order note.",
+    ),
+    "shop_api_user_cannot_delete_order_note": (
+        401,
+        "You do not have permission to delete this order note.",
+    ),
     # decisions 1: any cause
     "shop_api_authentication_error": (401, "{reason}"),
     "shop_api_no_route": (404, "No route matches this path."),

@@ -506,7 +506,8 @@ def test_document(make_app, mount, version):
     text = app.json.dumps(document)
     assert "shop_api_" not in text
     assert "X-Total" not in text
-    assert [tag["name"] for tag in document["tags"]] == ["coupons", "customers", "orders", "index"]
+    tags = [tag["name"] for tag in document["tags"]]
+    assert tags == ["coupons", "customers", "orders", "order_notes", "index"]
     paths = document["paths"]
     assert all(path.startswith(mount) for path in paths)
     coupon = paths[f"{mount}/coupons/{{coupon_id}}"]

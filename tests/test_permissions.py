@@ -56,8 +56,19 @@ TABLE = {
     "listTrashedOrders":     ("read", STAFF, NOTHING),
     "restoreOrder":          ("write", STAFF, "401 user_cannot_edit_order"),
     "emptyOrderTrash":       ("write", STAFF, "401 user_cannot_delete_order"),
+    "listOrderNotes":        ("read", STAFF, "401 user_cannot_read_order_notes"),
+    "createOrderNote":       ("write", STAFF, "401 user_cannot_create_order_note"),
+    "getOrderNote":          ("read", STAFF, "401 user_cannot_read_order_notes"),
+    "updateOrderNote":       ("write", STAFF, "401 user_cannot_edit_order_note"),
+    "deleteOrderNote":       ("write", STAFF, "401 user_cannot_delete_order_note"),
+    "listTrashedCoupons":    ("read", STAFF, NOTHING),
+    "restoreCoupon":         ("write", STAFF, "401 user_cannot_edit_coupon"),
+    "emptyCouponTrash":      ("write", STAFF, "401 user_cannot_delete_coupon"),
 }  # fmt: skip
-NATIVE_ONLY = {"listTrashedOrders", "restoreOrder", "emptyOrderTrash"}
+NATIVE_ONLY = {
+    "listTrashedOrders", "restoreOrder", "emptyOrderTrash",
+    "listTrashedCoupons", "restoreCoupon", "emptyCouponTrash",
+}  # fmt: skip
 NO_ESCALATION = {  # decisions 2: nobody changes an account that may do more
     "updateCustomer": "400 user_cannot_edit_customer",
     "deleteCustomer": "401 user_cannot_delete_customer",
@@ -146,13 +157,20 @@ def everything(app):
 
 
 @pytest.fixture
-def request_of(app, make_coupon, make_customer):
+def request_of(app, admin, make_coupon, make_customer):
     """Return a function: what a caller sends to an operation, path and body, so that it succeeds."""
     numbers = count()
     lasting = make_coupon(code="target"), make_customer(email="target@example.com")
     order_id = insert_order(app, customer_id=lasting[1]["id"])
     trashed = {"status": "trash", "status_before_trash": "pending", "trashed_at": now()}
     insert_order(app, **trashed)
+
+    def make_note():
+        response = admin.post(f"/orders/{order_id}/notes", {"order_note": {"note": "Packed."}})
+        return response.get_json()["order_note"]["id"]
+
+    note = make_note()
+    admin.delete(f"/coupons/{make_coupon()['id']}")
 
     def make(path, operation):
         number = next(numbers)
@@ -166,6 +184,10 @@ def request_of(app, make_coupon, make_customer):
             of_order = insert_order(app)
         if operation == "restoreOrder":
             of_order = insert_order(app, **trashed)
+        if operation == "restoreCoupon":
+            coupon = make_coupon()
+            admin.delete(f"/coupons/{coupon['id']}")
+        note_id = make_note() if operation == "deleteOrderNote" else note
         bodies = {
             "createCoupon": {"coupon": {"code": f"new-{number}"}},
             "updateCoupon": {"coupon": {"description": f"edit {number}"}},
@@ -181,6 +203,8 @@ def request_of(app, make_coupon, make_customer):
                 ]
             },
             "createOrder": {"order": {"note": f"new {number}"}},
+            "createOrderNote": {"order_note": {"note": f"new {number}"}},
+            "updateOrderNote": {"order_note": {"note": f"edit {number}"}},
             "updateOrder": {"order": {"note": f"edit {number}"}},
             "bulkOrders": {"orders": [{}, {"id": order_id, "note": f"edit {number}"}]},
         }
@@ -190,6 +214,7 @@ def request_of(app, make_coupon, make_customer):
             customer_id=customer["id"],
             email=customer["email"],
             order_id=of_order,
+            note_id=note_id,
         )
         return filled, bodies.get(operation)
 

@@ -186,6 +186,7 @@ class DemoShop:
         products = [product[0] for product in PRODUCTS]
         coupon = {
             "status": CouponStatus.TRASH if number % 20 == 0 else CouponStatus.PUBLISHED,
+            "trashed_at": moment if number % 20 == 0 else None,
             "author_id": None,
             "code": code,
             "type": kind,

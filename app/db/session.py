@@ -53,6 +53,9 @@ More than a machine runs requests at once: each time at least one of them gets t
 _IS_RUNNING = "shop_api_is_running"
 """Where a session notes that one of our transactions runs in it, on ``Session.info``."""
 
+_AFTER_COMMIT = "shop_api_after_commit"
+"""The functions to call after the commit, on ``Session.info``."""
+
 # PostgreSQL: unique_violation, serialization_failure, deadlock_detected.
 _ANOTHER_CAME_FIRST = {"23505", "40001", "40P01"}
 
@@ -185,18 +188,33 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
     if session.info.get(_IS_RUNNING):
         return work(session)
     for attempt in range(1, ATTEMPTS + 1):
+        # Each attempt has its own: what an attempt that is rolled back has added is not called.
+        after_commit: list[Callable[[], None]] = []
+        session.info[_AFTER_COMMIT] = after_commit
         try:
             with session, session.begin():
                 session.info[_IS_RUNNING] = True
                 result = work(session)
             changes().committed()
-            return result
         except DBAPIError as error:
             if attempt == ATTEMPTS or not is_retryable(error):
                 raise
+            continue
         finally:
             session.info[_IS_RUNNING] = False
+        for function in after_commit:
+            function()
+        return result
     raise AssertionError("unreachable")
+
+
+def call_after_commit(session: Session, function: Callable[[], None]) -> None:
+    """Call a function once the transaction of ``run_in_transaction`` is committed.
+
+    It is not called if the transaction fails, and once if the transaction is retried. It must not
+    raise: the changes are stored already.
+    """
+    session.info[_AFTER_COMMIT].append(function)
 
 
 @contextmanager

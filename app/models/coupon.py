@@ -56,6 +56,8 @@ class Coupon(Base):
     description: Mapped[str]
     # Lower-cased code and description, for filter[q].
     search_text: Mapped[str] = mapped_column(Key)
+    # Time when the coupon was moved to the trash. Null for published coupons.
+    trashed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (
         CheckConstraint("status IN ('published', 'trash')", name="status"),

@@ -140,6 +140,6 @@ class DeleteResponse(Base):
 
 
 class DeletedResponse(Base):
-    """How many records were removed."""
+    """Result of emptying a trash."""
 
-    deleted = fields.Number("How many records were removed.", required=True)
+    deleted = fields.Number("Number of permanently deleted records.", required=True)

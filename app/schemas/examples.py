@@ -38,6 +38,7 @@ COUPON: dict[str, Any] = {
 }
 COUPON_UPDATE: dict[str, Any] = {"amount": "20.00", "exclude_sale_items": True}
 UPDATED_COUPON = COUPON | {"amount": "20.00", "exclude_sale_items": True}
+TRASHED_COUPON = COUPON | {"trashed_at": "2026-11-21T10:00:00Z"}
 COUPON_ITEMS: list[dict[str, Any]] = [
     NEW_COUPON,
     {"id": 1, **COUPON_UPDATE},
@@ -242,6 +243,15 @@ DOWNLOAD: dict[str, Any] = {
     "access_expires": "2028-11-20T09:38:00Z",
     "file": {"name": "Recipe collection (PDF)", "file": "https://shop.example/files/12.pdf"},
 }
+NEW_ORDER_NOTE: dict[str, Any] = {"note": "Packed, waiting for the courier."}
+ORDER_NOTE: dict[str, Any] = {
+    "id": 1,
+    "created_at": "2026-11-20T09:38:00Z",
+    "note": "Packed, waiting for the courier.",
+    "customer_note": False,
+}
+ORDER_NOTE_UPDATE: dict[str, Any] = {"note": "Handed to the courier."}
+UPDATED_ORDER_NOTE = ORDER_NOTE | ORDER_NOTE_UPDATE
 ORDER_STATUSES = {"pending": "Pending payment", "processing": "Processing"}
 
 CART: dict[str, Any] = {

@@ -76,6 +76,13 @@ TIMESTAMP_IN: Schema = {
     "examples": ["2026-11-20T09:38:00Z"],
 }
 ITEM_ID_IN: Schema = {"type": ["integer", "string"], "minimum": 0, "pattern": "^[0-9]{0,18}$"}
+REMAINING_IN: Schema = {
+    "type": ["integer", "string"],
+    "minimum": 0,
+    "maximum": INT64_MAX,
+    "pattern": "^[0-9]{0,18}$",
+    "examples": [3],
+}
 QUANTITY_IN: Schema = {**INTEGER_IN, "examples": [2]}
 CUSTOMER_ID_IN: Schema = {
     "type": ["integer", "string"],

@@ -24,7 +24,7 @@ IDENTIFYING = {
 }
 """The key of an item whose null removes the item, by list."""
 
-_LISTS = (*IDENTIFYING, "tax_lines")
+_LISTS = (*IDENTIFYING, "tax_lines", "download_permissions")
 _PARTS = ("billing_address", "shipping_address", "payment_details")
 _STATUS_PREFIX = "wc-"
 

@@ -187,6 +187,48 @@ def _changed(item: type[Base]) -> type[Base]:
     )
 
 
+class Remaining(inputs.Input):
+    """Number of remaining downloads. Empty text means unlimited."""
+
+    openapi = kinds.REMAINING_IN
+
+    def convert(self, value: Any) -> int | None:
+        """Return the number; None means unlimited."""
+        number = sanitize.whole(value)
+        if isinstance(number, str):
+            if not number.strip():
+                return None
+            if not re.fullmatch(r"\s*-?[0-9]+\s*", number, re.ASCII):
+                raise ValueError("must be an integer.")
+        elif isinstance(number, bool) or not isinstance(number, int):
+            raise ValueError("must be an integer.")
+        return sanitize.integer(number)
+
+
+class DownloadFileInput(Base):
+    """Downloadable file."""
+
+    name = inputs.Text("File name.")
+    file = inputs.Text("URL of the file.")
+
+
+class DownloadPermissionInput(Base):
+    """Permission of the customer to download a file.
+
+    A product ID, a download ID or a download URL is required.
+    """
+
+    product_id = inputs.Integer("Product ID.")
+    download_id = inputs.Text("Identifier of the downloadable file.")
+    download_name = inputs.Text("Name of the download.")
+    download_url = inputs.Text("URL from which the customer downloads the file.")
+    file = inputs.InputPart(DownloadFileInput)
+    downloads_remaining = Remaining(
+        "Number of remaining downloads. Empty means unlimited. With 0, the download is not offered."
+    )
+    access_expires = inputs.Timestamp("Time when access expires. Empty means never.")
+
+
 class PaymentDetailsInput(Base):
     """Payment details of an order."""
 
@@ -224,6 +266,10 @@ class OrderCreate(OrderFields):
     fee_lines = _items(FeeLineInput, "Fee lines.")
     tax_lines = _items(TaxLineInput, "Tax lines.")
     coupon_lines = _items(CouponLineInput, "Coupons used in the order.")
+    download_permissions = _items(
+        DownloadPermissionInput,
+        "What the customer can download. Shown by the customer's downloads.",
+    )
 
 
 _CHANGES = "An item with an `id` updates or removes that item. An item without an `id` is added."
@@ -233,6 +279,11 @@ _LISTS: dict[str, ma.fields.Field[Any]] = {
     "fee_lines": _items(_changed(FeeLineInput), f"Changes of fee lines. {_CHANGES}"),
     "tax_lines": _items(_changed(TaxLineInput), f"Changes of tax lines. {_CHANGES}"),
     "coupon_lines": _items(_changed(CouponLineInput), f"Changes of coupons. {_CHANGES}"),
+    "download_permissions": _items(
+        _changed(DownloadPermissionInput),
+        "Changes of download permissions. The `id` is the key under which the customer's downloads "
+        f"show a permission. {_CHANGES}",
+    ),
 }
 OrderUpdate = update_schema(OrderFields, "OrderUpdate", **_LISTS)
 OrderBulkItem = update_schema(

@@ -17,6 +17,9 @@ WHITE_SPACE = " \t\n\v\f\r"
 MAX_IDS = 1000
 """IdListParam in one parameter: fewer than a database accepts values in one statement."""
 
+MAX_DAYS = 365_000
+"""Largest age in days that is told apart: older than any record."""
+
 Selection = dict[str, "Selection | None"]
 """What ``fields`` selects: names; under a name None for all of it, or a selection of its parts."""
 
@@ -127,6 +130,17 @@ class PageNumber(IntegerParam):
     def convert(self, value: Any) -> int:
         """Return the number."""
         return self.read(value)
+
+
+class DaysParam(IntegerParam):
+    """A number of days. More than MAX_DAYS is MAX_DAYS: no date is so far in the past."""
+
+    def __init__(self, meaning: str, *, default: int) -> None:
+        super().__init__(None, meaning, load_default=default)
+
+    def read(self, value: str) -> int:
+        """Return the number."""
+        return min(super().read(value), MAX_DAYS)
 
 
 class LimitParam(IntegerParam):

@@ -14,6 +14,7 @@ from app.schemas.parameters import (
     ChoiceParam,
     CodeParam,
     CouponTypeParam,
+    DaysParam,
     DirectionParam,
     FieldList,
     ForceWord,
@@ -240,8 +241,9 @@ class DeleteQuery(Query):
 
 
 class TrashQuery(Query):
-    """The query that empties a trash."""
+    """The query that empties a trash (orders 4)."""
 
-    older_than_days = IntegerParam(
-        None, "Remove what has been in the trash for this many days.", load_default=30
+    older_than_days = DaysParam(
+        "Delete the records that have been in the trash for at least this number of days.",
+        default=30,
     )

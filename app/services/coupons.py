@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, cast
 
 from sqlalchemy import (
@@ -31,7 +30,15 @@ from app.models import Coupon
 from app.models.coupon import CouponStatus
 from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
-from app.services.filtering import FEW, FilteredSet, RowCountFilter, between, count, count_in_index
+from app.services.filtering import (
+    FEW,
+    FilteredSet,
+    IndexCount,
+    RowCountFilter,
+    between,
+    count,
+    count_in_index,
+)
 from app.services.pagination import Page, fetch_page, page_size
 
 Record = dict[str, Any]
@@ -41,11 +48,18 @@ PUBLISHED = Coupon.status == CouponStatus.PUBLISHED
 _HAS_ID = and_(TABLE.c.id == bindparam(WANTED), PUBLISHED)
 _HAS_CODE = and_(TABLE.c.code == bindparam(WANTED), PUBLISHED)
 _NEWEST_FIRST = (TABLE.c.created_at.desc(), TABLE.c.id.desc())
-_EVERY = FilteredSet(
-    select(TABLE.c.id).where(PUBLISHED),
-    tallied=RowCountFilter("coupons", TABLE.c.created_at, (CouponStatus.PUBLISHED,)),
-    found=select(TABLE.c.id).where(unindexed(TABLE.c.status) == CouponStatus.PUBLISHED),
-)
+
+
+def coupons_with_status(status: CouponStatus) -> FilteredSet:
+    """Return all coupons with a status."""
+    return FilteredSet(
+        select(TABLE.c.id).where(TABLE.c.status == status),
+        tallied=RowCountFilter("coupons", TABLE.c.created_at, (status,)),
+        found=select(TABLE.c.id).where(unindexed(TABLE.c.status) == status),
+    )
+
+
+_EVERY = coupons_with_status(CouponStatus.PUBLISHED)
 # Two ranges of the index of statuses; an inequality is none.
 _OTHERS = union_all(
     *(
@@ -81,7 +95,7 @@ def list_coupons(
         default_size: rows on a page when the query sets no limit.
     """
     size = page_size(query, default_size)
-    matching = _matching(query)
+    matching = matching_coupons(query)
     if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
         return Page([], 0, query["page"], size or default_size)  # left out of rows and totals alike
     return fetch_page(
@@ -96,7 +110,7 @@ def list_coupons(
 
 def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many published coupons match."""
-    matching = _matching(query)
+    matching = matching_coupons(query)
     actor.require("shop_api_user_cannot_read_coupons_count", Capability.READ_PRIVATE_SHOP_COUPONS)
     return count(matching)
 
@@ -121,8 +135,12 @@ def _readable(actor: Principal, found: Ready, wanted: object, missing_code: str)
     return rows[0]
 
 
-def _matching(query: Mapping[str, Any]) -> FilteredSet:
-    """Return the published coupons that match a loaded ``CouponFilter``."""
+def matching_coupons(query: Mapping[str, Any], every: FilteredSet = _EVERY) -> FilteredSet:
+    """Return the coupons that match a loaded ``CouponFilter``.
+
+    Args:
+        every: the coupons to filter; by default all that are published.
+    """
     if query["type"] and query["type"] not in current_catalog().coupon_types:
         raise InvalidParams({"filter[type]": f"must be one of {_known_types()}."})
     conditions = between(TABLE, query)
@@ -133,10 +151,13 @@ def _matching(query: Mapping[str, Any]) -> FilteredSet:
     if query["not_in"] is not None:
         conditions.append(TABLE.c.id.not_in(query["not_in"]))
     if (q := query["q"]) is None:
-        return _EVERY.where(conditions)
+        return every.where(conditions)
     text, ids = TABLE.c.search_text, TABLE.c.id
-    anywhere = partial(count_in_index, text, ids, q, _in_the_trash)
-    return _EVERY.searched(contains(text, q, ids), conditions, anywhere)
+
+    def anywhere() -> IndexCount | None:
+        return count_in_index(text, ids, q, _in_the_trash) if every is _EVERY else None
+
+    return every.searched(contains(text, q, ids), conditions, anywhere)
 
 
 def _in_the_trash(fetch: Fetch) -> list[int] | None:
@@ -184,7 +205,7 @@ def delete_coupon(
         ).first()
         if coupon is None:
             raise ShopError("shop_api_invalid_coupon_id")
-        _require_own(
+        require_own(
             actor, coupon.author_id, "shop_api_user_cannot_delete_coupon",
             Capability.DELETE_SHOP_COUPONS, Capability.DELETE_OTHERS_SHOP_COUPONS,
         )  # fmt: skip
@@ -194,7 +215,12 @@ def delete_coupon(
         if force:
             session.execute(delete(TABLE).where(this))
         else:
-            trashed = {"status": CouponStatus.TRASH, "updated_at": now()}
+            moment = now()
+            trashed = {
+                "status": CouponStatus.TRASH,
+                "trashed_at": moment,
+                "updated_at": moment,
+            }
             session.execute(update(TABLE).where(this).values(trashed))
 
     run_in_transaction(work)
@@ -277,7 +303,7 @@ def _prepare_update(
     """Return the coupon as it shall become (spec 4.1, edit rules in their order)."""
     if coupon is None:
         raise ShopError("shop_api_invalid_coupon_id")
-    _require_own(
+    require_own(
         actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
         Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
     )  # fmt: skip
@@ -296,7 +322,7 @@ def _prepare_update(
     return after | {"search_text": search_text(after["code"], after["description"])}
 
 
-def _require_own(
+def require_own(
     actor: Principal, author_id: int | None, code: str, own: Capability, others: Capability
 ) -> None:
     """Demand a capability, and a second one for a coupon that someone else created."""

@@ -98,25 +98,29 @@ def items_of(order: Mapping[str, Any]) -> OrderItems:
     return OrderItems(lists, max(order["next_item_id"] or 1, 1 + max(ids, default=0)))
 
 
-def created_items(data: Data) -> OrderItems:
+def created_items(data: Data, errors: Mapping[str, str] | None = None) -> OrderItems:
     """Return the items of a new order.
 
     Args:
         data: the loaded fields of the order; lists that it does not have are empty.
+        errors: rules that other lists of the order violate, reported together with these.
 
     Raises:
         InvalidOrderItems: with every item that violates a rule.
         ShopError: a list has too many items.
     """
-    return changed_items(OrderItems(), data)
+    return changed_items(OrderItems(), data, errors)
 
 
-def changed_items(items: OrderItems, data: Data) -> OrderItems:
+def changed_items(
+    items: OrderItems, data: Data, errors: Mapping[str, str] | None = None
+) -> OrderItems:
     """Return the items of an order after an update (orders 3).
 
     Args:
         items: the items before it; they are not changed.
         data: the loaded fields of the update.
+        errors: rules that other lists of the order violate, reported together with these.
 
     Raises:
         InvalidOrderItems: with every item that violates a rule.
@@ -125,6 +129,7 @@ def changed_items(items: OrderItems, data: Data) -> OrderItems:
     change = _Change(items)
     for name in KINDS:
         change.apply(name, data.get(name) or ())
+    change.errors |= errors or {}
     if change.errors:
         raise InvalidOrderItems(change.errors)
     for found in change.after.lists.values():

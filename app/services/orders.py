@@ -12,12 +12,19 @@ from sqlalchemy import Table, delete, func, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
-from app.catalog import TRASH
+from app.catalog import TRASH, Change
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import OrderNote, User
 from app.sanitize import INT64_MAX
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
+from app.services.change_notifications import notify, write_items
+from app.services.download_permissions import (
+    DOWNLOAD_PERMISSIONS,
+    DownloadPermissions,
+    permissions_of,
+    write_permissions,
+)
 from app.services.order_coupons import CouponPlan, plan_coupons, release_uses
 from app.services.order_item_kinds import KINDS
 from app.services.order_items import OrderItems, changed_items, created_items, items_of
@@ -49,7 +56,14 @@ def save_orders(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult
     Returns:
         For each item the order by its column names, or the error why nothing was written of it.
     """
-    return run_in_transaction(lambda session: _OrderWrites(session, actor, items).results())
+
+    def work(session: Session) -> list[WriteResult]:
+        def write(some: Sequence[BulkItem]) -> list[WriteResult]:
+            return _OrderWrites(session, actor, some).results()
+
+        return write_items(session, "order", items, write)
+
+    return run_in_transaction(work)
 
 
 def create_order(actor: Principal, data: Mapping[str, Any]) -> Record:
@@ -89,21 +103,21 @@ def delete_order(
         actor.require("shop_api_user_cannot_delete_order", Capability.DELETE_SHOP_ORDERS)
         if precondition:
             precondition(with_total_tax(order))
+        after: Record | None = None
         moment = now()
         release_uses(session, order_id, moment)
         if force:
             session.execute(delete(TABLE).where(TABLE.c.id == order_id))
-            return
-        session.execute(
-            update(TABLE)
-            .where(TABLE.c.id == order_id)
-            .values(
-                status=TRASH,
-                status_before_trash=order["status"],
-                trashed_at=moment,
-                updated_at=moment,
-            )
-        )
+        else:
+            trashed = {
+                "status": TRASH,
+                "status_before_trash": order["status"],
+                "trashed_at": moment,
+                "updated_at": moment,
+            }
+            session.execute(update(TABLE).where(TABLE.c.id == order_id).values(trashed))
+            after = order | trashed
+        notify(session, [Change("order.deleted", order, after, actor.user_id)])
 
     run_in_transaction(work)
 
@@ -126,6 +140,7 @@ def restore_order(actor: Principal, order_id: int) -> Record:
         if plan := plan_coupons(session, order, after, items_of(order), recompute=False):
             plan.write(session, order_id)
         session.execute(update(TABLE).where(TABLE.c.id == order_id).values(restored))
+        notify(session, [Change("order.restored", order, after, actor.user_id)])
         return with_total_tax(after)
 
     return run_in_transaction(work)
@@ -165,6 +180,12 @@ class _OrderWrites:
         self._ids = iter(self._ids_for_redemptions())
         self._created: list[Record] = []
         self._notes: list[Record] = []
+        self._new_permissions: list[tuple[Record, DownloadPermissions]] = []
+        self._permissions = permissions_of(
+            session,
+            [item.id for item in items if item.id in self._orders and _permission_items(item.data)],
+        )
+        self._changes: list[Change] = []
 
     def results(self) -> list[WriteResult]:
         """Decide, write, and return what became of each item."""
@@ -175,6 +196,7 @@ class _OrderWrites:
             except ShopError as error:
                 results.append(error)
         self._write()
+        notify(self._session, self._changes)
         return [
             result if isinstance(result, ShopError) else with_total_tax(result)
             for result in results
@@ -199,7 +221,8 @@ class _OrderWrites:
             "updated_at": moment,
             "completed_at": data.get("completed_at") or (moment if status == COMPLETED else None),
         }
-        items = created_items(data)
+        permissions, errors = DownloadPermissions().changed(_permission_items(data))
+        items = created_items(data, errors)
         if data.get("order_key") in self._taken_keys:
             raise ShopError(
                 "shop_api_cannot_create_order", reason="another order has this order key."
@@ -215,6 +238,8 @@ class _OrderWrites:
             plan.write(self._session, order["id"])
         self._taken_keys.add(order["order_key"])
         self._created.append(order)
+        self._new_permissions.append((order, permissions))
+        self._changes.append(Change("order.created", None, order, self._actor.user_id))
         return order
 
     def _update(self, item: BulkItem) -> Record:
@@ -231,6 +256,7 @@ class _OrderWrites:
         if "currency" in data:
             require_currency(data["currency"])
         if not data:
+            self._changes.append(Change("order.updated", order, order, self._actor.user_id))
             return order
         moment = now()
         after = {**order, **columns_of(data), "updated_at": moment}
@@ -239,7 +265,11 @@ class _OrderWrites:
         if after["status"] == COMPLETED and order["completed_at"] is None:
             after["completed_at"] = moment
         changed = [name for name in KINDS if data.get(name)]
-        items = changed_items(items_of(order), data)
+        permissions = self._permissions.get(order["id"], DownloadPermissions())
+        permissions, errors = permissions.changed(_permission_items(data))
+        items = items_of(order)
+        if changed or errors:
+            items = changed_items(items, data, errors)
         plan = self._plan_update(order, after, items, changed)
         if changed or "shipping_tax" in data:
             after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
@@ -249,6 +279,8 @@ class _OrderWrites:
         if after["status"] != order["status"]:
             self._notes.append(status_note(after, order["status"]))
         self._orders[order["id"]] = after
+        self._permissions[order["id"]] = permissions
+        self._changes.append(Change("order.updated", order, after, self._actor.user_id))
         return after
 
     def _plan_update(
@@ -311,6 +343,12 @@ class _OrderWrites:
                 self._session.execute(this.values(changes))
         if self._notes:
             self._session.execute(insert(NOTES), self._notes)
+        new = ((order["id"], permissions) for order, permissions in self._new_permissions)
+        write_permissions(self._session, [*new, *self._permissions.items()])
+
+
+def _permission_items(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return data.get(DOWNLOAD_PERMISSIONS) or ()
 
 
 def _locked(session: Session, ids: Iterable[int]) -> dict[int, Record]:
