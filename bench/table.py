@@ -270,9 +270,8 @@ def redemptions(shops: Shops, rounds: int) -> Iterator[Row]:
             items = [{"product_id": number, "price": "13.95"} for number in range(1, 11)]
             cart = {"items": items, "coupons": ["bench-0", "bench-1"]}
             body = json.dumps({"cart": cart}).encode()
-            evaluate = Work(
-                server, lambda body=body: [Request("/coupons/evaluate", "POST", body)] * 200, 200
-            )
+            requests = [Request("/coupons/evaluate", "POST", body)] * 200
+            evaluate = Work(server, partial(list, requests), 200)
             name = f"`POST /coupons/evaluate` of 10 items and 2 coupons, {database}"
             reading = read(server, f"/coupons/{first}", 200)
             yield ratio(name, Goal(2.5, 2, unit="reads"), evaluate, reading, rounds)
