@@ -128,6 +128,24 @@ class SettingsSchema(ma.Schema):
         "Items accepted in one bulk request, at most 1000.",
         validate=ma.validate.Range(min=1, max=1000),
     )
+    SHOP_CART_ITEM_LIMIT = _setting(
+        ma.fields.Integer,
+        100,
+        "Items accepted in a cart that is evaluated.",
+        validate=_at_least(1),
+    )
+    SHOP_CART_CODE_LIMIT = _setting(
+        ma.fields.Integer,
+        20,
+        "Different coupon codes accepted in a cart that is evaluated.",
+        validate=_at_least(1),
+    )
+    SHOP_SEQUENTIAL_DISCOUNTS = _setting(
+        ma.fields.Boolean,
+        False,
+        "Whether each coupon applies to the value left by earlier coupons instead of the original "
+        "value.",
+    )
     SHOP_MAX_BODY_BYTES = _setting(
         ma.fields.Integer, 5 * 1024 * 1024, "Largest request body, in bytes.", validate=_at_least(1)
     )

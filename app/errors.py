@@ -5,7 +5,7 @@ Raising a code that is not in the table raises KeyError.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 # code: (HTTP status, message). Placeholders are the keyword arguments of ShopError.
@@ -32,6 +32,30 @@ ERRORS: dict[str, tuple[int, str]] = {
         413,
         "A request can contain at most {limit} coupons.",
     ),
+    # redemptions 1, 4 and 6
+    "shop_api_missing_cart_data": (400, "The request body has no 'cart' object."),
+    "shop_api_cart_request_entity_too_large": (413, "A cart can contain at most {limit} {what}."),
+    "shop_api_user_cannot_read_coupons": (401, "You do not have permission to read coupons."),
+    "shop_api_coupon_not_applicable": (400, "The coupon '{coupon}' cannot be applied: {reason}"),
+    "shop_api_missing_redemption_data": (400, "The request body has no 'redemption' object."),
+    "shop_api_invalid_redemption_id": (404, "No redemption has this ID."),
+    "shop_api_invalid_redemption_status": (409, "The redemption cannot be changed: {reason}"),
+    "shop_api_user_cannot_create_redemption": (
+        401,
+        "You do not have permission to create redemptions.",
+    ),
+    "shop_api_user_cannot_read_redemption": (
+        401,
+        "You do not have permission to read this redemption.",
+    ),
+    "shop_api_user_cannot_edit_redemption": (
+        401,
+        "You do not have permission to update this redemption.",
+    ),
+    "shop_api_user_cannot_read_redemptions_count": (
+        401,
+        "You do not have permission to count redemptions.",
+    ),
     # decisions 1: capabilities checked for each coupon
     "shop_api_user_cannot_read_coupon": (401, "You do not have permission to read this coupon."),
     "shop_api_user_cannot_edit_coupon": (401, "You do not have permission to update this coupon."),
@@ -40,7 +64,10 @@ ERRORS: dict[str, tuple[int, str]] = {
         "You do not have permission to delete this coupon.",
     ),
     # spec 7.2
-    "shop_api_invalid_customer_id": (404, "The customer ID must be a positive integer."),
+    "shop_api_invalid_customer_id": (
+        404,
+        "The customer ID must be a positive integer that identifies an account.",
+    ),
     "shop_api_invalid_customer": (404, "No user has this ID."),
     "shop_api_invalid_customer_email": (404, "No account has this e-mail address."),
     "shop_api_user_cannot_read_customer": (
@@ -79,10 +106,48 @@ ERRORS: dict[str, tuple[int, str]] = {
     ),
     "registration-error-username-exists": (400, "Another account already has this username."),
     "shop_api_cannot_delete_customer": (400, "You cannot delete your own account."),
-    # decisions 1 and 7
+    # decisions 1 and 7, orders 5
     "shop_api_invalid_order_id": (404, "No order has this ID."),
+    "shop_api_missing_order_data": (400, "The request body has no 'order' object."),
+    "shop_api_missing_orders_data": (400, "The request body has no 'orders' array."),
+    "shop_api_invalid_order_status": (
+        400,
+        "Invalid order status - the order status must be any of these: {statuses}",
+    ),
+    "shop_api_invalid_order_currency": (400, "The currency must be three letters."),
+    "shop_api_invalid_order_item": (400, "{param}: {reason}"),
+    "shop_api_order_too_large": (413, "A list of an order can contain at most {limit} items."),
+    "shop_api_orders_request_entity_too_large": (
+        413,
+        "A request can contain at most {limit} orders.",
+    ),
+    "shop_api_cannot_create_order": (400, "The order cannot be created: {reason}"),
+    "shop_api_cannot_update_order": (400, "The order cannot be updated: {reason}"),
+    "shop_api_user_cannot_create_order": (401, "You do not have permission to create orders."),
+    "shop_api_user_cannot_edit_order": (401, "You do not have permission to update this order."),
+    "shop_api_user_cannot_delete_order": (401, "You do not have permission to delete this order."),
     "shop_api_user_cannot_read_order": (401, "You do not have permission to read this order."),
     "shop_api_user_cannot_read_orders_count": (401, "You do not have permission to count orders."),
+    # orders 7 and 9: notes
+    "shop_api_missing_order_note_data": (400, "The request body has no 'order_note' object."),
+    "shop_api_invalid_order_note": (400, "The text of the note is required."),
+    "shop_api_invalid_order_note_id": (404, "The order has no note with this ID."),
+    "shop_api_user_cannot_read_order_notes": (
+        401,
+        "You do not have permission to read order notes.",
+    ),
+    "shop_api_user_cannot_create_order_note": (
+        401,
+        "You do not have permission to create order notes.",
+    ),
+    "shop_api_user_cannot_edit_order_note": (
+        401,
+        "You do not have permission to update this order note.",
+    ),
+    "shop_api_user_cannot_delete_order_note": (
+        401,
+        "You do not have permission to delete this order note.",
+    ),
     # decisions 1: any cause
     "shop_api_authentication_error": (401, "{reason}"),
     "shop_api_no_route": (404, "No route matches this path."),
@@ -124,6 +189,7 @@ class ShopError(Exception):
         code: a key of ERRORS.
         param: name of the invalid input as the client sent it (``coupon.amount``).
         headers: additional HTTP headers of the response.
+        reasons: code and message of each reason, where an error has several (redemptions 6).
         details: values for the placeholders of the message.
     """
 
@@ -133,6 +199,7 @@ class ShopError(Exception):
         *,
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
+        reasons: Sequence[Mapping[str, str]] = (),
         **details: Any,
     ) -> None:
         self.status, message = ERRORS[code]
@@ -140,6 +207,7 @@ class ShopError(Exception):
         self.message = message.format(param=param, **details)
         self.param = param
         self.headers = dict(headers or {})
+        self.reasons = list(reasons)
         super().__init__(f"{code}: {self.message}")
 
     def with_status(self, status: int) -> ShopError:
@@ -148,34 +216,51 @@ class ShopError(Exception):
         return self
 
     @property
-    def entries(self) -> list[dict[str, str]]:
+    def entries(self) -> list[dict[str, Any]]:
         """Return the entries of the ``errors`` list in the response body."""
-        entry = {"code": self.code, "message": self.message}
-        return [entry | {"param": self.param} if self.param else entry]
+        entry: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.param:
+            entry["param"] = self.param
+        return [entry | {"reasons": self.reasons} if self.reasons else entry]
 
 
-class InvalidParams(ShopError):
-    """One or more inputs have a type or value that cannot be interpreted.
+class InvalidInputs(ShopError):
+    """One or more inputs are not accepted, all for reasons of one kind.
 
     Args:
-        reasons: reason for each invalid input by its name. At least one.
+        reasons: reason for each input by its name. At least one.
     """
+
+    error_code = ""
+    """A code whose message has the placeholders ``param`` and ``reason``."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         each = [
-            ShopError("shop_api_invalid_param", param=param, reason=reason)
+            ShopError(self.error_code, param=param, reason=reason)
             for param, reason in reasons.items()
         ]
         first, reason = next(iter(reasons.items()))
-        super().__init__("shop_api_invalid_param", param=first, reason=reason)
+        super().__init__(self.error_code, param=first, reason=reason)
         # A bulk result holds a single message (spec 4.3 rule 4), so it contains all reasons.
         self.message = " ".join(error.message for error in each)
         self._entries = [entry for error in each for entry in error.entries]
 
     @property
-    def entries(self) -> list[dict[str, str]]:
+    def entries(self) -> list[dict[str, Any]]:
         """Return one entry for each invalid input (decisions 1)."""
         return self._entries
+
+
+class InvalidParams(InvalidInputs):
+    """One or more inputs have a type or value that cannot be interpreted."""
+
+    error_code = "shop_api_invalid_param"
+
+
+class InvalidOrderItems(InvalidInputs):
+    """One or more items of an order violate a rule (orders 2)."""
+
+    error_code = "shop_api_invalid_order_item"
 
 
 SCHEMA_IS_BEHIND = "The database schema is not current. Run `flask --app wsgi db upgrade`."

@@ -8,7 +8,7 @@ from app.api.etags import with_etag
 from app.api.idempotency import idempotent
 from app.api.smorest import Blueprint
 from app.auth.principals import Capability
-from app.catalog import DuplicateNameError
+from app.catalog import Change, ChangeHook, DuplicateNameError
 from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.errors import InvalidParams, ShopError
@@ -21,6 +21,8 @@ __all__ = [
     "Base",
     "Blueprint",
     "Capability",
+    "Change",
+    "ChangeHook",
     "DuplicateNameError",
     "InvalidParams",
     "OrderExtension",

@@ -23,7 +23,18 @@ GROUP = "shop_api.plugins"
 
 BUILTIN = tuple(
     EntryPoint(name=name, value=f"app.blueprints.{name}", group=GROUP)
-    for name in ("coupons", "customers", "orders", "order_extensions", "system", "legacy")
+    for name in (
+        "coupons",
+        "coupon_evaluation",
+        "coupon_trash",
+        "customers",
+        "orders",
+        "order_notes",
+        "redemptions",
+        "order_extensions",
+        "system",
+        "legacy",
+    )
 )
 
 

@@ -176,6 +176,15 @@ def money(value: Any) -> Decimal | None:
     Args:
         value: a JSON number or a string that is one after trimming (decisions 3 and 13).
     """
+    return _amount(value, Decimal("0.01"))
+
+
+def price(value: Any) -> Decimal | None:
+    """Return a price per unit with up to 6 decimals (orders 9); otherwise as ``money``."""
+    return _amount(value, Decimal("0.000001"))
+
+
+def _amount(value: Any, unit: Decimal) -> Decimal | None:
     if isinstance(value, str):
         value = value.strip()
         if not value:
@@ -192,16 +201,12 @@ def money(value: Any) -> Decimal | None:
         if exact and exact.adjusted() >= 16:
             raise ValueError("has more than 16 digits before the point.")
         # Far below a cent it is zero; quantize itself would refuse so many digits.
-        cents = (
-            exact.quantize(Decimal("0.01"), ROUND_HALF_UP)
-            if exact.adjusted() > -9
-            else Decimal("0.00")
-        )
+        rounded = exact.quantize(unit, ROUND_HALF_UP) if exact.adjusted() > -9 else unit * 0
     except InvalidOperation as error:
         raise ValueError("must be a decimal number.") from error
-    if cents.adjusted() >= 16:
+    if rounded.adjusted() >= 16:
         raise ValueError("has more than 16 digits before the point.")
-    return cents + 0  # -0.00 is 0.00
+    return rounded + 0  # -0.00 is 0.00
 
 
 # --- e-mail addresses and names ---

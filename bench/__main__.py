@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from bench import report, table
 from bench.shops import DATABASES, Shops, open_shops
 
-PARTS = ("reads", "bulk", "process", "whole", "large")
+PARTS = ("reads", "bulk", "redemptions", "orders", "process", "whole", "large")
 
 
 def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[table.Row]:
@@ -20,6 +20,10 @@ def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[ta
         yield from table.single_reads(shops, rounds)
     if "bulk" in parts:
         yield from table.bulk_creates(shops, rounds)
+    if "orders" in parts:
+        yield from table.order_writes(shops, rounds)
+    if "redemptions" in parts:
+        yield from table.redemptions(shops, rounds)
     if "process" in parts:
         small = shops.shop("SQLite", table.SMALL)
         yield table.authentication(small, rounds)

@@ -126,6 +126,40 @@ def bulk_creates(shops: Shops, rounds: int) -> Iterator[Row]:
                 yield ratio(name, goal, bulk, singles, rounds)
 
 
+def order_writes(shops: Shops, rounds: int) -> Iterator[Row]:
+    """Measure writing orders beside creating coupons, and a bulk beside single creates."""
+    for database in DATABASES:
+        with shops.empty(database).serve() as server:
+            coupons = Work(server, partial(_singles, "coupon", _new_coupon), 100, connections=1)
+            orders = Work(server, partial(_singles, "order", _new_order), 100, connections=1)
+            name = f"`POST /orders` with 3 lines beside creating a coupon, {database}"
+            yield ratio(name, Goal(3, 2, unit="times"), orders, coupons, rounds)
+            bulk = Work(server, partial(_bulk, "order", _new_order), 100, connections=1)
+            name = f"`POST /orders/bulk` of 100 beside 100 single creates, {database}"
+            goal = Goal(8, 15, at_least=True, unit="times faster")
+            yield ratio(name, goal, bulk, orders, rounds)
+            changes = Work(server, _status_changes, 100, connections=1)
+            name = f"`PUT /orders/{{id}}` of a status beside creating a coupon, {database}"
+            yield ratio(name, Goal(3, 2, unit="times"), changes, coupons, rounds)
+
+
+def _new_order() -> dict[str, object]:
+    line = {"product_id": 7, "name": "Mug", "sku": "SKU-007", "quantity": 2, "price": "4.00"}
+    return {
+        "currency": "EUR",
+        "billing_address": {"first_name": "Ada", "email": f"bench-{next(_numbers)}@example.com"},
+        "line_items": [line] * 3,
+        "shipping_lines": [{"method_id": "flat_rate", "total": "4.90"}],
+    }
+
+
+def _status_changes() -> list[Request]:
+    """Return changes of the first hundred orders, each to another status than it has."""
+    status = ("completed", "processing")[next(_numbers) % 2]
+    body = json.dumps({"order": {"status": status}}).encode()
+    return [Request(f"/orders/{order_id}", "PUT", body) for order_id in range(1, 101)]
+
+
 Make = Callable[[], dict[str, object]]
 
 
@@ -219,3 +253,40 @@ def start(shop: Shop, rounds: int) -> Row:
             spent.append(server.spent().service)
     beside = f"by the clock; {median(spent[1:]):.2g} s CPU"
     return Row("start to first answer", Goal(1.5, 0.7, unit="s"), samples[1:], beside)
+
+
+def redemptions(shops: Shops, rounds: int) -> Iterator[Row]:
+    """Measure an evaluation beside reading a coupon, and 16 clients with one limited coupon."""
+    for database in DATABASES:
+        with shops.empty(database).serve() as server:
+            coupons = [
+                {"code": f"bench-{number}", "type": "percent", "amount": "10", "usage_limit": 10**9}
+                for number in range(2)
+            ]
+            server.get("/coupons")
+            made = json.dumps({"coupons": coupons}).encode()
+            server.send([Request("/coupons/bulk", "POST", made)], 1)
+            first = json.loads(server.get("/coupons/code/bench-0"))["coupon"]["id"]
+            items = [{"product_id": number, "price": "13.95"} for number in range(1, 11)]
+            cart = {"items": items, "coupons": ["bench-0", "bench-1"]}
+            body = json.dumps({"cart": cart}).encode()
+            requests = [Request("/coupons/evaluate", "POST", body)] * 200
+            evaluate = Work(server, partial(list, requests), 200)
+            name = f"`POST /coupons/evaluate` of 10 items and 2 coupons, {database}"
+            reading = read(server, f"/coupons/{first}", 200)
+            yield ratio(name, Goal(2.5, 2, unit="reads"), evaluate, reading, rounds)
+            if database == "SQLite":  # one writer at a time
+                continue
+            reserve = Work(server, partial(_reserves, 400), 400, connections=16)
+            (costs,) = take_turns([reserve], rounds)
+            name = f"`POST /redemptions` of one limited coupon by 16 clients, {database}"
+            goal = Goal(500, 1000, at_least=True, unit="a second")
+            yield Row(name, goal, [1 / cost.clock for cost in costs], _seen(costs))
+
+
+def _reserves(number: int) -> list[Request]:
+    bodies = (
+        {"redemption": {"code": "bench-0", "reference": f"cart-{next(_numbers)}"}}
+        for _ in range(number)
+    )
+    return [Request("/redemptions", "POST", json.dumps(body).encode()) for body in bodies]

@@ -140,6 +140,31 @@ def test_interrupted_demo_is_resumed(demo_shop, make_app, tmp_path, monkeypatch,
     assert run(app, "--seed", "7")[0] == 1  # it is finished now
 
 
+COMPUTED = {"id", "updated_at", "customer", "customer_id"}
+OWN_KEYS = {"id"}
+
+
+def test_demo_inserts_the_orders_that_the_service_creates(demo_shop, admin):
+    """Every order, sent to the service as it is shown, is stored as the demo stored it."""
+    _, orders, _ = everything(demo_shop("7"))
+    for order in orders["orders"]:
+        sent = {
+            name: value
+            if not isinstance(value, list)
+            else [{key: item[key] for key in item if key not in OWN_KEYS} for item in value]
+            for name, value in order.items()
+            if name != "customer_id"
+        }
+        sent["created_at"] = order["created_at"]
+        created = admin.post("/orders", {"order": sent}).get_json()["order"]
+        assert drop(created) == drop(order)
+
+
+def drop(order):
+    """An order without what depends on the shop, and not on the order."""
+    return {name: value for name, value in order.items() if name not in COMPUTED}
+
+
 def test_demo_leaves_the_customers_of_the_shop_alone(make_app, admin, make_customer):
     mine = make_customer()
     app = admin.app

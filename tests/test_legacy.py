@@ -280,7 +280,8 @@ INVALID, NO_ROUTE = "woocommerce_api_invalid_param", "woocommerce_api_no_route"
         ("GET /orders?filter[status]=trash", None, 400, INVALID),
         ("GET /coupons?page=&fields=code", None, 200, '[{"code":"b"},{"code":"a"}]'),
         ("GET /coupons?filter[in]=ONE,&fields=code", None, 200, '[{"code":"a"}]'),
-        ("POST /orders", '{"order":{}}', 404, NO_ROUTE),
+        ("POST /orders", "{}", 400, "woocommerce_api_missing_order_data"),
+        ("GET /orders/trash", None, 404, NO_ROUTE),
         ("POST /coupons", "", 400, "woocommerce_api_missing_coupon_data"),
         ("POST /coupons", "{", 400, "woocommerce_api_invalid_json"),
         ("POST /coupons", '{"coupon":"a"}', 400, INVALID),
@@ -791,7 +792,8 @@ def test_document(make_app, mount, version):
     text = app.json.dumps(document)
     assert "shop_api_" not in text
     assert "X-Total" not in text
-    assert [tag["name"] for tag in document["tags"]] == ["coupons", "customers", "orders", "index"]
+    tags = [tag["name"] for tag in document["tags"]]
+    assert tags == ["coupons", "customers", "orders", "order_notes", "index"]
     paths = document["paths"]
     assert all(path.startswith(mount) for path in paths)
     coupon = paths[f"{mount}/coupons/{{coupon_id}}"]

@@ -94,7 +94,9 @@ def test_python(shops, certificate, version, way):
             query_string_auth=way == "query",
         )
 
-    exchange(connect(shop.consumer_secret), f"python-{version}-{way}")
+    api = connect(shop.consumer_secret)
+    exchange(api, f"python-{version}-{way}")
+    order_workflow(api, f"python-{version}-{way}")
     refused = connect("cs_wrong").get("coupons")
     assert error(refused, 401) == "woocommerce_api_authentication_error"
 
@@ -180,6 +182,60 @@ def exchange(api, name):
     assert error(repeated, 400) == "registration-error-email-exists"
     assert answer(api.delete(path)) == {"message": "Permanently deleted customer"}
     assert error(api.get(path), 404) == "woocommerce_api_invalid_customer"
+
+
+def order_workflow(api, name):
+    """What a program does with an order, from its creation to its deletion."""
+    address = {"first_name": "Ada", "email": "ada@example.com", "city": "Zürich"}
+    body = {
+        "order_number": name,
+        "payment_details": {"method_id": "bacs", "method_title": "Bank transfer"},
+        "billing_address": address,
+        "line_items": [{"product_id": 4, "quantity": 2, "total": "16.00"}],
+        "shipping_lines": [{"method_id": "flat_rate", "method_title": "Flat", "total": 4}],
+    }
+    order = answer(api.post("orders", {"order": body}), 201)["order"]
+    assert (order["status"], order["total"], order["order_number"]) == ("pending", "20.00", name)
+    assert order["customer"]["billing_address"]["city"] == "Zürich"
+    path = f"orders/{order['id']}"
+    assert answer(api.get(path))["order"] == order
+
+    changes = {
+        "status": "completed",
+        "line_items": [{"id": order["line_items"][0]["id"], "quantity": 3}],
+    }
+    updated = answer(api.put(path, {"order": changes}))["order"]
+    assert (updated["status"], updated["total"]) == ("completed", "28.00")
+    assert updated["completed_at"]
+
+    note = {"note": f"Sent by {name}: 50% & more", "customer_note": True}
+    written = answer(api.post(f"{path}/notes", {"order_note": note}), 201)["order_note"]
+    assert (written["note"], written["customer_note"]) == (note["note"], True)
+    automatic, last = answer(api.get(f"{path}/notes"))["order_notes"]
+    assert automatic["note"] == "Order status changed from Pending payment to Completed."
+    assert last == written
+    one = f"{path}/notes/{written['id']}"
+    changed = answer(api.put(one, {"order_note": {"note": "Sent."}}))["order_note"]
+    assert answer(api.get(one))["order_note"] == changed == written | {"note": "Sent."}
+    assert answer(api.delete(one)) == {"message": "Permanently deleted order note"}
+    assert error(api.get(one), 404) == "woocommerce_api_invalid_order_note_id"
+
+    for status, found in (("completed", [{"id": order["id"]}]), ("pending,on-hold", [])):
+        query = {"filter[status]": status, "filter[q]": name, "fields": "id"}
+        assert answer(api.get("orders", params=query)) == {"orders": found}
+        del query["fields"]
+        assert answer(api.get("orders/count", params=query)) == {"count": len(found)}
+
+    items = [{"id": order["id"], "note": "Ring twice."}, {"status": "unknown"}]
+    first, second = answer(api.post("orders/bulk", {"orders": items}))["orders"]
+    assert first["note"] == "Ring twice."
+    assert second["error"]["code"] == "woocommerce_api_invalid_order_status"
+
+    assert answer(api.delete(path), 202) == {"message": "Deleted order"}
+    assert error(api.get(path), 404) == "woocommerce_api_invalid_order_id"
+    assert error(api.get(f"{path}/notes"), 404) == "woocommerce_api_invalid_order_id"
+    forced = answer(api.delete(path, params={"force": "true"}))
+    assert forced == {"message": "Permanently deleted order"}
 
 
 def pages(api, endpoint):

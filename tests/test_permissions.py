@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from app.auth.principals import ROLES, Permission
 from app.db.read_pool import fetch
-from app.db.session import db, run_in_transaction
+from app.db.session import db, now, run_in_transaction
 from app.models import User
 from app.services.api_keys import revoke_key
 from tests.factories import insert_order
@@ -49,6 +49,25 @@ TABLE = {
     "countOrders":           ("read", STAFF, "401 user_cannot_read_orders_count"),
     "getOrder":              ("read", STAFF, "401 user_cannot_read_order"),
     "listOrderStatuses":     ("read", ALL, None),
+    "createOrder":           ("write", STAFF, "401 user_cannot_create_order"),
+    "updateOrder":           ("write", STAFF, "401 user_cannot_edit_order"),
+    "deleteOrder":           ("write", STAFF, "401 user_cannot_delete_order"),
+    "bulkOrders":            ("write", STAFF, "items: user_cannot_create_order user_cannot_edit_order"),
+    "listTrashedOrders":     ("read", STAFF, NOTHING),
+    "restoreOrder":          ("write", STAFF, "401 user_cannot_edit_order"),
+    "emptyOrderTrash":       ("write", STAFF, "401 user_cannot_delete_order"),
+    "listOrderNotes":        ("read", STAFF, "401 user_cannot_read_order_notes"),
+    "createOrderNote":       ("write", STAFF, "401 user_cannot_create_order_note"),
+    "getOrderNote":          ("read", STAFF, "401 user_cannot_read_order_notes"),
+    "updateOrderNote":       ("write", STAFF, "401 user_cannot_edit_order_note"),
+    "deleteOrderNote":       ("write", STAFF, "401 user_cannot_delete_order_note"),
+    "listTrashedCoupons":    ("read", STAFF, NOTHING),
+    "restoreCoupon":         ("write", STAFF, "401 user_cannot_edit_coupon"),
+    "emptyCouponTrash":      ("write", STAFF, "401 user_cannot_delete_coupon"),
+}  # fmt: skip
+NATIVE_ONLY = {
+    "listTrashedOrders", "restoreOrder", "emptyOrderTrash",
+    "listTrashedCoupons", "restoreCoupon", "emptyCouponTrash",
 }  # fmt: skip
 NO_ESCALATION = {  # decisions 2: nobody changes an account that may do more
     "updateCustomer": "400 user_cannot_edit_customer",
@@ -138,19 +157,37 @@ def everything(app):
 
 
 @pytest.fixture
-def request_of(app, make_coupon, make_customer):
+def request_of(app, admin, make_coupon, make_customer):
     """Return a function: what a caller sends to an operation, path and body, so that it succeeds."""
     numbers = count()
     lasting = make_coupon(code="target"), make_customer(email="target@example.com")
     order_id = insert_order(app, customer_id=lasting[1]["id"])
+    trashed = {"status": "trash", "status_before_trash": "pending", "trashed_at": now()}
+    insert_order(app, **trashed)
+
+    def make_note():
+        response = admin.post(f"/orders/{order_id}/notes", {"order_note": {"note": "Packed."}})
+        return response.get_json()["order_note"]["id"]
+
+    note = make_note()
+    admin.delete(f"/coupons/{make_coupon()['id']}")
 
     def make(path, operation):
         number = next(numbers)
         coupon, customer = lasting
+        of_order = order_id
         if operation == "deleteCoupon":
             coupon = make_coupon()
         if operation == "deleteCustomer":
             customer = make_customer()
+        if operation == "deleteOrder":
+            of_order = insert_order(app)
+        if operation == "restoreOrder":
+            of_order = insert_order(app, **trashed)
+        if operation == "restoreCoupon":
+            coupon = make_coupon()
+            admin.delete(f"/coupons/{coupon['id']}")
+        note_id = make_note() if operation == "deleteOrderNote" else note
         bodies = {
             "createCoupon": {"coupon": {"code": f"new-{number}"}},
             "updateCoupon": {"coupon": {"description": f"edit {number}"}},
@@ -165,13 +202,19 @@ def request_of(app, make_coupon, make_customer):
                     {"id": customer["id"], "last_name": "x"},
                 ]
             },
+            "createOrder": {"order": {"note": f"new {number}"}},
+            "createOrderNote": {"order_note": {"note": f"new {number}"}},
+            "updateOrderNote": {"order_note": {"note": f"edit {number}"}},
+            "updateOrder": {"order": {"note": f"edit {number}"}},
+            "bulkOrders": {"orders": [{}, {"id": order_id, "note": f"edit {number}"}]},
         }
         filled = path.format(
             coupon_id=coupon["id"],
             code=coupon["code"],
             customer_id=customer["id"],
             email=customer["email"],
-            order_id=order_id,
+            order_id=of_order,
+            note_id=note_id,
         )
         return filled, bodies.get(operation)
 
@@ -194,7 +237,8 @@ def operations_of(client, document):
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_operation_for_every_caller(anonymous, callers, everything, request_of, document):
     operations = list(operations_of(anonymous, document))
-    assert {name for _, _, name in operations} - OPEN == TABLE.keys()
+    missing = set() if document == DOCUMENTS[0] else NATIVE_ONLY
+    assert {name for _, _, name in operations} - OPEN == TABLE.keys() - missing
     seen, wanted = {}, {}
     for method, path, name in operations:
         for caller in callers:

@@ -15,6 +15,7 @@ from app.api.authentication import current_principal
 from app.api.smorest import Blueprint
 from app.auth.principals import Capability, Permission
 from app.catalog import EXTENSION, DuplicateNameError
+from app.discounts import COUPON_TYPES
 from app.errors import ShopError
 from app.plugins import GROUP, PluginError, registry
 from app.schemas.envelope import Base
@@ -144,7 +145,7 @@ def test_coupon_type_that_exists_is_refused_and_changes_nothing():
     ours = plugins.Registry()
     with pytest.raises(DuplicateNameError, match=r"^the coupon type 'percent' already exists$"):
         ours.add_coupon_type("percent")
-    assert ours.coupon_types == ["fixed_cart", "percent", "fixed_product", "percent_product"]
+    assert ours.coupon_types == COUPON_TYPES
 
 
 # --- who comes in ---

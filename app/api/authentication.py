@@ -38,9 +38,14 @@ def current_principal() -> Principal:
 
 def authenticate_request() -> None:
     """Find out who sent the request, and whether the key may be used for it; or refuse."""
-    # Kept before the permission is asked for: the log names the key that was refused.
+    authenticate_any_permission()
+    require_permission(current_principal(), request.method)
+
+
+def authenticate_any_permission() -> None:
+    """Authenticate a request that every key may be used for, or raise an error."""
+    # Set before the permission is checked, so that the log contains the ID of a rejected key.
     g.principal = principal = authenticate(_credentials(), _refusal_of)
-    require_permission(principal, request.method)
     if not principal.capabilities:
         most = current_app.config["MAX_CONTENT_LENGTH"]
         request.max_content_length = min(most, MOST_BYTES_WITHOUT_CAPABILITIES)

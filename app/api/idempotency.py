@@ -92,7 +92,7 @@ def _kept(request_hash: str, body_hash: str) -> Response | None:
     (kept,) = rows
     if kept.body_hash != body_hash:
         raise ShopError("shop_api_idempotency_key_reused")
-    response = Response(kept.json_response, kept.status, mimetype="application/json")
+    response = Response(kept.response_body, kept.status, mimetype="application/json")
     response.headers["Idempotent-Replayed"] = "true"
     return response
 

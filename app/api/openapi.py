@@ -135,17 +135,26 @@ def describe_errors(responses: Document, codes: Iterable[tuple[str, int]]) -> No
 def describe_known(document: Document, registry: Registry) -> None:
     """Write the coupon types and order statuses that plugins have made known by now."""
     for schema in list(_with_key(document, KNOWN)):
-        names = list(getattr(registry, schema.pop(KNOWN)))
+        known = schema.pop(KNOWN)
+        names = list(getattr(registry, known))
         if "maxLength" in schema:  # a list of them in one text
             # A hyphen needs no escape, and JavaScript allows none.
             one = "|".join(re.escape(name).replace(r"\-", "-") for name in names)
             schema["pattern"] = rf"^[\s,]*(({one})\s*,[\s,]*)*(({one})\s*)?$"
         else:
-            _refer(schema, document["components"]["schemas"], names)
+            _refer(schema, document["components"]["schemas"], names, *_COMPONENTS[known])
 
 
-def _refer(schema: Document, components: Document, names: list[str]) -> None:
-    """Write the known coupon types into a schema.
+_COMPONENTS = {
+    "coupon_types": ("CouponType", "A coupon type that is known."),
+    "order_statuses": ("OrderStatus", "An order status that is known."),
+}
+
+
+def _refer(
+    schema: Document, components: Document, names: list[str], component: str, meaning: str
+) -> None:
+    """Write the known coupon types or order statuses into a schema.
 
     Where null is allowed, by reference: a generated client then has one type for them, where an
     enumeration with null in it would make three for each place.
@@ -156,10 +165,9 @@ def _refer(schema: Document, components: Document, names: list[str]) -> None:
     elif not schema.pop("nullable", False):
         schema["enum"] = names
         return
-    meaning = "A coupon type that is known."
-    components["CouponType"] = {"type": "string", "enum": names, "description": meaning}
+    components[component] = {"type": "string", "enum": names, "description": meaning}
     del schema["type"]
-    schema["anyOf"] = [{"$ref": "#/components/schemas/CouponType"}, null]
+    schema["anyOf"] = [{"$ref": f"#/components/schemas/{component}"}, null]
 
 
 def _with_key(part: Any, key: str) -> Iterator[Document]:

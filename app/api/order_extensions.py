@@ -20,6 +20,7 @@ import marshmallow as ma
 from flask import Response, current_app, request
 
 from app.api.serializers import Serializer, narrowed
+from app.db.session import reading_own_writes
 from app.errors import InvalidParams
 from app.plugins import registry
 from app.schemas.orders import OrderSchema
@@ -47,19 +48,34 @@ _OF_ANOTHER_BODY = (
 
 
 class OrderView:
-    """Turns rows into the orders of a response, extended, as far as ``fields`` selected them."""
+    """Turns rows into the orders of a response, extended, as far as ``fields`` selected them.
 
-    def __init__(self, selection: Selection) -> None:
+    Args:
+        selection: what ``fields`` selected; None for everything.
+        serializer: of a schema of orders.
+    """
+
+    def __init__(self, selection: Selection, serializer: Serializer = ORDER) -> None:
         extensions = registry().order_extensions
         self._selection = selection
         self._extends = selection is None or not extensions.keys().isdisjoint(selection)
         # An extension sees whole orders, also when the client wants little of them.
-        self._view = ORDER if self._extends else ORDER.only(selection)
+        self._view = serializer if self._extends else serializer.only(selection)
         self.columns = self._view.columns
 
     def rows(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the orders of several rows."""
-        orders = self._view.rows(rows)
+        return self._extended(self._view.rows(rows))
+
+    def records(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the orders of records that are known by their column names.
+
+        In a transaction, what extends them is read as it is there.
+        """
+        with reading_own_writes():
+            return self._extended([self._view.record(record) for record in records])
+
+    def _extended(self, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not self._extends:
             return orders
         results = [dict(narrowed(order, self._selection)) for order in orders]

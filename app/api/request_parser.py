@@ -181,7 +181,12 @@ def invalid_params(error: ValidationError, depth: int = 0) -> InvalidParams:
     def collect(messages: Any, path: tuple[str, ...]) -> None:
         if isinstance(messages, dict):
             for key, inner in messages.items():
-                collect(inner, (*path, str(key)))
+                if key == "_schema":  # the object itself is none
+                    collect(inner, path)
+                elif isinstance(key, int):  # a place in a list: items[2]
+                    collect(inner, (*path[:-1], f"{path[-1]}[{key}]"))
+                else:
+                    collect(inner, (*path, str(key)))
         else:
             reasons[".".join(path[depth:])] = " ".join(messages)
 

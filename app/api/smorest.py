@@ -19,7 +19,7 @@ from flask.sessions import SessionInterface
 from werkzeug.routing import BaseConverter
 
 from app.api import authentication, converters, openapi, request_headers, security_headers
-from app.api.authentication import authenticate_request
+from app.api.authentication import authenticate_any_permission, authenticate_request
 from app.api.error_handlers import handle_exception
 from app.api.request_parser import ArgumentParser, instance_of
 from app.api.responses import JsonProvider, drain_request_body
@@ -50,18 +50,26 @@ class Blueprint(flask_smorest.Blueprint):
         extends_orders: its views add the order extensions to the orders that they return, by an
             OrderView, or return no orders. The responses of all other blueprints are searched for
             orders.
+        any_permission: its views accept keys with any permission, whatever the method.
     """
 
     ARGUMENTS_PARSER = ArgumentParser()
 
     def __init__(
-        self, *args: Any, public: bool = False, extends_orders: bool = False, **kwargs: Any
+        self,
+        *args: Any,
+        public: bool = False,
+        any_permission: bool = False,
+        extends_orders: bool = False,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.public = public
         self.extends_orders = extends_orders
         if not public:
-            self.before_request(authenticate_request)
+            self.before_request(
+                authenticate_any_permission if any_permission else authenticate_request
+            )
         self._prepare_doc_cbks.append(self._prepare_shop_doc)
 
     def make_setup_state(

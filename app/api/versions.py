@@ -17,6 +17,7 @@ from app.auth.credentials import from_basic, from_legacy
 from app.auth.principals import Credentials
 from app.schemas.customers import CustomerSchema, CustomerV3Schema
 from app.schemas.legacy import QUERIES, CustomerOrdersV3Query, as_php_meant
+from app.schemas.legacy_orders import LEGACY_ORDERS
 from app.schemas.orders import DownloadList, LegacyDownloadList
 from app.schemas.queries import CustomerOrdersQuery
 
@@ -42,7 +43,7 @@ class ApiVersion:
         converters: the path converters that replace native ones, by name.
         body: returns a parsed body as a native client would have written it; it is given the
             schema that will load the body.
-        removes_trashed: whether ``force=true`` removes a coupon that is in the trash.
+        removes_trashed: whether ``force=true`` removes a record that is in the trash.
     """
 
     name: str
@@ -63,6 +64,10 @@ class ApiVersion:
         for native, own in self.words.items():
             text = text.replace(native, own)
         return text
+
+    def schema(self, native: type[ma.Schema]) -> type[ma.Schema]:
+        """Return the schema that takes the place of a native one, or the native one."""
+        return self.schemas.get(native, native)
 
     def status(self, happened: str) -> int:
         """Return the status of what happened."""
@@ -94,6 +99,7 @@ def _woocommerce(
         refuses_first=True,
         schemas={
             **QUERIES,
+            **LEGACY_ORDERS,
             DownloadList: LegacyDownloadList,
             **(schemas or {}),
         },

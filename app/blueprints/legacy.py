@@ -22,7 +22,7 @@ from app.auth.credentials import SENT
 from app.config import VERSION
 from app.schemas.legacy import StoreResponse
 
-MOUNTED = "coupons", "customers", "orders"
+MOUNTED = "coupons", "customers", "orders", "order_notes"
 WC_VERSION = "2.6.14"
 """The generation of WooCommerce that the specification describes; clients compare it."""
 

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from app import dates
 from app.auth.principals import Permission
+from app.cli.demo_redemptions import add_cart_redemptions, add_order_redemptions
 from app.cli.demo_shop import PRODUCTS, DemoShop, Record
 from app.cli.keys import require_schema, show
 from app.db import timeouts
@@ -89,6 +90,7 @@ def demo(
     _load(CUSTOMERS, run, shop)
     shop.customer_ids = _customers_of(run)
     _load(COUPONS, run, shop)
+    run_in_transaction(lambda session: add_cart_redemptions(session, run["present"]))
     _load(ORDERS, run, shop)
     show(run_in_transaction(lambda session: _finish(session, run["id"])))
 
@@ -187,7 +189,8 @@ def _add_roles(session: Session, ids: list[int], users: list[Record]) -> None:
 
 
 def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> None:
-    """Grant the buyers of digital products their downloads."""
+    """Grant the buyers of digital products their downloads, and add the uses of coupons."""
+    add_order_redemptions(session, ids, orders)
     digital = {number: name for number, name, _, _, is_digital in PRODUCTS if is_digital}
     granted = [
         {

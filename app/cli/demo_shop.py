@@ -7,13 +7,19 @@ import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
+from app.cli.demo_redemptions import PERCENT, with_limits
 from app.db.search import search_text
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.models.coupon import CouponStatus
 from app.models.user import with_normalized
 from app.services.customers import BLANK
+from app.services.order_items import created_items
+from app.services.order_records import BLANK as BLANK_ORDER
+from app.services.order_records import search_text_of
+from app.services.order_sums import cents
 
 Record = dict[str, Any]
 
@@ -183,8 +189,9 @@ class DemoShop:
         expires = self.chance.random() < 0.5
         description = f"{self.chance.choice(('Newsletter', 'Loyalty', 'Season'))} campaign"
         products = [product[0] for product in PRODUCTS]
-        return {
+        coupon = {
             "status": CouponStatus.TRASH if number % 20 == 0 else CouponStatus.PUBLISHED,
+            "trashed_at": moment if number % 20 == 0 else None,
             "author_id": None,
             "code": code,
             "type": kind,
@@ -211,6 +218,7 @@ class DemoShop:
             "description": description,
             "search_text": search_text(code, description),
         }
+        return with_limits(number, coupon)
 
     def order(self, number: int) -> Record:
         """Return an order of a customer or, one in ten, of a guest."""
@@ -225,21 +233,32 @@ class DemoShop:
         done = status in {"completed", "refunded"}
         discounted = self.chance.random() < 0.2
         lines = [
-            self._line(number * 10 + position, discounted=discounted)
-            for position in range(self.chance.choice((1, 1, 2, 2, 3)))
+            self._line(discounted=discounted) for _ in range(self.chance.choice((1, 1, 2, 2, 3)))
         ]
-        subtotal, after_discount, tax = (
-            sum((Decimal(line[key]) for line in lines), Decimal(0))
-            for key in ("subtotal", "total", "total_tax")
+        discount, tax = (
+            sum((amount(line) for line in lines), Decimal(0))
+            for amount in (lambda line: line["subtotal"] - line["total"], itemgetter("total_tax"))
         )
-        discount = subtotal - after_discount
         method_id, method_title, sending = self.chance.choice(SHIPPING)
         shipping = _money(sending)
         shipping_tax = (shipping / 5).quantize(CENT)
         payment_id, payment_title = self.chance.choice(PAYMENT)
-        addresses = self._addresses(first, last, email)
-        return {
-            **addresses,
+        items = created_items(
+            {
+                "line_items": lines,
+                "shipping_lines": [
+                    {"method_id": method_id, "method_title": method_title, "total": shipping}
+                ],
+                "tax_lines": [
+                    {"rate_id": 1, "code": "VAT-1", "title": "VAT", "total": tax + shipping_tax}
+                ],
+                "coupon_lines": [{"code": PERCENT, "amount": discount}] if discounted else [],
+            }
+        )
+        order = {
+            **BLANK_ORDER,
+            **self._addresses(first, last, email),
+            **items.columns_with_sums(cents(shipping_tax)),
             "customer_id": customer_id,
             "order_number": str(number),
             # Unique: no other order has this number.
@@ -249,55 +268,30 @@ class DemoShop:
             "created_at": moment,
             "updated_at": moment + timedelta(days=2) if done else moment,
             "completed_at": moment + timedelta(days=2) if done else None,
-            "total": subtotal - discount + tax + shipping + shipping_tax,
-            "subtotal": subtotal,
-            "cart_tax": tax,
-            "shipping_tax": shipping_tax,
-            "total_shipping": shipping,
-            "total_discount": discount,
             "payment_method_id": payment_id,
             "payment_method_title": payment_title,
             "payment_paid": status in {"completed", "processing", "refunded"},
             "note": "Please ring twice." if self.chance.random() < 0.05 else "",
             "customer_ip": f"192.0.2.{number % 254 + 1}",  # RFC 5737: nobody's address
             "customer_user_agent": "Mozilla/5.0",
-            "line_items": lines,
-            "shipping_lines": [
-                {"id": number * 10 + 5, "method_id": method_id, "method_title": method_title,
-                 "total": str(shipping)}
-            ],
-            "tax_lines": [
-                {"id": number * 10 + 6, "rate_id": 1, "code": "VAT-1", "title": "VAT",
-                 "total": str(tax + shipping_tax), "compound": False}
-            ],
-            "fee_lines": [],
-            "coupon_lines": [{"id": number * 10 + 7, "code": "tea-1", "amount": str(discount)}]
-            if discounted
-            else [],
-            "search_text": search_text(
-                str(number), f"{first} {last}", email, addresses["billing_company"],
-                addresses["billing_city"],
-            ),
-        }  # fmt: skip
+        }
+        return order | {"search_text": search_text_of(order)}
 
-    def _line(self, line_id: int, *, discounted: bool) -> Record:
-        number, name, sku, cents, _ = self.chance.choice(PRODUCTS)
+    def _line(self, *, discounted: bool) -> Record:
+        number, name, sku, price, _ = self.chance.choice(PRODUCTS)
         quantity = self.chance.choice((1, 1, 1, 2, 3))
-        subtotal = _money(cents * quantity)
+        subtotal = _money(price * quantity)
         total = (subtotal * 9 / 10).quantize(CENT) if discounted else subtotal
         return {
-            "id": line_id,
-            "subtotal": str(subtotal),
-            "subtotal_tax": str((subtotal / 5).quantize(CENT)),
-            "total": str(total),
-            "total_tax": str((total / 5).quantize(CENT)),
-            "price": str(_money(cents)),
-            "quantity": quantity,
-            "tax_class": None,
-            "name": name,
             "product_id": number,
+            "name": name,
             "sku": sku,
-            "meta": [],
+            "quantity": quantity,
+            "price": _money(price),
+            "subtotal": subtotal,
+            "total": total,
+            "subtotal_tax": (subtotal / 5).quantize(CENT),
+            "total_tax": (total / 5).quantize(CENT),
         }
 
     def _moment(self) -> datetime:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import Engine, Executable, Result, Row
+from sqlalchemy import Connection, Engine, Executable, Result, Row
 from sqlalchemy.exc import DBAPIError
 
 from app.db import timeouts
@@ -36,8 +37,13 @@ def _engine(name: str) -> Engine:
     return engine
 
 
+_own_connection: ContextVar[Connection | None] = ContextVar("own_connection", default=None)
+
+
 def fetch(statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Any]:
     """Return all rows of a select."""
+    if (own := _own_connection.get()) is not None:
+        return own.execute(statement, parameters).all()
     with read_engine().connect() as connection:
         return connection.execute(statement, parameters).all()
 
@@ -63,6 +69,16 @@ def snapshot() -> Iterator[Fetch]:
         except BaseException:
             connection.invalidate()  # nobody else gets a connection with an open transaction
             raise
+
+
+@contextmanager
+def fetching_from(connection: Connection) -> Iterator[None]:
+    """Let ``fetch`` read on a connection, which sees what its own transaction has written."""
+    token = _own_connection.set(connection)
+    try:
+        yield
+    finally:
+        _own_connection.reset(token)
 
 
 class RowStream:

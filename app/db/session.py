@@ -11,7 +11,8 @@ import random
 import select
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
@@ -36,7 +37,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
 from app.db import sqlite, timeouts
-from app.db.read_pool import READ, STREAM, fetch, read_engine
+from app.db.read_pool import READ, STREAM, fetch, fetching_from, read_engine
 
 T = TypeVar("T")
 
@@ -61,6 +62,9 @@ LOGGED_RETRY = 3
 
 _IS_RUNNING = "shop_api_is_running"
 """Where a session notes that one of our transactions runs in it, on ``Session.info``."""
+
+_AFTER_COMMIT = "shop_api_after_commit"
+"""The functions to call after the commit, on ``Session.info``."""
 
 # PostgreSQL: unique_violation, serialization_failure, deadlock_detected.
 _ANOTHER_CAME_FIRST = {"23505", "40001", "40P01"}
@@ -184,10 +188,13 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
     if session.info.get(_IS_RUNNING):
         return work(session)
     for attempt in range(1, ATTEMPTS + 1):
+        # Each attempt has its own: what an attempt that is rolled back has added is not called.
+        after_commit: list[Callable[[], None]] = []
+        session.info[_AFTER_COMMIT] = after_commit
         try:
             with session, session.begin():
                 session.info[_IS_RUNNING] = True
-                return work(session)
+                result = work(session)
         except DBAPIError as error:
             if attempt == ATTEMPTS or not is_retryable(error):
                 raise
@@ -195,10 +202,39 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
                 _log.warning(
                     "A transaction is retried for the third time because of other transactions."
                 )
+        else:
+            break
         finally:
             session.info[_IS_RUNNING] = False
         time.sleep(RETRY_SECONDS * attempt * random.uniform(0.5, 1))  # noqa: S311  # nosec B311  # no secret
+    # After the commit: these functions must not run in a transaction that can be retried.
+    for function in after_commit:
+        function()
+    return result
     raise AssertionError("unreachable")
+
+
+def call_after_commit(session: Session, function: Callable[[], None]) -> None:
+    """Call a function once the transaction of ``run_in_transaction`` is committed.
+
+    It is not called if the transaction fails, and once if the transaction is retried. It must not
+    raise: the changes are stored already.
+    """
+    session.info[_AFTER_COMMIT].append(function)
+
+
+@contextmanager
+def reading_own_writes() -> Iterator[None]:
+    """Let ``fetch`` read within the transaction of ``run_in_transaction``, if one runs.
+
+    What it has written is then part of the response, also before the commit.
+    """
+    session = db.session()
+    if not session.info.get(_IS_RUNNING):
+        yield
+        return
+    with fetching_from(session.connection()):
+        yield
 
 
 def write_records(

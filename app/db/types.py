@@ -70,6 +70,23 @@ class Money(TypeDecorator[Decimal]):
         return lambda value: None if value is None else Decimal(int(value)).scaleb(-2)
 
 
+class OptionalMoneyText(MoneyText):
+    """Whole cents, read as the text of an amount; nothing is None."""
+
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Read:
+        """Return what reads cents."""
+        return lambda cents: None if cents is None else self.read(cents)
+
+
+class OptionalMoney(Money):
+    """A decimal with two places that may be missing, which answers show as null."""
+
+    cache_ok = True
+    printed = OptionalMoneyText()
+
+
 class TimestampText(TypeDecorator[str]):
     """A moment, read as the text of UTC in whole seconds: 2026-11-20T09:38:00Z."""
 

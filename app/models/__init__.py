@@ -7,6 +7,8 @@ from app.models.download import DownloadPermission
 from app.models.idempotency_record import IdempotencyRecord
 from app.models.oauth_nonce import OAuthNonce
 from app.models.order import Order
+from app.models.order_note import OrderNote
+from app.models.redemption import Redemption
 from app.models.row_count import RowCount
 from app.models.user import User, UserRole
 
@@ -18,6 +20,8 @@ __all__ = [
     "IdempotencyRecord",
     "OAuthNonce",
     "Order",
+    "OrderNote",
+    "Redemption",
     "RowCount",
     "User",
     "UserRole",

@@ -42,7 +42,9 @@ class Coupon(Base):
     usage_limit: Mapped[int] = mapped_column(Id)
     usage_limit_per_user: Mapped[int] = mapped_column(Id)
     limit_usage_to_x_items: Mapped[int] = mapped_column(Id)
-    usage_count: Mapped[int] = mapped_column(Id)
+    usage_count: Mapped[int] = mapped_column(Id)  # confirmed uses
+    # Redemptions with holds_slot, of which some may have expired (redemptions 4).
+    reserved_count: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=1)
     expiry_date: Mapped[date | None]
     enable_free_shipping: Mapped[bool]
     product_category_ids: Mapped[list[int]] = mapped_column(Json)
@@ -54,6 +56,8 @@ class Coupon(Base):
     description: Mapped[str]
     # Lower-cased code and description, for filter[q].
     search_text: Mapped[str] = mapped_column(Key)
+    # Time when the coupon was moved to the trash. Null for published coupons.
+    trashed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (
         CheckConstraint("status IN ('published', 'trash')", name="status"),

@@ -47,8 +47,15 @@ class Order(BillingColumns, ShippingColumns, Base):
     tax_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     fee_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     coupon_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    # What is stored of an item and not shown, by the ID of the item. None without any.
+    item_details: Mapped[dict[str, dict[str, Any]] | None] = mapped_column(Json, sort_order=1)
+    # The ID of the next new item: IDs are unique within the order and never reused.
+    next_item_id: Mapped[int] = mapped_column(Id, server_default=text("1"), sort_order=1)
     # Everything that filter[q] searches.
     search_text: Mapped[str] = mapped_column(Key)
+    # Of an order in the trash, whose status is TRASH.
+    trashed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=1)
+    status_before_trash: Mapped[str | None] = mapped_column(Key, sort_order=1)
 
     @property
     def total_tax(self) -> Decimal:

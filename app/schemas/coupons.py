@@ -127,6 +127,18 @@ class CouponList(Base):
     coupons = ma.fields.List(ma.fields.Nested(CouponSchema), required=True)
 
 
+class TrashedCouponSchema(CouponSchema):
+    """Coupon in the trash."""
+
+    trashed_at = fields.Timestamp("Time when the coupon was moved to the trash, in UTC.")
+
+
+class TrashedCouponList(Base):
+    """Page of coupons in the trash."""
+
+    coupons = ma.fields.List(ma.fields.Nested(TrashedCouponSchema), required=True)
+
+
 class CouponBulkResponse(Base):
     """Results of a bulk request, in the order of its items."""
 

@@ -83,11 +83,22 @@ def update_schema(create: type[Base], name: str, **more: ma.fields.Field[Any]) -
     )
 
 
+class ReasonSchema(Base):
+    """Reason why a coupon is not applicable."""
+
+    code = fields.String("Reason, for programs.", required=True)
+    message = fields.String("Reason, for people.", required=True)
+
+
+_REASONS = "All reasons why a coupon is not applicable; with `shop_api_coupon_not_applicable`."
+
+
 class BulkError(Base):
     """Why a bulk item was refused."""
 
     code = fields.String("A code as the single operation answers it.", required=True)
     message = fields.String("What is wrong, for people.", required=True)
+    reasons = ma.fields.List(ma.fields.Nested(ReasonSchema), metadata={"description": _REASONS})
 
 
 class BulkFailure(Base):
@@ -107,6 +118,7 @@ class Error(Base):
     code = fields.String("What is wrong, for programs.", required=True)
     message = fields.String("What is wrong, for people.", required=True)
     param = fields.String("The input that the error is about.")
+    reasons = ma.fields.List(ma.fields.Nested(ReasonSchema), metadata={"description": _REASONS})
 
 
 class ErrorResponse(Base):
@@ -125,3 +137,9 @@ class DeleteResponse(Base):
     """What was done."""
 
     message = fields.String("What was done.", required=True)
+
+
+class DeletedResponse(Base):
+    """Result of emptying a trash."""
+
+    deleted = fields.Number("Number of permanently deleted records.", required=True)

@@ -92,6 +92,14 @@ class Amount(Output):
         return "0.00" if value is None else str(value)
 
 
+class OptionalAmount(Output):
+    """A decimal with 2 places, as a string, or null."""
+
+    openapi = {**kinds.AMOUNT, "type": ["string", "null"]}
+
+    wire = staticmethod(lambda value: None if value is None else str(value))
+
+
 class Timestamp(Output):
     """A UTC date-time without a fraction: 2026-11-20T09:38:00Z (decisions 6)."""
 

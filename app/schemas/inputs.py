@@ -11,6 +11,7 @@ second step is left out (decisions 17).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -19,6 +20,7 @@ from typing import Any
 import marshmallow as ma
 
 from app import dates, sanitize
+from app.errors import ShopError
 from app.schemas import kinds
 from app.schemas.fields import described
 
@@ -195,6 +197,31 @@ class Count(Input):
         return sanitize.count(value)
 
 
+class Integer(Input):
+    """An integer: what a text begins with, 0 when it begins with none (decisions 3)."""
+
+    openapi = kinds.INTEGER_IN
+
+    def convert(self, value: Any) -> int:
+        """Return the integer."""
+        return sanitize.integer(value)
+
+
+class Timestamp(Input):
+    """A date-time; a date is its midnight, UTC. Empty text means none."""
+
+    openapi = kinds.TIMESTAMP_IN
+
+    def convert(self, value: Any) -> datetime | None:
+        """Return the moment in UTC, in whole seconds."""
+        number = sanitize.whole(value)
+        if isinstance(number, int) and not isinstance(number, bool):
+            value = f"@{number}"  # Unix seconds, also where the digits could be a year
+        if isinstance(value, str) and not value.strip():
+            return None
+        return dates.moment(value).replace(microsecond=0)
+
+
 class _Array(Input):
     def convert(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
@@ -244,6 +271,207 @@ class EmailArray(_Array):
     def clean(self, value: list[str]) -> list[str]:
         """Return the addresses."""
         return [address for address in map(sanitize.sanitized_email, value) if address]
+
+
+class ItemArray(ma.fields.List[Any]):
+    """An array of objects; ``null`` is not supplied.
+
+    Args:
+        item: schema of an object: its keys have no defaults, and it has no hooks.
+        meaning: description of the array.
+        limit: how many objects are accepted.
+        too_large: the error code when there are more.
+    """
+
+    def __init__(
+        self, item: type[ma.Schema], meaning: str, *, limit: int, too_large: str, **kwargs: Any
+    ) -> None:
+        metadata = {"description": meaning, "maxItems": limit}
+        super().__init__(ma.fields.Nested(item), allow_none=True, metadata=metadata, **kwargs)
+        self.item = item
+        self.limit = limit
+        self.too_large = too_large
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,  # marshmallow's signature
+        data: Mapping[str, Any] | None = None,  # marshmallow's signature
+        **_: Any,
+    ) -> Any:
+        """Return the converted objects; the errors of all of them are reported together."""
+        if value is None or value is ma.missing:
+            return self.load_default
+        if not isinstance(value, list):
+            raise ma.ValidationError("must be an array.")
+        if len(value) > self.limit:
+            raise ShopError(self.too_large, limit=self.limit)
+        loaded: list[Any] = []
+        errors: dict[int, Any] = {}
+        for index, item in enumerate(value):
+            if not isinstance(item, dict):
+                errors[index] = ["must be an object."]
+                continue
+            try:
+                loaded.append(self._loaded(item))
+            except ma.ValidationError as error:
+                errors[index] = error.messages
+        if errors:
+            raise ma.ValidationError(errors)
+        return loaded
+
+    def _loaded(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert the supplied keys of an object.
+
+        ``Schema.load`` takes several times as long: an order can have thousands of objects, each
+        with few of its keys.
+        """
+        loaded, errors = {}, {}
+        fields: Mapping[str, ma.fields.Field[Any]] = self.inner.schema.load_fields  # type: ignore[attr-defined] # a Nested
+        for name, field in fields.items():
+            if name not in item:
+                continue
+            try:
+                converted = field.deserialize(item[name], name, item)
+            except ma.ValidationError as error:
+                errors[name] = error.messages
+                continue
+            if converted is not ma.missing:
+                loaded[name] = converted
+        if errors:
+            raise ma.ValidationError(errors)
+        return loaded
+
+
+class CodeArray(_Array):
+    """An array of coupon codes, normalised; empty ones are dropped."""
+
+    openapi = {
+        "type": "array",
+        "items": {**kinds.TEXT_IN, "type": ["string", "number", "null"], "examples": ["summer"]},
+    }
+
+    def entry(self, value: Any) -> str:
+        """Return a code, or an empty string."""
+        return "" if value is None else sanitize.coupon_code(sanitize.text(value))
+
+
+class Price(Input):
+    """A price per unit, at least 0, with up to 6 decimals. Required."""
+
+    openapi = {**kinds.AMOUNT_IN, "minimum": 0, "examples": ["13.95"]}
+
+    def __init__(self, meaning: str) -> None:
+        super().__init__(meaning, required=True)
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the price; there is no default."""
+        return super().deserialize("" if value in (None, ma.missing) else value, attr, data)
+
+    def convert(self, value: Any) -> Decimal:
+        """Return the price."""
+        amount = sanitize.price(value)
+        if amount is None:
+            raise ValueError("is required.")
+        if amount < 0:
+            raise ValueError("must not be below 0.")
+        return amount
+
+
+class Quantity(Input):
+    """A number of units, from 1 to 1,000,000,000."""
+
+    openapi = {**kinds.INTEGER_IN, "minimum": 1, "maximum": 10**9, "pattern": "^[1-9][0-9]{0,8}$"}
+
+    def convert(self, value: Any) -> int:
+        """Return the number."""
+        number = sanitize.integer(value)
+        if not 1 <= number <= 10**9:
+            raise ValueError("must be from 1 to 1000000000.")
+        return number
+
+
+class AccountId(Input):
+    """The ID of a customer account, 0 for a guest. Text that is no number is not understood."""
+
+    openapi = {
+        "type": ["integer", "string"],
+        "minimum": 0,
+        "maximum": sanitize.INT64_MAX,
+        "pattern": "^[0-9]{1,18}$",
+    }
+
+    def convert(self, value: Any) -> int:
+        """Return the ID, which may be negative."""
+        if isinstance(value, bool) or (
+            isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value)
+        ):
+            raise ValueError("must be an integer.")
+        return sanitize.integer(value)
+
+
+class Reference(Input):
+    """What a use of a coupon is reserved for: 1 to 191 characters. Required."""
+
+    openapi = {
+        "type": ["string", "number"],
+        "minLength": 1,
+        "maxLength": 191,
+        # No blanks around it, no NUL, and no reference of an order of this service.
+        "pattern": r"^(?!order-[0-9]+$)[^\s\u0000]([^\u0000]*[^\s\u0000])?$",
+        "examples": ["cart-4711"],
+    }
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the reference; there is no default."""
+        return super().deserialize("" if value in (None, ma.missing) else value, attr, data)
+
+    def convert(self, value: Any) -> str:
+        """Return the reference without blanks around it."""
+        reference = sanitize.text(value).strip()
+        if not 1 <= len(reference) <= 191:  # redemptions 4
+            raise ValueError("must have 1 to 191 characters.")
+        if re.fullmatch("order-[0-9]+", reference):
+            raise ValueError("must not be order-<number>: orders of this service have it.")
+        return reference
+
+
+class ExpiresIn(Input):
+    """Seconds until a reservation expires, from 60 to 604,800."""
+
+    openapi = {**kinds.INTEGER_IN, "minimum": 60, "maximum": 604_800, "pattern": "^[1-9][0-9]*$"}
+
+    def convert(self, value: Any) -> int:
+        """Return the seconds."""
+        seconds = sanitize.integer(value)
+        if not 60 <= seconds <= 604_800:  # redemptions 4
+            raise ValueError("must be from 60 to 604800 seconds.")
+        return seconds
+
+
+class Email(Input):
+    """An e-mail as it was given, without blanks around it; may be empty."""
+
+    openapi = {**kinds.TEXT_IN, "maxLength": 254}
+
+    def convert(self, value: Any) -> str:
+        """Return the e-mail."""
+        email = sanitize.text(value).strip()
+        if len(email) > 254:  # RFC 5321: no address is longer
+            raise ValueError("must have at most 254 characters.")
+        return email
 
 
 class DateText(Input):

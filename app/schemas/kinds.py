@@ -98,6 +98,31 @@ EMAILS_IN: Schema = {
     "items": {**EMAIL_IN, "type": ["string", "number", "null"]},
     "maxItems": 1000,
 }
+TIMESTAMP_IN: Schema = {
+    "type": ["string", "integer"],
+    "pattern": rf"^({_ISO}|{_UNIX})?$",
+    "minimum": -62135596800,
+    "maximum": 253402300799,
+    "examples": ["2026-11-20T09:38:00Z"],
+}
+ITEM_ID_IN: Schema = {"type": ["integer", "string"], "minimum": 0, "pattern": "^[0-9]{0,18}$"}
+REMAINING_IN: Schema = {
+    "type": ["integer", "string"],
+    "minimum": 0,
+    "maximum": INT64_MAX,
+    "pattern": "^[0-9]{0,18}$",
+    "examples": [3],
+}
+QUANTITY_IN: Schema = {**INTEGER_IN, "examples": [2]}
+CUSTOMER_ID_IN: Schema = {
+    "type": ["integer", "string"],
+    "minimum": 0,
+    "maximum": INT64_MAX,
+    "pattern": "^[0-9]{1,18}$",
+    "examples": [2],
+}
+CURRENCY_IN: Schema = {"type": "string", "pattern": "^[A-Za-z]{3}$", "examples": ["EUR"]}
+ORDER_NUMBER_IN: Schema = {"type": "string", "minLength": 1, "maxLength": 191, "pattern": _NO_NUL}
 RECORD_ID_IN: Schema = {
     "type": ["integer", "string"],
     "minimum": 0,
@@ -107,6 +132,7 @@ RECORD_ID_IN: Schema = {
 
 # Plugins add coupon types and order statuses; ``app.api.openapi`` writes the known ones at the end.
 KNOWN = "x-known"
+KNOWN_ORDER_STATUS: Schema = {"type": "string", KNOWN: "order_statuses"}
 KNOWN_COUPON_TYPE: Schema = {"type": "string", KNOWN: "coupon_types"}
 
 # --- query parameters ---
@@ -135,6 +161,14 @@ STATUSES_PARAMETER: Schema = {
     "maxLength": 1000,
     KNOWN: "order_statuses",
     "examples": ["processing,completed"],
+}
+
+_REDEMPTION_STATUS = "(reserved|confirmed|released)"
+REDEMPTION_STATUSES_PARAMETER: Schema = {
+    "type": "string",
+    "pattern": rf"^[\s,]*({_REDEMPTION_STATUS}\s*,[\s,]*)*({_REDEMPTION_STATUS}\s*)?$",
+    "maxLength": 1000,
+    "examples": ["reserved,confirmed"],
 }
 
 # --- path parameters ---

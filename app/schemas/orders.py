@@ -174,6 +174,18 @@ class OrderList(Base):
     orders = ma.fields.List(ma.fields.Nested(OrderSchema), required=True)
 
 
+class TrashedOrderSchema(OrderSchema):
+    """Order in the trash, with the status that it had."""
+
+    trashed_at = fields.Timestamp("Time when the order was moved to the trash, in UTC.")
+
+
+class TrashedOrderList(Base):
+    """List of the orders in the trash."""
+
+    orders = ma.fields.List(ma.fields.Nested(TrashedOrderSchema), required=True)
+
+
 class OrderStatusList(Base):
     """Labels of the known order statuses by status."""
 

@@ -17,6 +17,9 @@ WHITE_SPACE = " \t\n\v\f\r"
 MAX_IDS = 1000
 """IdListParam in one parameter: fewer than a database accepts values in one statement."""
 
+MAX_DAYS = 365_000
+"""Largest age in days that is told apart: older than any record."""
+
 Selection = dict[str, "Selection | None"]
 """What ``fields`` selects: names; under a name None for all of it, or a selection of its parts."""
 
@@ -72,6 +75,20 @@ class StatusListParam(TextParam):
         return _entries(super().read(value)) or self.deserialize(None)
 
 
+class CodeParam(TextParam):
+    """A coupon code, normalised."""
+
+    def read(self, value: str) -> str:
+        """Return the code as it is stored."""
+        return sanitize.coupon_code(super().read(value))
+
+
+class RedemptionStatusParam(StatusListParam):
+    """Statuses of redemptions, separated by commas."""
+
+    openapi = kinds.REDEMPTION_STATUSES_PARAMETER
+
+
 class FieldList(QueryField):
     """``fields``: names, separated by commas, with one level of dots (decisions 6)."""
 
@@ -112,6 +129,17 @@ class PageNumber(IntegerParam):
 
     def __init__(self) -> None:
         super().__init__(None, "Which page of the list, from 1.", minimum=1, load_default=1)
+
+
+class DaysParam(IntegerParam):
+    """A number of days. More than MAX_DAYS is MAX_DAYS: no date is so far in the past."""
+
+    def __init__(self, meaning: str, *, default: int) -> None:
+        super().__init__(None, meaning, load_default=default)
+
+    def read(self, value: str) -> int:
+        """Return the number."""
+        return min(super().read(value), MAX_DAYS)
 
 
 class LimitParam(IntegerParam):

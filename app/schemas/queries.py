@@ -7,7 +7,9 @@ from app.schemas.envelope import Base
 from app.schemas.parameters import (
     MAX_IDS,
     ChoiceParam,
+    CodeParam,
     CouponTypeParam,
+    DaysParam,
     DirectionParam,
     FieldList,
     ForceWord,
@@ -16,6 +18,7 @@ from app.schemas.parameters import (
     LimitParam,
     OffsetParam,
     PageNumber,
+    RedemptionStatusParam,
     SearchParam,
     StatusListParam,
     TextParam,
@@ -164,7 +167,52 @@ class OrderListQuery(OrderCountQuery, ReadQuery):
     page = PageNumber()
 
 
+class RedemptionFilter(Times):
+    """Which redemptions (redemptions 4)."""
+
+    code = CodeParam("filter[code]", "Only redemptions of this coupon code.")
+    coupon_id = IntegerParam("filter[coupon_id]", "Only redemptions of this coupon.")
+    customer_id = IntegerParam(
+        "filter[customer_id]", "Only redemptions of this account; 0 is guests."
+    )
+    email = TextParam("filter[email]", "Only redemptions with this e-mail, in any case.")
+    reference = TextParam("filter[reference]", "Only redemptions with this reference.")
+    order_id = IntegerParam("filter[order_id]", "Only redemptions of this order.")
+    status = RedemptionStatusParam(
+        "filter[status]", "Only these statuses, separated by commas. Expired means released."
+    )
+
+
+class RedemptionCountQuery(RedemptionFilter):
+    """Query of a count. Paging and order are checked and change nothing."""
+
+    limit = LimitParam()
+    offset = OffsetParam()
+    order = DirectionParam(default="desc")
+    orderby = ChoiceParam(
+        "filter[orderby]",
+        "What the list is sorted by; `date` is the creation.",
+        "date", "id", "expires_at",
+        default="date",
+    )  # fmt: skip
+
+
+class RedemptionListQuery(RedemptionCountQuery, ReadQuery):
+    """Query of a list."""
+
+    page = PageNumber()
+
+
 class DeleteQuery(Query):
     """The query of a delete."""
 
     force = ForceWord()
+
+
+class TrashQuery(Query):
+    """The query that empties a trash (orders 4)."""
+
+    older_than_days = DaysParam(
+        "Delete the records that have been in the trash for at least this number of days.",
+        default=30,
+    )

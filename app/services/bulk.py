@@ -111,4 +111,7 @@ def _bulk_item(item: Any) -> BulkItem:
 
 
 def _failure(bulk_item: BulkItem, error: ShopError, name: Callable[[str], str]) -> dict[str, Any]:
-    return {"id": bulk_item.id or 0, "error": {"code": name(error.code), "message": error.message}}
+    described: dict[str, Any] = {"code": name(error.code), "message": error.message}
+    if error.reasons:
+        described["reasons"] = error.reasons
+    return {"id": bulk_item.id or 0, "error": described}

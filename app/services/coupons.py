@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Select,
     Table,
     and_,
@@ -80,7 +81,7 @@ def list_coupons(
         columns: what to select.
         default_size: rows on a page when the query sets no limit.
     """
-    _require_known_filter(query)
+    require_known_filter(query)
     size = page_size(query, default_size)
     if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
         return Page([], 0, query["page"], size or default_size)  # left out of rows and totals alike
@@ -96,7 +97,7 @@ def list_coupons(
 
 def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many published coupons match."""
-    _require_known_filter(query)
+    require_known_filter(query)
     actor.require("shop_api_user_cannot_read_coupons_count", Capability.READ_PRIVATE_SHOP_COUPONS)
     return count(partial(_matching, query))
 
@@ -121,19 +122,25 @@ def _readable(actor: Principal, found: Select[Any], wanted: object, missing_code
     return rows[0]
 
 
-def _require_known_filter(query: Mapping[str, Any]) -> None:
+def require_known_filter(query: Mapping[str, Any]) -> None:
     """Refuse a type that does not exist."""
     if query["type"] and query["type"] not in current_catalog().coupon_types:
         raise InvalidParams({"filter[type]": f"must be one of {_known_types()}."})
 
 
-def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
-    """Return the published coupons that match a loaded ``CouponFilter``."""
+def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``CouponFilter`` without its type and its search."""
     conditions = between(TABLE.c, query)
     if query["in_"] is not None:
         conditions.append(TABLE.c.id.in_(query["in_"]))
     if query["not_in"] is not None:
         conditions.append(TABLE.c.id.not_in(query["not_in"]))
+    return conditions
+
+
+def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
+    """Return the published coupons that match a loaded ``CouponFilter``."""
+    conditions = conditions_of(query)
     # No index has both the status and these in its order.
     published = frequent(PUBLISHED) if query["orderby"] in {"id", "code"} else PUBLISHED
     ids = select(TABLE.c.id).where(*conditions)
@@ -217,7 +224,7 @@ def delete_coupon(
         coupon = session.execute(select(TABLE).where(*found).with_for_update()).first()
         if coupon is None:
             raise ShopError("shop_api_invalid_coupon_id")
-        _require_own(
+        require_own(
             actor, coupon.author_id, "shop_api_user_cannot_delete_coupon",
             Capability.DELETE_SHOP_COUPONS, Capability.DELETE_OTHERS_SHOP_COUPONS,
         )  # fmt: skip
@@ -227,7 +234,12 @@ def delete_coupon(
         if force:
             session.execute(delete(TABLE).where(this))
         else:
-            trashed = {"status": CouponStatus.TRASH, "updated_at": now()}
+            moment = now()
+            trashed = {
+                "status": CouponStatus.TRASH,
+                "trashed_at": moment,
+                "updated_at": moment,
+            }
             session.execute(update(TABLE).where(this).values(trashed))
 
     run_in_transaction(work)
@@ -319,7 +331,7 @@ def _prepare_update(
     """Return the coupon as it shall become (spec 4.1, edit rules in their order)."""
     if coupon is None:
         raise ShopError("shop_api_invalid_coupon_id")
-    _require_own(
+    require_own(
         actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
         Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
     )  # fmt: skip
@@ -338,7 +350,7 @@ def _prepare_update(
     return after | {"search_text": search_text(after["code"], after["description"])}
 
 
-def _require_own(
+def require_own(
     actor: Principal, author_id: int | None, code: str, own: Capability, others: Capability
 ) -> None:
     """Demand a capability, and a second one for a coupon that someone else created."""

@@ -29,11 +29,13 @@ class RowCountFilter:
         table_name: the counted table.
         timestamp: column that determines the week, as the select of IDs sees it.
         partitions: counted partitions of the table; None for all.
+        without: a label to leave out of all.
     """
 
     table_name: str
     timestamp: ColumnElement[datetime]
     partitions: tuple[str, ...] | None = None
+    without: str | None = None
 
     def total(self, fetch: Fetch) -> int:
         """Return how many records there are."""
@@ -59,9 +61,11 @@ class RowCountFilter:
 
     def _of_table(self, sums: Select[Any]) -> Select[Any]:
         sums = sums.where(RowCount.table_name == self.table_name)
-        return (
-            sums if self.partitions is None else sums.where(RowCount.partition.in_(self.partitions))
-        )
+        if self.without is not None:
+            sums = sums.where(RowCount.partition != self.without)
+        if self.partitions is not None:
+            sums = sums.where(RowCount.partition.in_(self.partitions))
+        return sums
 
 
 @dataclass(frozen=True, slots=True)

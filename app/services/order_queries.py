@@ -1,15 +1,16 @@
-"""The rules for orders and downloads, which this service reads only (decisions 7 and 8)."""
+"""The rules for reading orders and downloads (decisions 7 and 8, orders 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Table, bindparam, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, or_, select, type_coerce
 
 from app.auth.principals import Capability, Principal
-from app.catalog import current_catalog
-from app.db.read_pool import fetch
+from app.catalog import TRASH, current_catalog
+from app.db.read_pool import Fetch, fetch
 from app.db.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
 from app.db.search import contains, frequent, number_found
 from app.db.session import now
@@ -19,20 +20,26 @@ from app.models import DownloadPermission, Order
 from app.sanitize import INT64_MAX
 from app.services.customer_queries import get_customer
 from app.services.customer_statistics import COLUMNS as CUSTOMER_COLUMNS
-from app.services.filtering import FilteredSet, RowCountFilter, between, count
+from app.services.filtering import FEW, FilteredSet, RowCountFilter, between, count
 from app.services.pagination import Page, fetch_page, page_size
 
 TABLE = cast("Table", Order.__table__)
 DOWNLOADS = cast("Table", DownloadPermission.__table__)
 DOWNLOADABLE = ("processing", "completed")
 
-_HAS_ID = TABLE.c.id == bindparam(WANTED)
-_IS_OF_CUSTOMER = TABLE.c.customer_id == bindparam(WANTED)
+IS_TRASHED = TABLE.c.status == TRASH
+_HAS_ID = and_(TABLE.c.id == bindparam(WANTED), TABLE.c.status != TRASH)
+_IS_OF_CUSTOMER = and_(TABLE.c.customer_id == bindparam(WANTED), TABLE.c.status != TRASH)
 _OLDEST_FIRST = (TABLE.c.created_at, TABLE.c.id)
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **TABLE.c,
     "total_tax": type_coerce(TABLE.c.cart_tax + TABLE.c.shipping_tax, Money),
+}
+TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **COLUMNS,
+    # The status that the order had, and that it has again once it is restored.
+    "status": TABLE.c.status_before_trash,
 }
 DOWNLOAD_COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **DOWNLOADS.c,
@@ -64,11 +71,42 @@ def list_orders(
     return _page(query, columns, size)
 
 
+def list_trash(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the orders in the trash that match, filtered and sorted like the list.
+
+    Args:
+        query: a loaded ``OrderListQuery``; its status is the one before the trash.
+        columns: what to select, of TRASH_COLUMNS.
+        default_size: rows on a page when the query sets no limit.
+    """
+    _require_known_filter(query)
+    size = page_size(query, default_size)
+    conditions = [IS_TRASHED, *_conditions(query)]
+    if (statuses := query["status"]) is not None:
+        conditions.append(TABLE.c.status_before_trash.in_(statuses))
+    matching = FilteredSet(select(TABLE.c.id).where(*conditions))
+    if (q := query["q"]) is not None:
+        search = contains(TABLE.c.search_text, q, TABLE.c.id)
+        matching = FilteredSet(matching.ids.where(search.many))
+    if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
+        return Page([], 0, query["page"], size or default_size)
+    return fetch_page(
+        columns,
+        TABLE.c.id,
+        lambda _: matching,
+        key=SORT_KEYS[query["orderby"]],
+        query=query,
+        size=size,
+    )
+
+
 def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many orders match."""
     _require_known_filter(query)
     actor.require("shop_api_user_cannot_read_orders_count", Capability.READ_PRIVATE_SHOP_ORDERS)
-    return count(lambda _: _matching(query))
+    return count(partial(_matching, query))
 
 
 def get_order(actor: Principal, order_id: int, columns: Columns) -> Row:
@@ -141,7 +179,7 @@ def _page(query: Mapping[str, Any], columns: Columns, size: int | None) -> Page:
     return fetch_page(
         columns,
         TABLE.c.id,
-        lambda _: _matching(query),
+        partial(_matching, query),
         key=SORT_KEYS[query["orderby"]],
         query=query,
         size=size,
@@ -157,39 +195,59 @@ def _require_known_filter(query: Mapping[str, Any]) -> None:
             raise InvalidParams({"filter[status]": reason})
 
 
-def _matching(query: Mapping[str, Any]) -> FilteredSet:
-    """Return the orders that match a loaded ``OrderFilter``."""
-    ids = select(TABLE.c.id)
-    statuses, by_date = query["status"], query["orderby"] == "date"
+def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``OrderFilter`` without its status and its search."""
     conditions = between(TABLE.c, query)
     if query["customer_id"]:
-        # Beyond 64 bits is nobody.
+        # An ID beyond 64 bits identifies no account.
         conditions.append(TABLE.c.customer_id == min(query["customer_id"], INT64_MAX))
     elif query["customer_id"] is not None:
-        # 0 is the customer id of a guest's order (spec 2.3). Sorted by total or id they are read
-        # from the index of customers; otherwise in their order.
+        # 0 is the customer ID of guest orders (spec 2.3). Sorted by total or ID, they are read from
+        # the index of customers; otherwise from the index of the sort order.
         of_guests = TABLE.c.customer_id.is_(None)
         in_index = query["orderby"] in {"total", "id"}
         conditions.append(of_guests if in_index else frequent(of_guests))
-    row_count = None if conditions else RowCountFilter("orders", TABLE.c.created_at, statuses)
-    found = in_order = ids.where(*conditions)
-    if statuses is not None:
-        has_status = TABLE.c.status.in_(statuses)
-        found = found.where(has_status)
-        # One status by date is an index; otherwise the status is checked in the index of the order.
-        in_order = in_order.where(
-            TABLE.c.status == statuses[0]
-            if by_date and len(statuses) == 1
-            else frequent(has_status)
-        )
+    return conditions
+
+
+def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
+    """Return the orders that match a loaded ``OrderFilter``, without those in the trash."""
+    ids = select(TABLE.c.id)
+    statuses, by_date = query["status"], query["orderby"] == "date"
+    conditions = _conditions(query)
+    without = TRASH if statuses is None else None
+    row_count = RowCountFilter("orders", TABLE.c.created_at, statuses, without)
+    has_status = TABLE.c.status != TRASH if statuses is None else TABLE.c.status.in_(statuses)
+    # One status by date is an index; otherwise the status is checked in the index of the order.
+    in_order = ids.where(
+        *conditions,
+        TABLE.c.status == statuses[0]
+        if statuses is not None and by_date and len(statuses) == 1
+        else frequent(has_status),
+    )
     if (q := query["q"]) is None:
-        return FilteredSet(in_order, row_count=row_count, found=None if statuses is None else found)
+        return FilteredSet(
+            in_order,
+            row_count=None if conditions else row_count,
+            found=None if statuses is None else ids.where(*conditions, has_status),
+        )
     search = contains(TABLE.c.search_text, q, TABLE.c.id)
     alone = not conditions and statuses is None
-    checked = () if statuses is None else (frequent(TABLE.c.status.in_(statuses)),)
     return FilteredSet(
         in_order.where(search.many),
-        found=ids.where(*conditions, *checked, search.few),
+        found=ids.where(*conditions, frequent(has_status), search.few),
         finds_quickly=True,
-        number=number_found(TABLE.c.search_text, q) if alone else None,
+        number=_number_found(q, fetch) if alone else None,
     )
+
+
+def _number_found(text: str, fetch: Fetch) -> Select[Any] | None:
+    """Return a select that counts the matches of a search outside the trash in the search index.
+
+    Returns:
+        None if the trash holds many orders.
+    """
+    if RowCountFilter("orders", TABLE.c.created_at, (TRASH,)).total(fetch) > FEW:
+        return None
+    trashed = [row[0] for row in fetch(select(TABLE.c.id).where(IS_TRASHED))]
+    return number_found(TABLE.c.search_text, text, trashed)

@@ -10,7 +10,15 @@ from threading import Event
 
 import psutil
 
-from tests.faults.clients import KINDS, Caller, Client, new_journals, stored
+from tests.faults.clients import (
+    KINDS,
+    SHARED,
+    Caller,
+    new_client,
+    new_journals,
+    shared_problems,
+    stored,
+)
 from tests.faults.databases import DATABASES
 from tests.faults.service import Service
 
@@ -54,6 +62,8 @@ class Campaign:
         self.service.start()
         self._caller = Caller(self.service.port, self.service.key)
         self.service.wait_until_ready(self._caller)
+        status, answer = self._caller.send("POST", "/coupons", {"coupon": SHARED})
+        assert status == 201, answer
         targets = ["worker", "master", "everything", *self.store.targets]
         self.random.shuffle(targets)
         if load:
@@ -72,7 +82,7 @@ class Campaign:
     def _traffic(self, meanwhile):
         stop = Event()
         clients = [
-            Client(name, kind, journal, Random(self.random.random()), self._new_caller())
+            new_client(name, kind, journal, Random(self.random.random()), self._new_caller())
             for name, kind, journal in self.journals
         ]
         with ThreadPoolExecutor(CLIENTS) as pool:
@@ -117,6 +127,9 @@ class Campaign:
     def _compare(self):
         shown = {kind: stored(self._caller, kind) for kind in KINDS}
         self._caller.close()  # an idle connection would keep a worker that shall stop
+        by_name = {kind.name: shown[kind] for kind in KINDS}
+        shared = by_name["coupon"].pop(SHARED["code"])
+        self.problems += shared_problems(shared, by_name["redemption"].values())
         for name, kind, journal in self.journals:
             own = {key: it for key, it in shown[kind].items() if key.startswith(f"{name}-")}
             for key in own:

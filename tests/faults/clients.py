@@ -74,9 +74,18 @@ def _changed_customer(random):
     return {"first_name": f"changed {random.random()}", "last_name": str(random.randrange(1000))}
 
 
+SHARED = {"code": "shared", "usage_limit": 150}
+"""The coupon that all clients redeem."""
+
+
+def _new_redemption(name, random):
+    return {"code": SHARED["code"], "reference": name}
+
+
 KINDS = [
     Kind("coupon", "code", _new_coupon, _changed_coupon),
     Kind("customer", "email", _new_customer, _changed_customer),
+    Kind("redemption", "reference", _new_redemption, None),
 ]
 
 
@@ -161,10 +170,12 @@ class Client:
         if status != 200 or differ or (len(keys) == 1 and not shown):
             self.problems.append(f"GET {path}: {status} {answer}, acknowledged {differ}")
 
-    def _send(self, method, path, wanted):
+    def _send(self, method, path, wanted, **more):
         bulk = path.endswith("/bulk")
         (one, *_) = wanted.values()
         body = {self.kind.plural: list(wanted.values())} if bulk else {self.kind.name: one}
+        if more:  # sent, and not shown
+            body = {self.kind.name: one | more}
         try:
             status, answer = self.caller.send(method, path, None if method == "DELETE" else body)
         except ConnectionRefusedError:
@@ -176,6 +187,8 @@ class Client:
         if status in REFUSED:
             self.journal.lose(wanted)
             time.sleep(PAUSE)
+        elif status == 400 and self.kind.name == "redemption" and method == "POST":
+            pass  # no use is left, and nothing has changed
         elif status not in {200, 201}:
             self.problems.append(f"{method} {path} with {wanted}: {status} {answer}")
             self.journal.lose(wanted)
@@ -184,6 +197,54 @@ class Client:
         else:
             results = answer[self.kind.plural] if bulk else [answer[self.kind.name]]
             self.journal.acknowledge(dict(zip(wanted, results, strict=True)))
+
+
+class RedemptionClient(Client):
+    """Reserves, confirms and releases uses of the shared coupon."""
+
+    def _one_request(self):
+        records = self._settled()
+        live = [key for key in records if self.journal.records[key]["status"] != "released"]
+        action = self.random.choice(["create", "create", "confirm", "release", "read", "list"])
+        if action == "create" or not live:
+            self._create()
+        elif action == "read":
+            key = self.random.choice(records)
+            self._read(f"/redemptions/{self.journal.records[key]['id']}", [key])
+        elif action == "list":
+            self._read("/redemptions?page=1", records)
+        else:
+            self._move(self.random.choice(live), action)
+
+    def _create(self):
+        sent = self._new()
+        # No reservation expires during the campaign.
+        self._send("POST", "/redemptions", {sent["reference"]: sent}, expires_in=604_800)
+
+    def _move(self, key, action):
+        redemption = self.journal.records[key]
+        change = {"status": "released"}
+        if action == "confirm":
+            change = {"status": "confirmed", "expires_at": None}
+        self._send("POST", f"/redemptions/{redemption['id']}/{action}", {key: change})
+
+
+def new_client(name, kind, journal, random, caller):
+    """Return a client that writes records of a kind."""
+    make = RedemptionClient if kind.name == "redemption" else Client
+    return make(name, kind, journal, random, caller)
+
+
+def shared_problems(coupon, redemptions):
+    """Return how the shared coupon differs from the ledger, and whether a limit is exceeded."""
+    statuses = [redemption["status"] for redemption in redemptions]
+    confirmed, reserved = statuses.count("confirmed"), statuses.count("reserved")
+    problems = []
+    if coupon["usage_count"] != confirmed:
+        problems.append(f"usage_count {coupon['usage_count']} beside {confirmed} confirmed uses")
+    if confirmed + reserved > SHARED["usage_limit"]:
+        problems.append(f"{confirmed + reserved} uses of {SHARED['usage_limit']}")
+    return problems
 
 
 def stored(caller, kind):

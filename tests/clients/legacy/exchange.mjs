@@ -156,3 +156,56 @@ await refused(400, "registration-error-email-exists", "post", "customers", body)
 const deleted = await answer(200, "delete", account);
 assert.deepEqual(deleted, { message: "Permanently deleted customer" });
 await refused(404, "woocommerce_api_invalid_customer", "get", account);
+
+// An order, from its creation to its deletion.
+const { order } = await answer(201, "post", "orders", {
+  order: {
+    order_number: name,
+    payment_details: { method_id: "bacs", method_title: "Bank transfer" },
+    billing_address: { first_name: "Ada", email: "ada@example.com", city: "Zürich" },
+    line_items: [{ product_id: 4, quantity: 2, total: "16.00" }],
+    shipping_lines: [{ method_id: "flat_rate", method_title: "Flat", total: 4 }],
+  },
+});
+assert.deepEqual([order.status, order.total, order.order_number], ["pending", "20.00", name]);
+assert.equal(order.customer.billing_address.city, "Zürich");
+const orderPath = `orders/${order.id}`;
+assert.deepEqual((await answer(200, "get", orderPath)).order, order);
+const { order: updated } = await answer(200, "put", orderPath, {
+  order: { status: "completed", line_items: [{ id: order.line_items[0].id, quantity: 3 }] },
+});
+assert.deepEqual([updated.status, updated.total], ["completed", "28.00"]);
+assert.ok(updated.completed_at);
+
+const note = { note: `Sent by ${name}: 50% & more`, customer_note: true };
+const written = await answer(201, "post", `${orderPath}/notes`, { order_note: note });
+const { order_notes: notes } = await answer(200, "get", `${orderPath}/notes`);
+assert.equal(notes[0].note, "Order status changed from Pending payment to Completed.");
+assert.deepEqual(notes[1], written.order_note);
+assert.deepEqual([notes[1].note, notes[1].customer_note], [note.note, true]);
+const notePath = `${orderPath}/notes/${notes[1].id}`;
+const sent = await answer(200, "put", notePath, { order_note: { note: "Sent." } });
+assert.deepEqual(sent.order_note, { ...notes[1], note: "Sent." });
+assert.deepEqual(await answer(200, "get", notePath), sent);
+const noteDeleted = { message: "Permanently deleted order note" };
+assert.deepEqual(await answer(200, "delete", notePath), noteDeleted);
+await refused(404, "woocommerce_api_invalid_order_note_id", "get", notePath);
+
+for (const [status, found] of [
+  ["completed", [{ id: order.id }]],
+  ["pending,on-hold", []],
+]) {
+  const parameters = query({ "filter[status]": status, "filter[q]": name, fields: "id" });
+  assert.deepEqual(await answer(200, "get", `orders?${parameters}`), { orders: found });
+}
+const bulk = await answer(200, "post", "orders/bulk", {
+  orders: [{ id: order.id, note: "Ring twice." }, { status: "unknown" }],
+});
+assert.equal(bulk.orders[0].note, "Ring twice.");
+assert.equal(bulk.orders[1].error.code, "woocommerce_api_invalid_order_status");
+
+assert.deepEqual(await answer(202, "delete", orderPath), { message: "Deleted order" });
+await refused(404, "woocommerce_api_invalid_order_id", "get", orderPath);
+assert.deepEqual(await answer(200, "delete", `${orderPath}?force=true`), {
+  message: "Permanently deleted order",
+});

@@ -1,6 +1,7 @@
 """Loyalty points for the Shop Administration API: a complete third-party plugin.
 
-It adds a coupon type, an order status, a key of orders, and routes that return orders.
+It adds a coupon type, an order status, a key of orders, and routes that return orders. It rejects
+orders that are ready for pickup without a phone number, and keeps a list of all changes.
 """
 
 from decimal import Decimal
@@ -10,7 +11,17 @@ from flask.views import MethodView
 from sqlalchemy import select
 
 from app.models import Order
-from app.plugin_api import Blueprint, OrderExtension, OrderSchema, db, registry
+from app.plugin_api import (
+    Blueprint,
+    ChangeHook,
+    OrderExtension,
+    OrderSchema,
+    ShopError,
+    db,
+    registry,
+)
+
+PICKUP = "awaiting-pickup"
 
 
 class Points(ma.Schema):
@@ -41,12 +52,24 @@ def init_app(app, api):
     api.register_blueprint(blp)
     with app.app_context():
         registry().add_coupon_type("store_credit")
-        registry().add_order_status("awaiting-pickup", "Awaiting pickup")
+        registry().add_order_status(PICKUP, "Awaiting pickup")
         registry().add_order_extension(
             OrderExtension("loyalty", ma.fields.Nested(Points), points_of)
         )
+        app.extensions["shop_loyalty"] = outbox = []
+        registry().add_change_hook(
+            ChangeHook("order", before_commit=require_phone, after_commit=outbox.append)
+        )
     # A plain Flask view, which writes its JSON by hand.
     app.add_url_rule("/loyalty-by-hand", view_func=by_hand)
+
+
+def require_phone(changes):
+    """Reject orders that become ready for pickup and have no phone number."""
+    for change in changes:
+        order = change.after
+        if order and order["status"] == PICKUP and not order["billing_phone"]:
+            raise ShopError("shop_api_cannot_update_order", reason="its phone is missing.")
 
 
 def points_of(orders):
@@ -58,7 +81,7 @@ def points_of(orders):
 @blp.response(200, OrdersAtPickup)
 def list_orders_at_pickup():
     """List orders awaiting pickup."""
-    waiting = select(Order).where(Order.status == "awaiting-pickup").order_by(Order.id)
+    waiting = select(Order).where(Order.status == PICKUP).order_by(Order.id)
     return {"orders": db.session.scalars(waiting).all()}
 
 

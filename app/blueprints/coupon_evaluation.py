@@ -1,0 +1,47 @@
+"""Evaluation of carts, in the native API only (redemptions 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, Response
+
+from app.api.authentication import current_principal
+from app.api.responses import json_response
+from app.api.smorest import Api, Blueprint
+from app.schemas import examples
+from app.schemas.carts import EvaluationRequest, EvaluationResponse
+from app.services import coupon_evaluation
+
+blp = Blueprint(
+    "coupon_evaluation",
+    __name__,
+    url_prefix="/coupons",
+    description="What a cart would get from coupons, and why not.",
+    any_permission=True,
+)
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
+    """Register the route."""
+    api.register_blueprint(blp)
+
+
+@blp.route("/evaluate", methods=["POST"])
+@blp.errors(
+    "shop_api_missing_cart_data",
+    "shop_api_user_cannot_read_coupons",
+    "shop_api_cart_request_entity_too_large",
+)
+@blp.errors_as(400, "shop_api_invalid_customer_id")
+@blp.arguments(EvaluationRequest, example={"cart": examples.CART})
+@blp.response(200, EvaluationResponse, example={"evaluation": examples.EVALUATION})
+def evaluate_coupons(body: dict[str, Any]) -> Response:
+    """Evaluate coupons against a cart.
+
+    Returns the discount of each coupon and each item, and all reasons why a coupon does not apply.
+    Such a coupon is excluded from the sums. Nothing is stored; a key with any permission can be
+    used.
+    """
+    cart = coupon_evaluation.evaluate_cart(current_principal(), body["cart"])
+    return json_response({"evaluation": cart})

@@ -1,0 +1,83 @@
+"""The trash of coupons (orders 4). Native only: the legacy API has no such routes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, Response, current_app
+
+from app.api.authentication import current_principal
+from app.api.openapi import PAGE_HEADERS
+from app.api.responses import json_response, page_response
+from app.api.serializers import Serializer
+from app.api.smorest import Api, Blueprint
+from app.models import Coupon
+from app.schemas import examples
+from app.schemas.coupons import (
+    CouponResponse,
+    CouponSchema,
+    TrashedCouponList,
+    TrashedCouponSchema,
+)
+from app.schemas.envelope import DeletedResponse
+from app.schemas.queries import CouponListQuery, TrashQuery
+from app.services import coupon_trash
+
+Query = dict[str, Any]
+
+COLUMNS = dict(Coupon.__table__.columns)
+COUPON = Serializer(CouponSchema, COLUMNS)
+TRASHED_COUPON = Serializer(TrashedCouponSchema, COLUMNS)
+
+blp = Blueprint("coupon_trash", __name__, url_prefix="/coupons", description="Trash of coupons.")
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the routes of the coupon trash."""
+    api.register_blueprint(blp)
+
+
+@blp.route("/trash")
+@blp.arguments(CouponListQuery, location="query")
+@blp.response(
+    200, TrashedCouponList, headers=PAGE_HEADERS, example={"coupons": [examples.TRASHED_COUPON]}
+)
+def list_trashed_coupons(query: Query) -> Response:
+    """List the coupons in the trash.
+
+    Paginated and filtered like the list of coupons. The list is empty for a caller who cannot read
+    coupons.
+    """
+    view = TRASHED_COUPON.only(query["selection"])
+    size = current_app.config["SHOP_PAGE_SIZE"]
+    page = coupon_trash.list_trash(current_principal(), query, view.columns, size)
+    return page_response("coupons", view.rows, page)
+
+
+@blp.route("/trash", methods=["DELETE"])
+@blp.errors("shop_api_user_cannot_delete_coupon")
+@blp.arguments(TrashQuery, location="query")
+@blp.response(200, DeletedResponse, example={"deleted": 1})
+def empty_coupon_trash(query: Query) -> Response:
+    """Empty the trash of coupons.
+
+    Permanently deletes the coupons that have been in the trash for at least `older_than_days`.
+    """
+    deleted = coupon_trash.empty_trash(current_principal(), query["older_than_days"])
+    return json_response({"deleted": deleted})
+
+
+@blp.route("/<id:coupon_id>/restore", methods=["POST"])
+@blp.errors(
+    "shop_api_invalid_coupon_id",
+    "shop_api_user_cannot_edit_coupon",
+    "shop_api_coupon_code_already_exists",
+)
+@blp.response(200, CouponResponse, example={"coupon": examples.COUPON})
+def restore_coupon(coupon_id: int) -> Response:
+    """Restore a coupon from the trash.
+
+    The coupon is published again. Its code must not have been taken in the meantime.
+    """
+    coupon = coupon_trash.restore(current_principal(), coupon_id)
+    return json_response({"coupon": COUPON.record(coupon)})

@@ -1,0 +1,131 @@
+"""Order notes: the endpoint table of orders 7."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Flask, Response
+
+from app.api.authentication import current_principal
+from app.api.etags import precondition, with_etag
+from app.api.idempotency import idempotent
+from app.api.responses import json_response
+from app.api.serializers import Serializer
+from app.api.smorest import Api, Blueprint
+from app.models import OrderNote
+from app.schemas import examples
+from app.schemas.envelope import DeleteResponse
+from app.schemas.order_notes import (
+    OrderNoteCreateRequest,
+    OrderNoteList,
+    OrderNoteResponse,
+    OrderNoteSchema,
+    OrderNoteUpdateRequest,
+)
+from app.schemas.queries import ReadQuery
+from app.services import order_note_queries, order_notes
+
+Query = dict[str, Any]
+Body = dict[str, Any]
+
+NOTE = Serializer(OrderNoteSchema, dict(OrderNote.__table__.columns))
+
+blp = Blueprint("order_notes", __name__, url_prefix="/orders", description="Notes of orders.")
+
+
+def _body(note: Mapping[str, Any]) -> Body:
+    return {"order_note": NOTE.record(note)}
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the routes of order notes."""
+    api.register_blueprint(blp)
+
+
+@blp.route("/<id:order_id>/notes")
+@blp.errors("shop_api_invalid_order_id", "shop_api_user_cannot_read_order_notes")
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, OrderNoteList, example={"order_notes": [examples.ORDER_NOTE]})
+def list_order_notes(query: Query, order_id: int) -> Response:
+    """List the notes of an order.
+
+    All notes, oldest first. A status change adds a note automatically.
+    """
+    view = NOTE.only(query["selection"])
+    rows = order_note_queries.list_notes(current_principal(), order_id, view.columns)
+    return json_response({"order_notes": view.rows(rows)})
+
+
+@blp.route("/<id:order_id>/notes", methods=["POST"])
+@blp.errors(
+    "shop_api_missing_order_note_data",
+    "shop_api_invalid_order_id",
+    "shop_api_user_cannot_create_order_note",
+    "shop_api_invalid_order_note",
+)
+@blp.arguments(OrderNoteCreateRequest, example={"order_note": examples.NEW_ORDER_NOTE})
+@idempotent
+@blp.response(201, OrderNoteResponse, example={"order_note": examples.ORDER_NOTE})
+def create_order_note(body: Body, order_id: int) -> Response:
+    """Create an order note.
+
+    Only `note` is required.
+    """
+    note = order_notes.create_note(current_principal(), order_id, body["order_note"])
+    return json_response(_body(note), 201)
+
+
+@blp.route("/<id:order_id>/notes/<id:note_id>")
+@with_etag
+@blp.errors(
+    "shop_api_invalid_order_id",
+    "shop_api_invalid_order_note_id",
+    "shop_api_user_cannot_read_order_notes",
+)
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, OrderNoteResponse, example={"order_note": examples.ORDER_NOTE})
+def get_order_note(query: Query, order_id: int, note_id: int) -> Response:
+    """Retrieve an order note."""
+    view = NOTE.only(query["selection"])
+    row = order_note_queries.get_note(current_principal(), order_id, note_id, view.columns)
+    return json_response({"order_note": view.row(row)})
+
+
+@blp.route("/<id:order_id>/notes/<id:note_id>", methods=["PUT"])
+@blp.errors(
+    "shop_api_missing_order_note_data",
+    "shop_api_invalid_order_id",
+    "shop_api_invalid_order_note_id",
+    "shop_api_user_cannot_edit_order_note",
+    "shop_api_precondition_failed",
+    "shop_api_invalid_order_note",
+)
+@blp.arguments(OrderNoteUpdateRequest, example={"order_note": examples.ORDER_NOTE_UPDATE})
+@blp.response(200, OrderNoteResponse, example={"order_note": examples.UPDATED_ORDER_NOTE})
+def update_order_note(body: Body, order_id: int, note_id: int) -> Response:
+    """Update an order note.
+
+    Only the text can be updated; `customer_note` is ignored.
+    """
+    note = order_notes.update_note(
+        current_principal(), order_id, note_id, body["order_note"], precondition(_body)
+    )
+    return json_response(_body(note))
+
+
+@blp.route("/<id:order_id>/notes/<id:note_id>", methods=["DELETE"])
+@blp.errors(
+    "shop_api_invalid_order_id",
+    "shop_api_invalid_order_note_id",
+    "shop_api_user_cannot_delete_order_note",
+    "shop_api_precondition_failed",
+)
+@blp.response(200, DeleteResponse, example={"message": "Permanently deleted order note"})
+def delete_order_note(order_id: int, note_id: int) -> Response:
+    """Delete an order note permanently.
+
+    Notes have no trash.
+    """
+    order_notes.delete_note(current_principal(), order_id, note_id, precondition(_body))
+    return json_response({"message": "Permanently deleted order note"})

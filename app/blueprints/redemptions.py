@@ -1,0 +1,143 @@
+"""Redemptions: reserve, confirm and release uses of coupons, natively only (redemptions 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Flask, Response, current_app
+
+from app.api.authentication import current_principal
+from app.api.etags import with_etag
+from app.api.idempotency import idempotent
+from app.api.openapi import PAGE_HEADERS
+from app.api.responses import json_response, page_response
+from app.api.serializers import Serializer
+from app.api.smorest import Api, Blueprint
+from app.schemas import examples
+from app.schemas.envelope import CountResponse
+from app.schemas.queries import ReadQuery, RedemptionCountQuery, RedemptionListQuery
+from app.schemas.redemptions import (
+    RedemptionList,
+    RedemptionRequest,
+    RedemptionResponse,
+    RedemptionSchema,
+)
+from app.services import redemption_queries, redemptions
+
+Query = dict[str, Any]
+Body = dict[str, Any]
+
+REDEMPTION = Serializer(RedemptionSchema, redemption_queries.COLUMNS)
+
+blp = Blueprint("redemptions", __name__, url_prefix="/redemptions", description="Uses of coupons.")
+
+
+def _response(redemption: Mapping[str, Any], status: int = 200) -> Response:
+    return json_response({"redemption": REDEMPTION.record(redemption)}, status)
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
+    """Register the redemption routes."""
+    api.register_blueprint(blp)
+
+
+@blp.route("")
+@blp.arguments(RedemptionListQuery, location="query")
+@blp.response(
+    200, RedemptionList, headers=PAGE_HEADERS, example={"redemptions": [examples.REDEMPTION]}
+)
+def list_redemptions(query: Query) -> Response:
+    """List redemptions.
+
+    The redemptions that match, newest first. The list is empty for a caller who may not read
+    orders.
+    """
+    view = REDEMPTION.only(query["selection"])
+    size = current_app.config["SHOP_PAGE_SIZE"]
+    page = redemption_queries.list_redemptions(current_principal(), query, view.columns, size)
+    return page_response("redemptions", view.rows, page)
+
+
+@blp.route("", methods=["POST"])
+@blp.errors(
+    "shop_api_missing_redemption_data",
+    "shop_api_user_cannot_create_redemption",
+    "shop_api_missing_coupon_code",
+    "shop_api_coupon_not_applicable",
+)
+@blp.errors_as(400, "shop_api_invalid_customer_id")
+@blp.arguments(RedemptionRequest, example={"redemption": examples.NEW_REDEMPTION})
+@idempotent
+@blp.alt_response(200, schema=RedemptionResponse, example={"redemption": examples.REDEMPTION})
+@blp.response(201, RedemptionResponse, example={"redemption": examples.REDEMPTION})
+def create_redemption(body: Body) -> Response:
+    """Reserve a use of a coupon.
+
+    The use counts towards the limits of the coupon until it expires or is released. The same code
+    and reference again return the same redemption, with status 200. The limits are exact,
+    regardless of how many clients reserve at the same time.
+    """
+    redemption, created = redemptions.reserve_use(current_principal(), body["redemption"])
+    return _response(redemption, 201 if created else 200)
+
+
+@blp.route("/count")
+@blp.errors("shop_api_user_cannot_read_redemptions_count")
+@blp.arguments(RedemptionCountQuery, location="query")
+@blp.response(200, CountResponse, example={"count": 1})
+def count_redemptions(query: Query) -> Response:
+    """Count redemptions.
+
+    How many redemptions match the filter.
+    """
+    return json_response(
+        {"count": redemption_queries.count_redemptions(current_principal(), query)}
+    )
+
+
+@blp.route("/<id:redemption_id>")
+@with_etag
+@blp.errors("shop_api_invalid_redemption_id", "shop_api_user_cannot_read_redemption")
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, RedemptionResponse, example={"redemption": examples.REDEMPTION})
+def get_redemption(query: Query, redemption_id: int) -> Response:
+    """Read a redemption.
+
+    An expired reservation is shown as released.
+    """
+    view = REDEMPTION.only(query["selection"])
+    row = redemption_queries.get_redemption(current_principal(), redemption_id, view.columns)
+    return json_response({"redemption": view.row(row)})
+
+
+@blp.route("/<id:redemption_id>/confirm", methods=["POST"])
+@blp.errors(
+    "shop_api_invalid_redemption_id",
+    "shop_api_user_cannot_edit_redemption",
+    "shop_api_invalid_redemption_status",
+    "shop_api_coupon_not_applicable",
+)
+@blp.response(200, RedemptionResponse, example={"redemption": examples.CONFIRMED_REDEMPTION})
+def confirm_redemption(redemption_id: int) -> Response:
+    """Confirm a reserved use.
+
+    Adds one to `usage_count` of the coupon. Repeating the request changes nothing. An expired
+    reservation is confirmed while the limits of the coupon allow another use.
+    """
+    return _response(redemptions.confirm_redemption(current_principal(), redemption_id))
+
+
+@blp.route("/<id:redemption_id>/release", methods=["POST"])
+@blp.errors(
+    "shop_api_invalid_redemption_id",
+    "shop_api_user_cannot_edit_redemption",
+    "shop_api_invalid_redemption_status",
+)
+@blp.response(200, RedemptionResponse, example={"redemption": examples.RELEASED_REDEMPTION})
+def release_redemption(redemption_id: int) -> Response:
+    """Release a reserved or confirmed use.
+
+    Another use is possible immediately. Repeating the request changes nothing.
+    """
+    return _response(redemptions.release_redemption(current_principal(), redemption_id))

@@ -1,0 +1,26 @@
+"""Notes of orders: what happened to an order, and what was written about it (orders 7)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, Index
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.session import Base
+from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
+
+
+class OrderNote(Base):
+    """A note of an order; it is deleted with the order."""
+
+    __tablename__ = "order_notes"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    order_id: Mapped[int] = mapped_column(Id, ForeignKey("orders.id", ondelete="CASCADE"))
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    note: Mapped[str] = mapped_column(Key)
+    # Whether the note is addressed to the customer.
+    customer_note: Mapped[bool]
+
+    __table_args__ = (Index("ix_order_notes_order", "order_id", "id"), AUTOINCREMENT)

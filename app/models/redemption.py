@@ -1,0 +1,80 @@
+"""Uses of coupons: the ledger of redemptions (redemptions 4)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.session import Base
+from app.db.types import AUTOINCREMENT, Id, Key, OptionalMoney, UtcDateTime
+
+
+class RedemptionStatus(StrEnum):
+    """The states of a use. A reservation that has expired counts as released."""
+
+    RESERVED = "reserved"
+    CONFIRMED = "confirmed"
+    RELEASED = "released"
+
+
+class Redemption(Base):
+    """A use of a coupon by a cart or an order."""
+
+    __tablename__ = "redemptions"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    # None when the coupon was permanently deleted; the code stays (redemptions 4).
+    coupon_id: Mapped[int | None] = mapped_column(Id, ForeignKey("coupons.id", ondelete="SET NULL"))
+    code: Mapped[str] = mapped_column(Key)
+    reference: Mapped[str] = mapped_column(Key)
+    # No foreign key: the ledger outlives orders, and IDs of orders are never reused.
+    order_id: Mapped[int | None] = mapped_column(Id)
+    customer_id: Mapped[int | None] = mapped_column(Id, ForeignKey("users.id", ondelete="SET NULL"))
+    email: Mapped[str] = mapped_column(Key)
+    email_normalized: Mapped[str] = mapped_column(Key)
+    amount: Mapped[Decimal | None] = mapped_column(OptionalMoney)
+    status: Mapped[str] = mapped_column(Key)
+    # Whether coupons.reserved_count includes this reservation. It does not while the coupon has no
+    # limit, or after the slot of an expired reservation was given away.
+    holds_slot: Mapped[bool]
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    __table_args__ = (
+        CheckConstraint("status IN ('reserved', 'confirmed', 'released')", name="status"),
+        CheckConstraint("NOT holds_slot OR status = 'reserved'", name="holds_slot_when_reserved"),
+        # The same code and reference is the same redemption, whoever asks at the same time.
+        Index(
+            "uq_redemptions_coupon_reference",
+            "coupon_id",
+            "reference",
+            unique=True,
+            sqlite_where=text("order_id IS NULL"),
+            postgresql_where=text("order_id IS NULL"),
+        ),
+        # At most one live redemption per order and coupon (redemptions 6).
+        Index(
+            "uq_redemptions_order_coupon",
+            "order_id",
+            "coupon_id",
+            unique=True,
+            sqlite_where=text("status <> 'released'"),
+            postgresql_where=text("status <> 'released'"),
+        ),
+        # Live and expired reservations of a coupon.
+        Index("ix_redemptions_slots", "coupon_id", "status", "holds_slot", "expires_at"),
+        # Uses of a coupon by one customer.
+        Index("ix_redemptions_coupon_customer", "coupon_id", "customer_id"),
+        Index("ix_redemptions_coupon_email", "coupon_id", "email_normalized"),
+        Index("ix_redemptions_created", "created_at", "id"),
+        Index("ix_redemptions_customer", "customer_id"),
+        Index("ix_redemptions_email", "email_normalized"),
+        Index("ix_redemptions_reference", "reference"),
+        Index("ix_redemptions_code", "code"),
+        AUTOINCREMENT,
+    )

@@ -1,0 +1,103 @@
+"""Cart and evaluation schemas (redemptions 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import marshmallow as ma
+
+from app.schemas import fields, inputs
+from app.schemas.envelope import Base, ReasonSchema, Wrapped
+
+
+class CartItemInput(Base):
+    """Item of a cart."""
+
+    product_id = inputs.Integer("Product ID, 0 for none.", load_default=0)
+    product_category_ids = inputs.IdArray(
+        "IDs of the product categories of the product.", load_default=list
+    )
+    quantity = inputs.Quantity("Number of units.", load_default=1)
+    price = inputs.Price("Price of one unit, with up to 6 decimals.")
+    on_sale = inputs.StrictTrue("Whether the product is on sale.", load_default=False)
+
+
+class CartItems(ma.fields.List[Any]):
+    """The items of a cart; null is an empty cart."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            ma.fields.Nested(CartItemInput),
+            load_default=list,
+            allow_none=True,
+            metadata={"description": "Items of the cart, at most 100 (a setting)."},
+        )
+
+    def deserialize(
+        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **_: Any
+    ) -> Any:
+        """Return the converted items."""
+        if value is None or value is ma.missing:
+            return []
+        if not isinstance(value, list):
+            raise ma.ValidationError("must be an array.")
+        return self._deserialize(value, attr, data)
+
+
+class CartInput(Base):
+    """Cart to evaluate."""
+
+    customer_id = inputs.AccountId("ID of the customer account, 0 for a guest.", load_default=0)
+    email = inputs.Email("E-mail address of the customer.", load_default="")
+    coupons = inputs.CodeArray(
+        "Coupon codes in the order in which they apply, at most 20 (a setting). A code listed "
+        "twice counts once.",
+        load_default=list,
+    )
+    items = CartItems()
+
+
+class EvaluationRequest(Base):
+    """Request that evaluates a cart."""
+
+    cart = Wrapped(CartInput, missing_code="shop_api_missing_cart_data")
+
+
+class CouponResultSchema(Base):
+    """What one coupon gives."""
+
+    code = fields.String("Coupon code, normalised.")
+    id = fields.OptionalIdentifier("Coupon ID, or null if no published coupon has the code.")
+    applicable = fields.Boolean("Whether the coupon applies.")
+    discount = fields.Amount("Discount of this coupon; 0.00 if it does not apply.")
+    reasons = ma.fields.List(
+        ma.fields.Nested(ReasonSchema),
+        metadata={"description": "All reasons why the coupon does not apply."},
+    )
+
+
+class ItemResultSchema(Base):
+    """Sums of one item."""
+
+    index = fields.Number("Position of the item in the request, from 0.")
+    subtotal = fields.Amount("Price times quantity, before discounts.")
+    discount = fields.Amount("Discount of all coupons.")
+    total = fields.Amount("Subtotal less discount.")
+
+
+class EvaluationSchema(Base):
+    """What a cart gets from coupons."""
+
+    subtotal = fields.Amount("Sum of the items before discounts.")
+    discount = fields.Amount("Sum of all discounts.")
+    total = fields.Amount("Sum of the items after discounts.")
+    free_shipping = fields.Boolean("Whether a coupon that applies grants free shipping.")
+    coupons = ma.fields.List(ma.fields.Nested(CouponResultSchema))
+    items = ma.fields.List(ma.fields.Nested(ItemResultSchema))
+
+
+class EvaluationResponse(Base):
+    """Evaluation of a cart."""
+
+    evaluation = ma.fields.Nested(EvaluationSchema, required=True)

@@ -1,0 +1,100 @@
+"""What clients of the legacy API send for orders (decisions 14, orders 3 and 9)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import marshmallow as ma
+
+from app.schemas.envelope import Base, Wrapped
+from app.schemas.order_inputs import (
+    OrderCreate,
+    OrderCreateRequest,
+    OrderUpdate,
+    OrderUpdateRequest,
+)
+
+IDENTIFYING = {
+    "line_items": "product_id",
+    "shipping_lines": "method_id",
+    "fee_lines": "title",
+    "coupon_lines": "code",
+}
+"""The key of an item whose null removes the item, by list."""
+
+_LISTS = (*IDENTIFYING, "tax_lines", "download_permissions")
+_PARTS = ("billing_address", "shipping_address", "payment_details")
+_STATUS_PREFIX = "wc-"
+
+
+def as_meant(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an order as a native client would have written it.
+
+    PHP writes an empty object as ``[]``, and a list with gaps as an object with integer keys. A
+    status may have the prefix ``wc-``. An item whose identifying key is null is to be removed.
+
+    Args:
+        order: parsed JSON; it is not changed.
+    """
+    meant = dict(order)
+    status = meant.get("status")
+    if isinstance(status, str):
+        meant["status"] = status.removeprefix(_STATUS_PREFIX)
+    for name in _PARTS:
+        if name in meant and meant[name] in ([], ""):
+            meant[name] = {}
+    for name in _LISTS:
+        items = meant.get(name)
+        if isinstance(items, dict) and all(re.fullmatch("-?[0-9]+", key) for key in items):
+            items = list(items.values())
+        if isinstance(items, list):
+            key = IDENTIFYING.get(name)
+            meant[name] = [_removed(item, key) for item in items]
+    return meant
+
+
+def _removed(item: Any, key: str | None) -> Any:
+    if isinstance(item, dict) and item.get("id") and key in item and item[key] is None:
+        return {"id": item["id"], "remove": True}
+    return item
+
+
+class LegacyOrderCreate(OrderCreate):
+    """Fields of a new order in the legacy API."""
+
+    @ma.pre_load
+    def read(self, data: Any, **_: Any) -> Any:
+        """Read an order as it is meant."""
+        return as_meant(data) if isinstance(data, dict) else data
+
+
+class LegacyOrderUpdate(OrderUpdate):  # type: ignore[misc, valid-type] # made by a function
+    """Fields of an update of an order in the legacy API."""
+
+    @ma.pre_load
+    def read(self, data: Any, **_: Any) -> Any:
+        """Read an order as it is meant."""
+        return as_meant(data) if isinstance(data, dict) else data
+
+
+class LegacyOrderCreateRequest(Base):
+    """Request that creates an order in the legacy API."""
+
+    order = Wrapped(LegacyOrderCreate, missing_code="shop_api_missing_order_data")
+
+
+class LegacyOrderUpdateRequest(Base):
+    """Request that updates an order in the legacy API."""
+
+    order = Wrapped(LegacyOrderUpdate, missing_code="shop_api_missing_order_data")
+
+
+LEGACY_ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {
+    OrderCreate: LegacyOrderCreate,
+    OrderUpdate: LegacyOrderUpdate,
+    OrderCreateRequest: LegacyOrderCreateRequest,
+    OrderUpdateRequest: LegacyOrderUpdateRequest,
+}
+"""What takes the place of each input schema of orders in the legacy API."""

@@ -1,0 +1,65 @@
+"""Redemption schemas (redemptions 4)."""
+
+from __future__ import annotations
+
+import marshmallow as ma
+
+from app.schemas import fields, inputs
+from app.schemas.envelope import Base, Wrapped
+from app.schemas.orders import CustomerId
+
+
+class RedemptionSchema(Base):
+    """Redemption in a response."""
+
+    id = fields.Identifier("Redemption ID.")
+    coupon_id = fields.OptionalIdentifier(
+        "Coupon ID, or null if the coupon was permanently deleted."
+    )
+    code = fields.String("Coupon code.")
+    reference = fields.String("The caller's cart or order number; `order-<ID>` for an order.")
+    order_id = fields.OptionalIdentifier("ID of the order that controls the redemption, or null.")
+    customer_id = CustomerId("ID of the customer account, 0 for a guest.")
+    email = fields.String("E-mail address given with the redemption.")
+    amount = fields.OptionalAmount("Discount as given by the caller, or null.")
+    status = fields.String(
+        "`reserved`, `confirmed` or `released`. An expired reservation is released."
+    )
+    created_at = fields.Timestamp("Creation time, in UTC.")
+    updated_at = fields.Timestamp("Time of the last change of the status, in UTC.")
+    expires_at = fields.OptionalTimestamp(
+        "Time when the reservation expires, in UTC. Null once confirmed, and for orders."
+    )
+
+
+class RedemptionInput(Base):
+    """Use of a coupon to reserve. Only `code` and `reference` are required."""
+
+    code = inputs.Code("Coupon code, in any letter case.", required=True)
+    reference = inputs.Reference(
+        "The caller's cart or order number, 1 to 191 characters. The same code and reference again "
+        "return the same redemption.",
+        required=True,
+    )
+    customer_id = inputs.AccountId("ID of the customer account, 0 for a guest.", load_default=0)
+    email = inputs.Email("E-mail address of the customer.", load_default="")
+    amount = inputs.DecimalInput("Discount, for the record.", load_default=None)
+    expires_in = inputs.ExpiresIn("Seconds until the reservation expires.", load_default=900)
+
+
+class RedemptionRequest(Base):
+    """Request that reserves a use."""
+
+    redemption = Wrapped(RedemptionInput, missing_code="shop_api_missing_redemption_data")
+
+
+class RedemptionResponse(Base):
+    """Single redemption."""
+
+    redemption = ma.fields.Nested(RedemptionSchema, required=True)
+
+
+class RedemptionList(Base):
+    """Page of redemptions."""
+
+    redemptions = ma.fields.List(ma.fields.Nested(RedemptionSchema), required=True)

@@ -1,0 +1,120 @@
+"""The trash of coupons: list, restore and empty it (orders 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, cast
+
+from sqlalchemy import CursorResult, delete, select, update
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Capability, Principal
+from app.db.records import Columns
+from app.db.search import contains
+from app.db.session import now, run_in_transaction
+from app.errors import ShopError
+from app.models.coupon import CouponStatus
+from app.services.coupons import (
+    PUBLISHED,
+    SORT_KEYS,
+    TABLE,
+    Record,
+    conditions_of,
+    require_known_filter,
+    require_own,
+)
+from app.services.filtering import FilteredSet
+from app.services.pagination import Page, fetch_page, page_size
+
+TRASHED = TABLE.c.status == CouponStatus.TRASH
+
+
+def list_trash(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the coupons in the trash that match.
+
+    Args:
+        query: a loaded ``CouponListQuery``.
+        columns: what to select.
+        default_size: rows on a page when the query sets no limit.
+    """
+    require_known_filter(query)
+    size = page_size(query, default_size)
+    if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
+        return Page([], 0, query["page"], size or default_size)
+    return fetch_page(
+        columns,
+        TABLE.c.id,
+        lambda _: _matching(query),
+        key=SORT_KEYS[query["orderby"]],
+        query=query,
+        size=size,
+    )
+
+
+def _matching(query: Mapping[str, Any]) -> FilteredSet:
+    """Return the coupons in the trash that match a loaded ``CouponFilter``."""
+    conditions = [TRASHED, *conditions_of(query)]
+    if query["type"] is not None:
+        conditions.append(TABLE.c.type == query["type"])
+    if (q := query["q"]) is not None:
+        conditions.append(contains(TABLE.c.search_text, q, TABLE.c.id).few)
+    return FilteredSet(select(TABLE.c.id).where(*conditions))
+
+
+def restore(actor: Principal, coupon_id: int) -> Record:
+    """Publish a coupon that is in the trash; return it by its column names.
+
+    Raises:
+        ShopError: the coupon is not in the trash, the capability is missing, or a published coupon
+            has the code.
+    """
+
+    def work(session: Session) -> Record:
+        coupon = session.execute(
+            select(TABLE).where(TABLE.c.id == coupon_id, TRASHED).with_for_update()
+        ).mappings().first()  # fmt: skip
+        if coupon is None:
+            raise ShopError("shop_api_invalid_coupon_id")
+        require_own(
+            actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
+            Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
+        )  # fmt: skip
+        same_code = select(TABLE.c.id).where(TABLE.c.code == coupon["code"], PUBLISHED)
+        if session.execute(same_code).first():
+            raise ShopError("shop_api_coupon_code_already_exists")
+        restored = {
+            "status": CouponStatus.PUBLISHED,
+            "trashed_at": None,
+            "updated_at": now(),
+        }
+        session.execute(update(TABLE).where(TABLE.c.id == coupon_id).values(restored))
+        return {**coupon, **restored}
+
+    return run_in_transaction(work)
+
+
+def empty_trash(actor: Principal, older_than_days: int) -> int:
+    """Delete permanently what has been in the trash for a number of days.
+
+    Args:
+        older_than_days: minimum age in days, from the time when a coupon was moved to the trash.
+
+    Returns:
+        The number of deleted coupons.
+    """
+    actor.require(
+        "shop_api_user_cannot_delete_coupon",
+        Capability.DELETE_SHOP_COUPONS,
+        Capability.DELETE_OTHERS_SHOP_COUPONS,
+    )
+    before = now() - timedelta(days=older_than_days)
+
+    def work(session: Session) -> int:
+        statement = delete(TABLE).where(TRASHED, TABLE.c.trashed_at <= before)
+        deleted = cast("CursorResult[Any]", session.execute(statement))
+        return deleted.rowcount
+
+    return run_in_transaction(work)

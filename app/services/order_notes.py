@@ -1,0 +1,111 @@
+"""The rules for writing notes of orders (orders 7 and 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Capability, Principal
+from app.catalog import TRASH
+from app.db.session import now, run_in_transaction
+from app.errors import ShopError
+from app.services.bulk import Precondition
+from app.services.order_note_queries import ORDERS, TABLE
+
+Record = dict[str, Any]
+
+
+def create_note(actor: Principal, order_id: int, data: Mapping[str, Any]) -> Record:
+    """Add a note to an order; return it by its column names.
+
+    Args:
+        data: a loaded ``OrderNoteCreate``.
+    """
+
+    def work(session: Session) -> Record:
+        _lock_order(session, order_id)
+        actor.require("shop_api_user_cannot_create_order_note", Capability.EDIT_SHOP_ORDERS)
+        _require_text(data.get("note", ""))
+        note = {**data, "order_id": order_id, "created_at": now()}
+        note_id = session.execute(insert(TABLE).values(note).returning(TABLE.c.id)).scalar_one()
+        return note | {"id": note_id}
+
+    return run_in_transaction(work)
+
+
+def update_note(
+    actor: Principal,
+    order_id: int,
+    note_id: int,
+    data: Mapping[str, Any],
+    precondition: Precondition | None = None,
+) -> Record:
+    """Change the text of a note; return the note by its column names.
+
+    Args:
+        data: a loaded ``OrderNoteUpdate``; without a text, nothing changes.
+    """
+
+    def work(session: Session) -> Record:
+        note = _lock_note(session, order_id, note_id)
+        actor.require("shop_api_user_cannot_edit_order_note", Capability.EDIT_SHOP_ORDERS)
+        if precondition:
+            precondition(note)
+        if "note" in data:
+            _require_text(data["note"])
+            changed = {"note": data["note"]}
+            session.execute(update(TABLE).where(TABLE.c.id == note_id).values(changed))
+            note |= changed
+        return note
+
+    return run_in_transaction(work)
+
+
+def delete_note(
+    actor: Principal, order_id: int, note_id: int, precondition: Precondition | None = None
+) -> None:
+    """Delete a note permanently."""
+
+    def work(session: Session) -> None:
+        note = _lock_note(session, order_id, note_id)
+        actor.require("shop_api_user_cannot_delete_order_note", Capability.EDIT_SHOP_ORDERS)
+        if precondition:
+            precondition(note)
+        session.execute(delete(TABLE).where(TABLE.c.id == note_id))
+
+    run_in_transaction(work)
+
+
+def _lock_order(session: Session, order_id: int) -> None:
+    """Require an order that is not in the trash, and keep it from being deleted until the commit.
+
+    The lock does not make writers of other columns of the order wait.
+    """
+    found = session.execute(
+        select(ORDERS.c.id)
+        .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
+        .with_for_update(read=True, key_share=True)
+    ).first()
+    if found is None:
+        raise ShopError("shop_api_invalid_order_id")
+
+
+def _lock_note(session: Session, order_id: int, note_id: int) -> Record:
+    """Return a note of an order, locked until the commit."""
+    _lock_order(session, order_id)
+    note = session.execute(
+        select(TABLE)
+        .where(TABLE.c.id == note_id, TABLE.c.order_id == order_id)
+        .with_for_update()
+    ).mappings().first()  # fmt: skip
+    if note is None:
+        raise ShopError("shop_api_invalid_order_note_id")
+    return dict(note)
+
+
+def _require_text(note: str) -> None:
+    if not note.strip():
+        raise ShopError("shop_api_invalid_order_note")

@@ -1,0 +1,96 @@
+"""What an order is made of when it is written: its columns, status, texts and automatic notes."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from base64 import b32encode
+from collections.abc import Mapping
+from typing import Any
+
+from app.catalog import current_catalog
+from app.db.search import search_text
+from app.errors import ShopError
+from app.models.address import ADDRESS_COLUMNS
+
+Record = dict[str, Any]
+
+COMPLETED, PENDING, PROCESSING = "completed", "pending", "processing"
+BECOMES_PROCESSING = {"pending", "on-hold", "failed", "cancelled"}
+"""Statuses that payment changes to ``processing`` (orders 9)."""
+
+TEXTS = ("note", "customer_ip", "customer_user_agent")
+BLANK: Record = {
+    **dict.fromkeys((*ADDRESS_COLUMNS, *TEXTS), ""),
+    "customer_id": None,
+    "completed_at": None,
+    "payment_method_id": "",
+    "payment_method_title": "",
+    "payment_paid": False,
+    "trashed_at": None,
+    "status_before_trash": None,
+}
+
+
+def columns_of(data: Mapping[str, Any]) -> Record:
+    """Return the columns of supplied texts, customer, payment details and addresses."""
+    columns: Record = {name: data[name] for name in TEXTS if name in data}
+    if "customer_id" in data:
+        columns["customer_id"] = data["customer_id"] or None
+    for prefix, part in (
+        ("payment_", "payment_details"),
+        ("billing_", "billing_address"),
+        ("shipping_", "shipping_address"),
+    ):
+        columns |= {f"{prefix}{key}": value for key, value in data.get(part, {}).items()}
+    return columns
+
+
+def next_status(status: str, data: Mapping[str, Any]) -> str:
+    """Return the status after an update: the given one, or the one that payment leads to."""
+    if "status" in data:
+        return str(data["status"])
+    paid = data.get("payment_details", {}).get("paid")
+    return PROCESSING if paid and status in BECOMES_PROCESSING else status
+
+
+def status_note(order: Record, status_before: str) -> Record:
+    """Return the automatic note of a status change (orders 7)."""
+    labels = current_catalog().order_statuses
+    before, after = labels.get(status_before, status_before), labels[order["status"]]
+    return {
+        "order_id": order["id"],
+        "created_at": order["updated_at"],
+        "note": f"Order status changed from {before} to {after}.",
+        "customer_note": False,
+    }
+
+
+def search_text_of(order: Record) -> str:
+    """Return what a search of orders looks at."""
+    name = f"{order['billing_first_name']} {order['billing_last_name']}"
+    parts = (order[f"billing_{part}"] for part in ("email", "company", "city"))
+    return search_text(order["order_number"], name, *parts)
+
+
+def new_key() -> str:
+    """Return an order key that nobody can guess."""
+    return "order_" + b32encode(secrets.token_bytes(9)).decode().lower()[:13]
+
+
+def with_total_tax(order: Mapping[str, Any]) -> Record:
+    """Return an order with the sum of its taxes, as responses show it."""
+    return {**order, "total_tax": order["cart_tax"] + order["shipping_tax"]}
+
+
+def require_known_status(status: str) -> None:
+    """Raise ShopError unless an order can have this status."""
+    known = current_catalog().order_statuses
+    if status not in known:
+        raise ShopError("shop_api_invalid_order_status", statuses=", ".join(known))
+
+
+def require_currency(currency: str) -> None:
+    """Raise ShopError unless a currency is three ASCII letters."""
+    if not re.fullmatch("[A-Za-z]{3}", currency):
+        raise ShopError("shop_api_invalid_order_currency")

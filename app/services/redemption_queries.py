@@ -1,0 +1,116 @@
+"""The rules for reading redemptions (redemptions 4 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, case, literal, or_, select
+
+from app.auth.principals import Capability, Principal
+from app.db.read_pool import fetch
+from app.db.records import Columns, Row, as_printed
+from app.db.search import comparable
+from app.errors import InvalidParams, ShopError
+from app.models.redemption import RedemptionStatus
+from app.sanitize import INT64_MAX
+from app.services.coupon_terms import IS_LIVE_RESERVATION, NOW
+from app.services.coupon_terms import REDEMPTIONS as TABLE
+from app.services.filtering import FilteredSet, count
+from app.services.pagination import Page, fetch_page, page_size
+
+HAS_EXPIRED = and_(TABLE.c.status == RedemptionStatus.RESERVED, TABLE.c.expires_at <= NOW)
+
+# A reservation counts as released from the second on in which it expires, without any job.
+COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **TABLE.c,
+    "status": case((HAS_EXPIRED, literal(RedemptionStatus.RELEASED.value)), else_=TABLE.c.status),
+    "updated_at": case((HAS_EXPIRED, TABLE.c.expires_at), else_=TABLE.c.updated_at),
+}
+SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
+    "date": TABLE.c.created_at,
+    "id": TABLE.c.id,
+    "expires_at": TABLE.c.expires_at,
+}
+_HAS_STATUS: Mapping[str, ColumnElement[bool]] = {
+    RedemptionStatus.RESERVED: IS_LIVE_RESERVATION,
+    RedemptionStatus.CONFIRMED: TABLE.c.status == RedemptionStatus.CONFIRMED,
+    RedemptionStatus.RELEASED: or_(TABLE.c.status == RedemptionStatus.RELEASED, HAS_EXPIRED),
+}
+
+
+def list_redemptions(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the redemptions that match, newest first unless ``query`` says otherwise.
+
+    Args:
+        query: a loaded ``RedemptionListQuery``.
+        columns: what to select, of COLUMNS.
+        default_size: rows on a page when the query sets no limit.
+    """
+    size = page_size(query, default_size)
+    matching = _matching(query)
+    if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
+        return Page([], 0, query["page"], size or default_size)
+    return fetch_page(
+        columns,
+        TABLE.c.id,
+        lambda _: matching,
+        key=SORT_KEYS[query["orderby"]],
+        query=query,
+        size=size,
+    )
+
+
+def count_redemptions(actor: Principal, query: Mapping[str, Any]) -> int:
+    """Return how many redemptions match."""
+    matching = _matching(query)
+    actor.require(
+        "shop_api_user_cannot_read_redemptions_count", Capability.READ_PRIVATE_SHOP_ORDERS
+    )
+    return count(lambda _: matching)
+
+
+def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Row:
+    """Return the redemption with this ID."""
+    printed = (as_printed(column) for column in columns)
+    rows: Sequence[Row] = fetch(select(*printed, TABLE.c.id).where(TABLE.c.id == redemption_id))
+    if not rows:
+        raise ShopError("shop_api_invalid_redemption_id")
+    actor.require("shop_api_user_cannot_read_redemption", Capability.READ_PRIVATE_SHOP_ORDERS)
+    return rows[0]
+
+
+def _matching(query: Mapping[str, Any]) -> FilteredSet:
+    """Return the redemptions that match a loaded ``RedemptionFilter``."""
+    conditions: list[ColumnElement[bool]] = []
+    for name in ("created_at", "updated_at"):
+        if (moment := query[f"{name}_min"]) is not None:
+            conditions.append(COLUMNS[name] >= moment)
+        if (moment := query[f"{name}_max"]) is not None:
+            conditions.append(COLUMNS[name] <= moment)
+    if query["code"] is not None:
+        conditions.append(TABLE.c.code == query["code"])
+    if query["reference"] is not None:
+        conditions.append(TABLE.c.reference == query["reference"])
+    if query["email"] is not None:
+        conditions.append(TABLE.c.email_normalized == comparable(query["email"].strip()))
+    conditions += [
+        TABLE.c[name] == min(query[name], INT64_MAX)  # beyond it is nothing
+        for name in ("coupon_id", "order_id")
+        if query[name] is not None
+    ]
+    if (customer_id := query["customer_id"]) is not None:
+        conditions.append(
+            TABLE.c.customer_id == min(customer_id, INT64_MAX)  # beyond it is nobody
+            if customer_id
+            else TABLE.c.customer_id.is_(None)
+        )
+    if query["status"] is not None:
+        for status in query["status"]:
+            if status not in _HAS_STATUS:
+                reason = f"has no status {status!r}; known are {', '.join(_HAS_STATUS)}."
+                raise InvalidParams({"filter[status]": reason})
+        conditions.append(or_(*(_HAS_STATUS[status] for status in query["status"])))
+    return FilteredSet(select(TABLE.c.id).where(*conditions))

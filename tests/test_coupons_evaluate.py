@@ -1,0 +1,228 @@
+"""POST /coupons/evaluate: what a cart would get, and why not (redemptions 1, 2 and 6)."""
+
+import pytest
+from conftest import codes, refusal, refused_params, reply, without_key
+
+ITEM = {
+    "product_id": 7,
+    "product_category_ids": [3],
+    "quantity": 2,
+    "price": "13.95",
+    "on_sale": False,
+}
+
+
+def evaluate(client, *listed, items=(ITEM,), **cart):
+    body = {"cart": {"coupons": list(listed), "items": list(items)} | cart}
+    return client.post("/coupons/evaluate", body)
+
+
+def evaluation(client, *listed, **cart):
+    response = evaluate(client, *listed, **cart)
+    assert response.status_code == 200, response.get_json()
+    return response.get_json()["evaluation"]
+
+
+def reasons(client, *listed, **cart):
+    """The codes of the reasons of the last listed coupon."""
+    result = evaluation(client, *listed, **cart)["coupons"][-1]
+    assert result["applicable"] == (not result["reasons"])
+    return [reason["code"] for reason in result["reasons"]]
+
+
+def test_evaluation(admin, make_coupon):
+    summer = make_coupon(code="Summer", type="percent", amount=20)
+    vip = make_coupon(code="vip", minimum_amount=100)
+    assert evaluation(admin, "SUMMER", "vip", "summer", "none", items=[ITEM]) == {
+        "subtotal": "27.90",
+        "discount": "5.58",
+        "total": "22.32",
+        "free_shipping": False,
+        "coupons": [
+            {
+                "code": "summer",
+                "id": summer["id"],
+                "applicable": True,
+                "discount": "5.58",
+                "reasons": [],
+            },
+            {
+                "code": "vip",
+                "id": vip["id"],
+                "applicable": False,
+                "discount": "0.00",
+                "reasons": [
+                    {
+                        "code": "minimum_amount",
+                        "message": "The subtotal of 27.90 is below the minimum amount of 100.00.",
+                    }
+                ],
+            },
+            {
+                "code": "none",
+                "id": None,
+                "applicable": False,
+                "discount": "0.00",
+                "reasons": [{"code": "not_found", "message": "No published coupon has this code."}],
+            },
+        ],
+        "items": [{"index": 0, "subtotal": "27.90", "discount": "5.58", "total": "22.32"}],
+    }
+
+
+@pytest.mark.parametrize("cart", [{}, {"coupons": None, "items": None}])
+def test_empty_cart(admin, cart):
+    assert reply(admin.post("/coupons/evaluate", {"cart": cart})) == (
+        200,
+        {
+            "evaluation": {
+                "subtotal": "0.00",
+                "discount": "0.00",
+                "total": "0.00",
+                "free_shipping": False,
+                "coupons": [],
+                "items": [],
+            }
+        },
+    )
+
+
+def test_sequential_discounts_are_a_setting(admin, client_with, make_coupon):
+    make_coupon(code="ten", type="percent", amount=10)
+    make_coupon(code="twenty", type="percent", amount=20)
+    items = [{"price": "13.95", "quantity": 3}, {"price": "1.80", "quantity": 10}]
+    assert evaluation(admin, "ten", "twenty", items=items)["discount"] == "17.95"
+    sequential = evaluation(
+        client_with(SHOP_SEQUENTIAL_DISCOUNTS=True), "ten", "twenty", items=items
+    )
+    assert [coupon["discount"] for coupon in sequential["coupons"]] == ["5.98", "10.77"]
+    assert sequential["discount"] == "16.75"
+
+
+def test_price_has_more_than_two_decimals(admin):
+    assert evaluation(admin, items=[{"price": "0.125", "quantity": 4}])["total"] == "0.50"
+
+
+@pytest.mark.parametrize(
+    ("terms", "cart", "expected"),
+    [
+        ({"usage_limit": 3, "usage_count": 3}, {}, ["usage_limit"]),
+        ({"usage_limit": 3, "usage_count": 2}, {}, []),
+        ({"expiry_date": "2020-01-01"}, {}, ["expired"]),
+        ({"maximum_amount": "27.89"}, {}, ["maximum_amount"]),
+        ({"product_ids": [8]}, {}, ["product_not_included"]),
+        ({"exclude_product_category_ids": [3]}, {}, ["product_excluded"]),
+        (
+            {"exclude_sale_items": True},
+            {"items": [ITEM | {"on_sale": True}]},
+            ["sale_items_excluded"],
+        ),
+        ({"customer_emails": ["*@example.com"]}, {}, ["email_not_allowed"]),
+        ({"customer_emails": ["*@example.com"]}, {"email": "Ada@Example.com"}, []),
+        ({"type": "percent", "product_ids": [8]}, {}, ["product_not_included", "product_excluded"]),
+    ],
+)
+def test_reasons(admin, make_coupon, terms, cart, expected):
+    make_coupon(code="summer", **terms)
+    assert reasons(admin, "summer", **cart) == expected
+
+
+def test_individual_use(admin, make_coupon):
+    make_coupon(code="alone", individual_use=True)
+    make_coupon(code="other")
+    assert reasons(admin, "alone", "other") == ["individual_use"]
+
+
+def test_coupon_in_the_trash_is_not_found(admin, make_coupon):
+    coupon = make_coupon(code="summer")
+    admin.delete(f"/coupons/{coupon['id']}")
+    assert reasons(admin, "summer") == ["not_found"]
+
+
+def test_email_of_the_account_and_its_billing_email_are_allowed(admin, make_coupon, make_customer):
+    make_coupon(code="one", customer_emails=["ada@example.com"])
+    make_coupon(code="two", customer_emails=["billing@example.com"])
+    ada = make_customer(email="ada@example.com", billing_address={"email": "billing@example.com"})
+    assert reasons(admin, "one", customer_id=ada["id"]) == []
+    assert reasons(admin, "two", customer_id=ada["id"], email="x@example.org") == []
+    assert reasons(admin, "two", email="ada@example.com") == ["email_not_allowed"]
+
+
+# --- refusals ---
+
+
+@pytest.mark.parametrize("body", [None, {}, [], {"cart": None}, {"coupon": {}}])
+def test_missing_cart(admin, body):
+    assert reply(admin.post("/coupons/evaluate", body)) == refusal("shop_api_missing_cart_data")
+
+
+@pytest.mark.parametrize(
+    ("cart", "params"),
+    [
+        ({"items": [ITEM, ITEM | {"price": "-0.01"}]}, ["cart.items[1].price"]),
+        ({"items": [{"quantity": 1}]}, ["cart.items[0].price"]),
+        ({"items": [ITEM | {"quantity": 0}]}, ["cart.items[0].quantity"]),
+        ({"items": [ITEM | {"quantity": -1}]}, ["cart.items[0].quantity"]),
+        (
+            {"items": [ITEM | {"price": "a", "quantity": "b"}]},
+            ["cart.items[0].price", "cart.items[0].quantity"],
+        ),
+        ({"items": {}}, ["cart.items"]),
+        ({"items": [1]}, ["cart.items[0]"]),
+        ({"coupons": "summer"}, ["cart.coupons"]),
+        ({"customer_id": "ada"}, ["cart.customer_id"]),
+        ({"email": ["ada"]}, ["cart.email"]),
+    ],
+)
+def test_input_that_cannot_be_understood(admin, cart, params):
+    response = admin.post("/coupons/evaluate", {"cart": cart})
+    assert sorted(refused_params(response)) == params
+
+
+@pytest.mark.parametrize("customer_id", [-1, 999_999, 2**63 - 1])
+def test_unknown_customer(admin, customer_id):
+    _, body = refusal("shop_api_invalid_customer_id", param="cart.customer_id")
+    assert reply(evaluate(admin, customer_id=customer_id)) == (400, body)
+
+
+def test_limits_of_a_cart(admin, client_with):
+    code = "shop_api_cart_request_entity_too_large"
+    assert evaluate(admin, items=[ITEM] * 100).status_code == 200
+    assert reply(evaluate(admin, items=[ITEM] * 101)) == refusal(code, limit=100, what="items")
+    listed = [f"c{number}" for number in range(21)]
+    assert evaluate(admin, *listed[:20], *listed[:20]).status_code == 200
+    assert reply(evaluate(admin, *listed)) == refusal(code, limit=20, what="coupon codes")
+    small = client_with(SHOP_CART_ITEM_LIMIT=1, SHOP_CART_CODE_LIMIT=1)
+    assert reply(evaluate(small, items=[ITEM] * 2)) == refusal(code, limit=1, what="items")
+    assert reply(evaluate(small, "a", "b")) == refusal(code, limit=1, what="coupon codes")
+
+
+@pytest.mark.parametrize("permission", ["read", "write", "read_write"])
+def test_any_permission_is_sufficient(client_for, permission):
+    assert evaluate(client_for(permission=permission)).status_code == 200
+
+
+def test_capability(client_for, anonymous):
+    assert reply(evaluate(client_for("customer"))) == refusal("shop_api_user_cannot_read_coupons")
+    assert codes(evaluate(anonymous)) == (401, "shop_api_authentication_error")
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_evaluation_is_native_only(admin, version):
+    assert admin.post(f"/wc-api/{version}/coupons/evaluate", {"cart": {}}).status_code == 404
+
+
+# --- cost ---
+
+
+def test_one_statement_for_coupons_and_one_for_the_customer(
+    admin, make_coupon, make_customer, statements
+):
+    for code in "abc":
+        make_coupon(code=code, usage_limit=5, usage_limit_per_user=5)
+    ada = make_customer()
+    evaluate(admin)
+    for cart, number in (({}, 1), ({"email": "a@example.com"}, 2), ({"customer_id": ada["id"]}, 2)):
+        statements.clear()
+        assert evaluate(admin, "a", "b", "c", items=[ITEM] * 10, **cart).status_code == 200
+        assert len(without_key(statements)) == number

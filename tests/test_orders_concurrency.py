@@ -1,0 +1,136 @@
+"""Orders written at the same time: sums stay exact, and nothing is lost (orders 3 and 4)."""
+
+from decimal import Decimal
+from random import Random
+
+from conftest import Client, at_the_same_time
+from order_calls import LINE, create, read
+
+THREADS = 16
+STEPS = 10
+PAID = {"processing", "completed"}
+STATUSES = ("pending", "processing", "completed", "cancelled", "refunded")
+
+
+def test_statistics_equal_the_sum_of_all_orders_after_a_storm(admin, make_customer):
+    """Creates, status changes, moves, item changes, trash, restores and deletes by 16 clients."""
+    customers = [make_customer()["id"] for _ in range(3)]
+    shared = [create(admin, customer_id=customers[0], line_items=[LINE])["id"] for _ in range(4)]
+
+    def run(number):
+        chance, client = Random(number), Client(admin.app, admin.key)
+        mine = list(shared)
+        seen = []
+        for _ in range(STEPS):
+            order_id = chance.choice(mine)
+            path = f"/orders/{order_id}"
+            match chance.randrange(8):
+                case 0 | 1:
+                    body = {
+                        "customer_id": chance.choice(customers),
+                        "status": chance.choice(STATUSES),
+                        "line_items": [LINE | {"quantity": chance.randrange(1, 5)}],
+                    }
+                    response = client.post("/orders", {"order": body})
+                    mine.append(response.get_json()["order"]["id"])
+                case 2:
+                    response = client.put(path, {"order": {"status": chance.choice(STATUSES)}})
+                case 3:
+                    moved = {"customer_id": chance.choice([0, *customers])}
+                    response = client.put(path, {"order": moved})
+                case 4:
+                    response = client.put(path, {"order": {"line_items": [LINE]}})
+                case 5:
+                    response = client.delete(path)
+                case 6:
+                    response = client.post(f"{path}/restore")
+                case _:
+                    bulk = [{"customer_id": chance.choice(customers), "status": "completed"},
+                            {"id": order_id, "line_items": [LINE]}]  # fmt: skip
+                    response = client.post("/orders/bulk", {"orders": bulk})
+            seen.append(response.status_code)
+        return seen
+
+    statuses = {status for seen in at_the_same_time(run, range(THREADS)) for status in seen}
+    assert statuses <= {200, 201, 404}
+    every = {"filter[limit]": "-1"}
+    orders = admin.get("/orders", every).get_json()["orders"]
+    in_trash = admin.get("/orders/trash", every).get_json()["orders"]
+    assert {order["id"] for order in orders}.isdisjoint(order["id"] for order in in_trash)
+    assert admin.get("/orders/count").get_json() == {"count": len(orders)}
+    for status in STATUSES:
+        counted = admin.get(f"/orders/count?filter[status]={status}").get_json()["count"]
+        assert counted == sum(order["status"] == status for order in orders)
+    for customer_id in customers:
+        theirs = [order for order in orders if order["customer_id"] == customer_id]
+        spent = sum(Decimal(order["total"]) for order in theirs if order["status"] in PAID)
+        customer = admin.get(f"/customers/{customer_id}").get_json()["customer"]
+        assert (customer["orders_count"], Decimal(customer["total_spent"])) == (len(theirs), spent)
+        last = max((order["id"] for order in theirs), default=None)
+        assert customer["last_order_id"] == last
+    for order in orders:
+        lines = [Decimal(line["total"]) for line in order["line_items"]]
+        assert Decimal(order["total"]) == Decimal(order["subtotal"]) == sum(lines)
+
+
+def test_concurrent_updates_of_one_order_lose_nothing(admin, make_customer):
+    customer_id = make_customer()["id"]
+    order = create(admin, line_items=[LINE])
+    changes = [
+        {"note": "n"},
+        {"customer_ip": "192.0.2.7"},
+        {"customer_user_agent": "agent"},
+        {"currency": "eur"},
+        {"customer_id": customer_id},
+        {"status": "completed"},
+        {"shipping_tax": "1.00"},
+        {"billing_address": {"city": "Köln"}},
+        {"billing_address": {"first_name": "Ada"}},
+        {"payment_details": {"method_id": "bacs"}},
+        {"line_items": [{"id": 1, "quantity": 2}]},
+        *({"line_items": [LINE | {"name": f"Mug {number}"}]} for number in range(3)),
+        {"fee_lines": [{"title": "Gift", "total": "1.00"}]},
+        {"coupon_lines": [{"code": "tea", "amount": "1.00"}]},
+    ]
+    assert len(changes) == THREADS
+
+    def send(change):
+        client = Client(admin.app, admin.key)
+        return client.put(f"/orders/{order['id']}", {"order": change}).status_code
+
+    assert at_the_same_time(send, changes) == [200] * THREADS
+    after = read(admin, order["id"])
+    lists = ("line_items", "fee_lines", "coupon_lines")
+    assert sorted(item["id"] for name in lists for item in after[name]) == [1, 2, 3, 4, 5, 6]
+    assert sorted(line["name"] for line in after["line_items"]) == [
+        "Mug",
+        "Mug 0",
+        "Mug 1",
+        "Mug 2",
+    ]
+    assert {
+        "note": after["note"],
+        "customer_ip": after["customer_ip"],
+        "customer_user_agent": after["customer_user_agent"],
+        "currency": after["currency"],
+        "customer_id": after["customer_id"],
+        "status": after["status"],
+        "city": after["billing_address"]["city"],
+        "first_name": after["billing_address"]["first_name"],
+        "method_id": after["payment_details"]["method_id"],
+        "total": after["total"],
+        "total_discount": after["total_discount"],
+    } == {
+        "note": "n",
+        "customer_ip": "192.0.2.7",
+        "customer_user_agent": "agent",
+        "currency": "EUR",
+        "customer_id": customer_id,
+        "status": "completed",
+        "city": "Köln",
+        "first_name": "Ada",
+        "method_id": "bacs",
+        "total": "22.00",  # two and three mugs, a fee of 1.00, and shipping tax of 1.00
+        "total_discount": "1.00",
+    }
+    assert after["customer"]["total_spent"] == "22.00"

@@ -1,0 +1,290 @@
+"""Coupons of orders: applied and recorded, and the uses that a status takes (redemptions 4, 6)."""
+
+import pytest
+from conftest import codes, reply
+
+NOT_APPLICABLE = "shop_api_coupon_not_applicable"
+LINE = {"name": "Teapot", "product_id": 7, "quantity": 2, "price": "13.95"}
+
+
+def post(client, *listed, **over):
+    order = {"line_items": [LINE], "coupon_lines": [{"code": code} for code in listed]} | over
+    return client.post("/orders", {"order": order})
+
+
+def create(client, *listed, **over):
+    response = post(client, *listed, **over)
+    assert response.status_code == 201, response.get_json()
+    return response.get_json()["order"]
+
+
+def put(client, order, **fields):
+    return client.put(f"/orders/{order['id']}", {"order": fields})
+
+
+def update(client, order, **fields):
+    response = put(client, order, **fields)
+    assert response.status_code == 200, response.get_json()
+    return response.get_json()["order"]
+
+
+def rejected(response, param="order.coupon_lines[0].code"):
+    """The codes of the reasons of a rejection."""
+    assert codes(response) == (400, NOT_APPLICABLE)
+    (entry,) = response.get_json()["errors"]
+    assert entry["param"] == param
+    return [reason["code"] for reason in entry["reasons"]]
+
+
+@pytest.fixture
+def uses(admin):
+    """Return a function: the statuses of an order's redemptions, and the coupon's count."""
+
+    def read(order, coupon):
+        query = {"filter[order_id]": order["id"], "filter[order]": "asc", "filter[orderby]": "id"}
+        rows = admin.get("/redemptions", query).get_json()["redemptions"]
+        shown = admin.get(f"/coupons/{coupon['id']}").get_json()["coupon"]
+        return [row["status"] for row in rows], shown["usage_count"]
+
+    return read
+
+
+def test_applied_coupon(admin, make_coupon):
+    coupon = make_coupon(code="summer", type="percent", amount=20, usage_limit=1)
+    order = create(admin, "SUMMER", billing_address={"email": "ada@example.com"})
+    assert (order["subtotal"], order["total_discount"], order["total"]) == (
+        "27.90", "5.58", "22.32",
+    )  # fmt: skip
+    (line,) = order["coupon_lines"]
+    assert (line["code"], line["amount"]) == ("summer", "5.58")
+    (redemption,) = admin.get("/redemptions").get_json()["redemptions"]
+    assert redemption == {
+        "id": redemption["id"],
+        "coupon_id": coupon["id"],
+        "code": "summer",
+        "reference": f"order-{order['id']}",
+        "order_id": order["id"],
+        "customer_id": 0,
+        "email": "ada@example.com",
+        "amount": "5.58",
+        "status": "reserved",
+        "created_at": redemption["created_at"],
+        "updated_at": redemption["created_at"],
+        "expires_at": None,
+    }
+    assert rejected(post(admin, "summer")) == ["usage_limit"]
+    path = f"/redemptions/{redemption['id']}"
+    assert codes(admin.post(f"{path}/release")) == (409, "shop_api_invalid_redemption_status")
+
+
+def test_reasons_of_an_applied_coupon(admin, make_coupon):
+    make_coupon(code="good", type="percent", amount=10)
+    make_coupon(code="bad", minimum_amount=100, product_ids=[1])
+    response = post(admin, "good", "bad", "none")
+    expected = ["minimum_amount", "product_not_included"]
+    assert rejected(response, "order.coupon_lines[1].code") == expected
+    assert rejected(post(admin, "none")) == ["not_found"]
+    assert admin.get("/orders/count").get_json() == {"count": 0}
+    assert admin.get("/redemptions/count").get_json() == {"count": 0}
+
+
+def test_recorded_coupon_checks_the_limits_only(admin, make_coupon, uses):
+    coupon = make_coupon(code="old", expiry_date="2020-01-01", minimum_amount=100, usage_limit=1)
+    recorded = [{"code": "old", "amount": "3"}, {"code": "unknown", "amount": "1"}]
+    order = create(admin, coupon_lines=recorded, status="completed")
+    assert [line["amount"] for line in order["coupon_lines"]] == ["3.00", "1.00"]
+    assert uses(order, coupon) == (["confirmed"], 1)
+    assert rejected(post(admin, coupon_lines=recorded)) == ["usage_limit"]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("pending", (["reserved"], 0)),
+        ("processing", (["confirmed"], 1)),
+        ("on-hold", (["confirmed"], 1)),
+        ("completed", (["confirmed"], 1)),
+        ("refunded", (["confirmed"], 1)),
+        ("cancelled", ([], 0)),
+        ("failed", ([], 0)),
+    ],
+)
+@pytest.mark.parametrize("limit", [0, 2])
+def test_status_of_a_new_order(admin, make_coupon, uses, status, expected, limit):
+    coupon = make_coupon(code="summer", usage_limit=limit)
+    assert uses(create(admin, "summer", status=status), coupon) == expected
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        (["pending", "processing"], (["confirmed"], 1)),
+        (["pending", "processing", "completed"], (["confirmed"], 1)),
+        (["processing", "pending"], (["reserved"], 0)),
+        (["processing", "pending", "processing"], (["confirmed"], 1)),
+        (["pending", "cancelled"], (["released"], 0)),
+        (["completed", "failed"], (["released"], 0)),
+        (["completed", "refunded"], (["confirmed"], 1)),
+        (["pending", "refunded"], (["reserved"], 0)),
+        (["pending", "cancelled", "refunded"], (["released"], 0)),
+        (["pending", "cancelled", "pending"], (["reserved"], 0)),
+        (["completed", "cancelled", "completed"], (["confirmed"], 1)),
+        (["cancelled", "processing"], (["confirmed"], 1)),
+    ],
+)
+@pytest.mark.parametrize("limit", [0, 1])
+def test_status_moves(admin, make_coupon, uses, statuses, expected, limit):
+    coupon = make_coupon(code="summer", usage_limit=limit)
+    order = create(admin, "summer", status=statuses[0])
+    for status in statuses[1:]:
+        update(admin, order, status=status)
+    assert uses(order, coupon) == expected
+    held = expected[0] != ["released"]
+    again = post(admin, "summer")
+    assert again.status_code == (400 if held and limit else 201)
+
+
+def test_moving_back_needs_a_slot(admin, make_coupon, uses):
+    coupon = make_coupon(code="summer", usage_limit=1)
+    order = create(admin, "summer")
+    update(admin, order, status="cancelled")
+    other = create(admin, "summer")
+    response = put(admin, order, status="processing")
+    assert rejected(response, "order.coupon_lines") == ["usage_limit"]
+    assert admin.get(f"/orders/{order['id']}").get_json()["order"]["status"] == "cancelled"
+    update(admin, other, status="cancelled")
+    admin.put(f"/coupons/{coupon['id']}", {"coupon": {"expiry_date": "2020-01-01"}})
+    update(admin, order, status="processing")
+    assert uses(order, coupon) == (["confirmed"], 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "back"),
+    [
+        ("pending", (["reserved"], 0)),
+        ("completed", (["confirmed"], 1)),
+        ("refunded", (["confirmed"], 1)),
+        ("cancelled", ([], 0)),
+    ],
+)
+def test_trash_and_restore(admin, make_coupon, uses, status, back):
+    coupon = make_coupon(code="summer", usage_limit=1)
+    order = create(admin, "summer", status=status)
+    assert uses(order, coupon) == back
+    assert admin.delete(f"/orders/{order['id']}").status_code == 200
+    assert uses(order, coupon) == (["released"] * len(back[0]), 0)
+    other = create(admin, "summer")
+    response = admin.post(f"/orders/{order['id']}/restore")
+    if back[0]:
+        assert rejected(response, "order.coupon_lines") == ["usage_limit"]
+        update(admin, other, status="cancelled")
+        assert admin.post(f"/orders/{order['id']}/restore").status_code == 200
+    assert uses(order, coupon) == back
+
+
+def test_permanent_removal_releases(admin, make_coupon, uses):
+    coupon = make_coupon(code="summer", usage_limit=1)
+    order = create(admin, "summer", status="completed")
+    admin.delete(f"/orders/{order['id']}", {"force": "true"})
+    assert uses(order, coupon) == (["released"], 0)
+
+
+def test_removing_a_line_releases_and_adding_it_again_is_a_new_redemption(admin, make_coupon, uses):
+    coupon = make_coupon(code="summer", type="percent", amount=20, usage_limit=1)
+    order = create(admin, "summer", status="completed")
+    line = order["coupon_lines"][0]
+    after = update(admin, order, coupon_lines=[{"id": line["id"], "remove": True}])
+    assert (after["total"], after["total_discount"]) == ("27.90", "0.00")
+    assert uses(order, coupon) == (["released"], 0)
+    again = update(admin, order, coupon_lines=[{"code": "summer"}])
+    assert again["total"] == "22.32"
+    assert uses(order, coupon) == (["released", "confirmed"], 1)
+
+
+def test_recomputed_when_lines_change(admin, make_coupon, uses):
+    coupon = make_coupon(code="summer", type="percent", amount=10, minimum_amount=20, usage_limit=1)
+    order = create(admin, "summer")
+    admin.put(f"/coupons/{coupon['id']}", {"coupon": {"amount": 20}})
+    assert update(admin, order, note="hello")["total"] == "25.11"
+    after = update(admin, order, line_items=[{"name": "Mug", "price": "10.00"}])
+    assert (after["total"], after["coupon_lines"][0]["amount"]) == ("30.32", "7.58")
+    first, second = (item["id"] for item in after["line_items"])
+    response = put(admin, order, line_items=[{"id": first, "remove": True}])
+    assert rejected(response, "order.coupon_lines") == ["minimum_amount"]
+    assert admin.get(f"/orders/{order['id']}").get_json()["order"] == after
+    assert uses(order, coupon) == (["reserved"], 0)
+    admin.delete(f"/coupons/{coupon['id']}")
+    gone = update(admin, order, line_items=[{"id": second, "remove": True}])
+    assert gone["coupon_lines"][0]["amount"] == "7.58"
+
+
+def test_customer_changes_are_checked_again(admin, make_coupon, make_customer, uses):
+    coupon = make_coupon(code="summer", usage_limit_per_user=1)
+    ada, bob = make_customer(email="ada@example.com"), make_customer(email="bob@example.com")
+    create(admin, "summer", customer_id=ada["id"])
+    order = create(admin, "summer", customer_id=bob["id"])
+    assert rejected(post(admin, "summer", customer_id=ada["id"])) == ["usage_limit_per_user"]
+    for fields in ({"customer_id": ada["id"]}, {"billing_address": {"email": "ADA@example.com"}}):
+        response = put(admin, order, **fields)
+        assert rejected(response, "order.coupon_lines") == ["usage_limit_per_user"]
+    update(admin, order, customer_id=0, billing_address={"email": "eve@example.com"})
+    redemption = admin.get("/redemptions", {"filter[order_id]": order["id"]}).get_json()
+    assert redemption["redemptions"][0]["email"] == "eve@example.com"
+    create(admin, "summer", customer_id=bob["id"])
+    assert uses(order, coupon) == (["reserved"], 0)
+
+
+def test_bulk_items_fail_alone_and_give_back_what_they_took(admin, make_coupon, make_customer):
+    coupon = make_coupon(code="one", usage_limit=2)
+    make_coupon(code="own", usage_limit_per_user=1)
+    ada = make_customer()["id"]
+    make_coupon(code="full", usage_limit=1, usage_count=1)
+
+    def order(*listed, **over):
+        return {"line_items": [LINE], "coupon_lines": [{"code": code} for code in listed]} | over
+
+    items = [
+        order("one"),
+        order("one", "full"),
+        order("one"),
+        order("one"),
+        order("own", customer_id=ada),
+        order("own", customer_id=ada),
+        order(),
+    ]
+    results = admin.post("/orders/bulk", {"orders": items}).get_json()["orders"]
+    reasons = [[r["code"] for r in each.get("error", {}).get("reasons", [])] for each in results]
+    assert reasons == [
+        [], ["usage_limit"], [], ["usage_limit"], [], ["usage_limit_per_user"], [],
+    ]  # fmt: skip
+    query = {"filter[coupon_id]": coupon["id"], "filter[status]": "reserved"}
+    assert admin.get("/redemptions/count", query).get_json() == {"count": 2}
+    made = [each for each in results if "error" not in each]
+    stored = admin.get("/orders", {"filter[limit]": -1}).get_json()["orders"]
+    assert sorted(each["id"] for each in stored) == sorted(each["id"] for each in made)
+
+
+def test_update_that_is_refused_keeps_the_removed_coupon(admin, make_coupon, uses):
+    kept = make_coupon(code="kept", usage_limit=1)
+    make_coupon(code="full", usage_limit=1, usage_count=1)
+    order = create(admin, "kept")
+    line = order["coupon_lines"][0]["id"]
+    change = [{"id": line, "remove": True}, {"code": "full", "amount": "1"}]
+    response = put(admin, order, coupon_lines=change)
+    assert rejected(response, "order.coupon_lines[1].code") == ["usage_limit"]
+    assert uses(order, kept) == (["reserved"], 0)
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_legacy_orders_redeem(admin, make_coupon, uses, version):
+    coupon = make_coupon(code="summer", usage_limit=1)
+    body = {"order": {"line_items": [LINE], "coupon_lines": [{"code": "summer"}]}}
+    order = admin.post(f"/wc-api/{version}/orders", body).get_json()["order"]
+    assert uses(order, coupon) == (["reserved"], 0)
+    refused = admin.post(f"/wc-api/{version}/orders", body)
+    assert codes(refused) == (400, NOT_APPLICABLE.replace("shop_api", "woocommerce_api"))
+    path = f"/wc-api/{version}/orders/{order['id']}"
+    admin.put(path, {"order": {"status": "completed"}})
+    assert uses(order, coupon) == (["confirmed"], 1)
+    assert reply(admin.delete(path))[0] == 202
+    assert uses(order, coupon) == (["released"], 0)
