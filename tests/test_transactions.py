@@ -1,0 +1,111 @@
+"""Transactions that start again because another one came first, and writers that take turns."""
+
+import sqlite3
+import threading
+from contextlib import closing
+
+import pytest
+from sqlalchemy import insert
+from sqlalchemy.exc import IntegrityError
+
+from app import db as database
+from app import sqlite
+from app.db import in_transaction, now
+from app.models import KeptAnswer
+from tests.conftest import codes
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """The seconds that transactions have waited for; nobody waits."""
+    seconds = []
+    monkeypatch.setattr(database.time, "sleep", seconds.append)
+    return seconds
+
+
+def refused(times):
+    """Work that another transaction comes before so many times."""
+    attempts = []
+
+    def work(session):
+        attempts.append(1)
+        row = {
+            "request_hash": "x",
+            "body_hash": "",
+            "status": 200,
+            "answer": b"",
+            "created_at": now(),
+        }
+        for _ in range(2 if len(attempts) <= times else 1):
+            session.execute(insert(KeptAnswer).values(row))
+        return len(attempts)
+
+    return work
+
+
+def test_retries_wait_a_little_longer_each_time(app, waits):
+    with app.app_context():
+        assert in_transaction(refused(6)) == 7
+    limits = [database.RETRY_SECONDS * attempt for attempt in range(1, 7)]
+    assert len(waits) == 6
+    assert all(limit / 2 <= wait <= limit for wait, limit in zip(waits, limits, strict=True))
+
+
+def test_first_attempt_waits_for_nothing(app, waits):
+    with app.app_context():
+        assert in_transaction(refused(0)) == 1
+    assert waits == []
+
+
+def test_retries_end(app, waits):
+    with app.app_context(), pytest.raises(IntegrityError):
+        in_transaction(refused(100))
+    assert len(waits) == database.ATTEMPTS - 1
+    assert sum(waits) < 3
+
+
+@pytest.mark.parametrize(("times", "lines"), [(2, 0), (3, 1), (6, 1)])
+def test_third_retry_is_logged(app, waits, caplog, times, lines):
+    with app.app_context():
+        in_transaction(refused(times))
+    assert [record.getMessage() for record in caplog.records] == [
+        "A transaction is retried for the third time because of other transactions."
+    ] * lines
+
+
+def test_writer_whose_turn_does_not_come_is_told_to_try_again(admin, monkeypatch):
+    """SQLite only: writers of PostgreSQL do not wait for each other."""
+    turn = admin.app.extensions[database._TURN]
+    if turn is None:
+        assert admin.get("/healthz").status_code == 200
+        return
+    monkeypatch.setattr(sqlite, "WAIT_SECONDS", 0.01)
+    with turn:
+        response = admin.post("/coupons", {"coupon": {"code": "summer"}})
+    assert codes(response) == (503, "shop_api_unavailable")
+    assert admin.post("/coupons", {"coupon": {"code": "summer"}}).status_code == 201
+
+
+def test_writer_waits_for_another_process(app, admin):
+    if admin.app.extensions[database._TURN] is None:
+        return
+    with app.app_context():
+        file = database.db.engine.url.database
+    with closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        commit = threading.Timer(0.2, other.execute, ["COMMIT"])
+        commit.start()
+        response = admin.post("/coupons", {"coupon": {"code": "summer"}})
+        commit.join()
+    assert response.status_code == 201
+
+
+def test_turn_is_given_on_after_an_error(app):
+    def fail(session):
+        raise KeyError
+
+    with app.app_context():
+        for _ in range(2):
+            with pytest.raises(KeyError):
+                in_transaction(fail)
+        assert in_transaction(lambda session: 1) == 1
