@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 from flask import current_app
@@ -37,6 +36,9 @@ NEW_ROLE = "customer"
 BLANK = {"password_hash": None} | dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), "")
 # How many generated usernames are looked up along with everything else; more are hardly needed.
 _LOCKED_NAMES = 9
+# How many are looked up in one statement beyond them, and up to which power of two.
+_LOOKED_UP = 40
+_DOUBLINGS = 30
 
 
 def save_customers(actor: Principal, drafts: Sequence[Draft]) -> list[Outcome]:
@@ -277,16 +279,39 @@ def _with_computed(session: Session, outcomes: Sequence[Outcome]) -> list[Outcom
 
 
 def _free_username(session: Session, email: str, taken: set[str]) -> str:
-    """Return the first username made of an address that nobody has (decisions 5)."""
-    for number in count(1):
-        if number > _LOCKED_NAMES and number % 100 == (_LOCKED_NAMES + 1) % 100:
-            more = _generated(email, range(number, number + 100))
-            taken |= set(
-                session.scalars(select(TABLE.c.username_key).where(TABLE.c.username_key.in_(more)))
-            )
-        if comparable(name := _numbered(email, number)) not in taken:
-            return name
-    raise AssertionError("unreachable")
+    """Return a username made of an address that nobody has (decisions 5).
+
+    The first numbers are tried one after the other. Beyond them, a free number whose predecessor is
+    taken is searched by halving, so that the cost hardly depends on how many are taken: a few
+    statements, each of which looks up as many names.
+
+    Args:
+        taken: the normalized usernames that are known to be taken, also by this transaction; what
+            is looked up is added.
+    """
+
+    def is_taken(number: int) -> bool:
+        return comparable(_numbered(email, number)) in taken
+
+    for number in range(1, _LOCKED_NAMES + 1):
+        if not is_taken(number):
+            return _numbered(email, number)
+    low, high = _LOCKED_NAMES, _LOCKED_NAMES * 2**_DOUBLINGS
+    numbers = [_LOCKED_NAMES * 2**power for power in range(1, _DOUBLINGS + 1)]
+    while high - low > 1:
+        taken |= set(_existing(session, _generated(email, numbers)))
+        for number in numbers:
+            if not is_taken(number):
+                high = number
+                break
+            low = number
+        step = -(-(high - low) // (_LOOKED_UP + 1))
+        numbers = list(range(low + step, high, step))
+    return _numbered(email, high)
+
+
+def _existing(session: Session, names: Iterable[str]) -> Iterable[str]:
+    return session.scalars(select(TABLE.c.username_key).where(TABLE.c.username_key.in_(names)))
 
 
 def _generated(email: str, numbers: Iterable[int]) -> set[str]:
