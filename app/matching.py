@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, false, func, select, true
+from sqlalchemy import Column, ColumnElement, FromClause, Select, false, func, select, true
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from app.functions import equals_any
 from app.models import Tally
-from app.reading import Fetch, fetch, reader
-from app.ready import MOST_SELECTS, Ready
-from app.search import Search, comparable, has_part, number_found
+from app.reading import Fetch, reader
+
+MOST_SELECTS = 100
+"""How many selects of counters are kept: one for each role or set of statuses in use."""
 
 FEW = 1000
-"""So many matches are found first and sorted then; more are found in their order, page by page."""
+"""Up to this number, matches are found first and sorted then; more are read in the order of the
+list from an index, page by page."""
 
 FEW_FOUND = 10_000
-"""The same for a search, which finds its matches in an index."""
+"""The same for matches that an index of their own finds: those of a search, or of a role."""
+
+
+_COUNTS: Any = Tally.__table__.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Tallied:
 
     def total(self, fetch: Fetch) -> int:
         """Return how many records there are."""
-        return int(fetch(_sum_of_tallies(self.kind, self.labels))[0][0])
+        return int(fetch(_sum_of_counts(self.kind, self.labels))[0][0])
 
     def skip(self, fetch: Fetch, offset: int, order: str) -> tuple[ColumnElement[bool], int]:
         """Return how to pass over the first records without reading them.
@@ -59,68 +64,21 @@ class Tallied:
         return false(), 0
 
 
+# Building a select costs as much as running one of these: those that come again are kept.
 @lru_cache(MOST_SELECTS)
-def _sum_of_tallies(kind: str, labels: tuple[str, ...] | None) -> Ready:
-    return _of_kind(select(func.coalesce(func.sum(Tally.number), 0)), kind, labels)
+def _sum_of_counts(kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
+    return _of_kind(select(func.coalesce(func.sum(_COUNTS.number), 0)), kind, labels)
 
 
 @lru_cache(MOST_SELECTS)
-def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Ready:
-    weeks: Any = select(Tally.week, func.sum(Tally.number))
-    return _of_kind(weeks.group_by(Tally.week).order_by(Tally.week), kind, labels)
+def _sums_of_weeks(kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
+    weeks = select(_COUNTS.week, func.sum(_COUNTS.number))
+    return _of_kind(weeks.group_by(_COUNTS.week).order_by(_COUNTS.week), kind, labels)
 
 
-def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Ready:
-    sums = sums.where(Tally.kind == kind)
-    if labels is not None:
-        sums = sums.where(equals_any(Tally.__table__.c.label, labels))
-    return Ready(sums)
-
-
-@dataclass(frozen=True, slots=True)
-class Anywhere:
-    """What a search finds in a whole table, of which nearly everything is in the list.
-
-    Args:
-        number: how many records it finds.
-        records: selects the ids of all that contain the text, by looking at each.
-        outside: returns the ids of the records that are not in the list; None where they are many.
-    """
-
-    number: ColumnElement[int]
-    records: Select[Any]
-    outside: Callable[[Fetch], Sequence[int] | None]
-
-    def total(self, fetch: Fetch) -> int | None:
-        """Return how many of them are in the list; None where this is not the way to count."""
-        found: int = fetch(select(self.number))[0][0]
-        if found <= FEW or (outside := self.outside(fetch)) is None:
-            return None
-        if not outside:
-            return found
-        (record_id,) = self.records.selected_columns
-        return found - len(fetch(self.records.where(record_id.in_(outside))))
-
-
-def found_anywhere(
-    search: ColumnElement[Any],
-    record_id: ColumnElement[int],
-    text: str | None,
-    outside: Callable[[Fetch], Sequence[int] | None],
-) -> Anywhere | None:
-    """Return how a search for a text is counted in its index; None where it cannot be.
-
-    Args:
-        search: the column that is searched.
-        record_id: the ids of its table.
-        text: what is searched; None for more than a text.
-        outside: of ``Anywhere``.
-    """
-    number = None if text is None else number_found(search, text)
-    if text is None or number is None:
-        return None
-    exact = select(record_id).where(has_part(search, comparable(text)))
-    return Anywhere(number, exact, outside)
+def _of_kind(sums: Select[Any], kind: str, labels: tuple[str, ...] | None) -> Select[Any]:
+    sums = sums.where(_COUNTS.kind == kind)
+    return sums if labels is None else sums.where(_COUNTS.label.in_(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,63 +87,65 @@ class Matching:
 
     Args:
         ids: selects their ids, without an order.
-        tallied: the list, where they are all of one that is.
-        found: selects the same ids by way of a search, which is quicker where it finds few.
-        anywhere: counts them by way of a search, which is quicker where it finds many.
+        tallied: the list, if it consists of all records that a tally counts.
+        found: selects the same ids, faster where they are few: from the index of a condition
+            instead of the index of the order.
+        finds_quickly: whether ``found`` reads an index of a search or a role: it is used for up to
+            FEW_FOUND matches instead of FEW.
+        sorted_up_to: up to how many matches are found first and sorted then, if these are more.
+        number: their number, if known, or a select of it that is faster than counting ``ids``.
+        key: what the list is sorted by, as ``ids`` sees it; None for the column of the record.
+        key_from: where ``key`` comes from, if ``ids`` does not read it: an id and a value, for
+            some of the records.
     """
 
     ids: Select[Any]
     tallied: Tallied | None = None
     found: Select[Any] | None = None
-    anywhere: Anywhere | None = None
+    finds_quickly: bool = False
+    sorted_up_to: int = 0
+    number: int | Select[Any] | None = None
+    key: ColumnElement[Any] | None = None
+    key_from: FromClause | None = None
 
     def total(self, fetch: Fetch) -> int:
         """Return how many they are."""
         if self.tallied:
             return self.tallied.total(fetch)
-        if self.anywhere and (total := self.anywhere.total(fetch)) is not None:
-            return total
+        if isinstance(self.number, int):
+            return self.number
+        if self.number is not None:
+            return int(fetch(self.number)[0][0])
         ids = self.ids if self.found is None else self.found
         counted = ids.with_only_columns(func.count(), maintain_column_froms=True)
         return int(fetch(counted)[0][0])
 
-    def where(self, conditions: Sequence[ColumnElement[bool]]) -> Matching:
-        """Return those of them that meet conditions, too."""
-        return Matching(self.ids.where(*conditions)) if conditions else self
 
-    def searched(
-        self,
-        search: Search,
-        conditions: Sequence[ColumnElement[bool]],
-        anywhere: Callable[[], Anywhere | None],
-    ) -> Matching:
-        """Return those of them that a search finds, and that meet conditions, too.
-
-        Args:
-            anywhere: returns how they are counted where there are no conditions.
-        """
-        found = self.ids if self.found is None else self.found
-        return Matching(
-            self.ids.where(*conditions, search.many),
-            found=found.where(*conditions, search.few),
-            anywhere=None if conditions else anywhere(),
-        )
+Find = Callable[[Fetch], Matching]
+"""Returns what matches a query, by what it looks up in the snapshot of the list."""
 
 
-def count(matching: Matching) -> int:
+def count(find: Find) -> int:
     """Return how many records match."""
-    if matching.anywhere is None:
-        return matching.total(fetch)  # one statement
-    with reader().snapshot() as fetch_here:
-        return matching.total(fetch_here)
+    with reader().snapshot() as fetch:
+        return find(fetch).total(fetch)
 
 
-def between(table: Table, query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of ``created_at_min``, ``…_max`` and ``updated_at_…``, inclusive."""
+def between(
+    columns: Mapping[str, ColumnElement[Any]] | ReadOnlyColumnCollection[str, Column[Any]],
+    query: Mapping[str, Any],
+) -> list[ColumnElement[bool]]:
+    """Return the conditions of ``created_at_min``, ``…_max`` and ``updated_at_…``, inclusive.
+
+    Args:
+        columns: ``created_at`` and ``updated_at``, or one of them.
+        query: a loaded filter.
+    """
     conditions = []
     for name in ("created_at", "updated_at"):
-        if (moment := query[f"{name}_min"]) is not None:
-            conditions.append(table.c[name] >= moment)
-        if (moment := query[f"{name}_max"]) is not None:
-            conditions.append(table.c[name] <= moment)
+        if name in columns:
+            if (moment := query[f"{name}_min"]) is not None:
+                conditions.append(columns[name] >= moment)
+            if (moment := query[f"{name}_max"]) is not None:
+                conditions.append(columns[name] <= moment)
     return conditions

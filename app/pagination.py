@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,9 +18,8 @@ from sqlalchemy import (
     select,
 )
 
-from app.matching import FEW, FEW_FOUND, Matching
+from app.matching import FEW, FEW_FOUND, Find
 from app.reading import RowStream, reader
-from app.ready import MOST_SELECTS, ready
 from app.records import Columns, Row, as_printed, fetch_by_ids
 from app.sanitize import INT64_MAX
 
@@ -79,11 +77,9 @@ def page_size(query: Mapping[str, Any], default: int) -> int | None:
 def fetch_page(
     columns: Columns,
     record_id: ColumnElement[int],
-    matching: Matching,
+    find: Find,
     *,
     key: ColumnElement[Any],
-    key_of_ids: ColumnElement[Any] | None = None,
-    key_from: FromClause | None = None,
     query: Mapping[str, Any],
     size: int | None,
 ) -> Page:
@@ -92,38 +88,36 @@ def fetch_page(
     Args:
         columns: what to select of each record; its id comes behind them.
         record_id: the column of the records' ids.
-        matching: the records that match.
+        find: returns the records that match.
         key: what the records are sorted by; nulls come last. Equal ones are sorted by id in the
             same direction, so that pages never overlap.
-        key_of_ids: the same, as the select of ids can see it; None where it is the same column.
-        key_from: where ``key_of_ids`` comes from when that does not read it: an id and a value, for
-            some of the records.
         query: ``order``, ``offset`` (absent or 0: by page) and ``page``.
         size: rows on a page; None for all of them.
     """
     # Without a limit there is one page in total; the ones after it are empty.
     offset = min(query["offset"] or (size or INT64_MAX) * (query["page"] - 1), INT64_MAX)
-    by = key if key_of_ids is None else key_of_ids
-    tallied = matching.tallied
     with reader().snapshot() as fetch_here:
+        matching = find(fetch_here)
+        by = key if matching.key is None else matching.key
+        tallied = matching.tallied
         total = matching.total(fetch_here)
         ids = page = matching.ids
-        is_kept = False
         if offset or size is not None:
             # The page is found in an index first: of rows that are skipped, no column is read.
-            if tallied and by is tallied.moment and offset:
+            in_weeks = tallied is not None and by is tallied.moment
+            most = max(FEW_FOUND if matching.finds_quickly else FEW, matching.sorted_up_to)
+            few = total <= most and (matching.found is not None or tallied is None)
+            few = few and not in_weeks
+            if few:
+                ids = ids if matching.found is None else matching.found
+            elif tallied is not None and in_weeks and offset:
                 condition, offset = tallied.skip(fetch_here, offset, query["order"])
                 ids = ids.where(condition)
-            few = not tallied and total <= (FEW if matching.found is None else FEW_FOUND)
-            if few and matching.found is not None:
-                ids = matching.found
-            is_kept = tallied is not None and ids is matching.ids
-            in_order = _kept_in_order if is_kept else _in_order
-            page = in_order(ids, by, key_from, query["order"], few)
+            page = _in_order(ids, by, matching.key_from, query["order"], few=few)
         window = {"offset": offset, "limit": INT64_MAX if size is None else min(size, INT64_MAX)}
         rows: Sequence[Row] | RowStream = ()
         if size is not None and size <= STREAM_ABOVE:
-            found = [row[0] for row in fetch_here(ready(page) if is_kept else page, window)]
+            found = [row[0] for row in fetch_here(page, window)]
             rows = fetch_by_ids(fetch_here, columns, record_id, found)
     if size is None or size > STREAM_ABOVE:
         printed = (as_printed(column) for column in columns)
@@ -137,7 +131,8 @@ def _in_order(
     key: ColumnElement[Any],
     key_from: FromClause | None,
     order: str,
-    few: bool,  # remembered by position
+    *,
+    few: bool,
 ) -> Select[Any]:
     """Return a window of the ids, sorted: its ``offset`` and ``limit`` are parameters."""
     (found_id,) = ids.selected_columns
@@ -154,10 +149,6 @@ def _in_order(
     return sorted_ids.offset(bindparam("offset", type_=BigInteger)).limit(
         bindparam("limit", type_=BigInteger)
     )
-
-
-# For ids that are selected by one and the same select each time.
-_kept_in_order = lru_cache(MOST_SELECTS)(_in_order)
 
 
 def _order(

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from uuid import uuid4
 
 from app.db import in_transaction
 from app.models import DownloadPermission, Order
@@ -27,7 +28,6 @@ ORDER = {
     **dict.fromkeys(ADDRESS_COLUMNS, ""),
     "customer_id": None,
     "order_number": "1001",
-    "order_key": "order_abc",
     "status": "completed",
     "currency": "EUR",
     "created_at": MOMENT,
@@ -68,11 +68,12 @@ DOWNLOAD = {
 }
 
 
-def _insert(app, model, values):
+def _insert(app, model, values, complete=lambda record: None):
     def work(session):
         record = model(**values)
         session.add(record)
         session.flush()
+        complete(record)
         return record.id
 
     with app.app_context():
@@ -80,8 +81,12 @@ def _insert(app, model, values):
 
 
 def insert_order(app, **over):
-    """Insert an order and return its id."""
-    return _insert(app, Order, ORDER | over)
+    """Insert an order and return its id; unless a key is given, it is made of the id."""
+
+    def complete(order):
+        order.order_key = over.get("order_key", f"order_{order.id}")
+
+    return _insert(app, Order, ORDER | {"order_key": uuid4().hex} | over, complete)
 
 
 def insert_download(app, order_id, **over):

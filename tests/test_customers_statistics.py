@@ -3,6 +3,7 @@
 import threading
 from datetime import UTC, datetime
 from decimal import Decimal
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import select, update
@@ -22,6 +23,7 @@ def new_order(customer_id, **over):
     columns = Order.__table__.c
     values = {name: "" for name, column in columns.items() if column.type.python_type is str}
     values |= {name: [] for name, column in columns.items() if isinstance(column.type, Json)}
+    values["order_key"] = uuid4().hex
     for name in ("subtotal", "cart_tax", "shipping_tax", "total_shipping", "total_discount"):
         values[name] = Decimal(0)
     values |= {

@@ -35,7 +35,7 @@ def order_body(order_id, **over):
     return {
         "id": order_id,
         "order_number": "1001",
-        "order_key": "order_abc",
+        "order_key": f"order_{order_id}",
         "created_at": "2026-01-02T03:04:05Z",
         "updated_at": "2026-01-02T03:04:05Z",
         "completed_at": None,
@@ -332,7 +332,7 @@ def test_customer_downloads_are_the_available_ones(admin, app, make_customer):
         "product_id": 3,
         "download_name": "E-book",
         "order_id": order,
-        "order_key": "order_abc",
+        "order_key": f"order_{order}",
     }
     file = {"file": {"name": "E-book", "file": "https://shop.example/files/3.pdf"}}
     assert admin.get(f"/customers/{customer}/downloads").get_json() == {

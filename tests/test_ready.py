@@ -10,10 +10,9 @@ from sqlalchemy.exc import DBAPIError
 from app.columns import Ids
 from app.functions import is_one_of
 from app.models import Coupon, Order, User
-from app.pagination import _kept_in_order
 from app.reading import fetch, reader
-from app.ready import Ready, ready
-from app.records import as_printed, select_where
+from app.ready import Ready
+from app.records import as_printed
 from app.services.statistics import COLUMNS
 from app.timeouts import took_too_long
 from tests.factories import insert_order
@@ -140,50 +139,3 @@ def test_listener_of_any_kind_hears_of_them(app, name):
         assert heard == [name]
         fetch(Ready(select(text("1"))))
     assert heard == [name]
-
-
-LISTS = [
-    "/coupons",
-    "/coupons?filter[orderby]=code",
-    "/customers",
-    "/customers?filter[role]=all",
-    *(
-        f"/customers?filter[orderby]={orderby}"
-        for orderby in ("registered", "id", "email", "name", "orders_count", "total_spent")
-    ),
-    "/customers?filter[orderby]=meta_value&filter[orderby_meta_key]=billing_city",
-    "/customers?filter[orderby]=meta_value_num&filter[orderby_meta_key]=billing_postcode",
-    "/orders",
-    "/orders?filter[status]=completed,processing",
-    "/orders?filter[status]=,",
-    f"/orders?filter[status]={','.join(['failed'] * 100)}",
-    "/orders?filter[orderby]=total",
-]
-
-
-@pytest.mark.parametrize("path", LISTS)
-def test_list_that_was_asked_for_is_kept_ready(admin, shop, path):
-    def made():
-        return [each.cache_info().misses for each in (_kept_in_order, ready, select_where)]
-
-    answered = admin.get(path)
-    before = made()
-    again = admin.get(path)
-    assert again.status_code == 200
-    assert again.get_json() == answered.get_json()
-    assert made() == before
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/customers?filter[q]=ada",
-        "/coupons?filter[created_at_min]=2026-01-01",
-        "/orders?filter[customer_id]=1",
-        "/customers?page=2",
-    ],
-)
-def test_list_that_is_another_one_each_time_takes_nobodys_place(admin, shop, path):
-    before = _kept_in_order.cache_info().misses, ready.cache_info().misses
-    assert admin.get(path).status_code == 200
-    assert (_kept_in_order.cache_info().misses, ready.cache_info().misses) == before

@@ -66,6 +66,7 @@ class Coupon(Base):
             sqlite_where=text("status = 'published'"),
             postgresql_where=text("status = 'published'"),
         ),
+        Index("ix_coupons_status_type", "status", "type", "created_at", "id"),
         Index("ix_coupons_status_created", "status", "created_at", "id"),
         Index("ix_coupons_status_updated", "status", "updated_at", "id"),
         Index("ix_coupons_status_amount", "status", "amount", "id"),

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index
+from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.columns import NEVER_REUSED, Id, Json, Key, Money, UtcDateTime
@@ -61,9 +61,20 @@ class Order(BillingColumns, ShippingColumns, Base):
         CheckConstraint("abs(total) <= 1000000000000000", name="total_in_range"),
         # The sums and counts of a customer are read from this index alone.
         Index("ix_orders_customer", "customer_id", "status", "total", "id"),
-        Index("ix_orders_created", "created_at", "id"),
-        Index("ix_orders_updated", "updated_at", "id"),
+        # A download link contains the key of its order.
+        Index("uq_orders_order_key", "order_key", unique=True),
+        # With the status, so that a list of some statuses is read in its order from one index.
+        Index("ix_orders_id", "id", "status"),
+        Index("ix_orders_created", "created_at", "id", "status"),
+        Index("ix_orders_updated", "updated_at", "id", "status"),
+        Index("ix_orders_total", "total", "id", "status"),
         Index("ix_orders_status_created", "status", "created_at", "id"),
-        Index("ix_orders_total", "total", "id"),
+        Index(
+            "ix_orders_guests",
+            "created_at",
+            "id",
+            sqlite_where=text("customer_id IS NULL"),
+            postgresql_where=text("customer_id IS NULL"),
+        ),
         NEVER_REUSED,
     )

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Index,
     UniqueConstraint,
     func,
+    literal_column,
     text,
 )
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
@@ -58,15 +59,19 @@ class User(BillingColumns, ShippingColumns, Base):
         Index("ix_users_created", "created_at", "id"),
         # Together, so that a role can refer to both.
         UniqueConstraint("id", "created_at"),
-        Index("ix_users_updated", "updated_at", "id"),
+        # With the registration, so that changes of a time can be sorted by it.
+        Index("ix_users_updated", "updated_at", "id", "created_at"),
         Index("ix_users_email", "email_key", "id"),
         NEVER_REUSED,
     )
 
 
 def sort_key(column: ColumnElement[str] | InstrumentedAttribute[str]) -> ColumnElement[str]:
-    """Return what a column of unlimited text is sorted by: an index entry has its limits."""
-    return func.lower(func.substr(column, 1, 200))
+    """Return what a column of unlimited text is sorted by: an index entry has its limits.
+
+    The numbers are literals: SQLite uses an index on an expression only for the same text.
+    """
+    return func.lower(func.substr(column, literal_column("1"), literal_column("200")))
 
 
 NAME_SORT, FIRST_NAME_SORT, LAST_NAME_SORT = (

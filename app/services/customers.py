@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    CompoundSelect,
     bindparam,
     exists,
     func,
@@ -21,7 +21,8 @@ from app import sanitize
 from app.auth import Capability, Principal
 from app.errors import InvalidParams, ShopError
 from app.functions import leading_number
-from app.matching import FEW, Anywhere, Matching, Tallied, between, count, found_anywhere
+from app.matching import FEW, FEW_FOUND, Matching, Tallied, between, count
+from app.models import Tally
 from app.models.user import (
     FIRST_NAME_SORT,
     LAST_NAME_SORT,
@@ -30,9 +31,8 @@ from app.models.user import (
 )
 from app.pagination import Page, fetch_page, page_size
 from app.reading import Fetch, fetch
-from app.ready import MOST_SELECTS
 from app.records import WANTED, Columns, Row, select_where
-from app.search import comparable, matches, unindexed, without_wildcards
+from app.search import Search, comparable, matches, number_found, without_wildcards
 from app.services.statistics import ROLES, SUMS, TABLE, TOTALS
 
 Record = dict[str, Any]
@@ -54,7 +54,17 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "last_name": LAST_NAME_SORT,
     **TOTALS,
 }
-# The same for those that have orders, and 0 for all others.
+_COUNTS: Any = Tally.__table__.c
+# How many users there are, and how many of each role.
+_NUMBERS = (
+    select(_COUNTS.kind, _COUNTS.label, func.sum(_COUNTS.number))
+    .where(_COUNTS.kind.in_(["users", "user_roles"]))
+    .group_by(_COUNTS.kind, _COUNTS.label)
+)
+# Users that changed in a period registered at about the same time, and their ids follow each other:
+# in these orders all of them may come last. Up to this number they are sorted instead.
+_FEW_CHANGED = 100_000
+# The sums of those that have orders, and 0 for all others.
 _SUM_KEYS = {name: func.coalesce(sums.c[1], literal(0)) for name, sums in SUMS.items()}
 
 
@@ -72,22 +82,15 @@ def list_customers(
     key = _sort_key(query)
     if not actor.can(Capability.LIST_USERS):
         return Page([], 0, query["page"], size or default_size)
-    key_of_ids, sums = key, SUMS.get(query["orderby"])
-    if sums is not None:
-        key_of_ids = _SUM_KEYS[query["orderby"]]
-    elif query["orderby"] == "registered" and query["role"] != EVERY_ROLE:
-        key_of_ids = ROLES.c.registered_at
-    return fetch_page(
-        columns, TABLE.c.id, _matching(query), key=key, key_of_ids=key_of_ids, key_from=sums,
-        query=query, size=size,
-    )  # fmt: skip
+    find = partial(_matching, query)
+    return fetch_page(columns, TABLE.c.id, find, key=key, query=query, size=size)
 
 
 def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many users match."""
     _sort_key(query)
     actor.require("shop_api_user_cannot_read_customers_count", Capability.LIST_USERS)
-    return count(_matching(query))
+    return count(partial(_matching, query))
 
 
 def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row:
@@ -126,65 +129,105 @@ def _readable(
     return rows[0]
 
 
-def _matching(query: Mapping[str, Any]) -> Matching:
+def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
     """Return the users that match a loaded ``CustomerFilter``.
 
-    A role by registration, which is what most lists ask for, is found in the index of the roles
-    alone.
+    Where ``user_roles`` has everything that is asked for, its index by role and registration is
+    read alone. Otherwise a role that few users have is looked up first; one that most users have is
+    checked while the users are read in the order of the list.
     """
-    conditions = between(TABLE, query)
-    of_roles_alone = not conditions and query["orderby"] in {"registered", *SUMS}
-    every = _every(query["role"], of_roles_alone)
-    (found_id,) = every.ids.selected_columns
-    texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
-    search = matches(TABLE.c.search_text, texts, query["q"] or "", found_id)
-    if search is None:
-        return every.where(conditions)
-    return every.searched(search, conditions, partial(_anywhere, query["role"], query["q"]))
-
-
-@lru_cache(MOST_SELECTS)
-def _every(role: str, of_roles_alone: bool) -> Matching:  # remembered by position
-    """Return the users with a role, from the table of roles alone or from both."""
+    role, orderby = query["role"], query["orderby"]
     if role == EVERY_ROLE:
-        return Matching(select(TABLE.c.id), tallied=Tallied("users", TABLE.c.created_at))
-    ids = select(ROLES.c.user_id)
-    if not of_roles_alone:
-        ids = ids.join(TABLE, TABLE.c.id == ROLES.c.user_id)
+        every = Matching(select(TABLE.c.id), tallied=Tallied("users", TABLE.c.created_at))
+        return _of_users(query, every, [])
+    tallied = Tallied("user_roles", ROLES.c.registered_at, (role,))
+    of_role = select(ROLES.c.user_id).where(ROLES.c.role == role)
+    is_changed_then = query["updated_at_min"] or query["updated_at_max"]
+    search = _search(query, ROLES.c.user_id)
+    if not search and not is_changed_then and orderby in {"registered", *SUMS}:
+        conditions = between({"created_at": ROLES.c.registered_at}, query)
+        return Matching(
+            of_role.where(*conditions),
+            tallied=None if conditions else tallied,
+            **_sums(query) or {"key": ROLES.c.registered_at},
+        )
+    numbers = {(kind, label): int(number) for kind, label, number in fetch(_NUMBERS)}
+    number = numbers.get(("user_roles", role), 0)
+    if number <= FEW_FOUND:
+        found = of_role.join(TABLE, TABLE.c.id == ROLES.c.user_id).where(*between(TABLE.c, query))
+        if search:
+            found = found.where(search.few)
+        return Matching(found, found=found, finds_quickly=True, **_sums(query))
+    others = _others(role, numbers, fetch)
+    has_role = (
+        exists().where(ROLES.c.user_id == TABLE.c.id, ROLES.c.role == role)
+        if others is None
+        else TABLE.c.id.not_in(others)
+    )
+    return _of_users(query, Matching(select(TABLE.c.id).where(has_role), number=number), others)
+
+
+def _of_users(query: Mapping[str, Any], every: Matching, others: Sequence[int] | None) -> Matching:
+    """Return the users that match, of those with a frequent role.
+
+    Args:
+        every: the users with the role.
+        others: all users without it; None if they are many.
+    """
+    conditions = between(TABLE.c, query)
+    ids = every.ids.where(*conditions)
+    search = _search(query, TABLE.c.id)
+    if search is None:
+        if not conditions:
+            return replace(every, **_sums(query))
+        sorted_up_to = _FEW_CHANGED if _follows_changes(query) else 0
+        return Matching(ids, sorted_up_to=sorted_up_to, **_sums(query))
+    number = None
+    text = without_wildcards(query["q"])
+    if text is not None and others is not None and not conditions:
+        number = number_found(TABLE.c.search_text, text, others)
     return Matching(
-        ids.where(ROLES.c.role == role),
-        tallied=Tallied("user_roles", ROLES.c.registered_at, (role,)),
-        found=ids.where(unindexed(ROLES.c.role) == role),
+        ids.where(search.many),
+        found=ids.where(search.few),
+        finds_quickly=True,
+        number=number,
+        **_sums(query),
     )
 
 
-def _anywhere(role: str, pattern: str) -> Anywhere | None:
-    """Return how a search is counted without looking for the role of everybody that it finds.
+def _follows_changes(query: Mapping[str, Any]) -> bool:
+    """Return whether a period of changes is sorted by what a change follows."""
+    has_period = query["updated_at_min"] or query["updated_at_max"]
+    return bool(has_period) and query["orderby"] in {"registered", "id"}
 
-    In a shop nearly everybody is a customer. The others are those with other roles only; should
-    there be anybody without a role, or many of the others, the tallies tell.
+
+def _search(query: Mapping[str, Any], user_id: ColumnElement[int]) -> Search | None:
+    texts = [TABLE.c.email_key, TABLE.c.username_key, TABLE.c.name_key]
+    return matches(TABLE.c.search_text, texts, query["q"] or "", user_id)
+
+
+def _sums(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a list is sorted by, if these are sums of orders; empty otherwise."""
+    name = query["orderby"]
+    return {"key": _SUM_KEYS[name], "key_from": SUMS[name]} if name in SUMS else {}
+
+
+def _others(role: str, numbers: Mapping[tuple[str, str], int], fetch: Fetch) -> list[int] | None:
+    """Return the ids of all users without a role; None if they are many.
+
+    They are found by their other roles. The numbers tell whether there are users without any.
+
+    Args:
+        numbers: how many users there are, and how many of each role.
     """
-
-    def outside(fetch: Fetch) -> list[int] | None:
-        if role == EVERY_ROLE:
-            return []
-        tallied = [
-            Tallied("users", TABLE.c.created_at),
-            Tallied("user_roles", ROLES.c.registered_at),
-            Tallied("user_roles", ROLES.c.registered_at, (role,)),
-        ]
-        everybody, roles, of_role = (each.total(fetch) for each in tallied)
-        if everybody - of_role > FEW or roles - of_role > FEW:
-            return None
-        others = [row[0] for row in fetch(_others(role))]
-        return others if len(others) == everybody - of_role else None
-
-    return found_anywhere(TABLE.c.search_text, TABLE.c.id, without_wildcards(pattern), outside)
-
-
-@lru_cache(MOST_SELECTS)
-def _others(role: str) -> CompoundSelect[Any]:
-    """Return the users with other roles only."""
+    missing = numbers.get(("users", ""), 0) - numbers.get(("user_roles", role), 0)
+    others = sum(
+        number
+        for (kind, label), number in numbers.items()
+        if kind == "user_roles" and label != role
+    )
+    if max(missing, others) > FEW:
+        return None
     same = ROLES.alias("same")
     has_role = exists().where(same.c.user_id == ROLES.c.user_id, same.c.role == role)
     # Two ranges of the index of roles; an inequality is none, and neither is an OR.
@@ -192,15 +235,12 @@ def _others(role: str) -> CompoundSelect[Any]:
         select(ROLES.c.user_id).where(other, ~has_role)
         for other in (ROLES.c.role < role, ROLES.c.role > role)
     )
-    return union(*ranges)
+    ids = [row[0] for row in fetch(union(*ranges))]
+    return ids if len(ids) == missing else None
 
 
 def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:
-    return _key_of(query["orderby"], query["orderby_meta_key"])
-
-
-@lru_cache(MOST_SELECTS)
-def _key_of(orderby: str, meta_key: str | None) -> ColumnElement[Any]:
+    orderby, meta_key = query["orderby"], query["orderby_meta_key"]
     if orderby not in {"meta_value", "meta_value_num"}:
         return SORT_KEYS[orderby]
     if meta_key is None:

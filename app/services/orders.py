@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Table, bindparam, or_, select, type_coerce
@@ -12,16 +11,14 @@ from app.auth import Capability, Principal
 from app.columns import Money
 from app.db import now
 from app.errors import InvalidParams, ShopError
-from app.functions import equals_any
-from app.matching import Anywhere, Matching, Tallied, between, count, found_anywhere
+from app.matching import Matching, Tallied, between, count
 from app.models import DownloadPermission, Order
 from app.pagination import Page, fetch_page, page_size
 from app.plugins import registry
 from app.reading import fetch
-from app.ready import MOST_SELECTS
 from app.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
 from app.sanitize import INT64_MAX
-from app.search import contains, unindexed
+from app.search import contains, frequent, number_found
 from app.services.customers import get_customer
 from app.services.statistics import COLUMNS as CUSTOMER_COLUMNS
 
@@ -60,14 +57,14 @@ def list_orders(
         columns: what to select, of COLUMNS.
         default_size: rows on a page when the query sets no limit.
     """
+    _require_known_filter(query)
     size = page_size(query, default_size)
-    matching = _matching(query)
     if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
         return Page([], 0, query["page"], size or default_size)
     return fetch_page(
         columns,
         TABLE.c.id,
-        matching,
+        lambda _: _matching(query),
         key=SORT_KEYS[query["orderby"]],
         query=query,
         size=size,
@@ -76,9 +73,9 @@ def list_orders(
 
 def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many orders match."""
-    matching = _matching(query)
+    _require_known_filter(query)
     actor.require("shop_api_user_cannot_read_orders_count", Capability.READ_PRIVATE_SHOP_ORDERS)
-    return count(matching)
+    return count(lambda _: _matching(query))
 
 
 def get_order(actor: Principal, order_id: int, columns: Columns) -> Row:
@@ -130,39 +127,49 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
     return {row[-1]: row for row in rows}
 
 
-def _matching(query: Mapping[str, Any]) -> Matching:
-    """Return the orders that match a loaded ``OrderFilter``."""
+def _require_known_filter(query: Mapping[str, Any]) -> None:
+    """Refuse a status that does not exist."""
     known = registry().order_statuses
-    conditions = between(TABLE, query)
-    statuses = query["status"]
-    for status in statuses or ():
+    for status in query["status"] or ():
         if status not in known:
             reason = f"has no status {status!r}; known are {', '.join(known)}."
             raise InvalidParams({"filter[status]": reason})
-    if query["customer_id"] is not None:
-        # 0 is the customer id of a guest's order (spec 2.3).
-        conditions.append(
-            TABLE.c.customer_id == min(query["customer_id"], INT64_MAX)  # beyond it is nobody
-            if query["customer_id"]
-            else TABLE.c.customer_id.is_(None)
-        )
-    # In one order and once each: the select is kept.
-    every = _every(None if statuses is None else tuple(sorted(set(statuses))))
-    if (q := query["q"]) is None:
-        return every.where(conditions)
-    text, ids = TABLE.c.search_text, TABLE.c.id
-
-    def anywhere() -> Anywhere | None:
-        return found_anywhere(text, ids, q, lambda _: []) if statuses is None else None
-
-    return every.searched(contains(text, q, ids), conditions, anywhere)
 
 
-@lru_cache(MOST_SELECTS)
-def _every(statuses: tuple[str, ...] | None) -> Matching:
-    """Return all orders, or all in some statuses."""
-    ids = found = select(TABLE.c.id)
+def _matching(query: Mapping[str, Any]) -> Matching:
+    """Return the orders that match a loaded ``OrderFilter``."""
+    ids = select(TABLE.c.id)
+    statuses, by_date = query["status"], query["orderby"] == "date"
+    conditions = between(TABLE.c, query)
+    if query["customer_id"]:
+        # Beyond 64 bits is nobody.
+        conditions.append(TABLE.c.customer_id == min(query["customer_id"], INT64_MAX))
+    elif query["customer_id"] is not None:
+        # 0 is the customer id of a guest's order (spec 2.3). Sorted by total or id they are read
+        # from the index of customers; otherwise in their order.
+        of_guests = TABLE.c.customer_id.is_(None)
+        in_index = query["orderby"] in {"total", "id"}
+        conditions.append(of_guests if in_index else frequent(of_guests))
+    labels = None if statuses is None else tuple(sorted(set(statuses)))
+    tallied = None if conditions else Tallied("orders", TABLE.c.created_at, labels)
+    found = in_order = ids.where(*conditions)
     if statuses is not None:
-        ids = ids.where(equals_any(TABLE.c.status, statuses))
-        found = found.where(unindexed(TABLE.c.status).in_(statuses))
-    return Matching(ids, tallied=Tallied("orders", TABLE.c.created_at, statuses), found=found)
+        has_status = TABLE.c.status.in_(statuses)
+        found = found.where(has_status)
+        # One status by date is an index; otherwise the status is checked in the index of the order.
+        in_order = in_order.where(
+            TABLE.c.status == statuses[0]
+            if by_date and len(statuses) == 1
+            else frequent(has_status)
+        )
+    if (q := query["q"]) is None:
+        return Matching(in_order, tallied=tallied, found=None if statuses is None else found)
+    search = contains(TABLE.c.search_text, q, TABLE.c.id)
+    alone = not conditions and statuses is None
+    checked = () if statuses is None else (frequent(TABLE.c.status.in_(statuses)),)
+    return Matching(
+        in_order.where(search.many),
+        found=ids.where(*conditions, *checked, search.few),
+        finds_quickly=True,
+        number=number_found(TABLE.c.search_text, q) if alone else None,
+    )

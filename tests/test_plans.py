@@ -1,0 +1,188 @@
+"""Costs that do not grow with the shop: how the databases run the statements of lists and writes.
+
+SQLite plans without statistics, so that the plan is the same in a shop of any size. PostgreSQL
+would read a small table as a whole; here it does so, and sorts, only if no index helps.
+"""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import event, insert, text
+
+from app.db import db, in_transaction
+from app.models import Coupon, User
+from app.models.user import with_keys
+from app.services.accounts import BLANK
+from tests.factories import insert_order
+
+BIG = "users|user_roles|coupons|orders"
+LIMIT = re.compile(r"\bLIMIT\b")
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Let everything be too many to be found first and sorted then."""
+    for name in ("pagination.FEW", "pagination.FEW_FOUND", "services.customers.FEW_FOUND"):
+        monkeypatch.setattr(f"app.{name}", 0)
+
+
+@pytest.fixture
+def plans(app):
+    """Return a function: send a request and return each of its statements, with its plan."""
+
+    def explain(send):
+        seen = []
+
+        def note(connection, cursor, statement, parameters, context, executemany):
+            if statement.startswith(("SELECT", "UPDATE")) and "api_keys" not in statement:
+                seen.append((statement, parameters[0] if executemany else parameters))
+
+        with app.app_context():
+            engines = list(db.engines.values())
+            for engine in engines:
+                event.listen(engine, "before_cursor_execute", note)
+            try:
+                response = send()
+            finally:
+                for engine in engines:
+                    event.remove(engine, "before_cursor_execute", note)
+            assert response.status_code in {200, 201}, response.get_json()
+            return [(statement, plan(*each)) for each in seen for statement in each[:1]]
+
+    return explain
+
+
+def plan(statement, parameters):
+    """How the database runs a statement, a step a line."""
+    with db.engines["read"].connect() as connection:
+        if connection.dialect.name == "sqlite":
+            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            return "\n".join(row[3] for row in rows)
+        for method in ("seqscan", "bitmapscan", "sort"):
+            connection.execute(text(f"SET enable_{method} = off"))
+        rows = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
+        lines = "\n".join(row[0] for row in rows)
+        connection.execute(text("RESET ALL"))
+        return lines
+
+
+def reads_everything(statement, steps):
+    """Return the steps that look at every record, or sort them."""
+    sorts = re.findall(r"USE TEMP B-TREE FOR ORDER BY|^ *(?:->  )?Sort  .*", steps, re.MULTILINE)
+    if LIMIT.search(statement):
+        return sorts  # a page is read from an index in its order
+    return re.findall(rf"\bSCAN (?:{BIG})\b.*|Seq Scan on (?:{BIG})\b.*", steps)
+
+
+LISTS = [
+    *(
+        f"/customers?filter[orderby]={orderby}&filter[order]={order}"
+        for orderby in ("registered", "id", "email", "login", "modified", "name", "first_name",
+                        "last_name")
+        for order in ("asc", "desc")
+    ),
+    "/customers?filter[created_at_min]=2020-01-01&filter[created_at_max]=2100-01-01",
+    "/customers?filter[role]=all&filter[orderby]=name",
+    "/customers/count?filter[created_at_min]=2020-01-01&filter[created_at_max]=2100-01-01",
+    "/customers/count?filter[updated_at_min]=2020-01-01&filter[updated_at_max]=2100-01-01",
+    *(
+        f"/coupons?filter[orderby]={orderby}&filter[order]={order}"
+        for orderby in ("date", "modified", "id", "code", "amount", "usage_count", "expiry_date")
+        for order in ("asc", "desc")
+        # Descending with nulls last is no order of an index on PostgreSQL, which sorts then.
+        if (orderby, order) not in {("amount", "desc"), ("expiry_date", "desc")}
+    ),
+    "/coupons?filter[type]=percent",
+    "/coupons?filter[type]=percent&filter[orderby]=amount&filter[order]=asc",
+    "/coupons?filter[type]=percent&filter[orderby]=code",
+    "/coupons/code/summer",
+    "/coupons/count?filter[type]=percent",
+    *(
+        f"/orders?filter[status]={statuses}&filter[orderby]={orderby}&filter[order]={order}"
+        for statuses in ("completed", "completed,pending")
+        for orderby in ("date", "modified", "id", "total")
+        for order in ("asc", "desc")
+    ),
+    "/orders?filter[customer_id]=0",
+    "/orders?filter[customer_id]=0&filter[orderby]=modified",
+    "/orders/count?filter[customer_id]=0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_list_is_read_from_an_index(app, admin, make_coupon, make_customer, many, plans, path):
+    make_coupon(code="summer", type="percent")
+    make_customer()
+    insert_order(app)
+    found = plans(lambda: admin.get(path))
+    assert found
+    assert [steps for each in found for steps in reads_everything(*each)] == []
+
+
+@pytest.mark.parametrize(
+    "body", [{"code": "new"}, {"description": "new"}, {"code": "new", "description": "new"}]
+)
+def test_coupon_is_written_without_reading_all(admin, make_coupon, plans, body):
+    path = f"/coupons/{make_coupon()['id']}"
+    found = plans(lambda: admin.put(path, {"coupon": body}))
+    found += plans(lambda: admin.post("/coupons", {"coupon": {"code": "another"}}))
+    assert len(found) >= 3
+    assert [steps for each in found for steps in looks_at_status(*each)] == []
+
+
+@pytest.mark.parametrize("number", [1, 100])
+def test_bulk_of_coupons_is_written_without_reading_all(admin, make_coupon, plans, number):
+    ids = [make_coupon()["id"] for _ in range(3)]
+    items = [{"code": f"new {item}"} for item in range(number - len(ids) if number > 3 else 1)]
+    items += [{"id": coupon_id, "amount": "1"} for coupon_id in ids]
+    found = plans(lambda: admin.post("/coupons/bulk", {"coupons": items}))
+    assert [steps for each in found for steps in looks_at_status(*each)] == []
+
+
+def test_customer_is_written_without_reading_all(admin, make_customer, plans):
+    path = f"/customers/{make_customer()['id']}"
+    found = plans(lambda: admin.put(path, {"customer": {"first_name": "Ada"}}))
+    found += plans(lambda: admin.post("/customers", {"customer": {"email": "ada@example.com"}}))
+    assert [steps for each in found for steps in reads_everything(*each)] == []
+
+
+def looks_at_status(statement, steps):
+    """Return the steps that look at every coupon, or at every published one."""
+    return reads_everything(statement, steps) + re.findall(
+        rf"SEARCH {Coupon.__tablename__} .*\(status=\?\)", steps
+    )
+
+
+def add_users(app, usernames):
+    """Insert accounts with these usernames, without an address."""
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    blank = {**BLANK, "email": "", "created_at": moment, "updated_at": moment}
+    rows = [with_keys(blank | {"username": username}) for username in usernames]
+    with app.app_context():
+        in_transaction(lambda session: session.execute(insert(User), rows))
+
+
+@pytest.mark.parametrize("taken", [10, 11, 50, 300, 3000])
+def test_username_is_found_in_a_few_statements(app, admin, statements, taken):
+    add_users(app, ["info", *(f"Info{number}" for number in range(2, taken + 1))])
+    for expected in (taken + 1, taken + 2):
+        statements.clear()
+        body = {"customer": {"email": f"info@{expected}.example"}}
+        created = admin.post("/customers", body).get_json()["customer"]
+        assert created["username"] == f"info{expected}"
+        assert len(statements) <= 12
+
+
+@pytest.mark.parametrize("freed", [5, 9])
+def test_username_takes_a_small_number_that_became_free(app, admin, freed):
+    add_users(app, ["info", *(f"info{number}" for number in range(2, 100) if number != freed)])
+    created = admin.post("/customers", {"customer": {"email": "info@x.example"}}).get_json()
+    assert created["customer"]["username"] == f"info{freed}"
+
+
+def test_usernames_of_a_bulk_are_numbered_on(app, admin):
+    add_users(app, ["info", *(f"info{number}" for number in range(2, 21))])
+    items = [{"email": f"info@{number}.example"} for number in range(30)]
+    created = admin.post("/customers/bulk", {"customers": items}).get_json()["customers"]
+    assert [customer["username"] for customer in created] == [f"info{n}" for n in range(21, 51)]
