@@ -78,6 +78,16 @@ def without_limit(connection: Connection) -> None:
         driver.seconds = math.inf
 
 
+def lift_limit(connection: Connection) -> None:
+    """Let the statements of a transaction take their time; for commands, which nobody waits for."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        return
+    driver = connection.connection.driver_connection
+    if isinstance(driver, LimitedConnection):
+        driver.seconds = math.inf
+
+
 def took_too_long(error: BaseException) -> bool:
     """Tell whether an error says that a statement was stopped."""
     if not isinstance(error, DBAPIError):

@@ -1,11 +1,15 @@
 """``demo``: a believable shop, the same for the same seed (operations)."""
 
 from decimal import Decimal
+from importlib import import_module
 
 import pytest
 from flask_migrate import upgrade
 
+from app.cli.demo_shop import DemoShop
 from tests.conftest import Client
+
+demo = import_module("app.cli.demo")  # the package has the command under this name
 
 ARGS = ["demo", "--customers", "30", "--coupons", "20", "--orders", "60", "--now", "2026-01-01"]
 
@@ -21,13 +25,18 @@ def demo_shop(make_app, client_for, tmp_path):
             upgrade()
         result = app.test_cli_runner().invoke(args=[*ARGS, "--seed", seed])
         assert result.exit_code == 0, result.output
-        words = result.stdout.split()
-        key = type("Key", (), {})()
-        key.consumer_key = next(word for word in words if word.startswith("ck_"))
-        key.consumer_secret = next(word for word in words if word.startswith("cs_"))
-        return Client(app, key)
+        return client_of(app, result)
 
     return make
+
+
+def client_of(app, result):
+    """A client with the key that a demo printed."""
+    words = result.stdout.split()
+    key = type("Key", (), {})()
+    key.consumer_key = next(word for word in words if word.startswith("ck_"))
+    key.consumer_secret = next(word for word in words if word.startswith("cs_"))
+    return Client(app, key)
 
 
 def everything(client):
@@ -76,6 +85,59 @@ def test_demo_adds_up(demo_shop):
             assert registered[order["customer_id"]] <= order["created_at"]
     newest_first = [order["id"] for order in orders["orders"]]
     assert newest_first == sorted(newest_first, reverse=True)
+
+
+def run(app, *args):
+    """Run the demo; return its exit code and what it printed as an error."""
+    result = app.test_cli_runner().invoke(args=[*ARGS, *args])
+    return result.exit_code, result.stderr.rpartition("Error: ")[2]
+
+
+def test_second_demo_says_what_to_do(admin):
+    assert run(admin.app)[0] == 0
+    assert run(admin.app) == (
+        1,
+        "This database already has a demo shop. Use --add to load another one on top of it.\n",
+    )
+    assert run(admin.app, "--seed", "2")[0] == 1
+    assert admin.get("/orders").headers["X-Total"] == "60"
+    assert run(admin.app, "--add")[0] == 0
+    assert admin.get("/orders").headers["X-Total"] == "120"
+    assert admin.get("/customers").headers["X-Total"] == "60"
+
+
+@pytest.mark.parametrize("part", ["customer", "coupon", "order"])
+def test_interrupted_demo_is_resumed(demo_shop, make_app, tmp_path, monkeypatch, part):
+    """What was committed before remains, and the shop is the one of a run without interruption."""
+    monkeypatch.setattr(demo, "CHUNK", 7)
+    whole = everything(demo_shop("7"))
+    app = make_app(DATABASE_URL=f"sqlite:///{tmp_path}/interrupted.db")
+    with app.app_context():
+        upgrade()
+    made = getattr(DemoShop, part)
+
+    def interrupt(shop, number):
+        if number == 10:
+            raise KeyboardInterrupt
+        return made(shop, number)
+
+    index = ("customer", "coupon", "order").index(part)
+    parts = list(demo.PARTS)
+    parts[index] = parts[index]._replace(make=interrupt)
+    with monkeypatch.context() as patched:
+        patched.setattr(demo, part.upper() + "S", parts[index])
+        assert run(app, "--seed", "7")[0] == 1
+    message = (
+        "A demo run was interrupted. Resume it with: flask --app wsgi demo --customers 30 "
+        "--coupons 20 --orders 60 --seed 7 --now 2026-01-01T00:00:00+00:00; "
+        "or use --add to load another shop.\n"
+    )
+    assert run(app, "--seed", "8") == (1, message)
+    result = app.test_cli_runner().invoke(args=[*ARGS, "--seed", "7"])
+    assert result.exit_code == 0, result.output
+    assert "Resuming the run that was interrupted." in result.stderr
+    assert everything(client_of(app, result)) == whole
+    assert run(app, "--seed", "7")[0] == 1  # it is finished now
 
 
 def test_demo_leaves_the_customers_of_the_shop_alone(make_app, admin, make_customer):

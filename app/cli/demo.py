@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Callable
-from datetime import timedelta
-from itertools import islice
-from typing import cast
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import click
 from flask.cli import with_appcontext
-from sqlalchemy import Table, func, insert, select
+from sqlalchemy import Table, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from app import dates
+from app import dates, timeouts
 from app.auth import Permission
 from app.cli.demo_shop import PRODUCTS, DemoShop, Record
 from app.cli.keys import require_schema, show
 from app.db import in_transaction, now
-from app.models import Coupon, DownloadPermission, Order, User, UserRole
+from app.models import Coupon, DemoRun, DownloadPermission, Order, User, UserRole
 from app.models.user import role_of
 from app.reading import fetch
 from app.services import keys
@@ -28,68 +27,160 @@ from app.services.accounts import NEW_ROLE
 CHUNK = 5000  # rows in one statement and transaction
 
 
+class Part(NamedTuple):
+    """A kind of records of the shop.
+
+    Args:
+        name: of the records, and of the columns of DemoRun.
+        model: their table.
+        make: returns the record with a number.
+        then: adds what belongs to inserted records.
+    """
+
+    name: str
+    model: type
+    make: Callable[[DemoShop, int], Record]
+    then: Callable[[Session, list[int], list[Record]], None] | None = None
+
+    @property
+    def first(self) -> str:
+        """The column of DemoRun with the number of the first record."""
+        return f"first_{self.name.removesuffix('s')}"
+
+    @property
+    def table(self) -> Table:
+        """The table of the records."""
+        return cast("Table", self.model.__table__)  # type: ignore[attr-defined] # every model has one
+
+
 @click.command("demo")
 @click.option("--customers", default=1000, show_default=True, type=click.IntRange(min=0))
 @click.option("--coupons", default=200, show_default=True, type=click.IntRange(min=0))
 @click.option("--orders", default=3000, show_default=True, type=click.IntRange(min=0))
 @click.option("--seed", default=1, show_default=True, help="The same seed makes the same shop.")
 @click.option("--now", "at", metavar="ISO", help="The shop's present time; default: now.")
+@click.option("--add", is_flag=True, help="Load a shop also where there is a demo shop already.")
 @with_appcontext
-def demo(customers: int, coupons: int, orders: int, seed: int, at: str | None) -> None:
-    """Fill the database with a believable shop and print a key for it."""
+def demo(
+    customers: int, coupons: int, orders: int, seed: int, at: str | None, *, add: bool
+) -> None:
+    """Fill the database with a believable shop and print a key for it.
+
+    A run that was interrupted is resumed by the same command.
+    """
     require_schema()
     try:
-        present = dates.moment(at) if at else now()
+        present = dates.moment(at).replace(microsecond=0) if at else None
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--now") from None
-    shop = DemoShop(random.Random(seed), present.replace(microsecond=0))  # noqa: S311  # nosec B311  # no secrets
-    first = _load("customers", customers, User, shop, DemoShop.customer, then=_add_roles)
-    # Its own customers only, in a known order: one seed makes one shop on every database.
-    ids = select(UserRole.user_id).where(UserRole.user_id >= first).order_by(UserRole.user_id)
-    shop.customer_ids = [row[0] for row in fetch(ids)]
-    _load("coupons", coupons, Coupon, shop, DemoShop.coupon)
-    _load("orders", orders, Order, shop, DemoShop.order, then=_add_downloads)
-    key = keys.create_key("admin", "administrator", Permission.READ_WRITE, "created by demo")
-    show(key)
+    lengths = {"customers": customers, "coupons": coupons, "orders": orders}
+    run = _unfinished(lengths, seed, present, add=add)
+    if run is None:
+        if not add and fetch(select(DemoRun.id).limit(1)):
+            raise click.ClickException(
+                "This database already has a demo shop. Use --add to load another one on top of it."
+            )
+        wanted = lengths | {"seed": seed, "present": present or now()}
+        run = in_transaction(lambda session: _begin(session, wanted))
+    elif any(run[f"{part.name}_loaded"] for part in PARTS):
+        click.echo("Resuming the run that was interrupted.", err=True)
+    shop = DemoShop(run["seed"], run["present"])
+    _load(CUSTOMERS, run, shop)
+    shop.customer_ids = _customers_of(run)
+    _load(COUPONS, run, shop)
+    _load(ORDERS, run, shop)
+    show(in_transaction(lambda session: _finish(session, run["id"])))
 
 
-def _load(
-    label: str,
-    length: int,
-    model: type,
-    shop: DemoShop,
-    make: Callable[[DemoShop, int], Record],
-    *,
-    then: Callable[..., None] | None = None,
-) -> int:
-    """Insert records in chunks, each in a transaction, under a progress bar.
+def _unfinished(
+    lengths: dict[str, int], seed: int, present: datetime | None, *, add: bool
+) -> Record | None:
+    """Return the run with these options that was interrupted, if there is one.
 
-    Returns:
-        The id from which on they are.
+    Raises:
+        ClickException: another run was interrupted, and none is to be added.
     """
-    table = cast("Table", model.__table__)  # type: ignore[attr-defined] # every model has one
-    start: int = fetch(select(func.coalesce(func.max(table.c.id), 0)))[0][0] + 1
-    records = (make(shop.at(done / length), start + done) for done in range(length))
-    with click.progressbar(length=length, label=f"{label:>10}", file=sys.stderr) as bar:
-        while chunk := list(islice(records, CHUNK)):
-            in_transaction(lambda session, rows=chunk: _insert(session, table, rows, then))  # type: ignore[misc] # the default binds this chunk
-            bar.update(len(chunk))
-    return start
+    runs = select(DemoRun.__table__).where(DemoRun.finished_at.is_(None)).order_by(DemoRun.id)
+    unfinished = [dict(row._mapping) for row in fetch(runs)]
+    for run in unfinished:
+        if lengths | {"seed": seed, "present": present or run["present"]} == {
+            name: run[name] for name in (*lengths, "seed", "present")
+        }:
+            return run
+    if unfinished and not add:
+        run = unfinished[-1]
+        options = " ".join(f"--{name} {run[name]}" for name in (*lengths, "seed"))
+        raise click.ClickException(
+            "A demo run was interrupted. Resume it with: flask --app wsgi demo "
+            f"{options} --now {run['present'].isoformat()}; or use --add to load another shop."
+        )
+    return None
 
 
-def _insert(
-    session: Session, table: Table, rows: list[Record], then: Callable[..., None] | None
-) -> None:
+def _begin(session: Session, wanted: Record) -> Record:
+    """Record a new run and return it."""
+    run = wanted | {"finished_at": None}
+    for part in PARTS:
+        run[f"{part.name}_loaded"] = 0
+        last = session.scalar(select(func.coalesce(func.max(part.table.c.id), 0)))
+        run[part.first] = (last or 0) + 1
+    run["id"] = session.scalar(insert(DemoRun).values(run).returning(DemoRun.id))
+    return run
+
+
+def _customers_of(run: Record) -> list[int]:
+    """Return the ids of a run's own customers, in a known order, leaving out all others."""
+    own = select(User.id).where(
+        User.id >= run[CUSTOMERS.first],
+        User.email == User.username + "@example.com",
+        User.created_at <= run["present"],
+    )
+    return [row[0] for row in fetch(own.order_by(User.id).limit(run["customers"]))]
+
+
+def _load(part: Part, run: Record, shop: DemoShop) -> None:
+    """Insert the records that a run still lacks, in chunks, each in a transaction."""
+    length, done = run[part.name], run[f"{part.name}_loaded"]
+    with click.progressbar(length=length, label=f"{part.name:>10}", file=sys.stderr) as bar:
+        bar.update(done)
+        while done < length:
+            shop.begin(f"{part.name} {done}")
+            end = min(done + CHUNK, length)
+            first = run[part.first]
+            rows = [
+                part.make(shop.at(number / length), first + number) for number in range(done, end)
+            ]
+            in_transaction(partial(_insert, part=part, run_id=run["id"], rows=rows, done=done))
+            bar.update(end - done)
+            done = end
+
+
+def _insert(session: Session, *, part: Part, run_id: int, rows: list[Record], done: int) -> None:
+    """Insert a chunk, and record that the run has it."""
+    timeouts.lift_limit(session.connection())
+    loaded = DemoRun.__table__.c[f"{part.name}_loaded"]
+    progress = update(DemoRun).where(DemoRun.id == run_id, loaded == done)
+    result: Any = session.execute(progress.values({loaded: done + len(rows)}))
+    if result.rowcount != 1:
+        raise click.ClickException("Another process is loading this demo shop.")
+    table = part.table
     before = session.scalar(select(func.coalesce(func.max(table.c.id), 0)))
     session.execute(insert(table), rows)
-    if then:
-        then(session, session.scalars(select(table.c.id).where(table.c.id > before)).all(), rows)
+    if part.then:
+        ids = session.scalars(select(table.c.id).where(table.c.id > before)).all()
+        part.then(session, sorted(ids), rows)
+
+
+def _finish(session: Session, run_id: int) -> keys.NewKey:
+    """Record that a run is complete and return a key for the shop."""
+    session.execute(update(DemoRun).where(DemoRun.id == run_id).values(finished_at=now()))
+    return keys.create_key("admin", "administrator", Permission.READ_WRITE, "created by demo")
 
 
 def _add_roles(session: Session, ids: list[int], users: list[Record]) -> None:
     rows = [
         role_of(user_id, NEW_ROLE, user["created_at"])
-        for user_id, user in zip(sorted(ids), users, strict=True)
+        for user_id, user in zip(ids, users, strict=True)
     ]
     session.execute(insert(UserRole), rows)
 
@@ -113,9 +204,15 @@ def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> No
             if order_id % 5 == 0
             else None,
         }
-        for order_id, order in zip(sorted(ids), orders, strict=True)
+        for order_id, order in zip(ids, orders, strict=True)
         for line in order["line_items"]
         if line["product_id"] in digital
     ]
     if granted:
         session.execute(insert(DownloadPermission), granted)
+
+
+CUSTOMERS = Part("customers", User, DemoShop.customer, _add_roles)
+COUPONS = Part("coupons", Coupon, DemoShop.coupon)
+ORDERS = Part("orders", Order, DemoShop.order, _add_downloads)
+PARTS = (CUSTOMERS, COUPONS, ORDERS)

@@ -142,8 +142,9 @@ PAYMENT = (("bacs", "Bank transfer"), ("card", "Credit card"), ("cod", "Cash on 
 class DemoShop:
     """Makes up records, one after the other, from one source of chance."""
 
-    def __init__(self, chance: random.Random, present: datetime) -> None:
-        self.chance = chance
+    def __init__(self, seed: int, present: datetime) -> None:
+        self.seed = seed
+        self.chance = random.Random(seed)  # noqa: S311  # nosec B311  # no secrets
         self.present = present
         self.customer_ids: list[int] = []
         self.progress = 0.0
@@ -152,6 +153,10 @@ class DemoShop:
         """Go to a point of the shop's life, from 0 to 1; what is made next happens there."""
         self.progress = progress
         return self
+
+    def begin(self, part: str) -> None:
+        """Begin a part, which is the same whatever was made before: so a run can be resumed."""
+        self.chance.seed(f"{self.seed} {part}")
 
     def customer(self, number: int) -> Record:
         """Return a user with an address."""
@@ -237,7 +242,8 @@ class DemoShop:
             **addresses,
             "customer_id": customer_id,
             "order_number": str(number),
-            "order_key": f"order_{self.chance.getrandbits(52):013x}",
+            # Unique: no other order has this number.
+            "order_key": f"order_{self.chance.getrandbits(32):08x}{number:05x}",
             "status": status,
             "currency": "EUR",
             "created_at": moment,
