@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator
 from bench import report, table
 from bench.shops import DATABASES, Shops, open_shops
 
-PARTS = ("reads", "bulk", "redemptions", "orders", "process", "whole", "large")
+PARTS = ("reads", "bulk", "redemptions", "orders", "process", "writers", "whole", "large", "full")
+LARGE_PARTS = {"large", "full"}
 
 
 def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[table.Row]:
@@ -28,11 +29,16 @@ def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[ta
         small = shops.shop("SQLite", table.SMALL)
         yield table.authentication(small, rounds)
         yield table.start(small, rounds)
+    if "writers" in parts:
+        yield table.writers_at_once(shops, 3)
     if "whole" in parts:
         yield from table.whole_list(shops, 3, table.SMALL if quick else table.STREAMED)
     if "large" in parts:
         for database in DATABASES:
             yield from table.large_lists(shops, rounds, database)
+    if "full" in parts:
+        for database in DATABASES:
+            yield from table.full_shop(shops, rounds, database)
 
 
 def main() -> None:
@@ -41,7 +47,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help=f"only these of {', '.join(PARTS)}")
     parser.add_argument("--quick", action="store_true", help="without the large shops")
     given = parser.parse_args()
-    parts = given.parts or [part for part in PARTS if part != "large" or not given.quick]
+    parts = given.parts or [part for part in PARTS if part not in LARGE_PARTS or not given.quick]
     sys.stdout.write(f"{report.machine()}\n")
     rows = []
     with open_shops(os.environ.get("BENCH_DATA"), os.environ.get("BENCH_POSTGRESQL")) as shops:

@@ -6,9 +6,10 @@ import http.client
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,11 +64,24 @@ class Server:
             list(pool.map(self._send, shares))
         return Spent(*(now - then for now, then in zip(self.spent(), before, strict=True)))
 
+    def waits(self, requests: Sequence[Request], connections: int) -> list[float]:
+        """Send requests, over several connections at once; return the seconds that each took."""
+        with ThreadPoolExecutor(connections) as pool:
+            shares = (requests[start::connections] for start in range(connections))
+            return [seconds for share in pool.map(self._timed, shares) for seconds in share]
+
     def get(self, path: str) -> bytes:
         """Return the body of one answer."""
         return self._send([Request(path)])
 
-    def _send(self, requests: Sequence[Request]) -> bytes:
+    def _timed(self, requests: Sequence[Request]) -> list[float]:
+        ends = [time.perf_counter()]
+        self._send(requests, lambda: ends.append(time.perf_counter()))
+        return [end - start for start, end in pairwise(ends)]
+
+    def _send(
+        self, requests: Sequence[Request], done: Callable[[], object] = lambda: None
+    ) -> bytes:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=600)
         body = b""
         try:
@@ -75,6 +89,7 @@ class Server:
                 connection.request(method, path, sent, self._headers)
                 response = connection.getresponse()
                 body = response.read()
+                done()
                 if response.status not in {200, 201}:
                     raise RuntimeError(f"{method} {path}: {response.status} {body[:300]!r}")
         finally:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import psycopg
 from sqlalchemy import make_url
 
-from bench.servers import Server, serving
+from bench.servers import CONNECTIONS, Server, serving
 from tests.serving import ROOT
 
 SECRET = "a secret for the bench only"  # noqa: S105  # of databases that hold nothing real
@@ -31,9 +31,12 @@ class Shop(NamedTuple):
     database_pid: int | None
     log: Path
 
-    def serve(self, wsgi: str = "wsgi:app") -> AbstractContextManager[Server]:
+    def serve(
+        self, wsgi: str = "wsgi:app", workers: int = 1, threads: int = CONNECTIONS
+    ) -> AbstractContextManager[Server]:
         """Serve it for as long as the block lasts."""
         env = {"DATABASE_URL": self.url, "SECRET_KEY": SECRET}
+        env |= {"WEB_CONCURRENCY": str(workers), "WEB_THREADS": str(threads)}
         return serving(wsgi, env, self.headers, self.database_pid, self.log)
 
 
@@ -51,10 +54,14 @@ class Shops:
         self._server_pid = server_pid
 
     def shop(self, database: str, size: int) -> Shop:
-        """Return the shop with ``size`` customers, coupons and orders; nobody writes to it."""
+        """Return the shop with ``size`` customers, coupons and orders.
+
+        Only the writes in a full shop change it, which come last and hardly make it larger.
+        """
         url = self._url(database, f"shop_{size}")
         if not _is_filled(url):
             lengths = (f"--{name}={size}" for name in ("customers", "coupons", "orders"))
+            # A run of the bench that was interrupted is resumed here.
             _flask(url, "demo", "--now=2026-11-01T00:00:00Z", *lengths)
             if database == "PostgreSQL":  # as autovacuum does sooner or later
                 with psycopg.connect(url, autocommit=True) as connection:

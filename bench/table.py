@@ -202,6 +202,85 @@ def large_lists(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
             yield Row(name, goal, [cpu(cost) * 1000 for cost in costs], _seen(costs))
 
 
+# What an operation on a full shop may cost, in milliseconds: the lists of the shop in their orders.
+FULL_LISTS = (
+    *(
+        (f"customers by {name}", f"/customers?filter[orderby]={name}", 5)
+        for name in ("id", "email", "login", "modified", "name", "first_name", "last_name")
+    ),
+    *(
+        (f"customers by {name}, in the middle",
+         f"/customers?filter[orderby]={name}&page={LARGE // 20}", 20)
+        for name in ("id", "email", "modified", "name")
+    ),
+    *(
+        (f"customers {name} in one month",
+         f"/customers?filter[{name}_at_min]=2026-05-01&filter[{name}_at_max]=2026-06-01", 10)
+        for name in ("created", "updated")
+    ),
+    *(
+        (f"coupons by {name}", f"/coupons?filter[orderby]={name}", 5) for name in ("id", "code")
+    ),
+    ("coupons of a type", "/coupons?filter[type]=percent", 5),
+    ("orders of guests", "/orders?filter[customer_id]=0", 5),
+    *(
+        (f"orders of a status by {name}",
+         f"/orders?filter[status]=pending&filter[orderby]={name}", 5)
+        for name in ("date", "total", "modified", "id")
+    ),
+)  # fmt: skip
+
+
+def full_shop(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
+    """Measure lists in every order, and writes, in a full shop: milliseconds of CPU.
+
+    PostgreSQL may cost twice as much. The writes come last: they add a few thousand records.
+    """
+    times = 2 if database == "PostgreSQL" else 1
+    with shops.shop(database, LARGE).serve() as server:
+        for name, path, reach in FULL_LISTS:
+            yield _milliseconds(
+                f"{name}, {database}", read(server, path, 10), reach * times, rounds
+            )
+    with shops.shop(database, LARGE).serve() as server:
+        works = (
+            ("`POST /coupons`", partial(_singles, "coupon", _new_coupon), 100, 5),
+            ("`PUT /coupons/{id}`", _edits, 100, 5),
+            ("`POST /coupons/bulk` of 100", partial(_bulk, "coupon", _new_coupon), 1, 12),
+            ("`POST /customers`", partial(_singles, "customer", _new_customer), 100, 8),
+            ("`POST /customers/bulk` of 100", partial(_bulk, "customer", _new_customer), 1, 25),
+        )
+        for name, make, number, reach in works:
+            work = Work(server, make, number, connections=1)
+            title = f"{name} in a shop of {LARGE:,}, {database}"
+            yield _milliseconds(title, work, reach * times, rounds)
+
+
+def writers_at_once(shops: Shops, rounds: int) -> Row:
+    """Measure how long 16 clients wait that create coupons at once, on SQLite."""
+    samples = []
+    with shops.empty("SQLite").serve(workers=2, threads=8) as server:
+        for _ in range(rounds):
+            requests = [each for _ in range(5) for each in _singles("coupon", _new_coupon)]
+            waits = sorted(server.waits(requests, connections=16))
+            samples.append(waits[len(waits) * 99 // 100] * 1000)
+    goal = Goal(450, 100, unit="ms")
+    return Row("wait of 16 writers at once, p99, SQLite", goal, samples, "wall clock, two workers")
+
+
+def _milliseconds(name: str, work: Work, reach: float, rounds: int) -> Row:
+    (costs,) = take_turns([work], rounds)
+    goal = Goal(reach, reach / 2, unit="ms")
+    return Row(name, goal, [cpu(cost) * 1000 for cost in costs], _seen(costs))
+
+
+def _edits() -> list[Request]:
+    """Return edits of published coupons: every twentieth is in the trash."""
+    numbers = [number for number in range(1, 106) if number % 20]
+    body = json.dumps({"coupon": {"description": f"edit {next(_numbers)}"}}).encode()
+    return [Request(f"/coupons/{number}", "PUT", body) for number in numbers]
+
+
 def whole_list(shops: Shops, rounds: int, size: int) -> Iterator[Row]:
     """Measure all customers at once: rows a second, and memory."""
     with shops.shop("SQLite", size).serve() as server:

@@ -6,12 +6,15 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from conftest import Client
 from flask_migrate import downgrade, upgrade
-from sqlalchemy import inspect, text
+from sqlalchemy import insert, inspect, select, text
+from sqlalchemy.exc import IntegrityError
 
 from app.auth.principals import Permission
 from app.db.search import is_of_models
 from app.db.session import MIGRATIONS, db
+from app.models import Order
 from app.services.api_keys import create_key
+from tests.factories import ORDER
 
 # SQLAlchemy cannot describe an index on an expression in SQLite; their SQL is compared below.
 pytestmark = [
@@ -149,6 +152,21 @@ def test_row_counts_and_searches_have_their_triggers(fresh_app):
     assert wanted <= catalogue()
     downgrade(revision="base")
     assert catalogue() == set()
+
+
+def test_order_keys_become_unique(fresh_app):
+    """The first of several orders keeps the key; also where the new key of another one is taken."""
+    upgrade(revision="0008")
+    keys = ["a", "a", "b", "a", "a-2"]
+    rows = [ORDER | {"order_key": key} for key in keys]
+    with db.engine.begin() as connection:
+        connection.execute(insert(Order), rows)
+    upgrade()
+    with db.engine.connect() as connection:
+        found = connection.scalars(select(Order.order_key).order_by(Order.id)).all()
+    assert found == ["a", "a-2", "b", "a-4", "a-2-5"]
+    with db.engine.connect() as connection, pytest.raises(IntegrityError):
+        connection.execute(insert(Order), rows[:1])
 
 
 def test_upgrading_twice_changes_nothing(fresh_app):

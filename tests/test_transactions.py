@@ -1,12 +1,18 @@
 """Transactions that start again because another one came first, and writers that take turns."""
 
+import sqlite3
+import threading
+from contextlib import closing
+
 import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
 from app.db import session as database
+from app.db import sqlite
 from app.db.session import now, run_in_transaction
 from app.models import IdempotencyRecord
+from tests.conftest import codes
 
 
 @pytest.fixture
@@ -65,3 +71,41 @@ def test_third_retry_is_logged(app, waits, caplog, times, lines):
     assert [record.getMessage() for record in caplog.records] == [
         "A transaction is retried for the third time because of other transactions."
     ] * lines
+
+
+def test_writer_whose_turn_does_not_come_is_told_to_try_again(admin, monkeypatch):
+    """SQLite only: writers of PostgreSQL do not wait for each other."""
+    turn = admin.app.extensions[database._TURN]
+    if turn is None:
+        assert admin.get("/healthz").status_code == 200
+        return
+    monkeypatch.setattr(sqlite, "WAIT_SECONDS", 0.01)
+    with turn:
+        response = admin.post("/coupons", {"coupon": {"code": "summer"}})
+    assert codes(response) == (503, "shop_api_unavailable")
+    assert admin.post("/coupons", {"coupon": {"code": "summer"}}).status_code == 201
+
+
+def test_writer_waits_for_another_process(app, admin):
+    if admin.app.extensions[database._TURN] is None:
+        return
+    with app.app_context():
+        file = database.db.engine.url.database
+    with closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        commit = threading.Timer(0.2, other.execute, ["COMMIT"])
+        commit.start()
+        response = admin.post("/coupons", {"coupon": {"code": "summer"}})
+        commit.join()
+    assert response.status_code == 201
+
+
+def test_turn_is_given_on_after_an_error(app):
+    def fail(session):
+        raise KeyError
+
+    with app.app_context():
+        for _ in range(2):
+            with pytest.raises(KeyError):
+                run_in_transaction(fail)
+        assert run_in_transaction(lambda session: 1) == 1

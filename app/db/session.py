@@ -10,6 +10,7 @@ import logging
 import random
 import select
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
-from flask import Flask
+from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import (
     MetaData,
@@ -59,6 +60,9 @@ on: two seconds in total. Each wait is shortened at random, so that two do not m
 
 LOGGED_RETRY = 3
 """The retry that is logged: one is chance, this many are contention."""
+
+_TURN = "shop_api_turn_to_write"
+"""Where an app keeps the lock of its writers on SQLite, on ``app.extensions``."""
 
 _IS_RUNNING = "shop_api_is_running"
 """Where a session notes that one of our transactions runs in it, on ``Session.info``."""
@@ -112,8 +116,7 @@ def init_app(app: Flask) -> None:
     }
     on_sqlite = make_url(url).get_backend_name() == "sqlite"
     if on_sqlite:
-        # Seconds that a writer waits for its turn.
-        options["connect_args"] = {"timeout": 20} | timeouts.sqlite_option(seconds)
+        options["connect_args"] = {"timeout": sqlite.WAIT_SECONDS} | timeouts.sqlite_option(seconds)
     else:
         options["connect_args"] = {
             "options": f"-c timezone=UTC {timeouts.postgresql_option(seconds)}",
@@ -147,6 +150,7 @@ def init_app(app: Flask) -> None:
             event.listen(engine, "checkout", partial(_refuse_unless, usable))
         if on_sqlite:
             sqlite.begin_immediately(db.engine)
+        app.extensions[_TURN] = threading.Lock() if on_sqlite else None
 
 
 def _refuse_unless(usable: Usable, connection: Any, record: Any, _: Any) -> None:
@@ -192,7 +196,7 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
         after_commit: list[Callable[[], None]] = []
         session.info[_AFTER_COMMIT] = after_commit
         try:
-            with session, session.begin():
+            with _turn_to_write(), session, session.begin():
                 session.info[_IS_RUNNING] = True
                 result = work(session)
         except DBAPIError as error:
@@ -235,6 +239,25 @@ def reading_own_writes() -> Iterator[None]:
         return
     with fetching_from(session.connection()):
         yield
+
+
+@contextmanager
+def _turn_to_write() -> Iterator[None]:
+    """Let the threads of a process write to SQLite one after the other.
+
+    Those that wait are woken as soon as the one before has committed, in which order they came.
+    SQLite itself lets each of them sleep for up to 100 ms, however long the others came later.
+    """
+    turn: threading.Lock | None = current_app.extensions[_TURN]
+    if turn is None:
+        yield
+        return
+    if not turn.acquire(timeout=sqlite.WAIT_SECONDS):
+        raise PoolTimeoutError(f"no turn to write came within {sqlite.WAIT_SECONDS} seconds")
+    try:
+        yield
+    finally:
+        turn.release()
 
 
 def write_records(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
+
+WAIT_SECONDS = 20
+"""How long a writer waits for its turn."""
 
 
 def prepare(engine: Engine) -> None:
@@ -21,8 +25,31 @@ def begin_immediately(engine: Engine) -> None:
 
     A deferred BEGIN that turns into a write fails at once when another writer is at work.
     """
-    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    event.listen(engine, "begin", _begin)
     event.listen(engine, "connect", _keep_journals_of_statements_in_memory)
+
+
+def _begin(connection: Connection) -> None:
+    """Begin as soon as no other process writes; look again every millisecond.
+
+    SQLite would sleep for up to 100 ms between two looks, and let others pass meanwhile.
+    """
+    driver: Any = connection.connection.dbapi_connection
+    end = time.monotonic() + WAIT_SECONDS
+    driver.execute("PRAGMA busy_timeout = 0")
+    try:
+        while time.monotonic() < end:
+            try:
+                driver.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    break
+                time.sleep(0.001)
+            else:
+                return
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # raises what SQLAlchemy makes of an error
+    finally:
+        driver.execute(f"PRAGMA busy_timeout = {WAIT_SECONDS * 1000}")
 
 
 def _keep_journals_of_statements_in_memory(connection: sqlite3.Connection, _: Any) -> None:

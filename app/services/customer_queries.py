@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,6 @@ from sqlalchemy import (
     func,
     literal,
     select,
-    true,
     union,
 )
 
@@ -49,12 +49,16 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "last_name": LAST_NAME_SORT,
     **TOTALS,
 }
+_COUNTS: Any = RowCount.__table__.c
 # How many users there are, and how many of each role.
 _NUMBERS = (
-    select(RowCount.table_name, RowCount.partition, func.sum(RowCount.count))
-    .where(RowCount.table_name.in_(["users", "user_roles"]))
-    .group_by(RowCount.table_name, RowCount.partition)
+    select(_COUNTS.kind, _COUNTS.label, func.sum(_COUNTS.number))
+    .where(_COUNTS.kind.in_(["users", "user_roles"]))
+    .group_by(_COUNTS.kind, _COUNTS.label)
 )
+# Users that changed in a period registered at about the same time, and their ids follow each other:
+# in these orders all of them may come last. Up to this number they are sorted instead.
+_FEW_CHANGED = 100_000
 # The sums of those that have orders, and 0 for all others.
 _SUM_KEYS = {name: func.coalesce(sums.c[1], literal(0)) for name, sums in SUMS.items()}
 
@@ -129,7 +133,10 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
     """
     role, orderby = query["role"], query["orderby"]
     if role == ALL_ROLES:
-        return _of_users(query, true(), RowCountFilter("users", TABLE.c.created_at), [])
+        every = FilteredSet(
+            select(TABLE.c.id), row_count=RowCountFilter("users", TABLE.c.created_at)
+        )
+        return _of_users(query, every, [])
     row_count = RowCountFilter("user_roles", ROLES.c.registered_at, (role,))
     of_role = select(ROLES.c.user_id).where(ROLES.c.role == role)
     is_changed_then = query["updated_at_min"] or query["updated_at_max"]
@@ -142,7 +149,8 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
             **_sums(query) or {"key": ROLES.c.registered_at},
         )
     numbers = {(kind, label): int(number) for kind, label, number in fetch(_NUMBERS)}
-    if numbers.get(("user_roles", role), 0) <= FEW_FOUND:
+    number = numbers.get(("user_roles", role), 0)
+    if number <= FEW_FOUND:
         found = of_role.join(TABLE, TABLE.c.id == ROLES.c.user_id).where(*between(TABLE.c, query))
         if search:
             found = found.where(search.few)
@@ -153,26 +161,26 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
         if others is None
         else TABLE.c.id.not_in(others)
     )
-    return _of_users(query, has_role, row_count, others)
+    return _of_users(query, FilteredSet(select(TABLE.c.id).where(has_role), number=number), others)
 
 
 def _of_users(
-    query: Mapping[str, Any],
-    has_role: ColumnElement[bool],
-    row_count: RowCountFilter,
-    others: Sequence[int] | None,
+    query: Mapping[str, Any], every: FilteredSet, others: Sequence[int] | None
 ) -> FilteredSet:
     """Return the users that match, of those with a frequent role.
 
     Args:
-        row_count: the users with the role.
+        every: the users with the role.
         others: all users without it; None if they are many.
     """
     conditions = between(TABLE.c, query)
-    ids = select(TABLE.c.id).where(has_role, *conditions)
+    ids = every.ids.where(*conditions)
     search = _search(query, TABLE.c.id)
     if search is None:
-        return FilteredSet(ids, row_count=None if conditions else row_count, **_sums(query))
+        if not conditions:
+            return replace(every, **_sums(query))
+        sorted_up_to = _FEW_CHANGED if _follows_changes(query) else 0
+        return FilteredSet(ids, sorted_up_to=sorted_up_to, **_sums(query))
     number = None
     text = without_wildcards(query["q"])
     if text is not None and others is not None and not conditions:
@@ -184,6 +192,12 @@ def _of_users(
         number=number,
         **_sums(query),
     )
+
+
+def _follows_changes(query: Mapping[str, Any]) -> bool:
+    """Return whether a period of changes is sorted by what a change follows."""
+    has_period = query["updated_at_min"] or query["updated_at_max"]
+    return bool(has_period) and query["orderby"] in {"registered", "id"}
 
 
 def _search(query: Mapping[str, Any], user_id: ColumnElement[int]) -> Search | None:

@@ -216,7 +216,8 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
     statuses, by_date = query["status"], query["orderby"] == "date"
     conditions = _conditions(query)
     without = TRASH if statuses is None else None
-    row_count = RowCountFilter("orders", TABLE.c.created_at, statuses, without)
+    partitions = None if statuses is None else tuple(sorted(set(statuses)))
+    row_count = RowCountFilter("orders", TABLE.c.created_at, partitions, without)
     has_status = TABLE.c.status != TRASH if statuses is None else TABLE.c.status.in_(statuses)
     # One status by date is an index; otherwise the status is checked in the index of the order.
     in_order = ids.where(

@@ -115,14 +115,15 @@ def fetch_page(
         if offset or size is not None:
             # The page is found in an index first: of rows that are skipped, no column is read.
             in_weeks = row_count is not None and by is row_count.timestamp
-            most = FEW_FOUND if matching.finds_quickly else FEW
+            most = max(FEW_FOUND if matching.finds_quickly else FEW, matching.sorted_up_to)
             few = total <= most and (matching.found is not None or row_count is None)
-            if few and not in_weeks:
+            few = few and not in_weeks
+            if few:
                 ids = ids if matching.found is None else matching.found
             elif row_count is not None and in_weeks and offset:
                 condition, offset = row_count.skip(fetch_here, offset, query["order"])
                 ids = ids.where(condition)
-            page = _in_order(ids, by, matching.key_from, query["order"], few=few and not in_weeks)
+            page = _in_order(ids, by, matching.key_from, query["order"], few=few)
         window = {"offset": offset, "limit": INT64_MAX if size is None else min(size, INT64_MAX)}
         rows: Sequence[Row] | RowStream = ()
         if size is not None and size <= STREAM_ABOVE:
