@@ -1,4 +1,4 @@
-# The service in a container: docker build -t shop-api . ; docs/operations.md says how to run it.
+# Build with `docker build -t shop-api .`. docs/operations.md describes how to run the container.
 FROM python:3.11-slim
 
 RUN useradd --system --create-home --home-dir /srv/shop-api shop
@@ -18,5 +18,5 @@ EXPOSE 8000
 VOLUME /srv/shop-api/instance
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s CMD \
     [".venv/bin/python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
-# The shell is replaced by gunicorn, which then gets the signals.
+# exec replaces the shell, so that gunicorn receives the signals.
 CMD ["sh", "-c", ".venv/bin/flask --app wsgi db upgrade && exec .venv/bin/gunicorn wsgi:app"]

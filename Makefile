@@ -1,4 +1,4 @@
-# `make help` lists the commands; operations are described in docs/operations.md.
+# `make help` lists the commands. docs/operations.md describes how to operate the service.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +6,7 @@ FLASK := $(BIN)/flask --app wsgi
 SPECTRAL := tests/lint/node_modules
 NPM_CI := npm ci --loglevel=error --no-audit --no-fund --fetch-retries=0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# One process for each CPU. One that runs out of cases takes over some of another one.
+# One process per CPU. A process without remaining tests takes over tests of other processes.
 PYTEST := $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade pyproject.toml
@@ -19,29 +19,29 @@ help: ## list these commands
 
 setup: $(VENV)/ready ## install the locked dependencies into .venv
 
-run: setup ## bring the database up to date and serve; the first run prints a key
+run: setup ## migrate the database and start the server; the first run prints a key
 	@$(FLASK) serve
 
-demo: setup ## fill the database with a believable shop; prints a key
+demo: setup ## fill the database with the data of a demo shop; prints a key
 	@$(FLASK) db upgrade
 	@$(FLASK) demo --customers 1000 --coupons 200 --orders 3000 --seed 1
 
 test: $(VENV)/ready-dev ## run the tests on SQLite and PostgreSQL, in a few minutes; ARGS=tests/test_config.py
 	@$(PYTEST) $(ARGS)
 
-test-all: $(VENV)/ready-dev ## run every test, also the slow ones, and each on both databases
+test-all: $(VENV)/ready-dev ## run all tests, including the slow ones, each on both databases
 	@$(PYTEST) --all $(ARGS)
 
-test-rest: $(VENV)/ready-dev ## run only what test-all runs in addition to test, as CI does
+test-rest: $(VENV)/ready-dev ## run only the tests that test-all runs in addition to test, as CI does
 	@$(PYTEST) --rest $(ARGS)
 
-faults: $(VENV)/ready-dev ## kill the service and its database in the middle of writes; ARGS=--help
+faults: $(VENV)/ready-dev ## kill the service and its database during writes and check the data; ARGS=--help
 	@$(BIN)/python -m tests.faults $(ARGS)
 
-bench: $(VENV)/ready-dev ## measure how fast it is, up to a million rows, and write docs/performance.md
+bench: $(VENV)/ready-dev ## measure the performance with up to a million rows and write docs/performance.md
 	@$(BIN)/python -m bench
 
-bench-quick: $(VENV)/ready-dev ## the same without the large shops, in two minutes; writes nothing
+bench-quick: $(VENV)/ready-dev ## measure the performance without the large shops, in two minutes; writes nothing
 	@$(BIN)/python -m bench --quick
 
 lint: $(VENV)/ready-dev ## check style and types
@@ -50,7 +50,7 @@ lint: $(VENV)/ready-dev ## check style and types
 	@$(BIN)/mypy
 	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app migrations wsgi.py server.py gunicorn.conf.py
 	@if $(MAKE) --silent $(SPECTRAL)/ready; then $(MAKE) --silent lint-openapi; \
-		else echo "The OpenAPI document was not checked, for the reason above: that needs Node.js and packages from npm."; fi
+		else echo "The OpenAPI document was not checked, for the reason above. The check needs Node.js and packages from npm."; fi
 
 lint-openapi: $(VENV)/ready-dev $(SPECTRAL)/ready ## check both versions of the OpenAPI document (needs Node.js)
 	@for version in 3.1.0 3.0.3; do \
@@ -62,35 +62,35 @@ lint-openapi: $(VENV)/ready-dev $(SPECTRAL)/ready ## check both versions of the 
 openapi: setup ## write the OpenAPI document to openapi.json
 	@$(FLASK) openapi write openapi.json
 
-# --strict: a package about which the index says nothing is no package without advisories.
-audit: $(VENV)/ready-dev ## look up known vulnerabilities of the locked dependencies (needs PyPI)
+# --strict: fail if a package is missing from the index, instead of treating it as safe.
+audit: $(VENV)/ready-dev ## check the locked dependencies for known vulnerabilities (needs PyPI)
 	@for lock in requirements.txt requirements-dev.txt; do \
 		$(BIN)/uv tool run --quiet pip-audit --strict --progress-spinner off --require-hashes --disable-pip \
 			-r $$lock || exit 1; \
 	done
 
 BASE ?= HEAD
-openapi-diff: $(BIN)/python ## say what openapi.json breaks or adds since BASE, a revision (HEAD) or a file
+openapi-diff: $(BIN)/python ## list breaking and additive changes of openapi.json since BASE, a revision (HEAD) or a file
 	@$(BIN)/python tools/openapi_diff.py $(BASE)
 
-lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest that pyproject.toml allows
+lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest versions that pyproject.toml allows
 	$(COMPILE) --output-file requirements.txt
 	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
 
-clean: ## remove what the commands above installed; data in instance/ stays
+clean: ## remove installed files and caches; keeps the data in instance/
 	rm -rf $(VENV) $(SPECTRAL) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf tests/browser/node_modules tests/clients/typescript/node_modules tests/clients/legacy/node_modules
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12"; exit 1; }
+		{ echo "Python 3.11 or newer is required. Select an interpreter with: make PYTHON=python3.12"; exit 1; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv $(VENV) || \
-		{ rm -rf $(VENV); echo "Python's venv module is needed (Debian: apt install python3-venv)."; exit 1; }
+		{ rm -rf $(VENV); echo "Python's venv module is required (Debian: apt install python3-venv)."; exit 1; }
 
-# A stamp for each lock file: nothing is installed twice, everything is when a lock changes.
+# Each lock file has a stamp file, so that dependencies are installed only when the lock file changes.
 $(VENV)/ready: requirements.txt | $(BIN)/python
-	@echo "Installing the locked dependencies into $(VENV), once ..."
+	@echo "Installing the locked dependencies into $(VENV) ..."
 	@$(PIP) install --quiet --require-hashes -r requirements.txt
 	@touch $@
 

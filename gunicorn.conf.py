@@ -1,4 +1,4 @@
-"""How gunicorn serves: it reads this file by itself (``gunicorn wsgi:app``)."""
+"""Configure gunicorn, which reads this file on ``gunicorn wsgi:app``."""
 
 import os
 import resource
@@ -15,8 +15,8 @@ bind = f"{f'[{host}]' if ':' in host else host}:{os.environ.get('PORT') or '8000
 worker_class = server.Worker
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
 threads = int(os.environ.get("WEB_THREADS") or 4)
-# A connection has a thread, and up to two file descriptors while it is new. Without descriptors a
-# worker ends, so raise the soft limit, and accept fewer connections where the hard limit is lower.
+# A connection has a thread, and up to two file descriptors while it is new. A worker without free
+# descriptors exits, so raise the soft limit, and accept fewer connections if that is impossible.
 _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
 file_limit = hard_limit if 0 < hard_limit < 2400 else 2400
 resource.setrlimit(resource.RLIMIT_NOFILE, (file_limit, hard_limit))
@@ -27,41 +27,41 @@ sendfile = False
 # Requests in flight finish after TERM and HUP.
 graceful_timeout = 30
 timeout = 60
-# The heartbeat file belongs in memory: on a slow disk it would stall a worker.
+# The heartbeat file is in memory, because a slow disk would stall the worker.
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  # nosec B108  # the heartbeat only
 control_socket_disable = True
-# Only the app believes what a proxy says, and only where there is one (SHOP_TRUSTED_PROXIES);
-# gunicorn would believe everything on this machine.
+# Only the app trusts the headers of proxies (SHOP_TRUSTED_PROXIES). gunicorn would trust every
+# process on this machine.
 forwarded_allow_ips = ""
-# Room for a search or a list of ids in the address.
+# Room for a search or a list of IDs in the URL.
 limit_request_line = 8190
 # The app logs each request itself, in JSON (app/logging.py).
 accesslog = None
 logger_class = server.Logger
 loglevel = "warning"
 
-METRICS = "PROMETHEUS_MULTIPROC_DIR"
-METRICS_FOLDER = "shop-metrics-"
+METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+METRICS_PREFIX = "shop-metrics-"
 
 
 def on_starting(_: Any) -> None:
-    """Create the folder in which the workers count for /metrics. It outlives them."""
+    """Create the folder of the workers' metrics. It remains until the main process exits."""
     remove_leftovers(Path(worker_tmp_dir or tempfile.gettempdir()))
-    own = f"{METRICS_FOLDER}{os.getpid()}-"
-    os.environ[METRICS] = tempfile.mkdtemp(prefix=own, dir=worker_tmp_dir)
+    own = f"{METRICS_PREFIX}{os.getpid()}-"
+    os.environ[METRICS_VARIABLE] = tempfile.mkdtemp(prefix=own, dir=worker_tmp_dir)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the folders of main processes that were killed; their names hold the process ids."""
-    for left in folder.glob(f"{METRICS_FOLDER}*-*"):
-        pid = left.name.removeprefix(METRICS_FOLDER).partition("-")[0]
-        with suppress(FileNotFoundError):  # its process has just removed it
-            if pid.isdigit() and left.stat().st_uid == os.getuid() and not is_running(int(pid)):
-                shutil.rmtree(left, ignore_errors=True)
+    """Remove the folders of killed main processes. Folder names contain the process ID."""
+    for path in folder.glob(f"{METRICS_PREFIX}*-*"):
+        pid = path.name.removeprefix(METRICS_PREFIX).partition("-")[0]
+        with suppress(FileNotFoundError):  # another process has removed it
+            if pid.isdigit() and path.stat().st_uid == os.getuid() and not is_running(int(pid)):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether there is a process with this id."""
+    """Return whether a process with this ID exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -72,13 +72,13 @@ def is_running(pid: int) -> bool:
 
 
 def child_exit(_: Any, worker: Any) -> None:
-    """Take a worker that has ended out of what is counted now, as its connections."""
-    if any(Path(os.environ[METRICS]).iterdir()):
+    """Remove an exited worker from current values, such as open connections."""
+    if any(Path(os.environ[METRICS_VARIABLE]).iterdir()):
         from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415  # with metrics only
 
         mark_process_dead(worker.pid)
 
 
 def on_exit(_: Any) -> None:
-    """Remove the folder."""
-    shutil.rmtree(os.environ[METRICS], ignore_errors=True)
+    """Remove the folder of the metrics."""
+    shutil.rmtree(os.environ[METRICS_VARIABLE], ignore_errors=True)

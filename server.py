@@ -1,4 +1,4 @@
-"""The worker and the logger that gunicorn runs the service with (see ``gunicorn.conf.py``).
+"""Define the gunicorn worker and logger of the service (see ``gunicorn.conf.py``).
 
 gunicorn's main process imports this module and keeps it across reloads. Import ``app`` only in
 functions that run in a worker, so that a reload runs new code.
@@ -34,7 +34,7 @@ KEEPALIVE_WAIT_MS = 100
 """Milliseconds that a thread waits for the next request of its connection."""
 
 READ_WAIT = 0.02
-"""Seconds that a read from SQLite waits for the one before it."""
+"""Seconds that a read from SQLite waits for the previous read."""
 
 _STATUSES = {
     errors.LimitRequestLine: HTTPStatus.REQUEST_URI_TOO_LONG,
@@ -44,10 +44,10 @@ _STATUSES = {
 
 
 class ClientSocket:
-    """A client's socket with a timeout, which lends the slot of its request while it waits.
+    """A client socket with a timeout that releases the slot of its request while it waits.
 
-    A plain socket is first read and written without waiting: passing the slot on and queueing for
-    the next one costs as much as a short request.
+    A plain socket is first read and written without waiting, because releasing the slot and waiting
+    for another slot costs as much as a short request.
     """
 
     def __init__(self, sock: socket.socket, slots: threading.Semaphore) -> None:
@@ -60,7 +60,7 @@ class ClientSocket:
         return getattr(self._sock, name)
 
     def setblocking(self, blocking: bool) -> None:
-        """Set the timeout where gunicorn would wait without limit."""
+        """Set the timeout if gunicorn would wait without a limit."""
         self._sock.settimeout(CLIENT_TIMEOUT if blocking else 0)
 
     def recv(self, size: int) -> Any:
@@ -164,7 +164,7 @@ class Worker(ThreadWorker):
         if isinstance(exc, errors.ParseException | ssl.SSLError) and not isinstance(
             exc, errors.InvalidResponseHeader | errors.InvalidResponseHeaderName
         ):
-            reason = re.split("[:'\"]", str(exc))[0]  # what the client sent comes after it
+            reason = re.split("[:'\"]", str(exc))[0]  # the rest contains what the client sent
             self.log.warning("Invalid request from ip=%s: %s", (addr or [""])[0], reason)
             status = _STATUSES.get(type(exc), HTTPStatus.BAD_REQUEST)
             error: ShopError = InvalidParams({"request": reason})

@@ -10,8 +10,8 @@ from app.plugins import PluginError
 try:
     app = create_app()
 except (SettingsError, PluginError, OSError) as error:
-    # A setting, a plugin or a folder, not a bug: the message says what to do. Exit status 3 tells
-    # gunicorn to stop instead of starting the next worker.
+    # These errors are not bugs, and their messages describe the remedy. Exit status 3 stops
+    # gunicorn. Otherwise it would start the next worker.
     reason = explain(error) if isinstance(error, OSError) else error
     sys.stderr.write(f"The service cannot start: {reason}\n")
     raise SystemExit(3) from None

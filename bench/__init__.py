@@ -1,17 +1,18 @@
-"""How fast the service is, in ratios that mean the same on every machine (Linux).
+"""Measure the performance of the service in ratios that are comparable across machines (Linux).
 
-``make bench`` measures everything and writes docs/performance.md; ``make bench-quick`` leaves out
-the large shops and writes nothing; ``.venv/bin/python -m bench reads`` measures one part. With
-``BENCH_DATA=folder`` the shops stay for the next time: a million customers take minutes to load.
-The PostgreSQL server is one that comes with a package and has no pg_trgm; ``BENCH_POSTGRESQL=url``
-takes another one on this machine, as a superuser.
+``make bench`` measures everything and writes docs/performance.md. ``make bench-quick`` omits the
+large shops and writes nothing. ``.venv/bin/python -m bench reads`` measures one part.
 
-- ``yardstick.py``: what the service is compared with, a bare view and a plain ORM view.
+Set ``BENCH_DATA=folder`` to reuse the databases in later runs, because loading a million customers
+takes minutes. By default, the bench starts a PostgreSQL server from a Python package without
+pg_trgm. ``BENCH_POSTGRESQL=url`` uses another server on this machine, as a superuser.
+
+- ``yardstick.py``: the views to compare the service with, a bare view and a plain ORM view.
 - ``shops.py``: databases with 1,000 to 1,000,000 customers, coupons and orders each.
-- ``servers.py``: gunicorn, what it spends, and the clients that keep it busy.
-- ``table.py``: the rows: what is compared with what, and what is to be reached.
-- ``report.py``: how a row is printed.
+- ``servers.py``: gunicorn, its resource usage, and the clients that send requests.
+- ``table.py``: the rows of the table with their comparisons and targets.
+- ``report.py``: the output format of the rows.
 
-Two works that are compared take turns, round by round, on one machine in one run, so that whatever
-else the machine does meets both. The figure of a row is the median over the rounds.
+Two workloads that are compared alternate round by round, on one machine and in one run, so that
+other load on the machine affects both. The figure of a row is the median over the rounds.
 """

@@ -1,4 +1,4 @@
-"""``python -m bench``: measure and print; when it was everything, write docs/performance.md."""
+"""Measure and print. A complete run of ``python -m bench`` writes docs/performance.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGE_PARTS = {"large", "full"}
 
 
 def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[table.Row]:
-    """Measure row after row of some parts."""
+    """Measure some parts and yield their rows."""
     rounds = 3 if quick else 11
     if "reads" in parts:
         yield from table.single_reads(shops, rounds)
@@ -42,10 +42,14 @@ def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[ta
 
 
 def main() -> None:
-    """Run the bench."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the service.")
-    parser.add_argument("parts", nargs="*", help=f"only these of {', '.join(PARTS)}")
-    parser.add_argument("--quick", action="store_true", help="without the large shops")
+    """Run the command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="Measure the performance of the service."
+    )
+    parser.add_argument(
+        "parts", nargs="*", help=f"parts to measure, of {', '.join(PARTS)} (default: all)"
+    )
+    parser.add_argument("--quick", action="store_true", help="omit the large shops")
     given = parser.parse_args()
     parts = given.parts or [part for part in PARTS if part not in LARGE_PARTS or not given.quick]
     sys.stdout.write(f"{report.machine()}\n")

@@ -1,4 +1,4 @@
-"""How the rows are shown: on the screen, and in docs/performance.md."""
+"""Format the rows for the terminal and for docs/performance.md."""
 
 from __future__ import annotations
 
@@ -14,43 +14,51 @@ from bench.table import Row
 from tests.serving import ROOT
 
 DOCUMENT = ROOT / "docs" / "performance.md"
-_HEAD = ("Work", "Reach", "Beyond", "Measured", "Spread", "", "CPU, requests by the clock")
+_HEAD = (
+    "Workload",
+    "Target",
+    "Stretch target",
+    "Measured",
+    "Range",
+    "Result",
+    "CPU time, requests per second (wall-clock)",
+)
 _MEASURED = re.compile(r"(?<=<!-- make bench -->\n).*(?=<!-- end -->)", re.DOTALL)
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return a row as it is shown."""
+    """Return the cells of a row."""
     goal, figure = row.goal, median(row.samples)
     sign = "≥" if goal.at_least else "≤"
 
     def meets(limit: float) -> bool:
         return figure >= limit if goal.at_least else figure <= limit
 
-    verdict = "beyond" if meets(goal.beyond) else "reached" if meets(goal.reach) else "**missed**"
+    result = "exceeded" if meets(goal.stretch) else "met" if meets(goal.target) else "**missed**"
     return (
-        row.work,
-        f"{sign} {goal.reach:,g} {goal.unit}",
-        f"{sign} {goal.beyond:,g}",
+        row.name,
+        f"{sign} {goal.target:,g} {goal.unit}",
+        f"{sign} {goal.stretch:,g}",
         shown(figure),
         f"{shown(min(row.samples))} to {shown(max(row.samples))}",
-        verdict,
-        row.beside,
+        result,
+        row.details,
     )
 
 
 def line(row: Row) -> str:
-    """Return a row as it is printed."""
-    work, reach, _, figure, spread, verdict, beside = cells(row)
-    return f"{work}\n    {figure} ({spread}), {reach}: {verdict}; {beside}\n"
+    """Return the terminal output of a row."""
+    name, target, _, figure, spread, result, details = cells(row)
+    return f"{name}\n    {figure} ({spread}), {target}: {result}; {details}\n"
 
 
 def shown(figure: float) -> str:
-    """Return a figure with three digits that say something."""
+    """Return a figure with three significant digits."""
     return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
 
 
 def machine() -> str:
-    """Return what was measured on."""
+    """Return a description of this machine."""
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return (
         f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, "
@@ -59,7 +67,7 @@ def machine() -> str:
 
 
 def write(rows: Sequence[Row]) -> None:
-    """Put the rows into the document, in the place of those of the last time."""
+    """Replace the rows in the document."""
     table = [_HEAD, ("---",) * len(_HEAD), *map(cells, rows)]
     lines = "\n".join(f"| {' | '.join(line)} |" for line in table)
     text = f"\n{datetime.now(UTC):%Y-%m-%d}, {machine()}:\n\n{lines}\n\n"

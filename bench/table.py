@@ -1,4 +1,4 @@
-"""The rows of the table: what is compared with what, and what is to be reached."""
+"""Define the rows of the table, with their comparisons and targets."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ _numbers = count(1)
 
 
 class Work(NamedTuple):
-    """Something that a server does, again and again.
+    """A workload that is repeated.
 
     Args:
-        requests: makes the requests of one round.
-        times: how often one round does it.
+        server: the server to send the requests to.
+        requests: returns the requests of one round.
+        times: the number of repetitions per round.
+        connections: the number of simultaneous connections.
     """
 
     server: Server
@@ -35,37 +37,37 @@ class Work(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """What is to be reached, and what would be better still: at most this, or at least."""
+    """A target and a stretch target, as upper or as lower limits."""
 
-    reach: float
-    beyond: float
+    target: float
+    stretch: float
     at_least: bool = False
     unit: str = ""
 
 
 class Row(NamedTuple):
-    """A row as it was measured: a figure for each round, and what was seen beside it."""
+    """A measured row, with a figure for each round and details."""
 
-    work: str
+    name: str
     goal: Goal
     samples: Sequence[float]
-    beside: str
+    details: str
 
 
 def read(server: Server, path: str, times: int) -> Work:
-    """Return the work of answering a GET."""
+    """Return a workload of GET requests."""
     return Work(server, lambda: [Request(path)] * times, times)
 
 
-def take_turns(works: Sequence[Work], rounds: int) -> list[list[Spent]]:
-    """Do the works round by round; return for each what it cost once, in each round."""
-    seen: list[list[Spent]] = [[] for _ in works]
-    for turn in range(-1, rounds):  # the first one warms up
-        for work, costs in zip(works, seen, strict=True):
+def alternate(works: Sequence[Work], rounds: int) -> list[list[Spent]]:
+    """Run workloads in turn. Return for each its cost per repetition in every round."""
+    found: list[list[Spent]] = [[] for _ in works]
+    for turn in range(-1, rounds):  # the first round is a warm-up
+        for work, costs in zip(works, found, strict=True):
             spent = work.server.send(work.requests(), work.connections)
             if turn >= 0:
                 costs.append(Spent(*(value / work.times for value in spent)))
-    return seen
+    return found
 
 
 def cpu(spent: Spent) -> float:
@@ -74,25 +76,25 @@ def cpu(spent: Spent) -> float:
 
 
 def ratio(name: str, goal: Goal, work: Work, other: Work, rounds: int) -> Row:
-    """Compare the CPU time of two works: how much more it costs, or less where that is the goal."""
-    costs, others = take_turns([work, other], rounds)
+    """Compare the CPU time of two workloads. If the goal is a lower limit, invert the ratio."""
+    costs, others = alternate([work, other], rounds)
     samples = [
         cpu(there) / cpu(here) if goal.at_least else cpu(here) / cpu(there)
         for here, there in zip(costs, others, strict=True)
     ]
-    return Row(name, goal, samples, f"{_seen(costs)}, beside {_seen(others)}")
+    return Row(name, goal, samples, f"{_details(costs)} vs. {_details(others)}")
 
 
-def _seen(costs: Sequence[Spent]) -> str:
+def _details(costs: Sequence[Spent]) -> str:
     service = median(cost.service for cost in costs) * 1000
     database = median(cost.database for cost in costs) * 1000
-    a_second = 1 / median(cost.clock for cost in costs)
+    per_second = 1 / median(cost.wall for cost in costs)
     own = f" + {database:.2f}" if database else ""
-    return f"{service:.2f}{own} ms, {a_second:,.0f}/s"
+    return f"{service:.2f}{own} ms, {per_second:,.0f}/s"
 
 
 def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
-    """Measure reads beside the yardstick B, and a list beside the plain view of it."""
+    """Compare reads with the yardstick B, and a list with its plain view."""
     sqlite, postgresql = (shops.shop(database, SMALL) for database in DATABASES)
     with sqlite.serve() as server, sqlite.serve("bench.yardstick:app") as plain:
         bare = read(plain, "/ready", 500)
@@ -106,23 +108,23 @@ def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
         name = f"`GET {CUSTOMERS}`, SQLite"
         yield ratio(name, Goal(10, 7, unit="B"), customers, bare, rounds)
         if json.loads(server.get(CUSTOMERS)) != json.loads(plain.get("/customers")):
-            raise RuntimeError("the plain view answers something else")
+            raise RuntimeError("the plain view returns a different response")
         goal = Goal(6, 8, at_least=True, unit="times faster")
-        name = "the same beside a plain ORM-and-marshmallow view"
+        name = "the same, compared with a plain ORM and marshmallow view"
         yield ratio(name, goal, customers, read(plain, "/customers", 40), rounds)
         name = f"`GET {ORDERS}` with their customers, SQLite"
         yield ratio(name, Goal(20, 12, unit="B"), read(server, ORDERS, 50), bare, rounds)
 
 
 def bulk_creates(shops: Shops, rounds: int) -> Iterator[Row]:
-    """Measure a bulk of 100 creates beside 100 single creates."""
+    """Compare bulk requests of 100 creates with 100 single creates."""
     goal = Goal(8, 15, at_least=True, unit="times faster")
     for database in DATABASES:
         with shops.empty(database).serve() as server:
             for noun, make in (("coupon", _new_coupon), ("customer", _new_customer)):
                 bulk = Work(server, partial(_bulk, noun, make), 1, connections=1)
                 singles = Work(server, partial(_singles, noun, make), 1, connections=1)
-                name = f"`POST /{noun}s/bulk` of 100 beside 100 single creates, {database}"
+                name = f"`POST /{noun}s/bulk` of 100, compared with 100 single creates, {database}"
                 yield ratio(name, goal, bulk, singles, rounds)
 
 
@@ -188,18 +190,18 @@ def large_lists(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
         for noun in ("customers", "coupons"):
             for where, page_of_many, page_of_few in (
                 ("page 1", 1, 1),
-                ("the page in the middle", LARGE // 20, SMALL // 20),
+                ("the middle page", LARGE // 20, SMALL // 20),
             ):
-                name = f"{where} of {LARGE:,} {noun} beside {SMALL:,}, {database}"
+                name = f"{where} of {LARGE:,} {noun}, compared with {SMALL:,}, {database}"
                 work = read(many, f"/{noun}?page={page_of_many}", 50)
                 other = read(few, f"/{noun}?page={page_of_few}", 50)
                 yield ratio(name, Goal(1.5, 1.15, unit="times"), work, other, rounds)
         for text in ("ada", "hopper", "zoe.turing77"):
             path = f"/customers?filter[q]={text}"
-            (costs,) = take_turns([read(many, path, 10)], rounds)
+            (costs,) = alternate([read(many, path, 10)], rounds)
             name = f"search of {LARGE:,} customers for `{text}`, {database}"
             goal = Goal(30, 5, unit="ms")
-            yield Row(name, goal, [cpu(cost) * 1000 for cost in costs], _seen(costs))
+            yield Row(name, goal, [cpu(cost) * 1000 for cost in costs], _details(costs))
 
 
 # What an operation on a full shop may cost, in milliseconds: the lists of the shop in their orders.
@@ -269,9 +271,9 @@ def writers_at_once(shops: Shops, rounds: int) -> Row:
 
 
 def _milliseconds(name: str, work: Work, reach: float, rounds: int) -> Row:
-    (costs,) = take_turns([work], rounds)
+    (costs,) = alternate([work], rounds)
     goal = Goal(reach, reach / 2, unit="ms")
-    return Row(name, goal, [cpu(cost) * 1000 for cost in costs], _seen(costs))
+    return Row(name, goal, [cpu(cost) * 1000 for cost in costs], _details(costs))
 
 
 def _edits() -> list[Request]:
@@ -282,28 +284,26 @@ def _edits() -> list[Request]:
 
 
 def whole_list(shops: Shops, rounds: int, size: int) -> Iterator[Row]:
-    """Measure all customers at once: rows a second, and memory."""
+    """Measure a list of all customers: rows per second and memory."""
     with shops.shop("SQLite", size).serve() as server:
         work = Work(server, lambda: [Request("/customers?filter[limit]=-1")], 1, 1)
         server.get(CUSTOMERS)
-        idle = server.forget_peak()
-        (costs,) = take_turns([work], rounds)
+        idle = server.reset_peak()
+        (costs,) = alternate([work], rounds)
         above = (server.peak() - idle) / 2**20
         name = f"`filter[limit]=-1` over {size:,} customers, SQLite"
         yield Row(
             name,
-            Goal(15_000, 40_000, at_least=True, unit="rows/s a core"),
+            Goal(15_000, 40_000, at_least=True, unit="rows/s per core"),
             [size / cpu(cost) for cost in costs],
-            _seen(costs),
+            _details(costs),
         )
-        yield Row(
-            "memory above idle meanwhile", Goal(60, 60, unit="MiB"), [above], "peak of the worker"
-        )
+        yield Row("its memory above idle", Goal(60, 60, unit="MiB"), [above], "peak of the worker")
 
 
 def authentication(shop: Shop, rounds: int) -> Row:
-    """Measure what a blueprint does before its views: who is calling, and may the key do this."""
-    from app import create_app  # noqa: PLC0415  # only here the service runs in this process
+    """Measure the authentication and authorization that run before each view."""
+    from app import create_app  # noqa: PLC0415  # the only use of the service in this process
 
     app = create_app({"DATABASE_URL": shop.url, "SECRET_KEY": SECRET})
     (before,) = app.before_request_funcs["coupons"]
@@ -319,11 +319,11 @@ def authentication(shop: Shop, rounds: int) -> Row:
                 before()
                 spent += time.thread_time() - started
         samples.append(spent / len(contexts) * 1e6)
-    return Row("authentication of a key once seen", Goal(20, 5, unit="µs"), samples[1:], "CPU")
+    return Row("authentication with a cached key", Goal(20, 5, unit="µs"), samples[1:], "CPU")
 
 
 def start(shop: Shop, rounds: int) -> Row:
-    """Measure the time from the start of gunicorn to its first answer."""
+    """Measure the time from the start of gunicorn to its first response."""
     samples, spent = [], []
     for _ in range(rounds + 1):
         started = time.perf_counter()
@@ -357,10 +357,10 @@ def redemptions(shops: Shops, rounds: int) -> Iterator[Row]:
             if database == "SQLite":  # one writer at a time
                 continue
             reserve = Work(server, partial(_reserves, 400), 400, connections=16)
-            (costs,) = take_turns([reserve], rounds)
+            (costs,) = alternate([reserve], rounds)
             name = f"`POST /redemptions` of one limited coupon by 16 clients, {database}"
             goal = Goal(500, 1000, at_least=True, unit="a second")
-            yield Row(name, goal, [1 / cost.clock for cost in costs], _seen(costs))
+            yield Row(name, goal, [1 / cost.wall for cost in costs], _details(costs))
 
 
 def _reserves(number: int) -> list[Request]:

@@ -1,4 +1,4 @@
-"""What the service is compared with, served by the same gunicorn and open to everyone."""
+"""Views to compare the service with, on the same gunicorn and without authentication."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ engine = create_engine(app.config["DATABASE_URL"])
 @app.get("/healthz")
 @app.get("/ready")
 def ready() -> Response:
-    """Be the yardstick B: a bare view with a ready JSON response."""
+    """Return a ready JSON response. This bare view is the yardstick B."""
     return Response(READY, mimetype="application/json")
 
 
 @app.get("/customers")
 def customers() -> Response:
-    """List the first 100 customers as one does without further thought, but with few queries."""
+    """List the first 100 customers with plain ORM code and few queries."""
     with Session(engine) as session:
         users = session.scalars(
             select(User)

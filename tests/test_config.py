@@ -1,4 +1,4 @@
-"""Every setting: its default, where it may come from, and what is refused."""
+"""Test every setting: its default, its sources and invalid values."""
 
 import os
 import stat
@@ -63,13 +63,13 @@ NAMES = [name for name, *_ in SETTINGS]
 
 
 @pytest.fixture(autouse=True)
-def nothing_in_the_environment(monkeypatch):
+def clean_environment(monkeypatch):
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
 
 
 def loaded(overrides=None, file=None):
-    """What an app's configuration holds, given overrides and ``instance/config.py``."""
+    """Return an app's configuration for overrides and ``instance/config.py``."""
     config = Config("", file or {})
     load_settings(config, overrides)
     return config
@@ -83,7 +83,7 @@ def test_table_names_every_setting():
 
 
 @pytest.mark.parametrize(("name", "default"), [row[:2] for row in SETTINGS])
-def test_setting_that_nobody_sets_has_its_default(name, default):
+def test_unset_setting_has_its_default(name, default):
     assert loaded()[name] == default
 
 
@@ -124,14 +124,14 @@ def test_settings_from_the_instance_folder(tmp_path):
     assert (app.config["SHOP_PAGE_SIZE"], app.config["SHOP_NAME"]) == (3, "Corner shop")
 
 
-# --- what is refused ---
+# --- invalid values ---
 
 BAD = [
     ("DATABASE_URL", "mysql://db/shop"),
     ("DATABASE_URL", "shop.db"),
     ("DATABASE_URL", "sqlite:shop.db"),
     ("DATABASE_URL", "sqlite://"),
-    ("DATABASE_URL", "sqlite:///"),  # SQLAlchemy means memory by it
+    ("DATABASE_URL", "sqlite:///"),  # an in-memory database for SQLAlchemy
     ("DATABASE_URL", "sqlite:///:memory:"),
     ("DATABASE_URL", "postgresql:shop"),
     ("DATABASE_URL", "postgresql://user:geheim@db:port/shop"),
@@ -154,7 +154,7 @@ BAD = [
     ("SHOP_BULK_LIMIT", "100 items"),
     ("SHOP_MAX_BODY_BYTES", "0"),
     ("SHOP_MAX_BODY_BYTES", "5 MiB"),
-    ("SHOP_URL_PREFIX", "/<shop>"),  # routes would ask for a part of the path
+    ("SHOP_URL_PREFIX", "/<shop>"),  # would be a variable of the route
     ("SHOP_URL_PREFIX", "/shop?x#y"),
     ("SHOP_TRUSTED_PROXIES", "-1"),
     ("SHOP_TRUSTED_PROXIES", "127.0.0.1"),
@@ -177,16 +177,16 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "text"), BAD)
-def test_bad_value_is_refused_by_name(tmp_path, monkeypatch, name, text):
+def test_invalid_value_is_rejected_by_name(tmp_path, monkeypatch, name, text):
     monkeypatch.setenv(name, text)
     with pytest.raises(SettingsError, match=f"^{name}: ") as raised:
         create_app({"INSTANCE_PATH": str(tmp_path)})
     assert "geheim" not in str(raised.value)
-    assert list(tmp_path.iterdir()) == []  # a refused start leaves nothing behind
+    assert list(tmp_path.iterdir()) == []  # a failed start creates no files
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_value_of_a_wrong_type_is_refused_by_name(name):
+def test_value_of_wrong_type_is_rejected_by_name(name):
     with pytest.raises(SettingsError, match=f"^{name}: "):
         loaded({name: {}})
 
@@ -212,7 +212,7 @@ def test_postgres_url_is_a_postgresql_url(given, url):
     assert loaded({"DATABASE_URL": given})["DATABASE_URL"] == url
 
 
-# --- settings that name order statuses ---
+# --- settings that contain order statuses ---
 
 KNOWN = "pending, processing, on-hold, completed, cancelled, refunded, failed"
 
@@ -229,7 +229,7 @@ KNOWN = "pending, processing, on-hold, completed, cancelled, refunded, failed"
         ),
     ],
 )
-def test_order_status_that_does_not_exist_is_refused(tmp_path, setting, reason):
+def test_unknown_order_status_is_rejected(tmp_path, setting, reason):
     with pytest.raises(SettingsError) as raised:
         create_app(
             {
@@ -247,12 +247,12 @@ def test_order_status_of_a_plugin_is_known(tmp_path, monkeypatch):
         def init_app(app, api):
             app.extensions[plugins.EXTENSION].add_order_status("lay-away", "Lay-away")
 
-    door = SimpleNamespace(name="lay", value="lay", load=lambda: Lay)
+    entry_point = SimpleNamespace(name="lay", value="lay", load=lambda: Lay)
     settings = {"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET}
     settings["SHOP_PAID_STATUSES"] = "completed,lay-away"
     with pytest.raises(SettingsError, match="unknown order status 'lay-away'"):
         create_app(settings)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [door])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry_point])
     assert create_app(settings).config["SHOP_PAID_STATUSES"] == ("completed", "lay-away")
 
 
@@ -285,25 +285,25 @@ def warning_about(name):
     return f"unknown setting {name}{nearest}; docs/configuration.md lists all settings"
 
 
-def test_unknown_setting_that_resembles_nothing_is_warned_about(tmp_path, caplog):
+def test_unknown_setting_without_a_similar_name_is_warned_about(tmp_path, caplog):
     create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET, "SHOP_XQZ": 5})
     assert caplog.messages == [warning_about("SHOP_XQZ")]
 
 
-def test_misspelt_override_is_warned_about(tmp_path, caplog):
+def test_unknown_override_is_warned_about(tmp_path, caplog):
     create_app(
         {"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET, "SHOP_PAGESIZE": 5, "OTHER": 1}
     )
     assert caplog.messages == [warning_about("SHOP_PAGESIZE")]
 
 
-def test_misspelt_name_in_the_instance_folder_is_warned_about(tmp_path, caplog):
+def test_unknown_name_in_the_instance_folder_is_warned_about(tmp_path, caplog):
     (tmp_path / "config.py").write_text("SHOP_PAGESIZE = 5\n")
     create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET})
     assert caplog.messages == [warning_about("SHOP_PAGESIZE")]
 
 
-def test_misspelt_variable_is_warned_about(tmp_path, caplog, monkeypatch):
+def test_unknown_variable_is_warned_about(tmp_path, caplog, monkeypatch):
     monkeypatch.setenv("SHOP_PAGESIZE", "5")
     create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET})
     assert caplog.messages == [warning_about("SHOP_PAGESIZE")]
@@ -327,7 +327,7 @@ def test_secret_key_is_created_once_for_the_owner_only(tmp_path):
     assert [path.name for path in folder.iterdir()] == ["secret_key"]
 
 
-def test_secret_key_that_is_given_makes_no_file(tmp_path):
+def test_given_secret_key_creates_no_file(tmp_path):
     app = create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET})
     assert app.config["SECRET_KEY"] == LONG_SECRET
     assert list(tmp_path.iterdir()) == []
@@ -350,14 +350,14 @@ def test_secret_key_of_another_folder_is_another_one(tmp_path):
     assert secret_key(tmp_path / "a") != secret_key(tmp_path / "b")
 
 
-def test_secret_key_that_cannot_be_created_is_refused_with_what_to_do(tmp_path):
+def test_secret_key_that_cannot_be_created_is_rejected_with_a_remedy(tmp_path):
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "instance"
     with pytest.raises(SettingsError) as raised:
         create_app({"INSTANCE_PATH": str(folder)})
     assert str(raised.value) == (
-        f"SECRET_KEY: {folder}/secret_key cannot be created or read: Not a directory. Give the "
-        "folder to the user of the service, or set SECRET_KEY."
+        f"SECRET_KEY: {folder}/secret_key cannot be created or read: Not a directory. Make the "
+        "folder writable for the user of the service, or set SECRET_KEY."
     )
 
 
@@ -366,7 +366,7 @@ def test_secret_key_that_cannot_be_created_is_refused_with_what_to_do(tmp_path):
 
 @pytest.fixture
 def two_shops(app, make_app, fresh_database_url, tmp_path):
-    """The app of the run, and one with a database, a secret and settings of its own."""
+    """Return the app of the run and an app with its own database, secret and settings."""
     other = make_app(
         DATABASE_URL=fresh_database_url,
         SECRET_KEY="another secret for tests",
@@ -404,8 +404,8 @@ def test_two_apps_have_their_own_coupon_types(two_shops):
     app, other = two_shops
     gift = {"coupon": {"code": "g", "type": "gift"}}
     assert client_of(other).post("/other/coupons", gift).status_code == 201
-    refused = client_of(app).post("/coupons", gift)
-    assert (refused.status_code, refused.get_json()["errors"][0]["code"]) == (
+    rejected = client_of(app).post("/coupons", gift)
+    assert (rejected.status_code, rejected.get_json()["errors"][0]["code"]) == (
         400,
         "shop_api_invalid_coupon_type",
     )

@@ -1,4 +1,4 @@
-"""The documents say what the service does: each table and each command is compared with it."""
+"""Compare the tables, commands and examples of the documentation with the service."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def read(name):
 
 
 def tables(text):
-    """The tables of a document: for each one its header and its rows, cell by cell."""
+    """Return the header and the rows of each table of a document, as lists of cells."""
     found = []
     for block in re.findall(r"(?:^\|.*\|\n?)+", text, re.MULTILINE):
         header, _, *rows = [
@@ -64,7 +64,7 @@ def test_operations_lists_every_metric(make_app):
     assert sorted(row[0].strip("`") for row in rows) == sorted(named)
 
 
-def test_errors_lists_every_code_with_its_status_and_what_to_do():
+def test_errors_lists_every_code_with_its_status_and_advice():
     rows = [
         row
         for header, found in tables(read("docs/errors.md"))
@@ -89,7 +89,7 @@ def test_api_lists_every_operation(session_app):
     ]
 
 
-def test_api_lists_what_every_role_may_do():
+def test_api_lists_the_capabilities_of_every_role():
     (header, rows) = next(
         found for found in tables(read("docs/api.md")) if found[0][0] == "Capability"
     )
@@ -105,7 +105,7 @@ def test_api_lists_what_every_role_may_do():
 
 
 def anchors(text):
-    """The anchors of a document's headings, as code hosts make them."""
+    """Return the anchors of a document's headings, as GitHub generates them."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -122,7 +122,7 @@ def test_every_relative_link_exists(name):
 
 
 def commands(name):
-    """What a document tells to type: in-line code, and the lines of its console blocks."""
+    """Return the inline code of a document and the lines of its console blocks."""
     text = read(name)
     blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", text, re.DOTALL)
     lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
@@ -139,7 +139,7 @@ def test_every_make_command_is_in_the_makefile(name):
 
 @pytest.mark.one_database
 @pytest.mark.parametrize("name", NAMES)
-def test_every_flask_command_is_one(session_app, name):
+def test_every_flask_command_exists(session_app, name):
     for line in commands(name):
         found = re.match(r"(?:\S*/)?flask --app wsgi ((?:[a-z]+ ?)+)", line)
         if not found:
@@ -148,7 +148,7 @@ def test_every_flask_command_is_one(session_app, name):
         assert result.exit_code == 0, line
 
 
-def test_every_document_is_named_in_the_readme():
+def test_readme_links_every_document():
     linked = set(re.findall(r"\]\(([\w/.]+\.md)\)", read("README.md")))
     assert sorted({*NAMES} - linked) == ["README.md"]
 
@@ -157,10 +157,7 @@ def test_every_document_is_named_in_the_readme():
 
 
 def curls(name):
-    """The curl commands of a document, and its make demo, as a shell would split them.
-
-    With each of them the remark behind it.
-    """
+    """Yield the curl and `make demo` commands of a document, split into words, with their comments."""
     blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", read(name), re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     for line in lines:
@@ -170,7 +167,7 @@ def curls(name):
 
 
 def request_of(arguments):
-    """What curl would send: method, path with its query, body, credentials."""
+    """Return the method, URL, body and credentials of a curl command."""
     method, body, user, address = None, None, None, None
     words = iter(arguments)
     for word in words:
@@ -192,7 +189,7 @@ def request_of(arguments):
 
 @pytest.fixture
 def run_examples(make_app, fresh_database_url):
-    """Return a function: run the commands of a document in their order, on a shop of its own."""
+    """Return a function that runs the commands of a document in order, on a new database."""
     app = make_app(DATABASE_URL=fresh_database_url)
     with app.app_context():
         upgrade()
@@ -211,7 +208,7 @@ def run_examples(make_app, fresh_database_url):
                 method,
                 f"{address.path}?{address.query}",
                 data=body,
-                # curl -d says so, whatever the body is
+                # curl -d always sends this type
                 content_type="application/x-www-form-urlencoded" if body else None,
             )
             assert (response.status_code in {200, 201}) == (remark != "refused"), arguments
@@ -223,7 +220,7 @@ def run_examples(make_app, fresh_database_url):
 
 def test_readme_examples_work_in_their_order(run_examples):
     seen = list(run_examples("README.md"))
-    # The README says that it shows each of these.
+    # The README promises an example of each of these.
     assert {method for method, _, _ in seen} == {"GET", "POST", "PUT", "DELETE"}
     assert ("POST", "/coupons/bulk", "") in seen
 

@@ -1,15 +1,15 @@
-"""Tell a breaking change of openapi.json from an additive one.
+"""List the breaking and the additive changes of openapi.json.
 
     python tools/openapi_diff.py [BASE] [DOCUMENT]
 
-BASE is a file or a git revision (HEAD unless given), DOCUMENT a file (openapi.json unless given).
-The exit status is 1 when something breaks and the major version is still the same.
+BASE is a file or a git revision (default: HEAD). DOCUMENT is a file (default: openapi.json). The
+exit status is 1 if there is a breaking change and the major version has not changed.
 
-Breaking is what an existing client can notice: a request that worked is refused or does something
-else, an answer holds less or something new in a known place, or code that uses a generated client
-does not compile any more. Hence what a request may hold can only grow, and what an answer may hold
-only shrink. New properties, error codes and error statuses are additive: clients ignore or expect
-them.
+A change is breaking if existing clients can notice it: a valid request is rejected or has another
+effect, a response loses a value or has a new value in an existing property, or code that uses a
+generated client no longer compiles. Therefore the set of valid requests may only grow, and the set
+of possible responses may only shrink. New properties, error codes and error statuses are additive,
+because clients ignore or expect them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOWER_BOUNDS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProp
 UPPER_BOUNDS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 UNDERSTOOD = {*LOWER_BOUNDS, *UPPER_BOUNDS, "pattern", "type", "enum", "const", "default"}
 UNDERSTOOD |= {"properties", "required", "items", "additionalProperties", "anyOf", "oneOf"}
-FOR_PEOPLE = {
+ANNOTATIONS = {
     "title",
     "description",
     "example",
@@ -40,24 +40,24 @@ FOR_PEOPLE = {
 
 
 class Change(NamedTuple):
-    """One difference: whether it breaks clients, where it is, what it is."""
+    """A difference between two documents."""
 
     breaking: bool
     where: str
     what: str
 
     def __str__(self) -> str:
-        """Return the line that is printed."""
+        """Return the output line."""
         return f"{'breaking' if self.breaking else 'additive'}  {self.where}: {self.what}"
 
 
 def compare(old: JSON, new: JSON) -> list[Change]:
-    """Return the changes from one document to another, the breaking ones first."""
+    """Return the changes from one document to another. Breaking changes come first."""
     return Comparison(old, new).changes()
 
 
 class Comparison:
-    """Two documents, and the changes that were found so far."""
+    """The comparison of two documents."""
 
     def __init__(self, old: JSON, new: JSON) -> None:
         self.old = old
@@ -66,28 +66,28 @@ class Comparison:
         self.compared: set[tuple[str | None, str | None, bool]] = set()
 
     def changes(self) -> list[Change]:
-        """Compare everything."""
+        """Compare the documents and return the changes."""
         old, new = _operations(self.old), _operations(self.new)
         self.keys("API", "operation", old, new)
         for name in old.keys() & new.keys():
             self.operation(name, old[name], new[name])
-        # Generated clients have a type for each schema, of the same name.
+        # Generated clients have a type with the name of each schema.
         self.keys("API", "schema", _schemas(self.old), _schemas(self.new))
         return sorted(self.found, key=lambda change: (not change.breaking, *change[1:]))
 
     def note(self, breaking: bool, where: str, what: str) -> None:
-        """Remember a change, once."""
+        """Record a change, without duplicates."""
         self.found[Change(breaking, where, what)] = None
 
     def keys(self, where: str, kind: str, old: JSON, new: JSON) -> None:
-        """Note what is gone, which breaks, and what is new, which does not."""
+        """Record removed keys as breaking and new keys as additive."""
         for name in old.keys() - new.keys():
-            self.note(True, where, f"{kind} {name} is gone")
+            self.note(True, where, f"{kind} {name} was removed")
         for name in new.keys() - old.keys():
-            self.note(False, where, f"{kind} {name} is new")
+            self.note(False, where, f"{kind} {name} was added")
 
     def operation(self, where: str, old: JSON, new: JSON) -> None:
-        """Compare an operation with itself."""
+        """Compare two versions of an operation."""
         for key, default in (("operationId", None), ("tags", [])):  # names in a generated client
             if old.get(key, default) != new.get(key, default):
                 self.note(True, where, f"{key} {old.get(key)} became {new.get(key)}")
@@ -100,12 +100,12 @@ class Comparison:
         self.responses(where, old["responses"], new["responses"])
 
     def parameters(self, where: str, old: JSON, new: JSON) -> None:
-        """Compare parameters: a new one may not be required."""
+        """Compare parameters. A new required parameter is breaking."""
         for name in old.keys() - new.keys():
-            self.note(True, where, f"parameter {name} is gone")
+            self.note(True, where, f"parameter {name} was removed")
         for name in new.keys() - old.keys():
             required = new[name].get("required", False)
-            self.note(required, where, f"{'required ' * required}parameter {name} is new")
+            self.note(required, where, f"{'required ' * required}parameter {name} was added")
         for name in old.keys() & new.keys():
             self.required(where, f"parameter {name}", old[name], new[name])
             inner = f"{where} {name}"
@@ -115,25 +115,25 @@ class Comparison:
         """Compare request bodies."""
         if not old or not new:
             if old:
-                self.note(True, where, "the body is gone")
+                self.note(True, where, "the body was removed")
             if new:
-                self.note(new.get("required", False), where, "the body is new")
+                self.note(new.get("required", False), where, "the body was added")
             return
         self.required(where, "the body", old, new)
         self.content(where, old["content"], new["content"], True)
 
     def required(self, where: str, what: str, old: JSON, new: JSON) -> None:
-        """Compare whether a request must have something."""
+        """Compare whether a part of a request is required."""
         before, after = old.get("required", False), new.get("required", False)
         if before != after:
             self.note(after, where, f"{what} became {'required' if after else 'optional'}")
 
     def responses(self, where: str, old: JSON, new: JSON) -> None:
-        """Compare answers: another success is news to a client, another error is not."""
+        """Compare responses. A new success status is breaking, a new error status is not."""
         for status in old.keys() - new.keys():
-            self.note(status < "4", where, f"status {status} is gone")
+            self.note(status < "4", where, f"status {status} was removed")
         for status in new.keys() - old.keys():
-            self.note(status < "4", where, f"status {status} is new")
+            self.note(status < "4", where, f"status {status} was added")
         for status in old.keys() & new.keys():
             inner = f"{where} {status}"
             before, after = old[status], new[status]
@@ -149,11 +149,11 @@ class Comparison:
             self.schema(where, old[kind].get("schema", {}), new[kind].get("schema", {}), request)
 
     def schema(self, where: str, old: JSON, new: JSON, request: bool) -> None:
-        """Compare the values that a schema allows, in a request or in an answer."""
+        """Compare the values that a schema allows in a request or in a response."""
         old_name, old = _resolve(self.old, old)
         new_name, new = _resolve(self.new, new)
         if old_name or new_name:
-            where = f"{new_name or old_name} in a{' request' if request else 'n answer'}"
+            where = f"{new_name or old_name} in a {'request' if request else 'response'}"
             if (old_name, new_name, request) in self.compared:
                 return
             self.compared.add((old_name, new_name, request))
@@ -163,9 +163,9 @@ class Comparison:
             self.plain(where, only_before, only_after, request)
             return
         for name in before.keys() - after.keys():
-            self.note(request, where, f"alternative {name} is gone")
+            self.note(request, where, f"alternative {name} was removed")
         for name in after.keys() - before.keys():
-            self.note(not request, where, f"alternative {name} is new")
+            self.note(not request, where, f"alternative {name} was added")
         for name in before.keys() & after.keys():
             self.schema(where, before[name], after[name], request)
 
@@ -186,18 +186,18 @@ class Comparison:
                 self.note(request != (after is not False), where, f"{key} became {after}")
 
     def values(self, where: str, kind: str, old: Values, new: Values, request: bool) -> None:
-        """Compare sets of which None has every member: a request's may grow, an answer's shrink."""
+        """Compare sets of values. None includes every value."""
         if old is None or new is None:
             if old != new:
-                self.note((old is None) == request, where, f"the list of {kind}s is {_shown(new)}")
+                self.note((old is None) == request, where, f"the list of {kind}s {_shown(new)}")
             return
         for member in old - new:
-            self.note(request, where, f"{kind} {member} is gone")
+            self.note(request, where, f"{kind} {member} was removed")
         for member in new - old:
-            self.note(not request, where, f"{kind} {member} is new")
+            self.note(not request, where, f"{kind} {member} was added")
 
     def limits(self, where: str, old: JSON, new: JSON, request: bool) -> None:
-        """Compare what else a value has to be."""
+        """Compare limits, patterns, defaults and unknown keywords."""
         for key in (*LOWER_BOUNDS, *UPPER_BOUNDS, "pattern"):
             before, after = old.get(key), new.get(key)
             if before == after:
@@ -206,11 +206,11 @@ class Comparison:
                 after is not None
                 and (key == "pattern" or (after > before) == (key in LOWER_BOUNDS))
             )
-            # Nobody knows which of two patterns is the wider one.
+            # Two patterns cannot be compared.
             unknown = key == "pattern" and None not in (before, after)
             self.note(unknown or narrower == request, where, f"{key} {before} became {after}")
-        # Generated clients have types for formats; of other keywords nobody knows what they mean.
-        for key in (old.keys() | new.keys()) - UNDERSTOOD - FOR_PEOPLE:
+        # Generated clients have types for formats. The meaning of other keywords is unknown.
+        for key in (old.keys() | new.keys()) - UNDERSTOOD - ANNOTATIONS:
             if old.get(key) != new.get(key):
                 self.note(True, where, f"{key} {old.get(key)} became {new.get(key)}")
         if "default" in old and "default" in new and old["default"] != new["default"]:
@@ -219,17 +219,17 @@ class Comparison:
     def properties(self, where: str, old: JSON, new: JSON, request: bool) -> None:
         """Compare the properties of objects."""
         before, after = old.get("properties", {}), new.get("properties", {})
-        musts = set(old.get("required", [])), set(new.get("required", []))
+        required = set(old.get("required", [])), set(new.get("required", []))
         for name in before.keys() - after.keys():
-            self.note(True, where, f"property {name} is gone")
+            self.note(True, where, f"property {name} was removed")
         for name in after.keys() - before.keys():
-            must = request and name in musts[1]
-            self.note(must, where, f"{'required ' * must}property {name} is new")
+            is_required = request and name in required[1]
+            self.note(is_required, where, f"{'required ' * is_required}property {name} was added")
         for name in before.keys() & after.keys():
-            if (name in musts[0]) != (name in musts[1]):
-                must = name in musts[1]
-                state = "required" if must else "optional"
-                self.note(must == request, where, f"property {name} became {state}")
+            if (name in required[0]) != (name in required[1]):
+                is_required = name in required[1]
+                state = "required" if is_required else "optional"
+                self.note(is_required == request, where, f"property {name} became {state}")
             self.schema(f"{where}, {name}", before[name], after[name], request)
 
 
@@ -259,7 +259,7 @@ def _examples(response: JSON) -> JSON:
 
 
 def _resolve(document: JSON, found: JSON) -> tuple[str | None, JSON]:
-    """Return the name of what is referred to, if it is, and the thing itself."""
+    """Resolve a reference. Return its name, or None, and the object."""
     name = None
     while "$ref" in found:
         *_, kind, name = found["$ref"].split("/")
@@ -268,7 +268,7 @@ def _resolve(document: JSON, found: JSON) -> tuple[str | None, JSON]:
 
 
 def _alternatives(schema: JSON) -> JSON:
-    """Return what a value may be, by name: one thing, or several."""
+    """Return the alternatives of a schema by name."""
     several = schema.get("anyOf") or schema.get("oneOf") or [schema]
     named = {}
     for each in several:
@@ -299,7 +299,7 @@ def _values(schema: JSON) -> Values:
 
 
 def _shown(values: Values) -> str:
-    return "gone" if values is None else ", ".join(sorted(values))
+    return "was removed" if values is None else f"is now {', '.join(sorted(values))}"
 
 
 def _read(base: str) -> JSON:
@@ -313,7 +313,7 @@ def _read(base: str) -> JSON:
 
 
 def main(base: str = "HEAD", document: str = "openapi.json") -> int:
-    """Print what changed; return the exit status."""
+    """Print the changes and return the exit status."""
     old, new = _read(base), _read(document)
     changes = compare(old, new)
     breaking = sum(change.breaking for change in changes)

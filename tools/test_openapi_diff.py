@@ -1,4 +1,4 @@
-"""The check that tells a breaking change of openapi.json from an additive one."""
+"""Test the classification of breaking and additive changes of openapi.json."""
 
 import copy
 import json
@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from openapi_diff import compare
 
-pytestmark = pytest.mark.slow  # a tool of ours, no part of the service
+pytestmark = pytest.mark.slow  # a development tool, not part of the service
 
 SCRIPT = Path(__file__).with_name("openapi_diff.py")
 DOCUMENT = json.loads((SCRIPT.parent.parent / "openapi.json").read_text())
 
 
 def small():
-    """A document with one of each."""
+    """Return a small document with every kind of element."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Cups", "version": "1.0.0"},
@@ -96,25 +96,30 @@ CUP = "components schemas Cup"
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "kind", "told"),
+    ("place", "value", "kind", "message"),
     [
-        ("paths /cups", GONE, "breaking", "API: operation POST /cups is gone"),
-        ("paths /mugs", {"get": {"responses": {}}}, "additive", "API: operation GET /mugs is new"),
+        ("paths /cups", GONE, "breaking", "API: operation POST /cups was removed"),
+        (
+            "paths /mugs",
+            {"get": {"responses": {}}},
+            "additive",
+            "API: operation GET /mugs was added",
+        ),
         (f"{POST} operationId", "makeCup", "breaking", "operationId createCup became makeCup"),
         (f"{POST} tags", ["mugs"], "breaking", "tags ['cups'] became ['mugs']"),
         (f"{POST} security", [], "additive", "security [{'basicAuth': []}] became []"),
-        (f"{POST} parameters 0", GONE, "breaking", "parameter query page is gone"),
+        (f"{POST} parameters 0", GONE, "breaking", "parameter query page was removed"),
         (
             f"{POST} parameters +",
             {"in": "query", "name": "q"},
             "additive",
-            "parameter query q is new",
+            "parameter query q was added",
         ),
         (
             f"{POST} parameters +",
             {"in": "query", "name": "q", "required": True},
             "breaking",
-            "required parameter query q is new",
+            "required parameter query q was added",
         ),
         (
             f"{POST} parameters 0 required",
@@ -125,75 +130,80 @@ CUP = "components schemas Cup"
         (f"{POST} parameters 0 schema minimum", 0, "additive", "minimum 1 became 0"),
         (f"{POST} parameters 0 schema minimum", 2, "breaking", "minimum 1 became 2"),
         (f"{POST} parameters 0 schema minimum", GONE, "additive", "minimum 1 became None"),
-        (f"{POST} parameters 1 schema enum 0", GONE, "breaking", 'value "asc" is gone'),
-        (f"{POST} parameters 1 schema enum +", "none", "additive", 'value "none" is new'),
-        (f"{POST} parameters 1 schema enum", GONE, "additive", "the list of values is gone"),
+        (f"{POST} parameters 1 schema enum 0", GONE, "breaking", 'value "asc" was removed'),
+        (f"{POST} parameters 1 schema enum +", "none", "additive", 'value "none" was added'),
+        (f"{POST} parameters 1 schema enum", GONE, "additive", "the list of values was removed"),
         (f"{POST} parameters 1 schema default", "desc", "breaking", "default asc became desc"),
-        (f"{POST} requestBody", GONE, "breaking", "the body is gone"),
+        (f"{POST} requestBody", GONE, "breaking", "the body was removed"),
         (f"{POST} requestBody required", GONE, "additive", "the body became optional"),
-        (f"{POST} responses 201 headers", {}, "breaking", "header X-Total is gone"),
-        (f"{POST} responses 202", {}, "breaking", "status 202 is new"),
-        (f"{POST} responses 404", {}, "additive", "status 404 is new"),
+        (f"{POST} responses 201 headers", {}, "breaking", "header X-Total was removed"),
+        (f"{POST} responses 202", {}, "breaking", "status 202 was added"),
+        (f"{POST} responses 404", {}, "additive", "status 404 was added"),
         (
             f"{POST} responses 400 content application/json examples",
             {"bad_cup": {}, "no_cup": {}},
             "additive",
-            "error code no_cup is new",
+            "error code no_cup was added",
         ),
         (
             f"{POST} responses 400 content application/json examples",
             {},
             "breaking",
-            "error code bad_cup is gone",
+            "error code bad_cup was removed",
         ),
-        ("components schemas Guest", GONE, "breaking", "schema Guest is gone"),
-        ("components schemas Host", {}, "additive", "schema Host is new"),
+        ("components schemas Guest", GONE, "breaking", "schema Guest was removed"),
+        ("components schemas Host", {}, "additive", "schema Host was added"),
         (
             f"{BODY} properties size",
             GONE,
             "breaking",
-            "CupInput in a request: property size is gone",
+            "CupInput in a request: property size was removed",
         ),
-        (f"{BODY} properties colour", {}, "additive", "property colour is new"),
+        (f"{BODY} properties colour", {}, "additive", "property colour was added"),
         (f"{BODY} required +", "size", "breaking", "property size became required"),
         (f"{BODY} required 0", GONE, "additive", "property name became optional"),
-        (f"{BODY} properties name type 1", GONE, "breaking", "type number is gone"),
-        (f"{BODY} properties name type +", "null", "additive", "type null is new"),
-        (f"{BODY} properties size type", "number", "additive", "type number is new"),
+        (f"{BODY} properties name type 1", GONE, "breaking", "type number was removed"),
+        (f"{BODY} properties name type +", "null", "additive", "type null was added"),
+        (f"{BODY} properties size type", "number", "additive", "type number was added"),
         (f"{BODY} properties name maxLength", 5, "breaking", "maxLength 9 became 5"),
         (f"{BODY} properties name pattern", "^a", "breaking", "pattern None became ^a"),
         (f"{BODY} additionalProperties", False, "breaking", "additionalProperties became False"),
-        (f"{CUP} properties name", GONE, "breaking", "Cup in an answer: property name is gone"),
-        (f"{CUP} properties colour", {}, "additive", "property colour is new"),
+        (
+            f"{CUP} properties name",
+            GONE,
+            "breaking",
+            "Cup in a response: property name was removed",
+        ),
+        (f"{CUP} properties colour", {}, "additive", "property colour was added"),
         (f"{CUP} required 0", GONE, "breaking", "property name became optional"),
         (f"{CUP} required +", "state", "additive", "property state became required"),
-        (f"{CUP} properties name type", ["string", "null"], "breaking", "type null is new"),
+        (f"{CUP} properties name type", ["string", "null"], "breaking", "type null was added"),
         (f"{CUP} properties name pattern", "^a", "additive", "pattern None became ^a"),
         (f"{CUP} properties name maxLength", 5, "additive", "maxLength None became 5"),
         (f"{CUP} properties made_at format", GONE, "breaking", "format date-time became None"),
-        (f"{CUP} properties state enum +", "lost", "breaking", 'value "lost" is new'),
-        (f"{CUP} properties state enum 0", GONE, "additive", 'value "whole" is gone'),
-        (f"{CUP} properties of items type", "string", "breaking", "of[]: type string is new"),
+        (f"{CUP} properties state enum +", "lost", "breaking", 'value "lost" was added'),
+        (f"{CUP} properties state enum 0", GONE, "additive", 'value "whole" was removed'),
+        (f"{CUP} properties of items type", "string", "breaking", "of[]: type string was added"),
         (f"{CUP} properties name not", {}, "breaking", "not None became {}"),
         (
             f"{CUP} properties owner anyOf +",
             {"$ref": "#/components/schemas/Guest"},
             "breaking",
-            "alternative Guest is new",
+            "alternative Guest was added",
         ),
         (
             "components schemas Owner properties cups",
             GONE,
             "breaking",
-            "Owner in an answer: property cups is gone",
+            "Owner in a response: property cups was removed",
         ),
     ],
 )
-def test_change_is_told(place, value, kind, told):
+def test_change_is_reported(place, value, kind, message):
     changed = small()
     change(changed, place, value)
     changes = [str(change) for change in compare(small(), changed)]
-    assert any(told in line and line.startswith(kind) for line in changes), changes
+    assert any(message in line and line.startswith(kind) for line in changes), changes
 
 
 def change(document, place, value):
@@ -208,10 +218,10 @@ def change(document, place, value):
         document[last] = value
 
 
-def test_words_for_people_are_no_change():
+def test_annotations_are_ignored():
     described = small()
     for schema in described["components"]["schemas"].values():
-        schema["description"] = "New words."
+        schema["description"] = "New text."
     described["paths"]["/cups"]["post"]["summary"] = "Make a cup."
     assert compare(small(), described) == []
     assert compare(DOCUMENT, copy.deepcopy(DOCUMENT)) == []
@@ -229,25 +239,25 @@ def test_command_compares_with_a_file(tmp_path):
     del changed["components"]["schemas"]["Coupon"]["properties"]["amount"]
     (tmp_path / "base.json").write_text(json.dumps(DOCUMENT))
     (tmp_path / "openapi.json").write_text(json.dumps(changed))
-    told = "breaking  Coupon in an answer: property amount is gone"
+    message = "breaking  Coupon in a response: property amount was removed"
     version = DOCUMENT["info"]["version"]
     assert run(tmp_path, "base.json") == (
         1,
         [
-            told,
+            message,
             "1 breaking, 0 additive",
             f"A breaking change needs a new major version: {version} became {version}.",
         ],
     )
     changed["info"]["version"] = "9.0.0"
     (tmp_path / "openapi.json").write_text(json.dumps(changed))
-    assert run(tmp_path, "base.json") == (0, [told, "1 breaking, 0 additive"])
+    assert run(tmp_path, "base.json") == (0, [message, "1 breaking, 0 additive"])
     assert run(tmp_path, "openapi.json") == (0, ["0 breaking, 0 additive"])
 
 
 def test_command_compares_with_the_last_commit(tmp_path):
     def git(*args):
-        who = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.com"]
+        who = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
         subprocess.run(["git", *who, *args], cwd=tmp_path, check=True)
 
     (tmp_path / "openapi.json").write_text(json.dumps(DOCUMENT))
@@ -260,5 +270,5 @@ def test_command_compares_with_the_last_commit(tmp_path):
     (tmp_path / "openapi.json").write_text(json.dumps(changed))
     assert run(tmp_path) == (
         0,
-        ["additive  API: operation GET /new is new", "0 breaking, 1 additive"],
+        ["additive  API: operation GET /new was added", "0 breaking, 1 additive"],
     )

@@ -52,9 +52,9 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
 _COUNTS: Any = RowCount.__table__.c
 # How many users there are, and how many of each role.
 _NUMBERS = (
-    select(_COUNTS.kind, _COUNTS.label, func.sum(_COUNTS.number))
-    .where(_COUNTS.kind.in_(["users", "user_roles"]))
-    .group_by(_COUNTS.kind, _COUNTS.label)
+    select(_COUNTS.table_name, _COUNTS.partition, func.sum(_COUNTS.count))
+    .where(_COUNTS.table_name.in_(["users", "user_roles"]))
+    .group_by(_COUNTS.table_name, _COUNTS.partition)
 )
 # Users that changed in a period registered at about the same time, and their ids follow each other:
 # in these orders all of them may come last. Up to this number they are sorted instead.
