@@ -1,8 +1,8 @@
 """Reading dates: the forms in which people and programs write a day or a moment.
 
-As in ``app.sanitize``: a function takes a value as JSON or a query string gave it and returns a
-clean one, or raises ValueError with a reason that a client can read. No text costs more than a
-fraction of a millisecond: longer ones than any date are refused at once.
+The functions take a value as parsed from JSON or a query string. They return the converted value
+or raise ValueError with a reason that a client can read. They take less than a millisecond, because
+text that is longer than any date is rejected first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dateutil import parser as dateutil_parser
 from dateutil.relativedelta import relativedelta
 from dateutil.tz import tzoffset
 
-from app import sanitize
+from app.numbers import int_if_integral
 
 _DATE_MAX_LENGTH = 64  # the longest RFC 2822 date has 37 characters
 # A text may name a zone of its own, so these have none.
@@ -26,7 +26,7 @@ _ZONES = {"UT": 0, "GMT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, 
           "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}  # fmt: skip
 
 
-def moment(value: Any) -> datetime:
+def parse_timestamp(value: Any) -> datetime:
     """Return a UTC date-time from an ISO date or date-time, or Unix seconds (decisions 6).
 
     A date is its midnight; a time without a zone is UTC.
@@ -53,7 +53,7 @@ def _iso(written: str) -> datetime | None:
         return None
 
 
-def day(value: Any, today: date) -> date | None:
+def parse_date(value: Any, today: date) -> date | None:
     """Return the day that a text or a number of Unix seconds means; None for empty text.
 
     Args:
@@ -63,7 +63,7 @@ def day(value: Any, today: date) -> date | None:
             (decisions 14).
         today: the day on which ``tomorrow`` and ``+1 month`` are reckoned, UTC.
     """
-    value = sanitize.whole(value)
+    value = int_if_integral(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if value == 0:
             raise ValueError(_ZERO)
@@ -128,7 +128,7 @@ def _numeric_day(written: str, _: date) -> date | None:
 
 def _iso_day(written: str, _: date) -> date | None:
     try:
-        return moment(
+        return parse_timestamp(
             written.replace("/", "-") if re.match(r"[0-9]{4}/", written) else written
         ).date()
     except ValueError:

@@ -14,7 +14,7 @@ FILES = {
 }
 
 # A part is a package of app/, or a module directly in it. A part imports parts of the layers below it.
-CORE = {"errors", "config", "catalog", "sanitize", "dates"}
+CORE = {"errors", "config", "catalog", "text", "numbers", "emails", "dates"}
 LAYERS = ["db", "models", "auth", "services", "api", "blueprints"]
 TOP = {"app", "cli", "plugin_api", "wsgi"}
 MAY_IMPORT = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from werkzeug.routing import BaseConverter, ValidationError
 
-from app.sanitize import INT64_MAX, is_word
+from app.numbers import INT64_MAX
 from app.schemas.kinds import PATH_CODE, PATH_EMAIL, PATH_ID
+from app.text import is_word
 
 
 class IdConverter(BaseConverter):

@@ -71,7 +71,7 @@ def demo(
     """
     require_schema()
     try:
-        present = dates.moment(at).replace(microsecond=0) if at else None
+        present = dates.parse_timestamp(at).replace(microsecond=0) if at else None
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--now") from None
     lengths = {"customers": customers, "coupons": coupons, "orders": orders}

@@ -10,11 +10,11 @@ from dataclasses import asdict
 import click
 from flask.cli import AppGroup
 
-from app import sanitize
 from app.auth import principals
 from app.cli.failures import UPGRADE
 from app.db.session import schema_is_current
 from app.services import api_keys as service
+from app.text import is_username
 
 NEW_KEY = ".venv/bin/flask --app wsgi keys create --login NAME --role ROLE --permission read_write"
 
@@ -59,7 +59,7 @@ def create(
 ) -> None:
     """Create a key and show its secret, once."""
     require_schema()
-    if not sanitize.is_username(login):
+    if not is_username(login):
         raise click.BadParameter(
             "1 to 60 letters, digits, _ . - @ and inner single blanks.", param_hint="--login"
         )

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from app.sanitize import nfc
+from app.text import nfc
 
 # Between the texts, so that no search spans two of them: a code point that is no character.
 _SEPARATOR = "\uffff"

@@ -18,7 +18,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app import dates, sanitize
+from app import dates, emails, numbers, text
 from app.schemas import kinds
 from app.schemas.fields import described
 
@@ -80,10 +80,10 @@ class Input(ma.fields.Field[Any]):
         return str(value) if isinstance(value, Decimal) else value
 
 
-def require_length(text: str, schema: kinds.Schema) -> None:
+def require_length(value: str, schema: kinds.Schema) -> None:
     """Raise ValueError if a text is longer than its schema allows (decisions 17)."""
     longest = schema.get("maxLength")
-    if longest is not None and len(text) > longest:
+    if longest is not None and len(value) > longest:
         raise ValueError(f"is longer than {longest:,} characters.")
 
 
@@ -94,9 +94,9 @@ class Text(Input):
 
     def convert(self, value: Any) -> str:
         """Return the text."""
-        text = sanitize.text(value)
-        require_length(text, self.openapi)  # of a number, too
-        return text
+        string = text.to_string(value)
+        require_length(string, self.openapi)  # of a number, too
+        return string
 
 
 class CouponType(Text):
@@ -124,7 +124,7 @@ class Code(Text):
 
     def clean(self, value: str) -> str:
         """Return the code as it is stored and compared."""
-        return sanitize.coupon_code(value)
+        return text.coupon_code(value)
 
 
 class CleanText(Text):
@@ -132,7 +132,7 @@ class CleanText(Text):
 
     def clean(self, value: str) -> str:
         """Return the clean text; empty text is a value."""
-        return sanitize.plain(value)
+        return text.clean(value)
 
 
 class InputPart(ma.fields.Nested):
@@ -163,7 +163,7 @@ class DecimalInput(Input):
 
     def convert(self, value: Any) -> Decimal | None:
         """Return the amount."""
-        return sanitize.money(value)
+        return numbers.money(value)
 
 
 class Amount(DecimalInput):
@@ -192,7 +192,7 @@ class Count(Input):
 
     def convert(self, value: Any) -> int:
         """Return the count."""
-        return sanitize.count(value)
+        return numbers.count(value)
 
 
 class _Array(Input):
@@ -227,7 +227,7 @@ class IdArray(_Array):
 
     def entry(self, value: Any) -> int:
         """Return an id, or 0."""
-        return sanitize.integer(value)
+        return numbers.integer(value)
 
 
 class EmailArray(_Array):
@@ -237,13 +237,13 @@ class EmailArray(_Array):
 
     def entry(self, value: Any) -> str:
         """Return the text of an address."""
-        text = sanitize.text(value)
-        require_length(text, self.openapi["items"])  # of a number, too
-        return text
+        string = text.to_string(value)
+        require_length(string, self.openapi["items"])  # of a number, too
+        return string
 
     def clean(self, value: list[str]) -> list[str]:
         """Return the addresses."""
-        return [address for address in map(sanitize.sanitized_email, value) if address]
+        return [address for address in map(emails.sanitize_email, value) if address]
 
 
 class DateText(Input):
@@ -253,7 +253,7 @@ class DateText(Input):
 
     def convert(self, value: Any) -> date | None:
         """Return the day, UTC."""
-        return dates.day(value, datetime.now(UTC).date())
+        return dates.parse_date(value, datetime.now(UTC).date())
 
 
 class RecordId(Input):
