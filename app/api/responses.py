@@ -17,7 +17,7 @@ from flask import Response, current_app, request, stream_with_context
 from flask.json.provider import JSONProvider
 
 from app.api.versions import current_api_version
-from app.auth.credentials import IN_QUERY
+from app.auth.credentials import QUERY_CREDENTIALS
 from app.db.read_pool import RowStream
 from app.services.bulk import BulkResult
 from app.services.pagination import Page
@@ -121,7 +121,7 @@ def page_response(wrapper: str, make: Make, page: Page) -> Response:
     Args:
         make: turns rows into the objects of the list.
     """
-    query = [pair for pair in request.args.items(multi=True) if pair[0] not in IN_QUERY]
+    query = [pair for pair in request.args.items(multi=True) if pair[0] not in QUERY_CREDENTIALS]
     api_version = current_api_version()
     headers = {
         api_version.translate(name): value
