@@ -151,10 +151,10 @@ def test_create_stores_neither_half_in_clear(app, create):
     ("arguments", "message"),
     [
         ([], "Missing option '--login'"),
-        (["--login", ""], "Invalid value for --login: 1 to 60 letters"),
-        (["--login", " erp"], "Invalid value for --login: 1 to 60 letters"),
-        (["--login", "x" * 61], "Invalid value for --login: 1 to 60 letters"),
-        (["--login", "<b>"], "Invalid value for --login: 1 to 60 letters"),
+        (["--login", ""], "Invalid value for --login: must be 1 to 60 letters"),
+        (["--login", " erp"], "Invalid value for --login: must be 1 to 60 letters"),
+        (["--login", "x" * 61], "Invalid value for --login: must be 1 to 60 letters"),
+        (["--login", "<b>"], "Invalid value for --login: must be 1 to 60 letters"),
         (["--login", "erp", "--role", "king"], "Invalid value for '--role': 'king' is not one of"),
         (
             ["--login", "erp", "--permission", "all"],
@@ -192,7 +192,7 @@ def test_create_refuses_a_pair_that_cannot_be_sent_or_can_be_guessed(app, pair):
     arguments = ["keys", "create", "--login", "erp", "--existing", "--json"]
     result = app.test_cli_runner().invoke(args=arguments, input="\n".join(pair) + "\n")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "must have 20 to 200 letters" in result.stderr
+    assert "must be 20 to 200 visible ASCII characters" in result.stderr
     with app.app_context():
         assert fetch(db.select(ApiKey.id)) == []
 

@@ -198,7 +198,7 @@ def test_user_who_may_not_create_tables(told, postgresql_server):
             admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
             admin.execute(f"DROP ROLE {name}")
     assert "permission denied for schema public" in line
-    assert line.endswith("or make the user owner of the database.")
+    assert line.endswith("or make it the database owner.")
 
 
 def test_schema_that_is_missing(told, fresh_database_url):

@@ -128,8 +128,8 @@ def test_interrupted_demo_is_resumed(demo_shop, make_app, tmp_path, monkeypatch,
         patched.setattr(demo, part.upper() + "S", parts[index])
         assert run(app, "--seed", "7")[0] == 1
     message = (
-        "A demo run was interrupted. Resume it with: flask --app wsgi demo --customers 30 "
-        "--coupons 20 --orders 60 --seed 7 --now 2026-01-01T00:00:00+00:00; "
+        "A demo run was interrupted. Resume it with `flask --app wsgi demo --customers 30 "
+        "--coupons 20 --orders 60 --seed 7 --now 2026-01-01T00:00:00+00:00`, "
         "or use --add to load another shop.\n"
     )
     assert run(app, "--seed", "8") == (1, message)

@@ -8,7 +8,7 @@ from flask_migrate import upgrade
 from sqlalchemy import Integer, delete, text
 from sqlalchemy.exc import OperationalError
 
-from app.api.responses import answer
+from app.api.responses import json_response
 from app.api.smorest import Blueprint
 from app.db.read_pool import RowStream, fetch
 from app.db.session import db, run_in_transaction
@@ -40,7 +40,7 @@ def limited(make_app):
 
     @blp.route("/endless")
     def read_endlessly():
-        return answer({"rows": len(fetch(ENDLESS))})
+        return json_response({"rows": len(fetch(ENDLESS))})
 
     @blp.route("/endless", methods=["POST"])
     def write_endlessly():

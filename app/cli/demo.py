@@ -114,8 +114,8 @@ def _unfinished(
         run = unfinished[-1]
         options = " ".join(f"--{name} {run[name]}" for name in (*lengths, "seed"))
         raise click.ClickException(
-            "A demo run was interrupted. Resume it with: flask --app wsgi demo "
-            f"{options} --now {run['present'].isoformat()}, or use --add to load another shop."
+            "A demo run was interrupted. Resume it with `flask --app wsgi demo "
+            f"{options} --now {run['present'].isoformat()}`, or use --add to load another shop."
         )
     return None
 

@@ -59,7 +59,7 @@ _POSTGRESQL = {
 class Commands(AppGroup):
     """The command group of the app, whose commands report errors in one line.
 
-    Seam: ``Flask.cli``.
+    Extension point: ``Flask.cli``.
     """
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
