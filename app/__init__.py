@@ -59,7 +59,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     api.init_app(app, description=DESCRIPTION)
     plugins.init_app(app, api)
     for message in unknown_settings({*app.config, *os.environ}):
-        app.logger.warning("%s; docs/configuration.md lists all settings", message)
+        app.logger.warning("%s. docs/configuration.md lists all settings.", message)
     return app
 
 

@@ -21,7 +21,7 @@ _DATE_MAX_LENGTH = 64  # the longest RFC 2822 date has 37 characters
 # Without a time zone, because the text can contain its own.
 _DEFAULTS = (datetime(2000, 1, 1), datetime(2004, 2, 2))  # noqa: DTZ001  # see above
 # Time zone names (RFC 2822, 4.3).
-_ZERO = "must be a date such as 2030-12-31; 0 is not a date."
+_ZERO = "must be a date such as 2030-12-31. 0 is not a date."
 _ZONES = {"UT": 0, "GMT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5,
           "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}  # fmt: skip
 

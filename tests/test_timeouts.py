@@ -17,7 +17,7 @@ from app.models import User
 
 LIMIT = 0.5
 TOO_LONG = refusal(
-    "shop_api_unavailable", reason="The database needs more than 0.5 seconds: ask for less."
+    "shop_api_unavailable", reason="The database took longer than 0.5 seconds. Request less data."
 )
 
 

@@ -64,7 +64,7 @@ def as_shop_error(error: Exception) -> ShopError:
         return InvalidParams({"request": error.description or error.name})
     if is_statement_timeout(error):
         seconds = current_app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
-        return unavailable(f"The database needs more than {seconds:g} seconds: ask for less.")
+        return unavailable(f"The database took longer than {seconds:g} seconds. Request less data.")
     if is_unavailable(error):
         return unavailable("The database cannot be reached.")
     if isinstance(error, DBAPIError) and (is_schema_mismatch(error) or not schema_is_current()):

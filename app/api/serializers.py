@@ -52,10 +52,10 @@ class Serializer:
         self._narrow = lru_cache(maxsize=MAX_SELECTIONS)(self._compile)
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
         self.names: list[str] = []
-        self._places: dict[str, Position] = {  # of values that share a column
-            name: (column, place)
+        self._positions: dict[str, Position] = {  # of values that share a column
+            name: (column, index)
             for column, element in columns.items()
-            for place, name in enumerate(getattr(element.type, "names", ()))
+            for index, name in enumerate(getattr(element.type, "names", ()))
         }
         self.row: Callable[[Row], dict[str, Any]] = _object(
             schema, selection, "", self._of_row, whole=columns
@@ -93,14 +93,14 @@ class Serializer:
 
     def _of_row(self, name: str) -> Position:
         """Return the position of a value in a row."""
-        column, place = self._places.get(name, (name, None))
+        column, index = self._positions.get(name, (name, None))
         if column not in self.names:
             self.names.append(column)
-        return self.names.index(column), place
+        return self.names.index(column), index
 
     def _of_record(self, name: str) -> Position:
         """Return the position of a value in a record."""
-        return self._places.get(name, (name, None))
+        return self._positions.get(name, (name, None))
 
 
 def _object(
@@ -141,13 +141,13 @@ def _object(
     return lambda values: {key: value_of(values) for key, value_of in parts}
 
 
-def _getter(column: Any, place: int | None, wire: Wire | None) -> Callable[[Any], Any]:
+def _getter(column: Any, index: int | None, wire: Wire | None) -> Callable[[Any], Any]:
     """Return a function that gets a value by its position and converts it with ``wire``."""
     if wire is None:
-        return itemgetter(column) if place is None else lambda values: values[column][place]
-    if place is None:
+        return itemgetter(column) if index is None else lambda values: values[column][index]
+    if index is None:
         return lambda values: wire(values[column])
-    return lambda values: wire(values[column][place])
+    return lambda values: wire(values[column][index])
 
 
 def _names_of(schema: type[ma.Schema]) -> Names:
