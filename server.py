@@ -158,7 +158,7 @@ class Worker(ThreadWorker):
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         """Log and send an error in the API's format, without anything that the client sent."""
-        from app.api.security_headers import ALWAYS  # noqa: PLC0415  # in a worker only
+        from app.api.security_headers import DEFAULT_HEADERS  # noqa: PLC0415  # in a worker only
         from app.errors import InvalidParams, ShopError  # noqa: PLC0415  # in a worker only
 
         if isinstance(exc, errors.ParseException | ssl.SSLError) and not isinstance(
@@ -173,7 +173,7 @@ class Worker(ThreadWorker):
             status = HTTPStatus.INTERNAL_SERVER_ERROR
             error = ShopError("shop_api_internal_error")
         with suppress(OSError, ValueError):  # the client may have gone
-            client.sendall(_response(status, error.entries, ALWAYS))
+            client.sendall(_response(status, error.entries, DEFAULT_HEADERS))
 
 
 def _response(status: HTTPStatus, entries: list[dict[str, str]], more: dict[str, str]) -> bytes:

@@ -18,22 +18,22 @@ from app.db import session
 
 DESCRIPTION = """Administer a shop's coupons and customers.
 
-Press *Authorize* and enter a consumer key as user name and its consumer secret as password
-(`flask --app wsgi keys create` makes one). Bodies are JSON objects, wrapped in a key named after
-the resource. Every error has one shape: `{"errors": [{"code", "message"}]}`.
+Press *Authorize* and enter a consumer key as the user name and its consumer secret as the password
+(create a key with `flask --app wsgi keys create`). Bodies are JSON objects, wrapped in a key named
+after the resource. All errors have the same format: `{"errors": [{"code", "message"}]}`.
 """
 
 
 def create_app(config: Mapping[str, Any] | None = None) -> Flask:
-    """Return a new app.
+    """Create and configure an app.
 
     Args:
-        config: settings that win over the environment and ``instance/config.py``. ``INSTANCE_PATH``
-            names another instance folder.
+        config: settings that override the environment and ``instance/config.py``.
+            ``INSTANCE_PATH`` sets the instance folder.
 
     Raises:
-        SettingsError: a setting cannot be used.
-        PluginError: a plugin cannot be used.
+        SettingsError: a setting is invalid.
+        PluginError: a plugin cannot be loaded.
     """
     overrides = dict(config or {})
     app = Flask(
@@ -41,7 +41,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     )
     try:
         app.config.from_pyfile("config.py", silent=True)
-    except Exception as error:  # somebody's own program: anything may go wrong in it
+    except Exception as error:  # the file is Python code and can raise anything
         path = Path(app.instance_path) / "config.py"
         raise SettingsError(f"{path}: {type(error).__name__}: {error}") from error
     load_settings(app.config, overrides)
@@ -49,7 +49,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = app.config["SHOP_MAX_BODY_BYTES"]
     if hops := app.config["SHOP_TRUSTED_PROXIES"]:
         proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)
-        app.wsgi_app = proxied  # type: ignore[method-assign] # the way that Flask documents
+        app.wsgi_app = proxied  # type: ignore[method-assign] # as documented by Flask
     session.init_app(app)
     logging.init_app(app, _metrics(app) if app.config["SHOP_METRICS"] else None)
     security_headers.init_app(app)
@@ -59,12 +59,12 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     api.init_app(app, description=DESCRIPTION)
     plugins.init_app(app, api)
     for message in unknown_settings({*app.config, *os.environ}):
-        app.logger.warning("%s; docs/configuration.md lists all settings", message)
+        app.logger.warning("%s. docs/configuration.md lists all settings.", message)
     return app
 
 
 def _metrics(app: Flask) -> logging.Observe:
-    from app import metrics  # noqa: PLC0415  # who has no metrics pays nothing for them
+    from app import metrics  # noqa: PLC0415  # slow import, needed only with SHOP_METRICS
 
     with app.app_context():
         return metrics.init_app(app, session.db.engines)

@@ -1,8 +1,8 @@
-"""Reading dates: the forms in which people and programs write a day or a moment.
+"""Parsing of dates and timestamps.
 
-As in ``app.sanitize``: a function takes a value as JSON or a query string gave it and returns a
-clean one, or raises ValueError with a reason that a client can read. No text costs more than a
-fraction of a millisecond: longer ones than any date are refused at once.
+The functions take a value as parsed from JSON or a query string. They return the converted value
+or raise ValueError with a reason that a client can read. They take less than a millisecond, because
+text that is longer than any date is rejected first.
 """
 
 from __future__ import annotations
@@ -15,66 +15,64 @@ from dateutil import parser as dateutil_parser
 from dateutil.relativedelta import relativedelta
 from dateutil.tz import tzoffset
 
-from app import sanitize
+from app.numbers import int_if_integral
 
 _DATE_MAX_LENGTH = 64  # the longest RFC 2822 date has 37 characters
-# A text may name a zone of its own, so these have none.
+# Without a time zone, because the text can contain its own.
 _DEFAULTS = (datetime(2000, 1, 1), datetime(2004, 2, 2))  # noqa: DTZ001  # see above
-# RFC 2822 4.3: the zones that have a name.
-_ZERO = "must be a date such as 2030-12-31; 0 is not a date."
+# Time zone names (RFC 2822, 4.3).
+_ZERO = "must be a date such as 2030-12-31. 0 is not a date."
 _ZONES = {"UT": 0, "GMT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5,
           "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}  # fmt: skip
 
 
-def moment(value: Any) -> datetime:
-    """Return a UTC date-time from an ISO date or date-time, or Unix seconds (decisions 6).
+def parse_timestamp(value: Any) -> datetime:
+    """Parse an ISO date, an ISO date-time or Unix seconds into a UTC date-time (decisions 6).
 
-    A date is its midnight; a time without a zone is UTC.
+    A date means midnight. A time without a time zone is UTC.
     """
-    written = _short(value)
-    # Digits are Unix seconds, but for a year, of which nobody means half past midnight in 1970,
-    # and for eight of them that are an ISO date.
-    if re.fullmatch(r"@?-?[0-9]{1,13}", written) and not re.fullmatch(r"[0-9]{4}", written):
-        iso = _iso(written) if re.fullmatch(r"[0-9]{8}", written) else None
-        return iso or _since_epoch(int(written.lstrip("@")))
-    # A '+' that a client forgot to encode arrives as a blank.
-    written = (
-        re.sub(r"(?<=[0-9]) (?=[0-9]{2}:?[0-9]{2}$)", "+", written) if "T" in written else written
-    )
-    if (found := _iso(written)) is None:
+    text = _short(value)
+    # Digits are Unix seconds, except four digits, which are a year and not a time in 1970, and
+    # eight digits that are an ISO date.
+    if re.fullmatch(r"@?-?[0-9]{1,13}", text) and not re.fullmatch(r"[0-9]{4}", text):
+        iso = _iso(text) if re.fullmatch(r"[0-9]{8}", text) else None
+        return iso or _since_epoch(int(text.lstrip("@")))
+    # A '+' that a client did not percent-encode arrives as a blank.
+    text = re.sub(r"(?<=[0-9]) (?=[0-9]{2}:?[0-9]{2}$)", "+", text) if "T" in text else text
+    if (found := _iso(text)) is None:
         raise ValueError("must be a date-time such as 2026-11-20T09:38:00Z.")
     return found
 
 
-def _iso(written: str) -> datetime | None:
+def _iso(text: str) -> datetime | None:
     try:
-        return _utc(datetime.fromisoformat(written))
+        return _utc(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         return None
 
 
-def day(value: Any, today: date) -> date | None:
-    """Return the day that a text or a number of Unix seconds means; None for empty text.
+def parse_date(value: Any, today: date) -> date | None:
+    """Parse a date from text or a number of Unix seconds. Returns None for empty text.
 
     Args:
         value: any form of decisions 4: ISO, RFC 2822, ``31 December 2030``, ``12/31/2030``,
-            ``tomorrow``, ``+1 month``, Unix seconds. A date-time with an offset is taken to UTC.
-            0, as a number or a text, is an error: programs that send it mean "no date", not 1970
-            (decisions 14).
-        today: the day on which ``tomorrow`` and ``+1 month`` are reckoned, UTC.
+            ``tomorrow``, ``+1 month``, Unix seconds. A date-time with an offset is converted to
+            UTC. 0, as a number or a string, is an error, because programs send it to mean "no
+            date" and not 1970 (decisions 14).
+        today: the UTC date that ``tomorrow`` and ``+1 month`` are relative to.
     """
-    value = sanitize.whole(value)
+    value = int_if_integral(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if value == 0:
             raise ValueError(_ZERO)
         return _since_epoch(value).date()
-    written = _short(value)
-    if not written:
+    text = _short(value)
+    if not text:
         return None
-    if re.fullmatch(r"@?[+-]?0+", written):
+    if re.fullmatch(r"@?[+-]?0+", text):
         raise ValueError(_ZERO)
-    for read in (_relative_day, _numeric_day, _iso_day, _worded_day):
-        if (found := read(written, today)) is not None:
+    for parse in (_parse_relative, _parse_numeric, _parse_iso, _parse_month_name):
+        if (found := parse(text, today)) is not None:
             return found
     raise ValueError("must be a date such as 2030-12-31.")
 
@@ -82,10 +80,10 @@ def day(value: Any, today: date) -> date | None:
 def _short(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("must be a date.")
-    written = value.strip()
-    if len(written) > _DATE_MAX_LENGTH:
+    text = value.strip()
+    if len(text) > _DATE_MAX_LENGTH:
         raise ValueError("is too long for a date.")
-    return written
+    return text
 
 
 def _utc(value: datetime) -> datetime:
@@ -96,26 +94,27 @@ def _since_epoch(seconds: int) -> datetime:
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     except OverflowError as error:
-        raise ValueError("is a time outside the calendar.") from error
+        raise ValueError("is out of range for a date.") from error
 
 
-def _relative_day(written: str, today: date) -> date | None:
+def _parse_relative(text: str, today: date) -> date | None:
     words = {"today": 0, "now": 0, "tomorrow": 1, "yesterday": -1}
-    if (days := words.get(written.lower())) is not None:
+    if (days := words.get(text.lower())) is not None:
         return today + timedelta(days=days)
-    found = re.fullmatch(r"([+-]?[0-9]{1,5}) ?(day|week|month|year)s?", written.lower())
+    found = re.fullmatch(r"([+-]?[0-9]{1,5}) ?(day|week|month|year)s?", text.lower())
     if not found:
         return None
     try:
-        # A month's step that meets no such day stops at the month's end (decisions 13).
-        return today + relativedelta(**{f"{found[2]}s": int(found[1])})  # type: ignore[arg-type]  # the unit is a name
+        # A step of months to a day that does not exist ends on the last day of the month
+        # (decisions 13).
+        return today + relativedelta(**{f"{found[2]}s": int(found[1])})  # type: ignore[arg-type]  # the unit is one of four
     except (ValueError, OverflowError) as error:
-        raise ValueError("is a day outside the calendar.") from error
+        raise ValueError("is out of range for a date.") from error
 
 
-def _numeric_day(written: str, _: date) -> date | None:
-    """Read 12/31/2030 month first (decisions 4); with '-' or '.' the day is first, as is usual."""
-    found = re.fullmatch(r"([0-9]{1,2})([/.-])([0-9]{1,2})\2([0-9]{4})", written)
+def _parse_numeric(text: str, _: date) -> date | None:
+    """Parse 12/31/2030 month first (decisions 4), and dates with '-' or '.' day first."""
+    found = re.fullmatch(r"([0-9]{1,2})([/.-])([0-9]{1,2})\2([0-9]{4})", text)
     if not found:
         return None
     first, second, year = int(found[1]), int(found[3]), int(found[4])
@@ -123,27 +122,27 @@ def _numeric_day(written: str, _: date) -> date | None:
     try:
         return date(year, month, day_of_month)
     except ValueError as error:
-        raise ValueError("is a day that no calendar has.") from error
+        raise ValueError("is not a valid date.") from error
 
 
-def _iso_day(written: str, _: date) -> date | None:
+def _parse_iso(text: str, _: date) -> date | None:
     try:
-        return moment(
-            written.replace("/", "-") if re.match(r"[0-9]{4}/", written) else written
+        return parse_timestamp(
+            text.replace("/", "-") if re.match(r"[0-9]{4}/", text) else text
         ).date()
     except ValueError:
         return None
 
 
-def _worded_day(written: str, _: date) -> date | None:
-    """Read a date with a month's name: RFC 2822, 31 December 2030."""
-    if not re.search(r"[A-Za-z]{3}", written) or not re.search(r"[0-9]", written):
+def _parse_month_name(text: str, _: date) -> date | None:
+    """Parse a date with the name of a month: RFC 2822, 31 December 2030."""
+    if not re.search(r"[A-Za-z]{3}", text) or not re.search(r"[0-9]", text):
         return None
     try:
-        # What the text does not say is taken from the default. Two defaults tell: a text that
-        # leaves the year, the month or the day open ('Jan', '12 May') is no date.
+        # Missing parts are taken from the default. If two defaults lead to different results, the
+        # text lacks the year, the month or the day ('Jan', '12 May') and is not a date.
         one, other = (
-            dateutil_parser.parse(written, default=default, tzinfos=_zone) for default in _DEFAULTS
+            dateutil_parser.parse(text, default=default, tzinfos=_zone) for default in _DEFAULTS
         )
         return _utc(one).date() if one == other else None
     except (ValueError, OverflowError, TypeError):
@@ -155,6 +154,6 @@ def _zone(name: str | None, offset: int | None) -> tzoffset | None:
         return None
     if offset is None:
         if name not in _ZONES:
-            raise ValueError("names a time zone that is not known.")
+            raise ValueError("has an unknown time zone.")
         offset = _ZONES[name] * 3600
     return tzoffset(name, offset)

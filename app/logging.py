@@ -1,7 +1,7 @@
-"""JSON logs: one line a request on standard output, what went wrong on standard error.
+"""JSON logs: one line per request on standard output, and errors on standard error.
 
-A line never holds a secret, a password or a body: of the request it names the route, not the
-path, and no header but the names by which requests are found again.
+Log lines never contain secrets, passwords or bodies. A request line contains the route instead of
+the path, and no headers except the request ID and the trace context.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import structlog
 from flask import Flask, Response, g, has_app_context, request
 
 LIBRARIES = "psycopg", "sqlalchemy"
-"""Loggers whose lines are JSON as ours are: what they say of a database may hold values."""
+"""Libraries whose logs are also written as JSON, because database messages can contain values."""
 
 Observe = Callable[[Mapping[str, Any], float], None]
 
-_SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")  # decisions 13
-# W3C Trace Context: no version ff, nothing more in version 00, no id of zeros.
+_VALID_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")  # decisions 13
+# W3C Trace Context: rejects version ff, extra fields in version 00 and IDs of only zeros.
 _TRACEPARENT = re.compile(
     r"(?!ff|00.{54})[0-9a-f]{2}"
     r"-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-.*)?"
@@ -38,9 +38,9 @@ _DETAIL = re.compile(r"DETAIL:.*?(?=\n\[SQL|\n\n|\Z)", re.DOTALL)
 
 
 def _add_request(_: Any, __: str, line: Any) -> Any:
-    """Name the request that a line is about, if it is about one."""
-    begun: Begun | None = g.get("begun") if has_app_context() else None
-    return line | begun.names if begun else line
+    """Add the IDs of the current request, if there is a request."""
+    start: RequestStart | None = g.get("request_start") if has_app_context() else None
+    return line | start.ids if start else line
 
 
 _HEAD: list[Any] = [
@@ -50,16 +50,16 @@ _HEAD: list[Any] = [
 
 
 def init_app(app: Flask, observe: Observe | None = None) -> None:
-    """Log every request of an app, and write what its loggers say as JSON, too.
+    """Log every request of an app, and write the logs of the app and its libraries as JSON.
 
-    Only the loggers of this package and of the libraries that talk to the database are set up:
-    the root logger belongs to whoever runs the process.
+    Configures only the loggers of this package and of the database libraries. The root logger
+    is left to the process that runs the app.
 
     Args:
-        observe: is told each request's line and its seconds.
+        observe: called with the log line and the duration in seconds of each request.
     """
     tail: list[Any] = [structlog.processors.EventRenamer("message"), _render]
-    # Standard output is for requests; a command prints its result there.
+    # Standard output is for request lines, and for the results of commands.
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -76,58 +76,58 @@ def init_app(app: Flask, observe: Observe | None = None) -> None:
         logger = logging.getLogger(name)
         logger.handlers = [handler, *(h for h in logger.handlers if not _is_ours(h))]
     log = structlog.wrap_logger(
-        structlog.WriteLogger(sys.stdout),  # as it is now; in one piece, for threads and workers
+        structlog.WriteLogger(sys.stdout),  # writes each line at once, for threads and workers
         processors=[*_HEAD, *tail],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
     )
     slow = app.config["SHOP_SLOW_REQUEST_SECONDS"] or float("inf")
     app.before_request(_begin)
-    app.after_request(partial(_end, _Output(log.bind(), slow, observe)))
+    app.after_request(partial(_end, _RequestLogger(log.bind(), slow, observe)))
 
 
-class Begun(NamedTuple):
-    """When a request began, by a clock of its own, and the names by which it is found again."""
+class RequestStart(NamedTuple):
+    """The start time of a request on the monotonic clock, and its IDs."""
 
-    moment: float
-    names: dict[str, str]
+    seconds: float
+    ids: dict[str, str]
 
 
 def _begin() -> None:
     environ = request.environ
     given = environ.get("HTTP_X_REQUEST_ID", "")
-    names = {"request_id": given if _SANE_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()}
+    ids = {"request_id": given if _VALID_REQUEST_ID.fullmatch(given) else os.urandom(16).hex()}
     if trace := _TRACEPARENT.fullmatch(environ.get("HTTP_TRACEPARENT", "")):
-        names |= {"trace_id": trace[1], "parent_id": trace[2]}
-    g.begun = Begun(time.perf_counter(), names)
+        ids |= {"trace_id": trace[1], "parent_id": trace[2]}
+    g.request_start = RequestStart(time.perf_counter(), ids)
 
 
-def _end(output: _Output, response: Response) -> Response:
-    begun: Begun = g.begun
-    response.headers["X-Request-Id"] = begun.names["request_id"]
+def _end(logger: _RequestLogger, response: Response) -> Response:
+    start: RequestStart = g.request_start
+    response.headers["X-Request-Id"] = start.ids["request_id"]
     principal, method, rule = g.get("principal"), request.method, request.url_rule
     line = {
-        **begun.names,
+        **start.ids,
         "method": method if method in _METHODS else "other",
         "route": rule.rule if rule else None,
         "status": response.status_code,
         "key_id": principal.key_id if principal else None,
     }
-    # A long list takes its time after this; a file is passed on to the server, which tells nobody.
+    # Log a streamed response at its end. The server sends files itself and gives no notice.
     if response.is_streamed and not response.direct_passthrough:
-        response.call_on_close(partial(output.write, begun.moment, line))
+        response.call_on_close(partial(logger.write, start.seconds, line))
     else:
-        output.write(begun.moment, line)
+        logger.write(start.seconds, line)
     return response
 
 
 @dataclass(frozen=True, slots=True)
-class _Output:
-    """Where the lines of an app go.
+class _RequestLogger:
+    """Writes the request lines of an app.
 
     Args:
-        log: writes a line.
-        slow: the seconds from which a request is a warning.
-        observe: is told each line and its seconds.
+        log: the logger.
+        slow: the duration in seconds from which a request is logged as a warning.
+        observe: called with each line and the duration in seconds.
     """
 
     log: Any
@@ -135,7 +135,7 @@ class _Output:
     observe: Observe | None
 
     def write(self, started: float, line: dict[str, Any]) -> None:
-        """Write the line of a request."""
+        """Write the log line of a request."""
         seconds = time.perf_counter() - started
         line["duration_ms"] = round(seconds * 1000, 2)
         if seconds >= self.slow:
@@ -147,7 +147,7 @@ class _Output:
 
 
 def _hide_values(_: Any, __: str, line: Any) -> Any:
-    """Take the values out of a traceback: PostgreSQL tells the row that it refused."""
+    """Remove values from a traceback, because PostgreSQL includes the rejected row."""
     if "exception" in line:
         line["exception"] = _DETAIL.sub("DETAIL: hidden", line["exception"])
     return line
@@ -158,9 +158,10 @@ def _is_ours(handler: logging.Handler) -> bool:
 
 
 def _render(_: Any, __: str, line: Any) -> str:
-    """Return the JSON of a line, in which a terminal and an eye find nothing but text.
+    """Return a line as JSON without unprintable characters.
 
-    orjson escapes the control characters of ASCII only; others turn a line around or colour it.
+    orjson escapes only the control characters of ASCII. Other characters can reverse or colour the
+    text in a terminal.
     """
     text = orjson.dumps(line, default=str).decode()
     if text.isprintable():

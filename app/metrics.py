@@ -1,7 +1,8 @@
-"""What Prometheus reads at ``/metrics``, when ``SHOP_METRICS`` is on (operations.md).
+"""Prometheus metrics at ``/metrics``, if ``SHOP_METRICS`` is on (operations.md).
 
-Each worker counts in files of its own, in the folder that ``gunicorn.conf.py`` makes; the worker
-that is asked adds up all of them. Without that folder, as in tests, the process counts for itself.
+Each worker writes its metrics to files in the folder that ``gunicorn.conf.py`` creates. The worker
+that serves ``/metrics`` adds up the files of all workers. Without that folder, as in tests, each
+process reports its own metrics.
 """
 
 from __future__ import annotations
@@ -22,25 +23,25 @@ from app.db.session import is_retryable, is_unavailable
 from app.db.timeouts import is_statement_timeout
 from app.logging import Observe
 
-SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+DURATION_BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 def init_app(app: Flask, engines: Mapping[str | None, Engine]) -> Observe:
-    """Answer ``/metrics`` and count what the database does.
+    """Serve ``/metrics`` and count database connections and errors.
 
     Args:
-        engines: the engines of the app by their names; None for the one that writes.
+        engines: the engines of the app by name. The name of the write engine is None.
 
     Returns:
-        What counts a request, for its line in the log.
+        A function that counts a request, given its log line and duration.
     """
     registry = CollectorRegistry()
     _count_connections(registry, engines)
-    app.add_url_rule("/metrics", "metrics", lambda: _answer(registry))
+    app.add_url_rule("/metrics", "metrics", lambda: _metrics_response(registry))
     return _request_counter(registry)
 
 
-def _answer(registry: CollectorRegistry) -> Response:
+def _metrics_response(registry: CollectorRegistry) -> Response:
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call] # prometheus-client's
@@ -51,20 +52,20 @@ def _answer(registry: CollectorRegistry) -> Response:
 def _request_counter(registry: CollectorRegistry) -> Observe:
     requests = Counter(
         "shop_http_requests",
-        "Requests answered, by route pattern; unmatched: no route.",
+        "Requests by route pattern. The route of requests without a match is unmatched.",
         ["method", "route", "status"],
         registry=registry,
     )
     durations = Histogram(
         "shop_http_request_duration_seconds",
-        "Time to the end of the answer.",
+        "Time until the response is complete.",
         ["method", "route"],
-        buckets=SECONDS,
+        buckets=DURATION_BUCKETS,
         registry=registry,
     )
     failures = Counter(
         "shop_authentication_failures",
-        "Requests without valid credentials, by answer: 401, and 429 after too many of them.",
+        "Requests with missing or invalid credentials, by response status: 401 or 429.",
         ["status"],
         registry=registry,
     )
@@ -82,19 +83,19 @@ def _request_counter(registry: CollectorRegistry) -> Observe:
 def _count_connections(registry: CollectorRegistry, engines: Mapping[str | None, Engine]) -> None:
     connections = Gauge(
         "shop_database_connections",
-        "Connections to the database: open, and those of them in use.",
+        "Connections to the database. Connections in use are also counted as open.",
         ["engine", "state"],
         multiprocess_mode="livesum",
         registry=registry,
     )
     errors = Counter(
         "shop_database_errors",
-        "Errors of the database. conflict: another transaction came first, which is tried again.",
+        "Database errors. A conflict with another transaction is retried.",
         ["engine", "kind"],
         registry=registry,
     )
 
-    def watch(name: str, engine: Engine) -> None:
+    def instrument(name: str, engine: Engine) -> None:
         opened, in_use = (connections.labels(name, state) for state in ("open", "in_use"))
         event.listen(engine, "connect", lambda *_: opened.inc())
         event.listen(engine, "close", lambda *_: opened.dec())
@@ -106,7 +107,7 @@ def _count_connections(registry: CollectorRegistry, engines: Mapping[str | None,
             errors.labels(name, _kind(context.sqlalchemy_exception)).inc()
 
     for name, engine in engines.items():
-        watch("read" if name == STREAM else name or "write", engine)
+        instrument("read" if name == STREAM else name or "write", engine)
 
 
 def _kind(error: BaseException | None) -> str:

@@ -1,8 +1,8 @@
-"""The plugin door: the core's own blueprints and a stranger's enter the same way.
+"""Loading of plugins. The blueprints of the core are plugins too.
 
-A plugin is a module, or any object, with ``init_app(app, api)``, named by an entry point of the
-group ``shop_api.plugins``. There it registers blueprints with ``api.register_blueprint`` and adds
-to the registry of the app. ``docs/plugins.md`` tells the rest.
+A plugin is a module or another object with a function ``init_app(app, api)``, referenced by an
+entry point in the group ``shop_api.plugins``. The function registers blueprints with
+``api.register_blueprint`` and adds to the registry of the app. See ``docs/plugins.md``.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ BUILTIN = tuple(
 
 
 class PluginError(Exception):
-    """A plugin cannot be used; the message names it and says why."""
+    """A plugin cannot be loaded. The message contains its name and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderExtension:
-    """A key that every order of every response gets (spec 2.3).
+    """A key that is added to every order in every response (spec 2.3).
 
     Args:
-        key: its name in the order.
-        field: describes its value in the OpenAPI document.
-        values: takes the orders of a response, as the API shows them, and returns a value for
-            each of them, in their order.
+        key: name of the key.
+        field: describes the value in the OpenAPI document.
+        values: function that takes the orders of a response, as the API returns them, and returns
+            one value per order, in the same order.
     """
 
     key: str
@@ -60,11 +60,11 @@ class OrderExtension:
 
 @dataclass(slots=True)
 class Registry(Catalog):
-    """What plugins add to one app, kept in ``app.extensions["shop_api"]``.
+    """Everything that plugins add to an app, stored in ``app.extensions["shop_api"]``.
 
     Attributes:
         order_extensions: extensions of order responses by their key.
-        plugins: names of the loaded plugins, in the order in which they were loaded.
+        plugins: names of the loaded plugins, in loading order.
     """
 
     order_extensions: dict[str, OrderExtension] = field(default_factory=dict)
@@ -84,33 +84,35 @@ def registry() -> Registry:
 
 
 def init_app(app: Flask, api: Any) -> None:
-    """Let every plugin in: the built-in ones first, then the installed ones by name.
+    """Load every plugin: first the built-in plugins, then the installed plugins by name.
 
     Raises:
-        PluginError: two plugins have one name, one cannot be imported, has no ``init_app``, or
-            fails in it. The message says which.
-        SettingsError: a setting names an order status that nobody has added.
+        PluginError: two plugins have the same name, or a plugin cannot be imported, has no
+            ``init_app`` or fails in it. The message contains the name.
+        SettingsError: a setting contains an unknown order status.
     """
     app.extensions[EXTENSION] = found = Registry()
-    doors = [*BUILTIN, *sorted(entry_points(group=GROUP), key=lambda door: door.name)]
-    twice = [name for name, times in Counter(door.name for door in doors).items() if times > 1]
-    if twice:
-        raise PluginError(f"Two plugins are called {twice[0]!r}; uninstall or rename one of them.")
-    for door in doors:
+    plugins = [*BUILTIN, *sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
+    counts = Counter(entry.name for entry in plugins)
+    if duplicates := [name for name, count in counts.items() if count > 1]:
+        raise PluginError(
+            f"Two plugins are called {duplicates[0]!r}. Uninstall or rename one of them."
+        )
+    for entry in plugins:
         try:
-            plugin = door.load()
+            plugin = entry.load()
         except Exception as error:
             raise PluginError(
-                f"The plugin {door.name!r} cannot be imported from {door.value!r}: {error}"
+                f"The plugin {entry.name!r} cannot be imported from {entry.value!r}: {error}"
             ) from error
         if not callable(getattr(plugin, "init_app", None)):
             raise PluginError(
-                f"The plugin {door.name!r} ({door.value!r}) has no init_app(app, api)."
+                f"The plugin {entry.name!r} ({entry.value!r}) has no init_app(app, api)."
             )
         try:
             plugin.init_app(app, api)
         except Exception as error:
-            raise PluginError(f"The plugin {door.name!r} failed at start: {error}") from error
-        found.plugins.append(door.name)
+            raise PluginError(f"The plugin {entry.name!r} failed at start: {error}") from error
+        found.plugins.append(entry.name)
     check_order_statuses(app.config, found.order_statuses)
     api.describe(found)

@@ -65,7 +65,7 @@ def test_without_redis_each_worker_counts_and_says_so_once(make_app, admin, nobo
     assert reply(wrong.get("/coupons")) == TOO_MANY
     assert Client(app, admin.key).get("/coupons").status_code == 200
     assert caplog.messages == [
-        "Redis does not answer, each worker counts attempts for itself: ConnectionError"
+        "Redis is unavailable. Each worker counts failed logins in its memory: ConnectionError"
     ]
 
 
@@ -76,7 +76,7 @@ def test_redis_that_accepts_and_is_silent_holds_a_request_for_a_moment_only(make
         assert_refused(Client(app, UNKNOWN_KEY).get("/coupons"))
         assert reply(Client(app, UNKNOWN_KEY).get("/coupons")) == TOO_MANY
     assert caplog.messages == [
-        "Redis does not answer, each worker counts attempts for itself: TimeoutError"
+        "Redis is unavailable. Each worker counts failed logins in its memory: TimeoutError"
     ]
 
 

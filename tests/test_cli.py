@@ -81,7 +81,7 @@ def test_create_for_a_new_user_requires_a_role(app, run):
     result = run("keys", "create", "--login", "erp", "--json")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1] == (
-        "Error: There is no user 'erp'. Add --role to create it: "
+        "Error: User 'erp' does not exist. To create it, add --role: "
         "administrator, shop_manager, customer, subscriber."
     )
     with app.app_context():
@@ -100,7 +100,7 @@ def test_create_without_a_permission_allows_to_read(app, run):
 
 def test_create_for_an_existing_user_adds_a_key_and_keeps_the_role(app, create):
     first = create("Erp", "--role", "customer")
-    note = "Erp was there already and keeps the role 'customer'.\n"
+    note = "User Erp already exists and keeps the role 'customer'.\n"
     second = create("ERP", "--role", "administrator", "--permission", "read", note=note)
     kept = {"user_id": first["user_id"], "login": "Erp", "role": "customer", "permission": "read"}
     assert {name: second[name] for name in kept} == kept
@@ -133,7 +133,7 @@ def test_create_prints_the_key_for_a_person(app, run):
             f"Key {stored.id} of erp (shop_manager), permission read:\n"
             f"  consumer key     {key}\n"
             f"  consumer secret  {secret}\n"
-            "The secret is not shown again. For curl, paste this line into a terminal:\n"
+            "The secret is not shown again. To use it with curl, run this command:\n"
             f"  export KEY={key}:{secret}\n"
         ),
     )
@@ -151,10 +151,10 @@ def test_create_stores_neither_half_in_clear(app, create):
     ("arguments", "message"),
     [
         ([], "Missing option '--login'"),
-        (["--login", ""], "Invalid value for --login: 1 to 60 letters"),
-        (["--login", " erp"], "Invalid value for --login: 1 to 60 letters"),
-        (["--login", "x" * 61], "Invalid value for --login: 1 to 60 letters"),
-        (["--login", "<b>"], "Invalid value for --login: 1 to 60 letters"),
+        (["--login", ""], "Invalid value for --login: must be 1 to 60 letters"),
+        (["--login", " erp"], "Invalid value for --login: must be 1 to 60 letters"),
+        (["--login", "x" * 61], "Invalid value for --login: must be 1 to 60 letters"),
+        (["--login", "<b>"], "Invalid value for --login: must be 1 to 60 letters"),
         (["--login", "erp", "--role", "king"], "Invalid value for '--role': 'king' is not one of"),
         (
             ["--login", "erp", "--permission", "all"],
@@ -182,7 +182,7 @@ def test_create_takes_over_a_pair_that_clients_have(app):
     assert client_of(app, made).get("/coupons").status_code == 200
     again = app.test_cli_runner().invoke(args=arguments, input="\n".join(pair) + "\n")
     assert (again.exit_code, again.stdout) == (1, "")
-    assert "This consumer key is there already." in again.stderr
+    assert "This consumer key already exists." in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_create_refuses_a_pair_that_cannot_be_sent_or_can_be_guessed(app, pair):
     arguments = ["keys", "create", "--login", "erp", "--existing", "--json"]
     result = app.test_cli_runner().invoke(args=arguments, input="\n".join(pair) + "\n")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "must have 20 to 200 letters" in result.stderr
+    assert "must be 20 to 200 visible ASCII characters" in result.stderr
     with app.app_context():
         assert fetch(db.select(ApiKey.id)) == []
 
@@ -320,7 +320,7 @@ def test_revoke_of_no_key_says_so(run, create, key_id):
     assert (result.exit_code, result.stdout, result.stderr) == (
         1,
         "",
-        f"Error: There is no key {key_id}; `keys list` shows them all.\n",
+        f"Error: Key {key_id} does not exist. List all keys with `keys list`.\n",
     )
 
 
@@ -368,9 +368,9 @@ def test_serve_says_how_to_begin_and_then_how_many_keys_there_are(fresh_database
     first, second = said
     key, secret = (line.split()[-1] for line in first[1:3])
     assert first[3:] == [
-        "The secret is not shown again. For curl, paste this line into a terminal:",
+        "The secret is not shown again. To use it with curl, run this command:",
         f"  export KEY={key}:{secret}",
-        f"Then, for example: curl -u $KEY http://127.0.0.1:{port}/coupons",
+        f"Example: curl -u $KEY http://127.0.0.1:{port}/coupons",
         f"API        http://127.0.0.1:{port}/",
         f"Swagger UI http://127.0.0.1:{port}/docs",
     ]

@@ -95,7 +95,7 @@ def test_server_that_does_not_run(told):
 def test_file_that_cannot_be_opened(told):
     assert told(*WITH_DATABASE, DATABASE_URL="sqlite:////nowhere/shop.db") == (
         "The database sqlite:////nowhere/shop.db cannot be used: unable to open database file. "
-        "Create its folder, make it writable for you, or correct DATABASE_URL."
+        "Create its folder, make the folder writable, or correct DATABASE_URL."
     )
 
 
@@ -198,7 +198,7 @@ def test_user_who_may_not_create_tables(told, postgresql_server):
             admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
             admin.execute(f"DROP ROLE {name}")
     assert "permission denied for schema public" in line
-    assert line.endswith("or make the user owner of the database.")
+    assert line.endswith("or make it the database owner.")
 
 
 def test_schema_that_is_missing(told, fresh_database_url):
@@ -236,7 +236,7 @@ def test_disk_that_is_full(tmp_path):
 
 def test_file_to_write_that_cannot_be_written(told):
     assert told(["openapi", "write", "/dev/full"]) == (
-        "No space left on device. Make room on the disk."
+        "No space left on device. Free up disk space."
     )
 
 
@@ -245,7 +245,7 @@ def test_port_that_is_taken(told):
         port = taken.getsockname()[1]
         assert told(["serve"], PORT=port) == (
             f"127.0.0.1:{port} cannot be used: Address already in use. "
-            "Choose another: PORT=8001 make run"
+            "Choose another port: PORT=8001 make run"
         )
 
 
@@ -269,10 +269,10 @@ def sqlite_error(name):
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (sqlite_error("SQLITE_FULL"), "{0} some reason. Make room on the disk."),
+        (sqlite_error("SQLITE_FULL"), "{0} some reason. Free up disk space."),
         (
             sqlite_error("SQLITE_READONLY_DIRECTORY"),
-            "{0} some reason. Give it to the user of the service, with its folder.",
+            "{0} some reason. Make the service user its owner, also of its folder.",
         ),
         (
             sqlite_error("SQLITE_BUSY"),
@@ -281,19 +281,19 @@ def sqlite_error(name):
         (sqlite_error("SQLITE_MISUSE"), None),
         (
             psycopg.errors.DiskFull("some reason\nCONTEXT: x"),
-            "{0} some reason. Make room on the disk of the database server.",
+            "{0} some reason. Free up disk space on the database server.",
         ),
         (psycopg.errors.UndefinedFunction("some reason"), None),
         (
             PermissionError(13, "Permission denied", "/srv/instance/shop.db"),
             (
-                "/srv/instance/shop.db: Permission denied. Give it to the user of the service, "
+                "/srv/instance/shop.db: Permission denied. Make the service user its owner, "
                 "or run the command as its owner."
             ),
         ),
         (
             OSError(28, "No space left on device", "/srv/x"),
-            "/srv/x: No space left on device. Make room on the disk.",
+            "/srv/x: No space left on device. Free up disk space.",
         ),
         (BrokenPipeError(32, "Broken pipe"), None),
     ],

@@ -282,7 +282,7 @@ def test_start_with_an_unknown_order_status_ends_in_one_line(tmp_path):
 
 def warning_about(name):
     nearest = " (did you mean SHOP_PAGE_SIZE?)" if name == "SHOP_PAGESIZE" else ""
-    return f"unknown setting {name}{nearest}; docs/configuration.md lists all settings"
+    return f"unknown setting {name}{nearest}. docs/configuration.md lists all settings."
 
 
 def test_unknown_setting_without_a_similar_name_is_warned_about(tmp_path, caplog):

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import User
-from app.sanitize import is_username
 from app.services.bulk import BulkItem
+from app.text import is_username
 
 SHIPPING_PARTS = (
     "first_name",

@@ -97,7 +97,7 @@ def test_second_demo_says_what_to_do(admin):
     assert run(admin.app)[0] == 0
     assert run(admin.app) == (
         1,
-        "This database already has a demo shop. Use --add to load another one on top of it.\n",
+        "The database already contains a demo shop. Use --add to add another one.\n",
     )
     assert run(admin.app, "--seed", "2")[0] == 1
     assert admin.get("/orders").headers["X-Total"] == "60"
@@ -128,14 +128,14 @@ def test_interrupted_demo_is_resumed(demo_shop, make_app, tmp_path, monkeypatch,
         patched.setattr(demo, part.upper() + "S", parts[index])
         assert run(app, "--seed", "7")[0] == 1
     message = (
-        "A demo run was interrupted. Resume it with: flask --app wsgi demo --customers 30 "
-        "--coupons 20 --orders 60 --seed 7 --now 2026-01-01T00:00:00+00:00; "
+        "A demo run was interrupted. Resume it with `flask --app wsgi demo --customers 30 "
+        "--coupons 20 --orders 60 --seed 7 --now 2026-01-01T00:00:00+00:00`, "
         "or use --add to load another shop.\n"
     )
     assert run(app, "--seed", "8") == (1, message)
     result = app.test_cli_runner().invoke(args=[*ARGS, "--seed", "7"])
     assert result.exit_code == 0, result.output
-    assert "Resuming the run that was interrupted." in result.stderr
+    assert "Resuming the interrupted run." in result.stderr
     assert everything(client_of(app, result)) == whole
     assert run(app, "--seed", "7")[0] == 1  # it is finished now
 
@@ -176,5 +176,5 @@ def test_demo_without_a_schema_says_what_to_do(make_app, fresh_database_url):
     result = make_app(DATABASE_URL=fresh_database_url).test_cli_runner().invoke(args=ARGS)
     assert (result.exit_code, result.stderr) == (
         1,
-        "Error: The database schema is not current; run: flask --app wsgi db upgrade\n",
+        "Error: The database schema is not current. Run: .venv/bin/flask --app wsgi db upgrade\n",
     )

@@ -11,7 +11,7 @@ from sqlalchemy import String, bindparam, literal, select
 
 from app.db.functions import is_one_of, json_text, json_tuple
 from app.db.read_pool import fetch
-from app.db.types import Ids, Money, TextList, UtcDateTime
+from app.db.types import IdList, Money, TextList, UtcDateTime
 
 # What the tables can hold: PostgreSQL has no U+0000, and nobody has half a pair.
 stored = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -64,7 +64,7 @@ def test_values_together_are_read_as_answers_print_them(app):
     ],
 )
 def test_value_is_one_of_several(app, value, values, expected):
-    kind = TextList if isinstance(value.type, String) else Ids
+    kind = TextList if isinstance(value.type, String) else IdList
     with app.app_context():
         ((found,),) = fetch(
             select(is_one_of(value, bindparam("values", type_=kind))), {"values": values}

@@ -255,7 +255,7 @@ def test_failure_is_logged_with_its_traceback_under_the_request_id(logged):
             "errors": [
                 {
                     "code": "shop_api_internal_error",
-                    "message": "The server could not handle this request.",
+                    "message": "An internal error occurred.",
                 }
             ]
         },

@@ -212,13 +212,13 @@ def locked(folder):
 def impatient(monkeypatch):
     """Wait for another writer for a moment only, not for 20 seconds."""
 
-    set_up = sqlite._set_up
+    set_up = sqlite._configure
 
     def prepare(connection, record):
         set_up(connection, record)
         connection.execute("PRAGMA busy_timeout = 100")
 
-    monkeypatch.setattr(sqlite, "_set_up", prepare)
+    monkeypatch.setattr(sqlite, "_configure", prepare)
 
 
 def test_sqlite_that_is_locked_is_503_to_writers(sqlite_shop, tmp_path):

@@ -99,12 +99,12 @@ HERE = __name__
     [
         (
             [("gift", f"{HERE}:Gift"), ("gift", f"{HERE}:Anew")],
-            "Two plugins are called 'gift'; uninstall or rename one of them.",
+            "Two plugins are called 'gift'. Uninstall or rename one of them.",
         ),
         # nobody takes the place of a built-in one
         (
             [("coupons", f"{HERE}:Gift")],
-            "Two plugins are called 'coupons'; uninstall or rename one of them.",
+            "Two plugins are called 'coupons'. Uninstall or rename one of them.",
         ),
         (
             [("gone", "no_such_module_of_ours")],

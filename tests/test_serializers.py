@@ -202,5 +202,5 @@ def test_field_that_is_no_output_is_refused():
     class Wrong(ma.Schema):
         code = ma.fields.String()
 
-    with pytest.raises(TypeError, match=r"^Wrong\.code is no output field$"):
+    with pytest.raises(TypeError, match=r"^Wrong\.code is not an output field$"):
         Serializer(Wrong, COLUMNS)

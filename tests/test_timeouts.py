@@ -8,7 +8,7 @@ from flask_migrate import upgrade
 from sqlalchemy import Integer, delete, text
 from sqlalchemy.exc import OperationalError
 
-from app.api.responses import answer
+from app.api.responses import json_response
 from app.api.smorest import Blueprint
 from app.db.read_pool import RowStream, fetch
 from app.db.session import db, run_in_transaction
@@ -17,7 +17,7 @@ from app.models import User
 
 LIMIT = 0.5
 TOO_LONG = refusal(
-    "shop_api_unavailable", reason="The database needs more than 0.5 seconds: ask for less."
+    "shop_api_unavailable", reason="The database took longer than 0.5 seconds. Request less data."
 )
 
 
@@ -40,7 +40,7 @@ def limited(make_app):
 
     @blp.route("/endless")
     def read_endlessly():
-        return answer({"rows": len(fetch(ENDLESS))})
+        return json_response({"rows": len(fetch(ENDLESS))})
 
     @blp.route("/endless", methods=["POST"])
     def write_endlessly():

@@ -60,7 +60,7 @@ def test_first_attempt_waits_for_nothing(app, waits):
 def test_retries_end(app, waits):
     with app.app_context(), pytest.raises(IntegrityError):
         run_in_transaction(refused(100))
-    assert len(waits) == database.ATTEMPTS - 1
+    assert len(waits) == database.MAX_ATTEMPTS - 1
     assert sum(waits) < 3
 
 
@@ -69,7 +69,7 @@ def test_third_retry_is_logged(app, waits, caplog, times, lines):
     with app.app_context():
         run_in_transaction(refused(times))
     assert [record.getMessage() for record in caplog.records] == [
-        "A transaction is retried for the third time because of other transactions."
+        "A transaction is retried for the third time because of conflicts."
     ] * lines
 
 

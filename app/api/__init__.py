@@ -1,1 +1,1 @@
-"""Everything that knows HTTP and flask-smorest."""
+"""The HTTP layer, based on flask-smorest."""

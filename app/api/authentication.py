@@ -1,4 +1,4 @@
-"""Who sent the current request."""
+"""Authentication of the current request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from flask import Flask, current_app, g, request
 
 from app.api.versions import current_api_version
-from app.auth.credentials import FEW_FORMS, Signed
+from app.auth.credentials import FEW_FORMS, SignedCredentials
 from app.auth.principals import (
     Credentials,
     FailedLogins,
@@ -17,63 +17,64 @@ from app.auth.principals import (
 )
 from app.errors import ShopError
 
-MOST_BYTES_WITHOUT_CAPABILITIES = 64 * 1024
-"""Largest body of a caller who holds no capability: it will be refused, and may cost little."""
+MAX_BYTES_WITHOUT_CAPABILITIES = 64 * 1024
+"""Maximum body size for users without capabilities, whose requests are rejected anyway."""
 
-_ATTEMPTS = "shop_api_failed_attempts"  # on app.extensions
+_FAILED_LOGINS = "shop_api_failed_logins"  # on app.extensions
 
 
 def init_app(app: Flask) -> None:
-    """Count the wrong credentials that an app is sent."""
-    app.extensions[_ATTEMPTS] = FailedLogins(
+    """Create the failed login counters of an app."""
+    app.extensions[_FAILED_LOGINS] = FailedLogins(
         app.config["SHOP_AUTH_FAILURES_PER_MINUTE"], app.config["SHOP_REDIS_URL"]
     )
 
 
 def current_principal() -> Principal:
-    """Return who sent the request."""
+    """Return the principal of the current request."""
     principal: Principal = g.principal
     return principal
 
 
 def authenticate_request() -> None:
-    """Find out who sent the request, and whether the key may be used for it; or refuse."""
+    """Authenticate the request and check the permission of the key, or raise ShopError."""
     authenticate_any_permission()
     require_permission(current_principal(), request.method)
 
 
 def authenticate_any_permission() -> None:
-    """Authenticate a request that every key may be used for, or raise an error."""
-    # Set before the permission is checked, so that the log contains the ID of a rejected key.
-    g.principal = principal = authenticate(_credentials(), _refusal_of)
+    """Authenticate a request that accepts keys with any permission, or raise ShopError."""
+    # Stored before the permission is checked, so that the log contains the ID of a rejected key.
+    g.principal = principal = authenticate(_credentials(), _record_failure)
     if not principal.capabilities:
-        most = current_app.config["MAX_CONTENT_LENGTH"]
-        request.max_content_length = min(most, MOST_BYTES_WITHOUT_CAPABILITIES)
+        limit = current_app.config["MAX_CONTENT_LENGTH"]
+        request.max_content_length = min(limit, MAX_BYTES_WITHOUT_CAPABILITIES)
 
 
 def _credentials() -> Credentials | None:
-    """Return what the request says of who sent it.
+    """Return the credentials of the request, or None.
 
-    A wrong signature is expensive: it is tried in every form that clients have. For an address that
-    sent too many wrong ones, only the usual forms are tried, so that valid ones still pass.
+    Verification of an invalid signature is expensive, because it tries every form that clients use.
+    For an address over its limit, only the most common forms are tried, so that valid requests are
+    still accepted.
     """
     given = current_api_version().credentials(request)
-    attempts: FailedLogins = current_app.extensions[_ATTEMPTS]
-    if isinstance(given, Signed) and attempts.are_too_many(request.remote_addr or ""):
+    failed_logins: FailedLogins = current_app.extensions[_FAILED_LOGINS]
+    if isinstance(given, SignedCredentials) and failed_logins.is_blocked(request.remote_addr or ""):
         return replace(given, forms=FEW_FORMS)
     return given
 
 
-def _refusal_of(consumer_key: str, reason: str) -> ShopError:
-    attempts: FailedLogins = current_app.extensions[_ATTEMPTS]
-    return attempts.refuse(request.remote_addr or "", consumer_key, reason)
+def _record_failure(consumer_key: str, reason: str) -> ShopError:
+    failed_logins: FailedLogins = current_app.extensions[_FAILED_LOGINS]
+    return failed_logins.record(request.remote_addr or "", consumer_key, reason)
 
 
 def authentication_error() -> ShopError | None:
-    """Return why credentials that came with the request are refused, if they are."""
+    """Return the error for invalid credentials of the request, or None."""
     try:
         if credentials := _credentials():
-            authenticate(credentials, _refusal_of)
-    except ShopError as refused:
-        return refused
+            authenticate(credentials, _record_failure)
+    except ShopError as error:
+        return error
     return None

@@ -1,20 +1,21 @@
-"""The variable parts of paths, as werkzeug converters (spec 4)."""
+"""URL converters for the variable parts of paths (spec 4)."""
 
 from __future__ import annotations
 
 from werkzeug.routing import BaseConverter, ValidationError
 
-from app.sanitize import INT64_MAX, is_word
+from app.numbers import INT64_MAX
 from app.schemas.kinds import PATH_CODE, PATH_EMAIL, PATH_ID
+from app.text import is_word
 
 
 class IdConverter(BaseConverter):
-    """``{id}``: one or more digits (spec 4). Seam: ``url_map.converters``."""
+    """``{id}``: one or more digits (spec 4). Extension point: ``url_map.converters``."""
 
     regex = "[0-9]+"
 
     def to_python(self, value: str) -> int:
-        """Return the id; one beyond 64 bits becomes one that nothing has (decisions 6)."""
+        """Return the ID. Larger numbers become the largest 64-bit integer (decisions 6)."""
         digits = value.lstrip("0")
         return min(int(digits or 0), INT64_MAX) if len(digits) < 20 else INT64_MAX
 
@@ -23,7 +24,7 @@ class CodeConverter(BaseConverter):
     """``{code}``: a word character, then word characters, white space and hyphens (spec 4.1)."""
 
     def to_python(self, value: str) -> str:
-        """Return the code, or have no route."""
+        """Return the code, or raise ValidationError if the path does not match."""
         if not all(is_word(char) or char.isspace() or char == "-" for char in value):
             raise ValidationError
         if not is_word(value[0]):
@@ -35,18 +36,18 @@ class LegacyCodeConverter(CodeConverter):
     """``{code}`` in the legacy API: a plus is a space (decisions 14)."""
 
     def to_python(self, value: str) -> str:
-        """Return the code, or have no route."""
+        """Return the code, or raise ValidationError if the path does not match."""
         return super().to_python(value.replace("+", " "))
 
 
 class EmailConverter(BaseConverter):
-    """``{email}``: any text, a slash too (spec 4.2)."""
+    """``{email}``: any text, including slashes (spec 4.2)."""
 
     regex = ".+"
     part_isolating = False
 
     def to_python(self, value: str) -> str:
-        """Return the text without the slash with which every path may end."""
+        """Return the text without the optional trailing slash of a path."""
         return value.removesuffix("/")
 
 

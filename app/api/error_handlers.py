@@ -1,4 +1,4 @@
-"""Every exception becomes an error of the table, in the one envelope (decisions 1)."""
+"""Conversion of exceptions to error responses (decisions 1)."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from app.errors import SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
 
 
 def handle_exception(error: Exception) -> Response:
-    """Answer any exception with the one envelope (decisions 1)."""
+    """Return the error response for an exception (decisions 1)."""
     shop_error = as_shop_error(error)
-    if shop_error.code == "shop_api_no_route" and current_api_version().refuses_first:
+    if shop_error.code == "shop_api_no_route" and current_api_version().authenticates_first:
         shop_error = authentication_error() or shop_error
     if shop_error.status == 503:
-        # It says enough, and an outage makes many of them.
+        # Log without a traceback, because an outage causes many of these errors.
         current_app.logger.warning("%s: %s", shop_error.code, _cause(error))
     elif shop_error.status >= 500:
         current_app.logger.error(shop_error.code, exc_info=error)
-    name = current_api_version().translate
-    entries = [entry | {"code": name(entry["code"])} for entry in shop_error.entries]
+    translate = current_api_version().translate
+    entries = [entry | {"code": translate(entry["code"])} for entry in shop_error.entries]
     return json_response({"errors": entries}, shop_error.status, shop_error.headers)
 
 
 def _cause(error: Exception) -> str:
-    """Return what happened, without a statement or a value."""
+    """Return the type and first line of an error, without statements and values."""
     cause = getattr(error, "orig", None) or error
     return f"{type(cause).__name__}: {next(iter(str(cause).splitlines()), '')}"
 
 
 def as_shop_error(error: Exception) -> ShopError:
-    """Return the error of the table that an exception amounts to."""
+    """Return the ShopError for an exception."""
     if isinstance(error, InternalServerError) and isinstance(error.original_exception, Exception):
-        error = error.original_exception  # of a hook, or of the answer to another error
+        error = error.original_exception  # raised by a hook or an error handler
     if isinstance(error, ShopError):
         return error
     if isinstance(error, MethodNotAllowed) and not current_api_version().hides_methods:
@@ -64,7 +64,7 @@ def as_shop_error(error: Exception) -> ShopError:
         return InvalidParams({"request": error.description or error.name})
     if is_statement_timeout(error):
         seconds = current_app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
-        return unavailable(f"The database needs more than {seconds:g} seconds: ask for less.")
+        return unavailable(f"The database took longer than {seconds:g} seconds. Request less data.")
     if is_unavailable(error):
         return unavailable("The database cannot be reached.")
     if isinstance(error, DBAPIError) and (is_schema_mismatch(error) or not schema_is_current()):

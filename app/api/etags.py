@@ -1,8 +1,8 @@
 """Conditional requests on single resources: ``ETag``, ``If-None-Match``, ``If-Match`` (RFC 9110).
 
-An entity tag is a hash of the whole answer, so it changes with everything that the answer shows: a
-customer's also when an order comes in. A write compares with what a read without ``fields`` would
-answer, inside the transaction that holds the record.
+An entity tag is a hash of the complete response, so it changes with everything in the response.
+The tag of a customer also changes with a new order. A write compares the tag with the response of a
+read without ``fields``, within the transaction of the write.
 """
 
 from __future__ import annotations
@@ -23,54 +23,54 @@ FAILED = "shop_api_precondition_failed"
 
 
 def with_etag(view: Callable[..., Response]) -> Callable[..., Response]:
-    """Give the answers of a read an ``ETag``, and answer 304 to whoever has the same one already.
+    """Add an ``ETag`` to the responses of a read, and respond with 304 if it matches.
 
-    What the read refuses, it refuses before conditions count (RFC 9110, section 13.2.1).
+    Errors of the read take precedence over conditions (RFC 9110, section 13.2.1).
     """
 
     @wraps(view)
     def read(*args: Any, **kwargs: Any) -> Response:
         response = view(*args, **kwargs)
-        tag = _tag_of(response)
-        if not _holds_if_match(tag):
+        tag = _etag_of(response)
+        if not _if_match_holds(tag):
             raise ShopError(FAILED)
-        if not _holds_if_none_match(tag):
+        if not _if_none_match_holds(tag):
             response.status_code = 304
             response.set_data(b"")
         response.headers.add("ETag", f'"{tag}"')
         return response
 
-    return Blueprint.errors(FAILED)(read)  # type: ignore[no-any-return] # the view again
+    return Blueprint.errors(FAILED)(read)  # type: ignore[no-any-return] # a decorated view
 
 
 def precondition(
     represent: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> Precondition | None:
-    """Return what the request demands of a record before it is written; None when nothing.
+    """Return the check of the request's conditions before a write, or None without conditions.
 
     Args:
-        represent: turns a record into the body that a read of it answers.
+        represent: function that converts a record to the response body of a read.
     """
     if not any(header in request.headers for header in ("If-Match", "If-None-Match")):
         return None
 
     def check(record: Mapping[str, Any]) -> None:
-        tag = _tag_of(json_response(represent(record)))
-        if not _holds_if_match(tag) or not _holds_if_none_match(tag):
+        tag = _etag_of(json_response(represent(record)))
+        if not _if_match_holds(tag) or not _if_none_match_holds(tag):
             raise ShopError(FAILED)
 
     return check
 
 
-def _tag_of(response: Any) -> str:
+def _etag_of(response: Any) -> str:
     return blake2b(response.get_data(), digest_size=16).hexdigest()
 
 
-def _holds_if_match(tag: str) -> bool:
-    # One that cannot be read holds for nothing: whoever sends it wants to be refused.
+def _if_match_holds(tag: str) -> bool:
+    # A malformed If-Match never holds, because the client asked for a condition.
     return "HTTP_IF_MATCH" not in request.environ or tag in request.if_match
 
 
-def _holds_if_none_match(tag: str) -> bool:
+def _if_none_match_holds(tag: str) -> bool:
     given = "HTTP_IF_NONE_MATCH" in request.environ
     return not given or not request.if_none_match.contains_weak(tag)

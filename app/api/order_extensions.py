@@ -1,9 +1,9 @@
-"""What is added to every order that the service answers (spec 1, 2.3).
+"""Extension of all orders in responses (spec 1, 2.3).
 
-Our own views read orders through an ``OrderView``, which extends them on their way to JSON. The
-orders of all other views, a plugin's or a plain Flask view's, are found in the finished response,
-and the new keys are inserted into its text. Either way an extension is called once for all orders
-of a response, or of a batch of a long list.
+The views of the core use an ``OrderView``, which extends orders before they are converted to JSON.
+For other views, of plugins or of plain Flask, the orders are found in the finished response, and
+the new keys are inserted into its text. In both cases, an extension is called once for all orders
+of a response or of a batch of a long list.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from app.services.order_queries import COLUMNS
 Selection = Mapping[str, Any] | None
 
 ORDER = Serializer(OrderSchema, COLUMNS)
-_KNOWN = "shop_api_views_with_orders"  # on app.extensions
-_MAY_HOLD_ORDERS = re.compile(rb'"orders?"\s*:')
+_VIEWS_WITH_ORDERS = "shop_api_views_with_orders"  # on app.extensions
+_MAY_CONTAIN_ORDERS = re.compile(rb'"orders?"\s*:')
 _NOT_BLANK = re.compile(r"[^ \t\n\r]")
 _PARTIAL = 206
 
-# They describe the body that the view wrote. A part of it cannot be asked for any more, either.
-_OF_ANOTHER_BODY = (
+# Headers that describe the body of the view, and Accept-Ranges, because ranges no longer work.
+_BODY_HEADERS = (
     "Accept-Ranges",
     "Content-Digest",
     "Content-MD5",
@@ -48,7 +48,7 @@ _OF_ANOTHER_BODY = (
 
 
 class OrderView:
-    """Turns rows into the orders of a response, extended, as far as ``fields`` selected them.
+    """Converts rows to extended orders, limited to the selected ``fields``.
 
     Args:
         selection: what ``fields`` selected; None for everything.
@@ -59,7 +59,7 @@ class OrderView:
         extensions = registry().order_extensions
         self._selection = selection
         self._extends = selection is None or not extensions.keys().isdisjoint(selection)
-        # An extension sees whole orders, also when the client wants little of them.
+        # Extensions receive complete orders, even if the client selected few fields.
         self._view = serializer if self._extends else serializer.only(selection)
         self.columns = self._view.columns
 
@@ -83,31 +83,32 @@ class OrderView:
         return results
 
     def row(self, row: Any) -> dict[str, Any]:
-        """Return the order of one row."""
+        """Return the order for one row."""
         return self.rows([row])[0]
 
 
 def extend_response(response: Response) -> Response:
-    """Insert the extensions into the orders of a response that another view made.
+    """Insert the extensions into the orders of a response of another view.
 
-    Where the view is documented with an OrderSchema, orders are wherever the body holds them;
-    elsewhere they are under the wrapper keys ``order`` and ``orders``. All other bytes of the body
-    stay as the view wrote them. A response that is an error, streamed, partial, compressed or not
-    JSON passes unchanged, and so does a key ``order`` whose value is no order.
+    If the view is documented with an OrderSchema, orders can be anywhere in the body. Otherwise,
+    only the wrapper keys ``order`` and ``orders`` are considered. All other bytes of the body
+    remain unchanged, as do responses that are errors, streamed, partial, compressed or not JSON,
+    and a key ``order`` whose value is not an order.
 
     Raises:
-        InvalidParams: ``fields`` cannot be read.
+        InvalidParams: ``fields`` is invalid.
     """
     documented = _is_documented_with_orders()
     if documented is None or not _is_whole_json(response):
         return response
     data = response.get_data()
-    if not documented and not _MAY_HOLD_ORDERS.search(data):
+    if not documented and not _MAY_CONTAIN_ORDERS.search(data):
         return response
     select: Any = _orders_in if documented else _wrapped_orders
     try:
         text = data.decode()
-        # Python's scanner, which knows the places, is slow: most bodies hold no orders at all.
+        # Parse with the fast decoder first, because most bodies contain no orders and the decoder
+        # that records positions is slow.
         if not any(select(json.loads(text, parse_int=_integer))):
             return response
         orders = list(select(_Decoder().decode(text)))
@@ -121,14 +122,14 @@ def extend_response(response: Response) -> Response:
             raise InvalidParams({"fields": " ".join(map(str, error.messages))}) from None
     new: list[dict[str, Any]] = [{} for _ in orders]
     _extend(new, orders, selection)
-    response.set_data(_with_members(text, orders, new))  # with its Content-Length
-    for name in _OF_ANOTHER_BODY:
+    response.set_data(_insert_members(text, orders, new))  # with its Content-Length
+    for name in _BODY_HEADERS:
         response.headers.pop(name, None)
     return response
 
 
 def _is_whole_json(response: Response) -> bool:
-    """Return whether the body is in memory, whole, uncompressed JSON of a success."""
+    """Return whether the response is successful, complete, uncompressed JSON in memory."""
     return (
         response.status_code < 300
         and response.status_code != _PARTIAL
@@ -140,49 +141,52 @@ def _is_whole_json(response: Response) -> bool:
 
 
 class _Object(dict[str, Any]):
-    """An object of a JSON text, with the places of its braces."""
+    """A JSON object with the positions of its braces in the text."""
 
     start: int
     end: int
 
 
 class _Decoder(json.JSONDecoder):
-    """Decodes JSON into objects that know their places.
+    """A JSON decoder that records the positions of objects.
 
-    Python's own scanner calls ``parse_object`` for each object; the one in C does not.
+    Uses the scanner in Python, because the scanner in C does not call ``parse_object``.
     """
 
     def __init__(self) -> None:
         super().__init__(parse_int=_integer)
         self.parse_object = self._parse_object
-        self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # typeshed lacks it
+        self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # missing in typeshed
 
-    def _parse_object(self, text_and_place: tuple[str, int], *args: Any) -> tuple[_Object, int]:
-        parsed, end = json.decoder.JSONObject(text_and_place, *args)  # type: ignore[attr-defined]  # typeshed lacks it
+    def _parse_object(self, text_and_position: tuple[str, int], *args: Any) -> tuple[_Object, int]:
+        parsed, end = json.decoder.JSONObject(text_and_position, *args)  # type: ignore[attr-defined]  # missing in typeshed
         found = _Object(parsed)
-        found.start, found.end = text_and_place[1] - 1, end - 1
+        found.start, found.end = text_and_position[1] - 1, end - 1
         return found, end
 
 
 def _integer(digits: str) -> int | Decimal:
-    """Return a number, also one with more digits than Python converts to an int."""
+    """Parse an integer. Python does not convert thousands of digits to int, so use Decimal then."""
     try:
         return int(digits)
     except ValueError:
         return Decimal(digits)
 
 
-def _with_members(
+def _insert_members(
     text: str, objects: Sequence[_Object], members: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Return a JSON text in which some objects, in any order, have other members at their end.
+    """Append members to objects in a JSON text, and remove existing members with the same names.
 
-    Members that an object has already under these names are removed.
+    Args:
+        text: the JSON text.
+        objects: the objects to change, in any order.
+        members: the new members of each object.
     """
-    edits: list[tuple[int, int, str]] = []  # from, to, and what takes the place of that
+    edits: list[tuple[int, int, str]] = []  # start, end and replacement
     for found, new in zip(objects, members, strict=True):
         if not found.keys().isdisjoint(new):
-            edits.extend((*place, "") for place in _places_of(text, found, new))
+            edits.extend((*span, "") for span in _member_spans(text, found, new))
         if new:
             written = ",".join(
                 f"{json.dumps(name)}:{current_app.json.dumps(value)}" for name, value in new.items()
@@ -196,78 +200,78 @@ def _with_members(
     return "".join([*pieces, text[done:]])
 
 
-def _places_of(text: str, found: _Object, names: Container[str]) -> Iterator[tuple[int, int]]:
-    """Return the places of some members of an object, each with the comma that goes with it.
+def _member_spans(text: str, found: _Object, names: Container[str]) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of the named members of an object, each with one comma.
 
-    The object keeps another member: an order keeps its id.
+    At least one other member must remain, such as the ID of an order.
     """
     decode = json.JSONDecoder(parse_int=_integer).raw_decode
     members: list[tuple[str, int, int]] = []
-    at = _after_blanks(text, found.start + 1)
+    at = _skip_blanks(text, found.start + 1)
     while at < found.end:
         start = at
         name, at = decode(text, at)
-        _, at = decode(text, _after_blanks(text, _after_blanks(text, at) + 1))  # after the colon
+        _, at = decode(text, _skip_blanks(text, _skip_blanks(text, at) + 1))  # after the colon
         members.append((name, start, at))
-        at = _after_blanks(text, _after_blanks(text, at) + 1)  # after the comma
-    kept_one = False
-    for place, (name, start, end) in enumerate(members):
+        at = _skip_blanks(text, _skip_blanks(text, at) + 1)  # after the comma
+    after_other = False
+    for index, (name, start, end) in enumerate(members):
         if name not in names:
-            kept_one = True
-        elif kept_one:
-            yield members[place - 1][2], end  # from the comma before it
+            after_other = True
+        elif after_other:
+            yield members[index - 1][2], end  # from the comma before it
         else:
-            yield start, members[place + 1][1]  # to the comma after it
+            yield start, members[index + 1][1]  # to the comma after it
 
 
-def _after_blanks(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     found = _NOT_BLANK.search(text, at)
     return found.start() if found else len(text)
 
 
 def _is_documented_with_orders() -> bool | None:
-    """Tell whether a response schema of the current view holds an OrderSchema, anywhere in it.
+    """Return whether a response schema of the current view contains an OrderSchema.
 
-    None where the blueprint declares that its views extend their orders themselves.
+    Returns None if the blueprint declares that its views extend orders themselves.
     """
-    known: dict[tuple[str | None, str], bool | None]
-    known = current_app.extensions.setdefault(_KNOWN, {})
+    cache: dict[tuple[str | None, str], bool | None]
+    cache = current_app.extensions.setdefault(_VIEWS_WITH_ORDERS, {})
     operation = request.endpoint, request.method
-    if operation not in known:
+    if operation not in cache:
         blueprint = current_app.blueprints.get(request.blueprint or "")
         if getattr(blueprint, "extends_orders", False):
-            known[operation] = None
+            cache[operation] = None
             return None
         view: Any = current_app.view_functions.get(request.endpoint or "")
-        method = getattr(view, "view_class", None)  # flask-smorest documents a class by methods
+        method = getattr(view, "view_class", None)  # flask-smorest documents the methods of a class
         view = getattr(method, request.method.lower(), view)
         responses = getattr(view, "_apidoc", {}).get("response", {}).get("responses", {})
-        known[operation] = any(
-            _holds_orders(doc.get("schema"), frozenset())
+        cache[operation] = any(
+            _contains_orders(doc.get("schema"), frozenset())
             for docs in responses.values()
             for doc in docs
             if isinstance(doc, dict)
         )
-    return known[operation]
+    return cache[operation]
 
 
-def _holds_orders(part: Any, seen: frozenset[type]) -> bool:
-    """Tell whether a schema or a field is, or holds, an OrderSchema."""
+def _contains_orders(part: Any, seen: frozenset[type]) -> bool:
+    """Return whether a schema or field is or contains an OrderSchema."""
     if isinstance(part, ma.fields.Nested):
         part = part.schema
     if isinstance(part, ma.fields.List):
-        return _holds_orders(part.inner, seen)
+        return _contains_orders(part.inner, seen)
     if isinstance(part, ma.fields.Dict):
-        return _holds_orders(part.value_field, seen)
+        return _contains_orders(part.value_field, seen)
     if isinstance(part, OrderSchema):
         return True
     if not isinstance(part, ma.Schema) or type(part) in seen:
         return False
-    return any(_holds_orders(field, seen | {type(part)}) for field in part.fields.values())
+    return any(_contains_orders(field, seen | {type(part)}) for field in part.fields.values())
 
 
 def _orders_in(body: Any) -> Iterator[dict[str, Any]]:
-    """Return every order in a body, however deep."""
+    """Yield all orders in a body at any depth."""
     if _is_order(body):
         yield body
     elif isinstance(body, dict | list):
@@ -276,7 +280,7 @@ def _orders_in(body: Any) -> Iterator[dict[str, Any]]:
 
 
 def _wrapped_orders(body: Any) -> list[dict[str, Any]]:
-    """Return the orders under the wrapper keys; none of a list that holds anything else."""
+    """Return the orders under the wrapper keys, except from lists with other values."""
     if not isinstance(body, dict):
         return []
     lists = [[body["order"]]] if "order" in body else []
@@ -294,9 +298,9 @@ def _is_order(value: Any) -> bool:
 def _extend(
     results: Sequence[dict[str, Any]], orders: Sequence[dict[str, Any]], selection: Selection
 ) -> None:
-    """Add to each result what the extensions make of its order, as far as ``fields`` selected it.
+    """Add the selected extensions to each result.
 
-    The extension that came first comes last in an order: ``customer`` is the last key.
+    Extensions are added in reverse order of registration, so that ``customer`` is the last key.
     """
     for extension in reversed(registry().order_extensions.values()):
         if selection is not None and extension.key not in selection:
@@ -304,5 +308,5 @@ def _extend(
         inner = None if selection is None else selection[extension.key]
         values = extension.values(orders)
         for result, value in zip(results, values, strict=True):
-            result.pop(extension.key, None)  # whoever wrote one by hand: it goes to its place
+            result.pop(extension.key, None)  # moves an existing key to its position
             result[extension.key] = narrowed(value, inner)

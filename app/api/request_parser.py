@@ -1,4 +1,4 @@
-"""Input: what is JSON, what a query means, and how validation errors become ours."""
+"""Parsing of bodies and queries, and conversion of validation errors."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ from app.schemas.queries import Query
 from app.services.bulk import BulkItem
 
 MAX_QUERIES, MAX_QUERY_LENGTH = 1000, 500
-"""Of how many queries, and of how many bytes, it is remembered what they mean."""
+"""Parsed-query cache: up to 1,000 entries of up to 500 bytes each."""
 
 
 class ArgumentParser(FlaskParser):
-    """Seam: ``Blueprint.ARGUMENTS_PARSER``."""
+    """Extension point: ``Blueprint.ARGUMENTS_PARSER``."""
 
     DEFAULT_VALIDATION_STATUS = 400
 
     def __init__(self) -> None:
         super().__init__()
         self.needs: dict[type[ma.Schema], Capability] = {}
-        """The capability without which every body of a schema is refused, whatever it says."""
+        """The capability that is required for all requests with a schema."""
 
     def parse(self, argmap: Any, *args: Any, **kwargs: Any) -> Any:
-        """Load input by a schema, or by the one that takes its place in the dialect.
+        """Load input with a schema, or with its replacement in the API version.
 
-        For a caller who will be refused, the record is checked, so that errors come in the
-        specified order, and is then empty: nothing is spent on cleaning it (decisions 13 and 17).
+        Without the required capability, the input is only checked, so that errors have their
+        specified order. The result is then empty, which saves the time for cleaning the input
+        (decisions 13 and 17).
         """
         substitute = current_api_version().schemas.get(type(argmap))
         needed = self.needs.get(type(argmap))
@@ -51,34 +52,34 @@ class ArgumentParser(FlaskParser):
             checked = super().parse(checker_of(kind), *args, **kwargs)
             return {name: {} for name in checked}
         schema = instance_of(substitute) if substitute else argmap
-        # A query that may hold a secret is not remembered.
+        # Do not cache queries that can contain a secret.
         if isinstance(schema, Query) and not current_api_version().key_in_query:
             text = request.query_string
             if len(text) <= MAX_QUERY_LENGTH:
                 return dict(self._load_query(schema, text))
         return super().parse(schema, *args, **kwargs)
 
-    @lru_cache(MAX_QUERIES)  # noqa: B019  # there is one parser, for good
-    def _load_query(self, schema: Query, text: bytes) -> Any:  # the key
+    @lru_cache(MAX_QUERIES)  # noqa: B019  # the parser is a singleton
+    def _load_query(self, schema: Query, text: bytes) -> Any:  # the cache key
         return super().parse(schema, location="query")
 
     def load_json(self, req: Any, schema: Any) -> Any:
-        """Return the body's object whatever the Content-Type says; {} when it is none."""
-        # Nothing is ever unpacked: a few bytes could become gigabytes.
+        """Return the JSON object in the body, or {} for other values. Ignores the Content-Type."""
+        # Compressed bodies are not supported, because a few bytes could expand to gigabytes.
         if req.headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
             raise InvalidParams({"Content-Encoding": "must be absent: send the body unpacked."})
         body = _body_of(req)
-        # Of a body without a length werkzeug reads as much as is allowed, and says nothing.
+        # For a body without Content-Length, werkzeug reads up to the limit without an error.
         if len(body) >= req.max_content_length and req.environ["wsgi.input"].read(1):
             raise RequestEntityTooLarge
         if not body.strip():
             return {}
         try:
-            # orjson is the judge of what is JSON: no NaN, no lone surrogate, no depth bomb. The
-            # standard library then keeps a number's digits: 1234567890123456.78 is no float.
+            # orjson validates the JSON and rejects NaN, lone surrogates and deep nesting. The
+            # standard library then parses it again and keeps all digits of numbers.
             orjson.loads(body)
-            loaded = _parsed(body)
-        except RecursionError:  # Python's own message would tell how the service is made
+            loaded = _parse(body)
+        except RecursionError:  # the message of Python would reveal internals
             raise ShopError("shop_api_invalid_json", reason="it is nested too deeply") from None
         except ValueError as error:
             raise ShopError("shop_api_invalid_json", reason=str(error)) from None
@@ -91,20 +92,20 @@ class ArgumentParser(FlaskParser):
         schema: Any,
         **_: Any,
     ) -> Any:
-        """Raise the one exception, with an entry for each refused input."""
+        """Raise InvalidParams with an entry for each invalid input."""
         raise invalid_params(error, depth=1)
 
 
-def _parsed(body: bytes) -> Any:
-    """Return what a body says that orjson has accepted, with the digits of its numbers."""
+def _parse(body: bytes) -> Any:
+    """Parse a body that orjson accepted, with all digits of its numbers."""
     try:
         return json.loads(body, parse_float=Decimal)
     except InvalidOperation:
-        return json.loads(body, parse_float=_number)
+        return json.loads(body, parse_float=_parse_number)
 
 
-def _number(text: str) -> Decimal:
-    """Return a number; one whose exponent no Decimal has is zero, or orjson had refused it."""
+def _parse_number(text: str) -> Decimal:
+    """Parse a number. An exponent that is out of range for Decimal can only mean zero."""
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -117,7 +118,7 @@ def _body_of(req: Any) -> bytes:
     except HTTPException:
         raise
     except Exception as error:
-        # Chunks that are none, or a client that went away: each server has errors of its own.
+        # Malformed chunks, or a closed connection. Each server raises different errors.
         raise ShopError(
             "shop_api_invalid_json",
             reason="the body cannot be read to its end",
@@ -128,13 +129,13 @@ def _body_of(req: Any) -> bytes:
 
 @cache
 def instance_of(schema: type[ma.Schema]) -> ma.Schema:
-    """Return the one instance of a schema that converts all input."""
+    """Return the shared instance of a schema."""
     return schema()
 
 
 @cache
 def checker_of(schema: type[ma.Schema]) -> ma.Schema:
-    """Return the one instance of a schema that checks input and does not clean it."""
+    """Return the shared instance of a schema that checks input without cleaning."""
     return without_cleaning(schema())
 
 
@@ -145,13 +146,13 @@ def item_loader(
     create_needs: Capability,
     edit_needs: Capability,
 ) -> Callable[[BulkItem], BulkItem]:
-    """Return what converts a bulk item as the single operation converts its body.
+    """Return a function that loads a bulk item like the body of a single operation.
 
     Args:
-        create: the schema of a create.
-        edit: the schema of an edit.
-        create_needs: without this capability a create is refused: it is checked, then empty.
-        edit_needs: the same for an edit.
+        create: the schema for creates.
+        edit: the schema for updates.
+        create_needs: the capability for creates. Without it, items are checked and then emptied.
+        edit_needs: the capability for updates, in the same way.
     """
     may_create, may_edit = (
         current_principal().can(create_needs),
@@ -170,11 +171,11 @@ def item_loader(
 
 
 def invalid_params(error: ValidationError, depth: int = 0) -> InvalidParams:
-    """Return marshmallow's nested messages as ours.
+    """Convert the nested messages of marshmallow to InvalidParams.
 
     Args:
-        error: what ``Schema.load`` raised.
-        depth: how many outer levels are no part of a name (webargs adds the location).
+        error: the exception from ``Schema.load``.
+        depth: the number of outer levels to drop from names, such as the location in webargs.
     """
     reasons: dict[str, str] = {}
 

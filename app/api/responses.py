@@ -1,7 +1,7 @@
-"""Ready responses: orjson, and long lists written row by row.
+"""JSON responses with orjson, and streaming of long lists.
 
-A view under ``@blp.response`` may return a ready response; flask-smorest then documents the view
-and dumps nothing.
+A view with ``@blp.response`` can return a finished response. flask-smorest then only documents the
+view and does not serialize anything.
 """
 
 from __future__ import annotations
@@ -17,86 +17,86 @@ from flask import Response, current_app, request, stream_with_context
 from flask.json.provider import JSONProvider
 
 from app.api.versions import current_api_version
-from app.auth.credentials import IN_QUERY
+from app.auth.credentials import QUERY_CREDENTIALS
 from app.db.read_pool import RowStream
 from app.services.bulk import BulkResult
 from app.services.pagination import Page
 
-MAX_READ = 64 * 1024 * 1024
-MAX_READ_SECONDS = 5
-"""How much of a refused body is read, and for how long, before the connection is closed."""
+MAX_DRAIN_BYTES = 64 * 1024 * 1024
+MAX_DRAIN_SECONDS = 5
+"""Limits in bytes and seconds for reading the rest of a rejected body."""
 
 _IN_PATH = "/!$&'()*+,;=:@"
-"""What the path of a URL may contain unencoded, beside letters and digits (RFC 3986, 3.3)."""
+"""Characters that a URL path can contain unencoded, besides letters and digits (RFC 3986, 3.3)."""
 
 Make = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class JsonProvider(JSONProvider):
-    """Seam: ``Flask.json_provider_class``."""
+    """Extension point: ``Flask.json_provider_class``."""
 
     def dumps(self, obj: Any, *, indent: int | None = None, **_: Any) -> str:
         """Return JSON text."""
-        return _written(obj, orjson.OPT_INDENT_2 if indent else 0).decode()
+        return _dumps(obj, orjson.OPT_INDENT_2 if indent else 0).decode()
 
     def loads(self, s: str | bytes, **_: Any) -> Any:
-        """Return what JSON text means."""
+        """Parse JSON text."""
         return orjson.loads(s)
 
     def response(self, *args: Any, **kwargs: Any) -> Response:
-        """Return a response with the arguments as its JSON body."""
+        """Return a response with the arguments as the JSON body."""
         return json_response(self._prepare_response_obj(args, kwargs))
 
 
-def _written(value: Any, option: int = 0) -> bytes:
+def _dumps(value: Any, option: int = 0) -> bytes:
     try:
         return orjson.dumps(value, option=option)
     except TypeError:
-        # An id beyond 64 bits, echoed in a bulk result, or half a character (a lone surrogate) in
-        # a plugin's order: orjson writes neither.
-        text = json.dumps(value, default=_parsed, separators=(",", ":"))
+        # orjson does not support IDs beyond 64 bits (repeated in bulk results) and lone surrogates
+        # (possible in orders of plugins).
+        text = json.dumps(value, default=_parse_fragment, separators=(",", ":"))
         return f"{text}\n".encode() if option & orjson.OPT_APPEND_NEWLINE else text.encode()
 
 
-def _parsed(value: Any) -> Any:
-    """Return what a text means that orjson takes as it is."""
+def _parse_fragment(value: Any) -> Any:
+    """Return the value of a JSON fragment."""
     if isinstance(value, orjson.Fragment):
         return orjson.loads(orjson.dumps(value))
-    raise TypeError(f"{type(value).__name__} is nothing that JSON knows")
+    raise TypeError(f"{type(value).__name__} is not JSON serializable")
 
 
 def json_response(
     body: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return a ready response: flask-smorest then documents the view and dumps nothing."""
+    """Return a finished JSON response, which flask-smorest does not serialize again."""
     return Response(
-        _written(body, orjson.OPT_APPEND_NEWLINE), status, headers, content_type="application/json"
+        _dumps(body, orjson.OPT_APPEND_NEWLINE), status, headers, content_type="application/json"
     )
 
 
 def drain_request_body(response: Response) -> Response:
-    """Read what a refused request has left of its body.
+    """Read the rest of the body of a rejected request.
 
-    A client that is still sending when the connection closes sees a reset instead of the answer.
+    Otherwise, a client that is still sending would see a connection reset instead of the response.
     """
     environ = request.environ
     if not (environ.get("CONTENT_LENGTH") or environ.get("HTTP_TRANSFER_ENCODING")):
-        return response  # it has none
-    if not environ.get("wsgi.input_terminated"):  # reading on would wait for ever
+        return response  # no body
+    if not environ.get("wsgi.input_terminated"):  # reading would block
         return response
     connection = environ.get("gunicorn.socket")
     before = connection.gettimeout() if connection else None
-    until, left = time.monotonic() + MAX_READ_SECONDS, MAX_READ
+    until, left = time.monotonic() + MAX_DRAIN_SECONDS, MAX_DRAIN_BYTES
     try:
-        if connection:  # who sends slowly must not hold a thread
-            connection.settimeout(MAX_READ_SECONDS)
+        if connection:  # slow clients must not block a thread
+            connection.settimeout(MAX_DRAIN_SECONDS)
         while left > 0 and time.monotonic() < until:
             piece = environ["wsgi.input"].read(64 * 1024)
             if not piece:
                 break
             left -= len(piece)
-    except Exception:  # noqa: BLE001  # the client has gone, is too slow, or sends what is no body
-        response.headers["Connection"] = "close"  # what follows it cannot be read either
+    except Exception:  # noqa: BLE001  # a closed connection, a timeout or a malformed body
+        response.headers["Connection"] = "close"  # the next request cannot be parsed
     finally:
         if connection:
             connection.settimeout(before)
@@ -104,24 +104,26 @@ def drain_request_body(response: Response) -> Response:
 
 
 def request_address() -> str:
-    """Return the absolute URL of the current request without its query, in ASCII.
+    """Return the absolute URL of the current request without the query, in ASCII.
 
-    The host is the one that the client wrote (an IDN name in ``xn--`` form stays as it is); bytes
-    that a URL cannot contain are percent-encoded.
+    The host is unchanged, including IDN names in ``xn--`` form. Bytes that a URL cannot contain are
+    percent-encoded.
     """
     host = request.headers.get("Host") or request.host
-    # WSGI gives the bytes of a header as Latin-1 characters.
+    # WSGI decodes headers as Latin-1.
     host = quote(host.encode("latin-1", "replace"), safe="[]:%!$&'()*+,;=")
     return f"{request.scheme}://{host}{quote(request.root_path + request.path, safe=_IN_PATH)}"
 
 
 def page_response(wrapper: str, make: Make, page: Page) -> Response:
-    """Return a page of a list with its headers, under its wrapper key.
+    """Return a page of a list under its wrapper key, with pagination headers.
 
     Args:
-        make: turns rows into the objects of the list.
+        wrapper: the wrapper key.
+        make: function that converts rows to objects.
+        page: the page.
     """
-    query = [pair for pair in request.args.items(multi=True) if pair[0] not in IN_QUERY]
+    query = [pair for pair in request.args.items(multi=True) if pair[0] not in QUERY_CREDENTIALS]
     api_version = current_api_version()
     headers = {
         api_version.translate(name): value
@@ -130,10 +132,10 @@ def page_response(wrapper: str, make: Make, page: Page) -> Response:
     if not isinstance(page.rows, RowStream):
         return json_response({wrapper: make(page.rows)}, headers=headers)
     response = Response(
-        stream_with_context(_in_pieces(wrapper, make, page.rows)), mimetype="application/json"
+        stream_with_context(_stream_list(wrapper, make, page.rows)), mimetype="application/json"
     )
     response.headers.update(headers)
-    # Also a client that goes away, and a HEAD that reads nothing, give the connection back.
+    # Release the connection also if the client disconnects, and for HEAD requests.
     response.call_on_close(page.rows.close)
     return response
 
@@ -144,18 +146,18 @@ def bulk_response(wrapper: str, results: BulkResult) -> Response:
     return json_response({wrapper: results.items}, status)
 
 
-def _in_pieces(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
-    """Write a list in pieces.
+def _stream_list(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
+    """Yield a list in batches.
 
-    An error in the middle breaks the connection off: the closing bracket is not written, so that
-    half a list does not look like a whole one.
+    An error aborts the connection without the closing bracket, so that clients do not mistake a
+    partial list for a complete list.
     """
-    before = f'{{"{wrapper}":['.encode()
+    prefix = f'{{"{wrapper}":['.encode()
     try:
         for batch in rows.batches():
-            yield before + orjson.dumps(make(batch))[1:-1]
-            before = b","
+            yield prefix + orjson.dumps(make(batch))[1:-1]
+            prefix = b","
     except Exception:
-        current_app.logger.exception("a list broke off")
+        current_app.logger.exception("a list response was aborted")
         raise
-    yield (before if before != b"," else b"") + b"]}\n"
+    yield (prefix if prefix != b"," else b"") + b"]}\n"

@@ -1,4 +1,4 @@
-"""What every answer tells browsers and caches, and which other origins may ask."""
+"""Security headers, CORS and protection against cross-site requests."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from hashlib import sha256
 from flask import Flask, Response, current_app, request
 
 from app.api import openapi
-from app.auth.credentials import SENT
+from app.auth.credentials import ORIGINAL_REQUEST
 from app.errors import ShopError
 
-ALWAYS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-"""Nothing guesses what an answer is; nothing keeps one, unless it says itself that it may."""
+DEFAULT_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+"""Headers of all responses that do not set these headers themselves."""
 
 DOCS = "swagger_ui.show"
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""The methods that change nothing (RFC 9110, 9.2.1)."""
+"""The safe methods (RFC 9110, 9.2.1)."""
 
-# What a form of any page can send without asking first (Fetch standard, CORS-safelisted).
+# Requests that any page can send without a preflight (Fetch standard, CORS-safelisted).
 _SIMPLE_METHODS = frozenset({"GET", "HEAD", "POST"})
 _SIMPLE_TYPES = frozenset(
     {"", "text/plain", "multipart/form-data", "application/x-www-form-urlencoded"}
@@ -28,7 +28,7 @@ _SIMPLE_TYPES = frozenset(
 
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
-# Swagger UI's own files, and requests to the service; it styles its elements one by one.
+# Allows the files of Swagger UI, requests to the service, and the inline styles of Swagger UI.
 _DOCS_POLICY = (
     "default-src 'none'; script-src 'self' {scripts}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; "
@@ -37,16 +37,16 @@ _DOCS_POLICY = (
 
 
 def init_app(app: Flask) -> None:
-    """Refuse changes from other sites, and add the headers to every answer of an app."""
-    app.before_request(_refuse_other_sites)
+    """Reject cross-site changes and add security headers to all responses of an app."""
+    app.before_request(_reject_cross_site_changes)
     if origins := app.config["SHOP_CORS_ORIGINS"]:
-        _open_to(app, origins)
-    app.after_request(_add)
+        _enable_cors(app, origins)
+    app.after_request(_add_headers)
 
 
-def _add(response: Response) -> Response:
+def _add_headers(response: Response) -> Response:
     headers = response.headers
-    for name, value in ALWAYS.items():
+    for name, value in DEFAULT_HEADERS.items():
         if name not in headers:
             headers.add(name, value)
     if request.endpoint == DOCS and response.mimetype == "text/html":
@@ -55,58 +55,58 @@ def _add(response: Response) -> Response:
         "cors",
         "same-origin",
     }:
-        # A script shows the error itself; with this header the browser would ask for a password.
+        # With this header, the browser would prompt for a password in requests from scripts.
         headers.pop("WWW-Authenticate", None)
     return response
 
 
-def _refuse_other_sites() -> None:
-    """Refuse a change that a page of another site makes its visitor's browser send (decisions 17).
+def _reject_cross_site_changes() -> None:
+    """Reject unsafe requests that a browser sends for a page of another site (decisions 17).
 
-    A browser that remembers a key for HTTP Basic adds it to every request to this host. Programs
-    other than browsers send neither of the headers and are not concerned.
+    A browser adds stored HTTP Basic credentials to every request to this host. Other clients send
+    neither of the headers and are not affected.
 
     Raises:
-        ShopError: the request changes something and comes from elsewhere.
+        ShopError: the request is unsafe and comes from another site.
     """
     if request.method in SAFE_METHODS or request.routing_exception is not None:
         return
     origin = request.headers.get("Origin")
-    elsewhere = request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}
-    if origin is not None and not elsewhere:
-        elsewhere = not _is_here(origin)
-    if elsewhere and not _may_change(origin):
+    cross_site = request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}
+    if origin is not None and not cross_site:
+        cross_site = not _is_same_origin(origin)
+    if cross_site and not _is_change_allowed(origin):
         raise ShopError("shop_api_cross_site_request")
 
 
-def _is_here(origin: str) -> bool:
-    """Tell whether an origin is the one at which this request arrived."""
+def _is_same_origin(origin: str) -> bool:
+    """Return whether an origin is the origin of this request's URL."""
     host = request.headers.get("Host", "").lower()
-    here = {f"https://{host}", f"https://{host.removesuffix(':443')}"}
-    if not request.is_secure:  # behind a proxy that is not trusted, TLS looks like this too
-        here |= {f"http://{host}", f"http://{host.removesuffix(':80')}"}
-    return origin.lower() in here
+    same = {f"https://{host}", f"https://{host.removesuffix(':443')}"}
+    if not request.is_secure:  # includes TLS behind an untrusted proxy
+        same |= {f"http://{host}", f"http://{host.removesuffix(':80')}"}
+    return origin.lower() in same
 
 
-def _may_change(origin: str | None) -> bool:
-    """Tell whether SHOP_CORS_ORIGINS lets the pages of an origin change something.
+def _is_change_allowed(origin: str | None) -> bool:
+    """Return whether SHOP_CORS_ORIGINS allows unsafe requests from an origin.
 
-    ``*`` lets every page use a key that it has itself. It does not let it use the one that the
-    browser remembers: what a form could send, which needs no permission, is refused.
+    ``*`` allows every page to use its own key, but not the credentials stored in the browser.
+    Requests that a form could send without a preflight are therefore rejected.
     """
     origins = {each.lower() for each in current_app.config["SHOP_CORS_ORIGINS"]}
     if origin is None or origin.lower() in origins:
         return origin is not None
-    sent = request.environ.get(SENT)
+    sent = request.environ.get(ORIGINAL_REQUEST)
     method = sent[0] if sent else request.method
     could_be_a_form = method in _SIMPLE_METHODS and request.mimetype in _SIMPLE_TYPES
     return "*" in origins and not could_be_a_form
 
 
 def _policy(response: Response) -> str:
-    """Return the policy of a page of the documentation, with its own script and no other.
+    """Return the Content-Security-Policy of a documentation page, including its inline scripts.
 
-    Nothing of a request is on the page.
+    The page contains no data from the request.
     """
     page = "" if response.direct_passthrough else response.get_data(as_text=True)
     digests = (b64encode(sha256(script.encode()).digest()) for script in _INLINE.findall(page))
@@ -114,22 +114,22 @@ def _policy(response: Response) -> str:
     return _DOCS_POLICY.format(scripts=scripts)
 
 
-def _open_to(app: Flask, origins: tuple[str, ...]) -> None:
-    from flask_cors import CORS  # noqa: PLC0415  # who has no other origins pays nothing for them
+def _enable_cors(app: Flask, origins: tuple[str, ...]) -> None:
+    from flask_cors import CORS  # noqa: PLC0415  # slow import, needed only with CORS
 
-    app.before_request(_answer_preflight)
+    app.before_request(_handle_preflight)
     CORS(
         app,
         origins=list(origins),
         expose_headers=[*openapi.HEADERS],
         max_age=600,
         always_send=False,
-        intercept_exceptions=False,  # errors pass the same way as all answers
+        intercept_exceptions=False,  # errors pass through the same hooks as other responses
     )
 
 
-def _answer_preflight() -> Response | None:
-    """Answer a browser that asks whether it may ask: it sends no credentials with that."""
+def _handle_preflight() -> Response | None:
+    """Respond to CORS preflight requests, which have no credentials."""
     if (
         request.method == "OPTIONS"
         and request.url_rule

@@ -1,7 +1,7 @@
-"""Response schemas, compiled once: which columns to select, and a row's way to JSON.
+"""Serializers compiled from response schemas: columns to select, and conversion of rows.
 
-The schema stays the one source of names, order and documentation; a test proves that a compiled
-serializer prints what ``Schema().dump()`` prints.
+The schema remains the single source of names, order and documentation. A test verifies that the
+output of a serializer equals ``Schema().dump()``.
 """
 
 from __future__ import annotations
@@ -20,28 +20,27 @@ Row = Sequence[Any]
 Columns = Mapping[str, ColumnElement[Any]]
 Frozen = tuple[tuple[str, "Frozen | None"], ...]
 Names = Mapping[str, "Names | None"]
-"""The names that exist in an object; under a name the names below it, None where it has none."""
+"""The names in an object, each with the names in its nested object, or None."""
 
-Place = tuple[Any, int | None]
-"""Where a value is: its column, and its place in there where several are read together."""
+Position = tuple[Any, int | None]
+"""The column of a value, and its index within a column that contains several values."""
 
 Wire = Callable[[Any], Any]
 
 MAX_SELECTIONS = 100
-"""How many selections of ``fields`` are kept compiled for a schema."""
+"""Number of cached serializers per schema for selections with ``fields``."""
 
 
 class Serializer:
-    """Turns rows into the objects of a response.
+    """Converts rows to the objects of a response.
 
-    The schema is walked once. What is left for each row is a list of keys, each with a function
-    that gets its value.
+    The schema is compiled once into a list of keys, each with a function that gets the value.
 
     Args:
-        schema: the response schema; its fields are Output fields.
-        columns: where the value of each field comes from, by name. A Part is there, too, where it
-            can be read as a whole; and values that are read together have a column together.
-        selection: what the ``fields`` parameter selected; None for everything.
+        schema: the response schema, with Output fields.
+        columns: the columns of the values by name. A Part can have a column for the whole object,
+            and several values can share a column.
+        selection: the selection of the ``fields`` parameter, or None for all fields.
     """
 
     def __init__(
@@ -50,34 +49,33 @@ class Serializer:
         self._schema = schema
         self._all_columns = columns
         self._selectable = _names_of(schema)
-        self._narrow = lru_cache(maxsize=MAX_SELECTIONS)(self._narrowed_to)
+        self._narrow = lru_cache(maxsize=MAX_SELECTIONS)(self._compile)
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
         self.names: list[str] = []
-        self._places: dict[str, Place] = {  # of values that are read together
-            name: (column, place)
+        self._positions: dict[str, Position] = {  # of values that share a column
+            name: (column, index)
             for column, element in columns.items()
-            for place, name in enumerate(getattr(element.type, "names", ()))
+            for index, name in enumerate(getattr(element.type, "names", ()))
         }
         self.row: Callable[[Row], dict[str, Any]] = _object(
             schema, selection, "", self._of_row, whole=columns
         )
-        """Returns the object of a row, whose values stand in the order of ``columns``."""
+        """Function that converts a row with values in the order of ``columns``."""
         self.record: Callable[[Mapping[str, Any]], dict[str, Any]] = _object(
             schema, selection, "", self._of_record, whole={}
         )
-        """Returns the object of a record that is known by its column names."""
+        """Function that converts a record with values by column name."""
         self.columns = tuple(columns[name] for name in self.names)
 
     def only(self, selection: Mapping[str, Any] | None) -> Serializer:
-        """Return the serializer of what ``fields`` selected: fewer keys, fewer columns.
+        """Return the serializer for a selection of ``fields``, with fewer keys and columns.
 
-        Names that do not exist are dropped first. What a client invents compiles nothing, and
-        takes no place in a cache.
+        Unknown names are removed first, so that they do not fill the cache.
         """
         return self if selection is None else self._narrow(_frozen(selection, self._selectable))
 
     def of(self, schemas: Mapping[type[ma.Schema], type[ma.Schema]]) -> Serializer:
-        """Return the serializer of the schema that takes the place of this one, if one does."""
+        """Return the serializer of the schema that replaces this schema, or this serializer."""
         schema = schemas.get(self._schema)
         if schema is None:
             return self
@@ -86,40 +84,40 @@ class Serializer:
         return self._substitutes[schema]
 
     def rows(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
-        """Return the objects of several rows, whose values stand in the order of ``columns``."""
+        """Convert several rows with values in the order of ``columns``."""
         row = self.row
         return [row(values) for values in rows]
 
-    def _narrowed_to(self, frozen: Frozen) -> Serializer:
+    def _compile(self, frozen: Frozen) -> Serializer:
         return Serializer(self._schema, self._all_columns, _thawed(frozen))
 
-    def _of_row(self, name: str) -> Place:
-        """Return where a value is in a row."""
-        column, place = self._places.get(name, (name, None))
+    def _of_row(self, name: str) -> Position:
+        """Return the position of a value in a row."""
+        column, index = self._positions.get(name, (name, None))
         if column not in self.names:
             self.names.append(column)
-        return self.names.index(column), place
+        return self.names.index(column), index
 
-    def _of_record(self, name: str) -> Place:
-        """Return where a value is in a record."""
-        return self._places.get(name, (name, None))
+    def _of_record(self, name: str) -> Position:
+        """Return the position of a value in a record."""
+        return self._positions.get(name, (name, None))
 
 
 def _object(
     schema: type[ma.Schema],
     selection: Mapping[str, Any] | None,
     prefix: str,
-    place_of: Callable[[str], Place],
+    position_of: Callable[[str], Position],
     whole: Container[str],
 ) -> Callable[[Any], dict[str, Any]]:
-    """Return what makes the object of a schema.
+    """Return a function that creates the object of a schema.
 
     Args:
-        schema: whose keys the object has.
-        selection: which of them; None for all.
-        prefix: what the names of its columns begin with.
-        place_of: returns where the value of a column is.
-        whole: the Parts that need not be made of their values.
+        schema: the schema.
+        selection: the selected keys, or None for all keys.
+        prefix: prefix of the column names.
+        position_of: function that returns the position of a column value.
+        whole: names of Parts that have a column for the whole object.
     """
     parts: list[tuple[str, Callable[[Any], Any]]] = []
     for key, field in schema().fields.items():
@@ -127,33 +125,33 @@ def _object(
             continue
         inner = None if selection is None else selection[key]
         if isinstance(field, Part) and inner is None and key in whole:
-            value_of = _getter(*place_of(key), wire=None)
+            value_of = _getter(*position_of(key), wire=None)
         elif isinstance(field, Part):
-            value_of = _object(field.part, inner, field.prefix, place_of, whole)
+            value_of = _object(field.part, inner, field.prefix, position_of, whole)
         elif not isinstance(field, Output):
-            raise TypeError(f"{schema.__name__}.{key} is no output field")
+            raise TypeError(f"{schema.__name__}.{key} is not an output field")
         else:
             wire = type(field).wire
             if inner is not None:
                 if not isinstance(field, Lines):
-                    continue  # a part of what has no parts
+                    continue  # not an object
                 wire = partial(narrowed, selection=inner)
-            value_of = _getter(*place_of(prefix + (field.attribute or key)), wire=wire)
+            value_of = _getter(*position_of(prefix + (field.attribute or key)), wire=wire)
         parts.append((key, value_of))
     return lambda values: {key: value_of(values) for key, value_of in parts}
 
 
-def _getter(column: Any, place: int | None, wire: Wire | None) -> Callable[[Any], Any]:
-    """Return what gets a value by its place, and takes it through ``wire``."""
+def _getter(column: Any, index: int | None, wire: Wire | None) -> Callable[[Any], Any]:
+    """Return a function that gets a value by its position and converts it with ``wire``."""
     if wire is None:
-        return itemgetter(column) if place is None else lambda values: values[column][place]
-    if place is None:
+        return itemgetter(column) if index is None else lambda values: values[column][index]
+    if index is None:
         return lambda values: wire(values[column])
-    return lambda values: wire(values[column][place])
+    return lambda values: wire(values[column][index])
 
 
 def _names_of(schema: type[ma.Schema]) -> Names:
-    """Return the names that exist in the objects of a schema, in their order."""
+    """Return the names in the objects of a schema in order."""
     return {
         key: _names_of(field.part)
         if isinstance(field, Part)
@@ -165,11 +163,11 @@ def _names_of(schema: type[ma.Schema]) -> Names:
 
 
 def _frozen(selection: Mapping[str, Any], names: Names) -> Frozen:
-    """Return a selection of names that exist, each once and in their order: a key for a cache."""
+    """Return a hashable selection of known names in schema order, for use as a cache key."""
     return tuple(
         (key, None if (inner := selection[key]) is None else _frozen(inner, below or {}))
         for key, below in names.items()
-        # A part of what has no parts is a name that does not exist.
+        # A selection within a value that is not an object is unknown.
         if key in selection and (selection[key] is None or below is not None)
     )
 
@@ -179,7 +177,7 @@ def _thawed(frozen: Frozen) -> dict[str, Any]:
 
 
 def narrowed(value: Any, selection: Mapping[str, Any] | None) -> Any:
-    """Return the selected keys of an object, or of each object of a list, in their own order."""
+    """Return the selected keys of an object, or of each object in a list, in original order."""
     if selection is None:
         return value
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""All bending of flask-smorest, each at a seam that it documents.
+"""All customization of flask-smorest, using its documented extension points.
 
-- ``Api``: prefix, path converters, field types in the document, the error hook.
-- ``Blueprint``: credentials before the view, the argument parser, the codes of each operation.
+- ``Api``: prefix, path converters, field types in the OpenAPI document, error handler.
+- ``Blueprint``: authentication, argument parser, error codes of each operation.
 """
 
 from __future__ import annotations
@@ -33,24 +33,23 @@ from app.schemas.orders import OrderSchema
 
 
 class _Mount(BlueprintSetupState):
-    """A blueprint on its way into an app. Seam: ``Blueprint.make_setup_state``."""
+    """The registration of a blueprint. Extension point: ``Blueprint.make_setup_state``."""
 
     def add_url_rule(self, rule: str, *args: Any, **options: Any) -> None:
-        """Add a route, with the methods and converters that the dialect of the mount has for it."""
-        api_version = self.options.get("dialect", NATIVE)
+        """Add a route with the methods and converters of the API version."""
+        api_version = self.options.get("api_version", NATIVE)
         options["methods"] = api_version.methods(options.get("methods", ["GET"]))
         super().add_url_rule(api_version.rule(rule), *args, **options)
 
 
 class Blueprint(flask_smorest.Blueprint):
-    """A blueprint of the API, a plugin's too: its views are behind credentials.
+    """A blueprint of the API or a plugin, with authentication.
 
     Args:
-        public: its views answer without credentials.
-        extends_orders: its views add the order extensions to the orders that they return, by an
-            OrderView, or return no orders. The responses of all other blueprints are searched for
-            orders.
-        any_permission: its views accept keys with any permission, whatever the method.
+        public: disables authentication.
+        extends_orders: declares that the views extend their orders with an OrderView, or return no
+            orders. The responses of all other blueprints are searched for orders.
+        any_permission: accepts keys with any permission for every method.
     """
 
     ARGUMENTS_PARSER = ArgumentParser()
@@ -75,13 +74,13 @@ class Blueprint(flask_smorest.Blueprint):
     def make_setup_state(
         self, app: Any, options: dict[str, Any], first_registration: bool = False
     ) -> BlueprintSetupState:
-        """Return what registers the routes of this blueprint."""
+        """Return the object that registers the routes of this blueprint."""
         return _Mount(self, app, options, first_registration)
 
     def add_url_rule(
         self, rule: str, endpoint: Any = None, view_func: Any = None, **kwargs: Any
     ) -> None:
-        """Register a view; its name in camel case is the operation's id."""
+        """Register a view. Its name in camel case becomes the operation ID."""
         first, *rest = view_func.__name__.split("_")
         view_func._apidoc = getattr(view_func, "_apidoc", {}) | {
             "operation_id": first + "".join(word.title() for word in rest),
@@ -93,14 +92,14 @@ class Blueprint(flask_smorest.Blueprint):
     def arguments(
         self, schema: Any, *, needs: Capability | None = None, **kwargs: Any
     ) -> Callable[[Any], Any]:
-        """Convert and document input. One instance of a schema serves all requests.
+        """Load and document input with one schema instance for all requests.
 
-        webargs would make one for each request, and copy every field of it.
+        webargs would create an instance for each request and copy all of its fields.
 
         Args:
-            schema: what is converted.
-            needs: without this capability the view refuses every caller, so that the body is
-                checked only, and the view gets an empty record. The schema is of this view alone.
+            schema: the schema of the input.
+            needs: the capability that the view requires. Without it, the body is only checked and
+                the view gets an empty record. No other view can use the schema.
         """
         instance = instance_of(schema) if isinstance(schema, type) else schema
         if needs:
@@ -110,27 +109,27 @@ class Blueprint(flask_smorest.Blueprint):
 
     @staticmethod
     def errors(*codes: str) -> Callable[[Any], Any]:
-        """Document the codes that an operation can answer beside the ones that all share."""
-        return _documented({code: ERRORS[code][0] for code in codes})
+        """Document the error codes of an operation, in addition to the common error codes."""
+        return _document_codes({code: ERRORS[code][0] for code in codes})
 
     @staticmethod
     def errors_as(status: int, *codes: str) -> Callable[[Any], Any]:
-        """Document codes that an operation answers with a status of its own (spec 4.2)."""
-        return _documented(dict.fromkeys(codes, status))
+        """Document error codes that have another status in this operation (spec 4.2)."""
+        return _document_codes(dict.fromkeys(codes, status))
 
     @staticmethod
     def status(happened: str) -> Callable[[Any], Any]:
-        """Document the status that a dialect has for what an operation may do."""
-        return lambda view: _noted(view, "happened", [happened])
+        """Document the status of an event, which depends on the API version."""
+        return lambda view: _update_apidoc(view, "happened", [happened])
 
     def _prepare_shop_doc(
         self, doc: dict[str, Any], doc_info: dict[str, Any], *, api: Api, method: str, **_: Any
     ) -> dict[str, Any]:
-        """Write credentials and every status with its codes."""
-        # A view that answers two methods is two operations.
+        """Document the authentication and the statuses with their error codes."""
+        # A view with two methods has two operations.
         methods = doc_info.get("methods", [method.upper()])
         second = "" if method.upper() == methods[0] else method.title()
-        if "operation_id" in doc_info:  # a class of methods, as a plugin may have, has none
+        if "operation_id" in doc_info:  # missing for a MethodView of a plugin
             doc["operationId"] = doc_info["operation_id"] + second
         codes = dict(doc_info.get("codes", {}))
         common: list[str] = []
@@ -155,32 +154,32 @@ class Blueprint(flask_smorest.Blueprint):
         return doc
 
 
-def _documented(codes: dict[str, int]) -> Callable[[Any], Any]:
+def _document_codes(codes: dict[str, int]) -> Callable[[Any], Any]:
     def decorate(view: Any) -> Any:
         known = getattr(view, "_apidoc", {}).get("codes", {})
-        return _noted(view, "codes", known | codes)
+        return _update_apidoc(view, "codes", known | codes)
 
     return decorate
 
 
-def _noted(view: Any, what: str, value: Any) -> Any:
-    # The decorators below have made a dict of their own for this view.
+def _update_apidoc(view: Any, what: str, value: Any) -> Any:
+    # Create a new dict for this view.
     view._apidoc = getattr(view, "_apidoc", {}) | {what: value}
     return view
 
 
 def _encode_query() -> None:
-    """Encode the bytes of a query that the client did not encode; werkzeug expects ASCII."""
+    """Percent-encode non-ASCII bytes in the query, because werkzeug expects ASCII."""
     query = request.query_string
     if not query.isascii():
         request.query_string = quote(query, safe=punctuation).encode()
 
 
 class NoSessionInterface(SessionInterface):
-    """Who calls is told by a key, never by a cookie. Seam: ``Flask.session_interface``."""
+    """Disables cookie sessions. Extension point: ``Flask.session_interface``."""
 
     def open_session(self, app: Flask, request: Request) -> None:
-        """Open none: whoever writes to ``flask.session`` is told so."""
+        """Return None, so that writing to ``flask.session`` raises an error."""
 
 
 def prepare(app: Flask) -> None:
@@ -198,15 +197,15 @@ def prepare(app: Flask) -> None:
 
 
 class Api(flask_smorest.Api):
-    """A mount of blueprints in one dialect: its routes and its document.
+    """The routes and the OpenAPI document of an API version.
 
     Args:
-        dialect: how its clients are spoken to.
-        path: under ``SHOP_URL_PREFIX``, where all of its routes are.
+        api_version: the API version.
+        path: the path of all routes, below ``SHOP_URL_PREFIX``.
     """
 
     ERROR_SCHEMA = ErrorResponse
-    DEFAULT_ERROR_RESPONSE_NAME = None  # each operation names its own
+    DEFAULT_ERROR_RESPONSE_NAME = None  # documented per operation
 
     def __init__(self, api_version: ApiVersion = NATIVE, path: str = "") -> None:
         self.api_version = api_version
@@ -217,10 +216,11 @@ class Api(flask_smorest.Api):
         )
 
     def init_app(self, app: Flask, *, description: str) -> None:
-        """Mount the document.
+        """Initialize the OpenAPI document and its routes.
 
         Args:
-            description: what it says of the whole.
+            app: the app.
+            description: the description of the API.
         """
         app.config[f"{self.config_prefix}OPENAPI_URL_PREFIX"] = (
             f"{app.config['SHOP_URL_PREFIX']}{self.path}" or "/"
@@ -239,18 +239,18 @@ class Api(flask_smorest.Api):
             self.register_converter(converter, self._path_schema)
         for name, header in openapi.HEADERS.items():
             self.spec.components.header(name, header)
-        # flask-smorest's own pages, which we have otherwise.
+        # The schema of flask-smorest's pagination, which is not used.
         self.spec.components.schemas.pop("PaginationMetadata", None)
         for name in sorted({name for way in openapi.security(self.api_version) for name in way}):
             self.spec.components.security_scheme(name, openapi.SECURITY_SCHEMES[name])
 
     def mount(self, api_version: ApiVersion, path: str, description: str) -> Api:
-        """Return another Api of the same app: for the same blueprints, in another dialect.
+        """Return another Api of the same app, for the same blueprints in another API version.
 
         Args:
-            dialect: how its clients are spoken to.
-            path: under ``SHOP_URL_PREFIX``, where it is.
-            description: what its document says of the whole.
+            api_version: the API version.
+            path: its path below ``SHOP_URL_PREFIX``.
+            description: the description of the API.
         """
         api = Api(api_version, path)
         api.init_app(self._app, description=description)
@@ -260,15 +260,18 @@ class Api(flask_smorest.Api):
     def register_blueprint(
         self, blp: Any, *, parameters: Any = None, prefixed: bool = True, **options: Any
     ) -> None:
-        """Register a blueprint under ``SHOP_URL_PREFIX`` and the mount, unless it says otherwise.
+        """Register a blueprint below ``SHOP_URL_PREFIX`` and the path of this Api.
 
-        On a mount it has the name of the dialect before its own.
+        Except in the native API, the name of the API version is prepended to the blueprint name.
         """
         own = options.pop("url_prefix", blp.url_prefix) or ""
         prefix = self._app.config["SHOP_URL_PREFIX"] if prefixed else ""
         options["url_prefix"] = f"{prefix}{self.path}{own}" or None
         if self.api_version is not NATIVE:
-            options |= {"name": f"{self.api_version.name}-{blp.name}", "dialect": self.api_version}
+            options |= {
+                "name": f"{self.api_version.name}-{blp.name}",
+                "api_version": self.api_version,
+            }
         super().register_blueprint(blp, parameters=parameters, **options)
 
     def _path_schema(self, converter: BaseConverter) -> dict[str, Any]:
@@ -277,8 +280,8 @@ class Api(flask_smorest.Api):
         )
 
     def describe(self, registry: Registry) -> None:
-        """Write what plugins have made known into the document, once all of them are in."""
-        # The lists and objects in there are the document itself, not copies.
+        """Complete the OpenAPI document after all plugins are loaded."""
+        # to_dict() returns the original lists and objects, not copies.
         document = self.spec.to_dict()
         openapi.describe_known(document, registry)
         self._describe_orders(registry.order_extensions)
@@ -296,5 +299,5 @@ class Api(flask_smorest.Api):
                 properties[extension.key] = converter.field2property(extension.field)
 
     def handle_http_exception(self, error: Exception) -> Response:
-        """Answer an exception as the app does. Seam: the error handler of flask-smorest."""
+        """Return the error response of the app. Extension point: ``handle_http_exception``."""
         return handle_exception(error)

@@ -1,7 +1,7 @@
-"""How a client is spoken to: names, statuses and shapes. Never a rule (decisions 12).
+"""API versions, which differ in names, statuses and formats, but not in rules (decisions 12).
 
-A dialect is data. The blueprints, schemas and services are the same in all of them; a request
-brings its dialect along, put there by whoever mounts blueprints a second time.
+All API versions use the same blueprints, schemas and services. The version of a request is in its
+WSGI environ, where the second mount of the blueprints sets it.
 """
 
 from __future__ import annotations
@@ -22,28 +22,27 @@ from app.schemas.orders import DownloadList, LegacyDownloadList
 from app.schemas.queries import CustomerOrdersQuery
 
 IN_ENVIRON = "shop_api.api_version"
-"""Where a request keeps its dialect; without one it is NATIVE."""
+"""The WSGI environ key for the API version. The default is NATIVE."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiVersion:
-    """The conventions of one kind of client.
+    """The conventions of an API version.
 
     Args:
-        name: of the dialect; the blueprints of a mount carry it.
-        words: what is called differently: the beginning of a native name and its own one. Error
-            codes, headers and the OpenAPI document are translated by it.
-        statuses: of what happened, where it is not 200: ``trashed``, ``bulk_created``.
-        like_put: methods that are heard wherever PUT is.
-        hides_methods: whether a path has no route for a method that it does not know.
-        refuses_first: whether wrong credentials are refused also where there is no route.
-        schemas: what takes the place of a schema, for conversion, answer and document alike.
-        credentials: finds in a request who says to have sent it; None when nobody does.
-        key_in_query: whether it finds a key and its secret in the query, too.
-        converters: the path converters that replace native ones, by name.
-        body: returns a parsed body as a native client would have written it; it is given the
-            schema that will load the body.
-        removes_trashed: whether ``force=true`` removes a record that is in the trash.
+        name: name of the version, used as a prefix of blueprint names.
+        words: replacements for prefixes of native names in error codes, headers and the OpenAPI
+            document.
+        statuses: the status for ``trashed`` and ``bulk_created``, if it is not 200.
+        like_put: methods that are accepted in addition to PUT.
+        hides_methods: whether a method that is not allowed gets the error for an unknown route.
+        authenticates_first: whether invalid credentials take precedence over an unknown route.
+        schemas: replacements for schemas, in requests, responses and the OpenAPI document.
+        credentials: function that returns the credentials of a request, or None.
+        key_in_query: whether the query can contain a consumer key and secret.
+        converters: replacements for native path converters, by name.
+        body: function that takes the schema and a parsed body and returns the native body.
+        removes_trashed: whether ``force=true`` deletes a record that is in the trash.
     """
 
     name: str
@@ -51,7 +50,7 @@ class ApiVersion:
     statuses: Mapping[str, int] = field(default_factory=dict)
     like_put: Sequence[str] = ()
     hides_methods: bool = False
-    refuses_first: bool = False
+    authenticates_first: bool = False
     schemas: Mapping[type[ma.Schema], type[ma.Schema]] = field(default_factory=dict)
     credentials: Callable[[Request], Credentials | None] = from_basic
     key_in_query: bool = False
@@ -60,7 +59,7 @@ class ApiVersion:
     removes_trashed: bool = False
 
     def translate(self, text: str) -> str:
-        """Return a name, or a text with names in it, as this dialect has it."""
+        """Replace native names in a text with the names of this version."""
         for native, own in self.words.items():
             text = text.replace(native, own)
         return text
@@ -70,15 +69,15 @@ class ApiVersion:
         return self.schemas.get(native, native)
 
     def status(self, happened: str) -> int:
-        """Return the status of what happened."""
+        """Return the status for an event."""
         return self.statuses.get(happened, 200)
 
     def methods(self, native: Sequence[str]) -> list[str]:
-        """Return the methods of a route, of which the native API has some."""
+        """Return the methods of a route, given its native methods."""
         return [*native, *(m for m in self.like_put if "PUT" in native and m not in native)]
 
     def rule(self, native: str) -> str:
-        """Return the URL rule of a native route."""
+        """Return the URL rule of a route, given its native rule."""
         for name, own in self.converters.items():
             native = native.replace(f"<{name}:", f"<{own}:")
         return native
@@ -96,7 +95,7 @@ def _woocommerce(
         statuses={"trashed": 202, "bulk_created": 201},
         like_put=("POST", "PATCH"),
         hides_methods=True,
-        refuses_first=True,
+        authenticates_first=True,
         schemas={
             **QUERIES,
             **LEGACY_ORDERS,
@@ -117,14 +116,14 @@ WOOCOMMERCE = {
         "v3", {CustomerSchema: CustomerV3Schema, CustomerOrdersQuery: CustomerOrdersV3Query}
     ),
 }
-"""By the version in the path of a request."""
+"""The API versions by the version in the request path."""
 
 OTHER_VERSION = WOOCOMMERCE["v3"]
-"""The conventions in which paths below ``/wc-api/`` respond that have another version."""
+"""The API version for other paths below ``/wc-api/``."""
 
 
 def current_api_version() -> ApiVersion:
-    """Return the dialect of the current request; NATIVE outside of one."""
+    """Return the API version of the current request, or NATIVE outside of a request."""
     try:
         api_version: ApiVersion = request.environ.get(IN_ENVIRON, NATIVE)
     except RuntimeError:

@@ -1,1 +1,1 @@
-"""Everything that knows identities: API keys, credentials and capabilities."""
+"""Authentication and authorization: API keys, credentials and capabilities."""

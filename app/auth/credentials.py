@@ -1,4 +1,4 @@
-"""Where a request carries its credentials: HTTP Basic, the query, or a signature (decisions 12)."""
+"""Credentials of requests: HTTP Basic, query parameters and OAuth signatures (decisions 12)."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
 CLOCK_SKEW = 15 * 60
-"""Seconds by which the time of a signature may differ from ours."""
+"""Maximum difference in seconds between the timestamp of a signature and the server time."""
 
 MAX_HEADER_LENGTH = 4096
-"""Longest ``Authorization`` header with parameters; a signature needs some 400 characters."""
+"""Longest ``Authorization`` header with parameters. A signature needs about 400 characters."""
 
 FEW_FORMS = 12
-"""How many forms of a signature are tried for an address that sent many wrong credentials."""
+"""Number of signature forms to try for an address with many failed logins."""
 
 _ELEMENT = re.compile(r'(?:[^,"]|"[^"]*")+')
 _PARAMETER = re.compile(r"\s*(?:[^\s=]+\s*=|$)")
 
-IN_QUERY = frozenset(
+QUERY_CREDENTIALS = frozenset(
     {
         "consumer_key",
         "consumer_secret",
@@ -58,39 +58,39 @@ IN_QUERY = frozenset(
         "oauth_version",
     }
 )
-"""The parameters that say who sent a request; no link repeats them."""
+"""Query parameters with credentials. They are removed from the links in responses."""
 
-SENT = "shop_api.sent"
-"""Where a request that was changed keeps what the client sent: method, path and query."""
+ORIGINAL_REQUEST = "shop_api.original_request"
+"""WSGI environ key for the method, path and query as sent, if the request was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Basic:
-    """HTTP Basic, which is parsed only where its principal is not cached (decisions 2).
+    """HTTP Basic credentials, which are parsed only if the principal is not cached (decisions 2).
 
     Args:
-        header: the ``Authorization`` header; what cannot be read is nobody's.
+        header: the ``Authorization`` header. A malformed header is invalid.
     """
 
     header: str = field(repr=False)
 
     @property
     def consumer_key(self) -> str:
-        """The key that it names."""
-        pair = self._pair()
+        """The consumer key."""
+        pair = self._credentials()
         return pair.consumer_key if pair else ""
 
     def principal(self) -> Principal:
-        """Return whose key and secret these are, or raise InvalidCredentials."""
-        return cached_principal(self.header, self._look_up)
+        """Return the principal of the credentials, or raise InvalidCredentials."""
+        return cached_principal(self.header, self._load_principal)
 
-    def _look_up(self) -> Principal:
-        pair = self._pair()
+    def _load_principal(self) -> Principal:
+        pair = self._credentials()
         if pair is None:
             raise InvalidCredentials("The consumer key or its secret is wrong.")
-        return pair.look_up()
+        return pair.load_principal()
 
-    def _pair(self) -> ApiKeyCredentials | None:
+    def _credentials(self) -> ApiKeyCredentials | None:
         given = _authorization(self.header)
         if given is None or given.type != "basic":
             return None
@@ -98,8 +98,8 @@ class Basic:
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
-    """Credentials that cannot be anybody's, and why."""
+class MalformedCredentials:
+    """Malformed credentials, with the reason."""
 
     reason: str
     consumer_key: str = ""
@@ -110,13 +110,13 @@ class Unusable:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
-    """A signature by OAuth 1.0a, one-legged.
+class SignedCredentials:
+    """A one-legged OAuth 1.0a signature.
 
     Args:
-        request: what was signed.
-        signature: what it says of its signature.
-        forms: in how many forms the request is tried.
+        request: the signed parts of the request.
+        signature: the signature of the request.
+        forms: number of signature forms to try.
     """
 
     request: SignedRequest
@@ -125,45 +125,45 @@ class Signed:
 
     @property
     def consumer_key(self) -> str:
-        """The key that it names."""
+        """The consumer key."""
         return self.signature.consumer_key
 
     def principal(self) -> Principal:
-        """Return whose secret signed the request, or raise InvalidCredentials."""
+        """Return the principal of the signing key, or raise InvalidCredentials."""
         signature = self.signature
         if signature.method not in ALGORITHMS:
             raise InvalidCredentials(f"Sign with one of {', '.join(ALGORITHMS)}.")
-        # Eleven digits are a year beyond 5000; more are not worth a number.
+        # Eleven digits reach beyond the year 5000.
         now, sent = time.time(), signature.timestamp
         if not (sent.isascii() and sent.isdigit() and len(sent) < 12):
-            raise InvalidCredentials("The timestamp is no number of seconds.")
+            raise InvalidCredentials("The timestamp must be a number of seconds.")
         if abs(now - int(sent)) > CLOCK_SKEW:
             raise InvalidCredentials(
-                "The timestamp is more than 15 minutes from the server's time."
+                "The timestamp differs from the server time by more than 15 minutes."
             )
         key = key_with_roles(signature.consumer_key)
         secret = decrypt(key[0].consumer_secret_encrypted if key else UNKNOWN_KEY_TOKEN)
         if key and secret is None:
-            # Only the log says so: the answer would tell that the key exists.
+            # Report this only in the log, because a response would reveal that the key exists.
             current_app.logger.warning(
-                "key %s cannot sign requests: its secret is not stored; create another key",
+                "key %s cannot sign requests because its secret is not stored. Create another key.",
                 key[0].id,
             )
-        # The same work whether the key is unknown or the signature is wrong.
+        # Unknown keys take as much work as wrong signatures.
         known = self.request.is_signed_with(secret or secrets.token_hex(20), signature, self.forms)
         if not known or secret is None:
             raise InvalidCredentials("The consumer key or the signature is wrong.")
-        if not _spend(key[0].id, signature.nonce, int(sent), int(now)):
-            raise InvalidCredentials("The nonce was used before.")
+        if not _use_nonce(key[0].id, signature.nonce, int(sent), int(now)):
+            raise InvalidCredentials("The nonce has already been used.")
         return principal_of(key)
 
 
-def _spend(key_id: int, nonce: str, sent: int, now: int) -> bool:
-    """Note that a key used a nonce at a time; return False when it did before.
+def _use_nonce(key_id: int, nonce: str, sent: int, now: int) -> bool:
+    """Store the nonce of a key and timestamp. Returns False if it has already been used.
 
-    Only the same second makes a replay (RFC 5849, 3.3): some clients make a nonce of eight random
-    digits, which a busy one meets again within minutes. The database remembers, for all workers,
-    as long as the timestamp would be accepted.
+    A nonce may be used again with another timestamp (RFC 5849, 3.3). Some clients generate eight
+    random digits, which repeat within minutes on a busy client. The nonce is stored in the database
+    for all workers until the timestamp expires.
     """
     name = sha256(f"{key_id} {sent} {nonce}".encode()).hexdigest()
 
@@ -171,26 +171,26 @@ def _spend(key_id: int, nonce: str, sent: int, now: int) -> bool:
         if session.get(OAuthNonce, name) is not None:
             return False
         session.execute(insert(OAuthNonce).values(id=name, timestamp=sent))
-        # Some of the ones that nobody can use again; each request takes its share.
-        stale = select(OAuthNonce.id).where(OAuthNonce.timestamp < now - CLOCK_SKEW).limit(10)
-        stale = stale.with_for_update(skip_locked=True)
-        session.execute(delete(OAuthNonce).where(OAuthNonce.id.in_(stale)))
+        # Each request deletes some expired nonces.
+        expired = select(OAuthNonce.id).where(OAuthNonce.timestamp < now - CLOCK_SKEW).limit(10)
+        expired = expired.with_for_update(skip_locked=True)
+        session.execute(delete(OAuthNonce).where(OAuthNonce.id.in_(expired)))
         return True
 
     return run_in_transaction(work)
 
 
 def from_basic(request: Request) -> Credentials | None:
-    """Return the key pair of the ``Authorization`` header, None without one (decisions 2)."""
+    """Return the credentials of the ``Authorization`` header, or None (decisions 2)."""
     header = _header(request)
     return None if header is None else Basic(header)
 
 
 def from_legacy(request: Request) -> Credentials | None:
-    """Return what a program written for the legacy API sends (decisions 12).
+    """Return the credentials of a legacy API request, or None (decisions 12).
 
-    The header comes first: Basic, or a signature. Then the query: a signature, or the key pair
-    itself, which must not travel in clear: every proxy on the way writes addresses to its log.
+    The header takes precedence, with Basic or a signature. The query can contain a signature, or
+    the consumer key and secret. These require HTTPS, because proxies log URLs.
     """
     header = _header(request) or ""
     given = _authorization(header)
@@ -200,34 +200,36 @@ def from_legacy(request: Request) -> Credentials | None:
     try:
         signature = signed.signature()
     except ValueError:
-        return Unusable("The request has too many parameters.")
+        return MalformedCredentials("The request has too many parameters.")
     if isinstance(signature, str):
-        return Unusable(f"The parameter {signature} is missing.")
+        return MalformedCredentials(f"The parameter {signature} is missing.")
     if signature is not None:
-        named = request.headers.get("X-HTTP-Method-Override", "").strip().upper()
-        if named and named.replace("HEAD", "GET") != request.method:
-            return Unusable("X-HTTP-Method-Override names another method than the one signed.")
-        return Signed(signed, signature)
+        override = request.headers.get("X-HTTP-Method-Override", "").strip().upper()
+        if override and override.replace("HEAD", "GET") != request.method:
+            return MalformedCredentials("X-HTTP-Method-Override does not match the signed method.")
+        return SignedCredentials(signed, signature)
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
     if key is None and secret is None:
         return None
     if not request.is_secure and not current_app.config["SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH"]:
-        return Unusable("Send consumer_key and consumer_secret over HTTPS only, or sign requests.")
+        return MalformedCredentials(
+            "Send consumer_key and consumer_secret over HTTPS only, or sign requests."
+        )
     return ApiKeyCredentials(key or "", secret or "")
 
 
 def _signed(request: Request, given: Authorization | None) -> SignedRequest:
     environ = request.environ
-    method, path, query = environ[SENT]
-    # gunicorn's name, and that of other servers; an address in full may come too.
+    method, path, query = environ[ORIGINAL_REQUEST]
+    # gunicorn sets RAW_URI, other servers set REQUEST_URI. Both can be a full URL.
     raw = (environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
     header = []
     if given is not None and given.type == "oauth":
         decoded = (
             (unquote(name), unquote(value or "")) for name, value in given.parameters.items()
         )
-        # What stands in the header is no parameter of the request: a signed filter or `_method`
-        # that somebody moved there would be without effect, and the signature still right.
+        # Parameters in the header do not take effect. Ignore others than oauth_*, because otherwise
+        # a signed filter or `_method` could be moved there without invalidating the signature.
         header = [pair for pair in decoded if pair[0].startswith("oauth_")]
     return SignedRequest(
         methods=_methods(request, method),
@@ -240,14 +242,14 @@ def _signed(request: Request, given: Authorization | None) -> SignedRequest:
 
 
 def _methods(request: Request, sent: str) -> list[str]:
-    """Return the methods of which a signature may be (decisions 14).
+    """Return the methods that a signature can cover (decisions 14).
 
-    A signature covers one method. Where the query overrides the method, the parameter is signed, so
-    that clients may sign either one. ``X-HTTP-Method-Override`` is not signed: a signature covers
-    the method that it names, or it is wrong.
+    A signature covers one method. If the query overrides the method, clients may sign either
+    method, because the parameter itself is signed. ``X-HTTP-Method-Override`` is not signed, so the
+    signature must cover the method in that header.
 
     Args:
-        request: as it is answered.
+        request: the request with the overridden method.
         sent: the method on the wire.
     """
     by_query = any(request.args.getlist("_method"))
@@ -255,13 +257,13 @@ def _methods(request: Request, sent: str) -> list[str]:
 
 
 def _header(request: Request) -> str | None:
-    """Return the one ``Authorization`` header; None without any (decisions 17).
+    """Return the ``Authorization`` header, or None (decisions 17).
 
-    Servers join several ones by commas. A comma also parts the parameters of one header, but a
-    parameter has an equals sign behind its name, and the scheme of a second header has none.
+    Servers join several headers with commas. A comma also separates the parameters of one header,
+    but a parameter has an equals sign after its name, unlike the scheme of a second header.
 
     Raises:
-        InvalidParams: there are several, or one with parameters that is too long.
+        InvalidParams: there are several headers, or a header with parameters is too long.
     """
     header: str | None = request.environ.get("HTTP_AUTHORIZATION")
     if header is None:
@@ -278,8 +280,8 @@ def _header(request: Request) -> str | None:
 
 
 def _authorization(header: str) -> Authorization | None:
-    """Return the parsed header; None when there is none, or one that cannot be read."""
+    """Return the parsed header, or None for an empty or malformed header."""
     try:
         return Authorization.from_header(header)
-    except ValueError:  # werkzeug does not expect a letter beyond ASCII
+    except ValueError:  # raised by werkzeug for characters beyond ASCII
         return None

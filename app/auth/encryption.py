@@ -1,4 +1,4 @@
-"""What must be read again, yet not by who reads the database: encrypted under SECRET_KEY."""
+"""Encryption with SECRET_KEY, for stored secrets that the service has to read again."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 UNKNOWN_KEY_TOKEN = urlsafe_b64encode(b"\x80" + bytes(104)).decode()
-"""As long as an encrypted consumer secret; decrypting it takes as long, and makes nothing."""
+"""Token for an unknown key. Decryption fails, but takes as long as for a consumer secret."""
 
 
 def encrypt(text: str) -> str:
-    """Return a text, encrypted and authenticated."""
+    """Encrypt and authenticate a text."""
     return _fernet().encrypt(text.encode()).decode()
 
 
 def decrypt(token: str | None) -> str | None:
-    """Return the text again; None when there is none, or it was encrypted under another key."""
+    """Decrypt a text. Returns None without a token, or if it was encrypted with another key."""
     from cryptography.fernet import InvalidToken  # noqa: PLC0415  # see _fernet
 
     try:
@@ -32,7 +32,7 @@ def decrypt(token: str | None) -> str | None:
 
 
 def _fernet() -> Fernet:
-    # Only who uses it loads it: it takes longer than the rest of a small request.
+    # Import on first use, because the import takes longer than a small request.
     from cryptography.fernet import Fernet  # noqa: PLC0415  # see above
 
     secret: str = current_app.config["SECRET_KEY"]

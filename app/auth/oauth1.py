@@ -1,9 +1,9 @@
-"""OAuth 1.0a, one-legged: is a request signed with a secret (RFC 5849, decisions 12)?
+"""Verification of one-legged OAuth 1.0a signatures (RFC 5849, decisions 12).
 
-The programs that sign requests for the legacy API disagree with RFC 5849 and with each other:
-about the order of parameters, about what is encoded how often, and about the key. Whoever knows the
-secret may take any of these ways, so each of them is tried, the usual one first. How many there are
-does not depend on the secret, and there are at most MAX_FORMS of them.
+Clients of the legacy API deviate from RFC 5849 in different ways: in the order of parameters, in
+the percent-encoding and in the signing key. The signature is therefore compared with every known
+form of the request, the most common form first. The number of forms does not depend on the secret
+and is at most MAX_FORMS.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Pairs = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a request says of its signature.
+    """The OAuth parameters of a request.
 
     Args:
-        consumer_key: whose secret signed it.
-        timestamp: when, in Unix seconds, as it was sent.
-        nonce: sent once only by that key at that time.
+        consumer_key: the consumer key.
+        timestamp: the time of the signature in Unix seconds, as sent.
+        nonce: a value that the key uses only once per timestamp.
         method: the name of the algorithm.
-        value: the signature, in base64.
+        value: the signature in base64.
     """
 
     consumer_key: str
@@ -42,10 +42,10 @@ class Signature:
     value: str
 
     def forms(self) -> list[bytes]:
-        """Return what the value may stand for: as it is, decoded once more, with blanks as pluses.
+        """Return the possible signatures: unchanged, percent-decoded, and with blanks as pluses.
 
-        The Ruby library percent-encodes the signature twice (decisions 14), and before version
-        1.2 not at all, so that a plus arrives as a blank.
+        The Ruby library percent-encodes the signature twice (decisions 14). Before version 1.2 it
+        did not encode the signature, so that a plus arrives as a blank.
         """
         forms = self.value, unquote(self.value), self.value.replace(" ", "+")
         return [form.encode() for form in dict.fromkeys(forms)]
@@ -53,14 +53,14 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """What was signed, as it came over the wire.
+    """The signed parts of a request, as received.
 
     Args:
-        methods: the HTTP method; a second one where a signed parameter overrides it.
-        origin: ``http://host:port``, as the client wrote it.
-        path: as it was sent, percent-encoded.
-        query: as it was sent.
-        header: the parameters of an ``Authorization: OAuth`` header, decoded.
+        methods: the HTTP method, and a second method if a signed parameter overrides it.
+        origin: ``http://host:port``, as sent by the client.
+        path: the path as sent, percent-encoded.
+        query: the query string as sent.
+        header: the decoded parameters of an ``Authorization: OAuth`` header.
     """
 
     methods: Sequence[str]
@@ -70,7 +70,7 @@ class SignedRequest:
     header: Pairs = ()
 
     def signature(self) -> Signature | str | None:
-        """Return the signature; the name of the parameter that is missing; None without any.
+        """Return the signature, the name of a missing parameter, or None for an unsigned request.
 
         Raises:
             ValueError: there are more than MAX_PARAMETERS parameters.
@@ -86,31 +86,32 @@ class SignedRequest:
                 return f"oauth_{name}"
         return Signature(*(given[f"oauth_{name}"] for name in names))
 
-    def is_signed_with(self, secret: str, signature: Signature, most: int = MAX_FORMS) -> bool:
-        """Tell whether a secret made a signature of this request.
+    def is_signed_with(self, secret: str, signature: Signature, max_forms: int = MAX_FORMS) -> bool:
+        """Return whether the signature of this request was made with a secret.
 
         Args:
             secret: the consumer secret.
-            signature: what the request says of its signature.
-            most: how many forms of the request are tried, the usual ones first.
+            signature: the signature of the request.
+            max_forms: how many forms of the request to try, the most common forms first.
         """
         algorithm = ALGORITHMS.get(signature.method)
         if algorithm is None:
             return False
         given = signature.forms()
-        # The second key is that of RFC 5849: consumer secret, ampersand, and no token secret.
+        # RFC 5849 uses the consumer secret, an ampersand and an empty token secret. Some clients
+        # omit the ampersand.
         keys = f"{secret}&".encode(), secret.encode()
-        for text, key in product(islice(self._forms(), most), keys):
+        for text, key in product(islice(self._forms(), max_forms), keys):
             made = b64encode(hmac.digest(key, text.encode(), algorithm))
             if any(hmac.compare_digest(made, each) for each in given):
                 return True
         return False
 
     def _forms(self) -> Iterator[str]:
-        """Return each text that may have been signed, once."""
+        """Yield each possible signature base string once."""
         seen = set()
         urls = self._urls()
-        for parameters in self._parameters():  # one after the other: the first is nearly always it
+        for parameters in self._parameters():  # lazily, because the first nearly always matches
             for method, url in product(self.methods, urls):
                 text = f"{method}&{url}&{parameters}"
                 if text not in seen:
@@ -118,7 +119,7 @@ class SignedRequest:
                     yield text
 
     def _urls(self) -> list[str]:
-        """Return the address as it may have been signed: with and without a slash at its end."""
+        """Return the possible signed URLs, with and without a trailing slash."""
         paths = [self.path, unquote(self.path)]
         paths += [path[:-1] if path.endswith("/") else f"{path}/" for path in paths]
         origins = [self.origin, self.origin.lower(), self.origin.removesuffix(":80")]
@@ -126,7 +127,7 @@ class SignedRequest:
         return list(dict.fromkeys(urls))
 
     def _parameters(self) -> Iterator[str]:
-        """Return the parameters as they may have been signed."""
+        """Yield the possible normalized parameter strings."""
         for pairs in self._pairs():
             for safe in "~", "~/":
                 encoded = [(quote(name, safe), quote(value, safe)) for name, value in pairs]
@@ -140,13 +141,13 @@ class SignedRequest:
                     yield quote(text, safe)
 
     def _pairs(self) -> Iterator[Pairs]:
-        """Return the parameters as the client may have known them, each once.
+        """Yield the possible parameter lists of the client, without duplicate parameters.
 
-        Some send a parameter twice, once as the caller gave it and once as they signed it, and some
-        sign none that is empty.
+        Some clients send a parameter twice, once as given and once as signed. Other clients do not
+        sign empty parameters.
         """
         queries = [_parsed(self.query)]
-        if "+" in self.query:  # a plus is a blank, or itself
+        if "+" in self.query:  # a plus can mean a blank or a plus
             queries.append(_parsed(self.query.replace("+", "%2B")))
         for query in queries:
             pairs = [
@@ -154,11 +155,11 @@ class SignedRequest:
                 for pair in dict.fromkeys([*self.header, *query])
                 if pair[0] not in {"oauth_signature", "realm"}
             ]
-            # A value that looks encoded is decoded first, by some.
+            # Some clients decode values that look percent-encoded before they sign.
             decoded = [(unquote(name), unquote(value)) for name, value in pairs]
             forms = [pairs, decoded, [(name, value) for name, value in decoded if value]]
-            # The method is overridden by what the query says literally: a `_method` that only such
-            # a decoding finds was not obeyed, so a signature of it is not one of this request.
+            # Only a literal `_method` in the query overrides the method. Ignore forms in which
+            # decoding creates another `_method`, because the request was not handled that way.
             yield from (
                 form
                 for at, form in enumerate(forms)
@@ -167,7 +168,7 @@ class SignedRequest:
 
 
 def _parsed(query: str) -> list[tuple[str, str]]:
-    # Octets that are no UTF-8 are replaced, as the app itself reads them.
+    # Replaces octets that are not UTF-8, as the app does when it parses the query.
     return parse_qsl(query, keep_blank_values=True)
 
 
@@ -176,5 +177,5 @@ def _overrides(pairs: Pairs) -> list[str]:
 
 
 def _root(name: str) -> str:
-    """Return the name of the array that a parameter belongs to: ``filter`` of ``filter[q]``."""
+    """Return the name without brackets, such as ``filter`` for ``filter[q]``."""
     return name.partition("[")[0]

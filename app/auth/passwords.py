@@ -1,4 +1,4 @@
-"""Passwords: hashed with argon2id, never kept, shown or logged (decisions 5)."""
+"""Password hashing with argon2id. Passwords are never stored, shown or logged (decisions 5)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from flask import current_app
 def hash_passwords(passwords: Sequence[str]) -> list[str]:
     """Return the hash of each password.
 
-    argon2 gives the interpreter free while it works, so that several are made at once and other
-    requests go on.
+    Several hashes are computed in parallel. argon2 releases the global interpreter lock, so other
+    requests continue.
     """
     hasher = PasswordHasher(
         time_cost=current_app.config["SHOP_ARGON2_TIME_COST"],

@@ -1,4 +1,4 @@
-"""Who is calling: API keys, principals, capabilities and roles (decisions 2)."""
+"""Principals, capabilities, roles and API keys (decisions 2)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from app.errors import ShopError
 from app.models import ApiKey, UserRole
 
 MAX_AGE_SECONDS = 1.0
-"""How long a principal is cached: a change of its key or roles by any other way than
-``note_revocation`` takes effect within this time."""
+"""How long a principal is cached. Changes of keys and roles take effect within this time, or
+immediately with ``note_revocation``."""
 
 MAX_CACHED_PRINCIPALS = 1000
 
 _CACHE = "shop_api_principals"  # on app.extensions
-_CACHE_KEY = secrets.token_bytes(32)  # of this process: no secret is cached, not even a plain hash
+_CACHE_KEY = secrets.token_bytes(
+    32
+)  # per process, so that the cache contains no plain hash of a secret
 
 
 class Capability(StrEnum):
-    """What a user may do (spec 5, decisions 2)."""
+    """A permission of a user (spec 5, decisions 2)."""
 
     PUBLISH_SHOP_COUPONS = "publish_shop_coupons"
     READ_PRIVATE_SHOP_COUPONS = "read_private_shop_coupons"
@@ -60,21 +62,21 @@ ROLES: dict[str, frozenset[Capability]] = {
 
 
 class Permission(StrEnum):
-    """What a key may be used for."""
+    """The permission of an API key."""
 
     READ = "read"
     WRITE = "write"
     READ_WRITE = "read_write"
 
     def allows(self, method: str) -> bool:
-        """Tell whether a key with this permission may send an HTTP method."""
+        """Return whether this permission allows an HTTP method."""
         needed = Permission.READ if method in {"GET", "HEAD"} else Permission.WRITE
         return self in {needed, Permission.READ_WRITE}
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The user behind a request, and what that user may do."""
+    """The user of a request, with the capabilities of the user."""
 
     user_id: int
     capabilities: frozenset[Capability]
@@ -82,28 +84,28 @@ class Principal:
     permission: Permission = Permission.READ_WRITE
 
     def can(self, *capabilities: Capability) -> bool:
-        """Tell whether the user holds every one of the capabilities."""
+        """Return whether the user has all of the capabilities."""
         return self.capabilities.issuperset(capabilities)
 
     def require(self, code: str, *capabilities: Capability) -> None:
-        """Raise ShopError with ``code`` unless the user holds every one of the capabilities."""
+        """Raise ShopError with ``code`` unless the user has all of the capabilities."""
         if not self.can(*capabilities):
             raise ShopError(code)
 
 
 class InvalidCredentials(Exception):
-    """Nobody has the credentials of a request; the message says what is wrong, and no more."""
+    """The credentials of a request are invalid. The message is safe to show to the client."""
 
 
 class Credentials(Protocol):
-    """What a request says of who sent it."""
+    """The credentials of a request."""
 
     @property
     def consumer_key(self) -> str:
-        """The key that it names, empty for none."""
+        """The consumer key, or an empty string."""
 
     def principal(self) -> Principal:
-        """Return who has these credentials, or raise InvalidCredentials."""
+        """Return the principal of the credentials, or raise InvalidCredentials."""
 
 
 _KEY_WITH_ROLES = (
@@ -121,16 +123,16 @@ _KEY_WITH_ROLES = (
 
 
 NO_SECRET = "0" * 64
-"""As long as the hash of a secret, and of none that is known."""
+"""A value with the length of a hash that matches no secret."""
 
 
 def capabilities_of(roles: list[str]) -> frozenset[Capability]:
-    """Return the union of what the roles may do; a role that is not known may do nothing."""
+    """Return the capabilities of all roles. Unknown roles have no capabilities."""
     return frozenset().union(*(ROLES.get(role, frozenset()) for role in roles))
 
 
 def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
-    """Return the key with this name, a row for each role of its user; none when there is none."""
+    """Return one row for each role of the user of a key, or no rows for an unknown key."""
     return fetch(_KEY_WITH_ROLES, {"consumer_key_hash": keyed_hash(consumer_key)})
 
 
@@ -144,25 +146,25 @@ def principal_of(key: Sequence[Row[Any]]) -> Principal:
     )
 
 
-def cached_principal(sent: str, find: Callable[[], Principal]) -> Principal:
-    """Return the principal whose credentials these are, from the cache or as ``find`` reads it.
+def cached_principal(sent: str, load: Callable[[], Principal]) -> Principal:
+    """Return the principal of credentials from the cache, or load and cache it.
 
     A cached principal is used for at most MAX_AGE_SECONDS, and never after a revocation on this
     machine.
 
     Args:
-        sent: the credentials as they were sent.
-        find: reads their principal, or raises InvalidCredentials.
+        sent: the credentials as sent.
+        load: function that loads the principal, or raises InvalidCredentials.
     """
     cache: dict[bytes, tuple[int, float, Principal]]
     cache = current_app.extensions.setdefault(_CACHE, {})
     name = blake2b(sent.encode(), key=_CACHE_KEY).digest()
-    # Both are taken before the key is read, so that a revocation in between is not missed.
-    revocations, now = _number_of_revocations(), time.monotonic()
+    # Read both before the key, so that a revocation in between is not missed.
+    revocations, now = _revocation_count(), time.monotonic()
     found = cache.get(name)
     if found and found[0] == revocations and now - found[1] < MAX_AGE_SECONDS:
         return found[2]
-    principal = find()
+    principal = load()
     if len(cache) >= MAX_CACHED_PRINCIPALS:
         cache.clear()
     cache[name] = revocations, now, principal
@@ -172,29 +174,30 @@ def cached_principal(sent: str, find: Callable[[], Principal]) -> Principal:
 def note_revocation() -> None:
     """Invalidate the cached principals of all processes that share the instance folder.
 
-    To be called when a transaction that ends or restricts a key is committed. The size of a file
-    tells of it, which every cache compares: it costs a microsecond, and needs no server.
+    Call this function after the commit of a transaction that revokes or restricts a key. It
+    appends to a file, whose size is compared on each cache lookup. The comparison takes a
+    microsecond and needs no server.
     """
     current_app.extensions.pop(_CACHE, None)
     try:
-        with _revocations().open("ab") as file:
+        with _revocation_file().open("ab") as file:
             file.write(b".")
     except OSError as error:
         current_app.logger.warning(
-            "%s cannot be written; other processes notice a revoked key after %g seconds",
+            "%s cannot be written. Other processes accept revoked keys for up to %g seconds.",
             error.filename,
             MAX_AGE_SECONDS,
         )
 
 
-def _number_of_revocations() -> int:
+def _revocation_count() -> int:
     try:
-        return _revocations().stat().st_size
+        return _revocation_file().stat().st_size
     except OSError:
         return 0
 
 
-def _revocations() -> Path:
+def _revocation_file() -> Path:
     return Path(current_app.instance_path, "revocations")
 
 
@@ -206,85 +209,90 @@ class ApiKeyCredentials:
     consumer_secret: str = field(repr=False)
 
     def principal(self) -> Principal:
-        """Return the principal whose key and secret these are, or raise InvalidCredentials."""
-        return cached_principal(f"{self.consumer_key}\0{self.consumer_secret}", self.look_up)
+        """Return the principal of the key, or raise InvalidCredentials."""
+        return cached_principal(f"{self.consumer_key}\0{self.consumer_secret}", self.load_principal)
 
-    def look_up(self) -> Principal:
-        """Return the same from the database."""
+    def load_principal(self) -> Principal:
+        """Load the principal from the database, without the cache."""
         key = key_with_roles(self.consumer_key)
-        # The same work whether the key is unknown or the secret is wrong.
+        # Unknown keys take as much work as wrong secrets.
         expected = key[0].consumer_secret_hash if key else NO_SECRET
         if not hmac.compare_digest(keyed_hash(self.consumer_secret), expected) or not key:
             raise InvalidCredentials("The consumer key or its secret is wrong.")
         return principal_of(key)
 
 
-ADDRESSES_OF_A_KEY = 10
-"""From how many addresses a key may be misspelt, before somebody is trying it from everywhere."""
+ADDRESSES_PER_KEY = 10
+"""The limit of failed logins of a key, as a multiple of the limit of an address."""
 
 
 MAX_ADDRESSES = 10_000
-"""How many addresses with too many failures a worker remembers."""
+"""Maximum number of addresses over their limit that a worker stores."""
 
 
 class FailedLogins:
-    """Answers wrong credentials, and counts them for each address and for each key.
+    """Counts failed logins for each address and each key, and creates the error responses.
 
     Args:
-        per_minute: how many of an address are answered 401 before the answer is 429, and how many
-            of a key for each of ADDRESSES_OF_A_KEY; 0 counts nothing.
-        redis_url: where to count for all workers; None: each counts in its own memory.
+        per_minute: failed logins of an address that receive 401 before the status becomes 429. A
+            key has ADDRESSES_PER_KEY times as many. 0 disables the limits.
+        redis_url: the Redis server that counts for all workers, or None to count in the memory of
+            each worker.
     """
 
     def __init__(self, per_minute: int, redis_url: str | None = None) -> None:
         self._per_minute = per_minute
-        self._attempts = FailedLoginLimiter(redis_url)
-        self._over: dict[str, float] = {}
+        self._limiter = FailedLoginLimiter(redis_url)
+        self._blocked_until: dict[str, float] = {}
 
-    def are_too_many(self, address: str) -> bool:
-        """Tell whether this worker answered an address 429, and it shall still wait.
+    def is_blocked(self, address: str) -> bool:
+        """Return whether this worker sent a 429 response to an address that has not expired.
 
-        Nothing is counted and Redis is not asked, so that valid credentials pay nothing for it.
+        This check does not count anything or use Redis, so it costs valid requests nothing.
         """
-        return bool(self._over) and self._over.get(network(address), 0) > time.monotonic()
+        return (
+            bool(self._blocked_until)
+            and self._blocked_until.get(network(address), 0) > time.monotonic()
+        )
 
-    def refuse(self, address: str, consumer_key: str, reason: str) -> ShopError:
-        """Count one more failure and return the error that answers it."""
+    def record(self, address: str, consumer_key: str, reason: str) -> ShopError:
+        """Count a failed login and return the error for the response."""
         limits = {
             f"address {network(address)}": self._per_minute,
-            f"key {keyed_hash(consumer_key)}": self._per_minute * ADDRESSES_OF_A_KEY,
+            f"key {keyed_hash(consumer_key)}": self._per_minute * ADDRESSES_PER_KEY,
         }
-        seconds = self._attempts.hit(limits) if self._per_minute else 0
+        seconds = self._limiter.hit(limits) if self._per_minute else 0
         if not seconds:
             return _authentication_error(reason)
-        if len(self._over) >= MAX_ADDRESSES:
-            self._over.clear()
-        self._over[network(address)] = time.monotonic() + seconds
+        if len(self._blocked_until) >= MAX_ADDRESSES:
+            self._blocked_until.clear()
+        self._blocked_until[network(address)] = time.monotonic() + seconds
         return ShopError("shop_api_too_many_requests", headers={"Retry-After": str(seconds)})
 
 
 def authenticate(
-    credentials: Credentials | None, refuse: Callable[[str, str], ShopError]
+    credentials: Credentials | None, record_failure: Callable[[str, str], ShopError]
 ) -> Principal:
-    """Return who sent a request (decisions 2).
+    """Return the principal of a request (decisions 2).
 
     Args:
-        credentials: what the request says, if it says anything.
-        refuse: takes the consumer key of wrong credentials and what is wrong; returns the answer.
+        credentials: the credentials of the request, or None.
+        record_failure: function that takes the consumer key of invalid credentials and the reason,
+            and returns the error to raise.
 
     Raises:
-        ShopError: credentials are missing or wrong.
+        ShopError: credentials are missing or invalid.
     """
     if credentials is None:
         raise _authentication_error("Send an API key by HTTP Basic authentication.")
     try:
         return credentials.principal()
     except InvalidCredentials as error:
-        raise refuse(credentials.consumer_key, str(error)) from None
+        raise record_failure(credentials.consumer_key, str(error)) from None
 
 
 def require_permission(principal: Principal, method: str) -> None:
-    """Refuse a key whose permission does not allow an HTTP method (decisions 2)."""
+    """Raise ShopError unless the permission of the key allows an HTTP method (decisions 2)."""
     if not principal.permission.allows(method):
         kind = "read" if method in {"GET", "HEAD"} else "write"
         raise _authentication_error(f"This API key has no {kind} permission.")
@@ -296,6 +304,6 @@ def _authentication_error(reason: str) -> ShopError:
 
 
 def keyed_hash(secret: str) -> str:
-    """Return a keyed hash; 160 random bits need no slow one."""
+    """Return a keyed hash. Secrets with 160 random bits do not need a slow hash."""
     key: str = current_app.config["SECRET_KEY"]
     return hmac.digest(key.encode(), secret.encode(), "sha256").hex()

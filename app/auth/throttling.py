@@ -1,4 +1,4 @@
-"""Counting wrong credentials: in the memory of a worker, or in Redis for all of them."""
+"""Limits for failed logins, counted in the memory of each worker or in Redis for all workers."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 
 REDIS_SECONDS = 0.5
-"""How long a request waits for Redis. Only one with wrong credentials asks it."""
+"""Timeout for Redis. Only requests with invalid credentials use Redis."""
 
 REDIS_PAUSE = 30
-"""Seconds until Redis is asked again after it did not answer."""
+"""Seconds to wait before using Redis again after a failure."""
 
 _log = logging.getLogger(__name__)
 
 
 class FailedLoginLimiter:
-    """Counts attempts in a minute, under several names at once.
+    """Limits failed logins per minute, under several names at once.
 
-    While Redis is away, each worker counts for itself: an attempt is neither free nor an error.
+    While Redis is unavailable, each worker counts in its own memory.
 
     Args:
-        redis_url: where to count; None: in the memory of this process.
+        redis_url: the Redis server for the counters, or None for the memory of this process.
     """
 
     def __init__(self, redis_url: str | None) -> None:
-        self._own = MovingWindowRateLimiter(MemoryStorage())
+        self._local = MovingWindowRateLimiter(MemoryStorage())
         self._shared = MovingWindowRateLimiter(_redis(redis_url)) if redis_url else None
         self._pause_until = 0.0
 
     def hit(self, limits: Mapping[str, int]) -> int:
-        """Count an attempt under each name in turn, up to one that has had too many.
+        """Count an attempt under each name in turn, and stop at a name that is over its limit.
 
-        So one who has had too many makes no more names known.
+        A client that is over its limit therefore cannot create more counters.
 
         Args:
-            limits: how many are let through under a name in a minute.
+            limits: the number of allowed attempts per minute for each name.
 
         Returns:
-            Seconds after which another attempt makes sense; 0 when this one is let through.
+            Seconds to wait until the next attempt, or 0 if this attempt is within the limits.
         """
         if self._shared and time.monotonic() >= self._pause_until:
             try:
@@ -53,10 +53,10 @@ class FailedLoginLimiter:
             except StorageError as error:
                 self._pause_until = time.monotonic() + REDIS_PAUSE
                 _log.warning(
-                    "Redis does not answer, each worker counts attempts for itself: %s",
+                    "Redis is unavailable. Each worker counts failed logins in its memory: %s",
                     type(error.storage_error).__name__,
                 )
-        return self._hit(self._own, limits)
+        return self._hit(self._local, limits)
 
     def _hit(self, limiter: MovingWindowRateLimiter, limits: Mapping[str, int]) -> int:
         for name, per_minute in limits.items():
@@ -68,12 +68,12 @@ class FailedLoginLimiter:
 
 
 def is_redis_available(url: str) -> bool:
-    """Tell whether a Redis answers, and lets us in."""
+    """Return whether Redis responds and accepts the credentials in the URL."""
     return _redis(url).check()
 
 
 def _redis(url: str) -> RedisStorage:
-    from redis.backoff import NoBackoff  # noqa: PLC0415  # who has no Redis pays nothing for it
+    from redis.backoff import NoBackoff  # noqa: PLC0415  # slow import, needed only with Redis
     from redis.retry import Retry  # noqa: PLC0415  # see above
 
     return RedisStorage(
@@ -82,12 +82,12 @@ def _redis(url: str) -> RedisStorage:
         wrap_exceptions=True,
         socket_timeout=REDIS_SECONDS,
         socket_connect_timeout=REDIS_SECONDS,
-        retry=Retry(NoBackoff(), 0),  # type: ignore[arg-type] # handed on to redis.from_url
+        retry=Retry(NoBackoff(), 0),  # type: ignore[arg-type] # passed to redis.from_url
     )
 
 
 def network(address: str) -> str:
-    """Return what one caller surely has: an IPv4 address, or the /64 of an IPv6 address."""
+    """Return the IPv4 address, or the /64 network of an IPv6 address, which one client can own."""
     try:
         parsed = ip_address(address)
     except ValueError:

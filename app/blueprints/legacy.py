@@ -18,7 +18,7 @@ from flask import Flask, Response, current_app, request
 from app.api.responses import json_response, request_address
 from app.api.smorest import Api, Blueprint
 from app.api.versions import IN_ENVIRON, OTHER_VERSION, WOOCOMMERCE, current_api_version
-from app.auth.credentials import SENT
+from app.auth.credentials import ORIGINAL_REQUEST
 from app.config import VERSION
 from app.schemas.legacy import StoreResponse
 
@@ -82,7 +82,7 @@ class LegacyRequests:
         start = len(self._start)
         if f"{path}/"[:start].translate(_LOWER) == self._start:
             query = environ.get("QUERY_STRING", "")
-            environ[SENT] = environ["REQUEST_METHOD"], path, query
+            environ[ORIGINAL_REQUEST] = environ["REQUEST_METHOD"], path, query
             environ["QUERY_STRING"] = _STRAY.sub("", query)
             # Codes and addresses have no case either; a letter beyond ASCII is several bytes.
             rest = path[start:].translate(_LOWER)

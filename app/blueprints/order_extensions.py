@@ -14,8 +14,8 @@ from app.api.smorest import Api
 from app.api.versions import current_api_version
 from app.errors import InvalidParams
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
+from app.numbers import INT64_MAX
 from app.plugins import OrderExtension, registry
-from app.sanitize import INT64_MAX
 from app.schemas.customers import CustomerSchema
 from app.schemas.fields import either
 from app.schemas.orders import GuestCustomerSchema

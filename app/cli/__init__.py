@@ -1,4 +1,4 @@
-"""The commands; Flask-Migrate adds ``db`` and flask-smorest ``openapi``."""
+"""The commands of the app. Flask-Migrate adds ``db`` and flask-smorest adds ``openapi``."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from app.db.session import MIGRATIONS, db
 
 
 class Migrations(click.Command):
-    """``flask db``, which is imported when it is called."""
+    """``flask db``, imported on first use."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> click.Context:
-        """Return the context of Flask-Migrate's own command."""
+        """Return the context of the command of Flask-Migrate."""
         from flask_migrate.cli import db as group  # noqa: PLC0415  # see the class
 
         return reporting(group).make_context(info_name, args, parent, **extra)
 
 
 def init_app(app: Flask) -> None:
-    """Add the commands to an app. Those that others add later report their failures, too."""
+    """Add the commands to an app. Commands that are added later also report their errors."""
     app.cli = Commands(name=app.name)
 
     def migrate() -> Any:
-        # Alembic is wanted by commands only, and takes longer to import than all of ours.
+        # Import on first use, because only commands need Alembic and the import is slow.
         from flask_migrate import Migrate  # noqa: PLC0415  # see above
 
         Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=True)
-        return app.extensions["migrate"]  # put there by Migrate, in the place of the proxy
+        return app.extensions["migrate"]  # set by Migrate, which replaces the proxy
 
     app.extensions["migrate"] = LocalProxy(migrate)
     app.cli.add_command(Migrations("db", short_help="Perform database migrations."))

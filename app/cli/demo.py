@@ -1,4 +1,4 @@
-"""``flask --app wsgi demo``: a believable shop, the same for the same seed, loaded in bulk."""
+"""``flask --app wsgi demo``: load a reproducible demo shop in bulk."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from app.models.user import role_of
 from app.services import api_keys
 from app.services.customers import NEW_ROLE
 
-CHUNK = 5000  # rows in one statement and transaction
+CHUNK = 5000  # rows per statement and transaction
 
 
 class Part(NamedTuple):
-    """A kind of records of the shop.
+    """A type of records in the demo shop.
 
     Args:
-        name: of the records, and of the columns of DemoRun.
-        model: their table.
-        make: returns the record with a number.
-        then: adds what belongs to inserted records.
+        name: name of the records, and prefix of their columns in DemoRun.
+        model: the model of the records.
+        make: function that returns a record, given its number.
+        then: function that adds related records after the insert.
     """
 
     name: str
@@ -46,33 +46,35 @@ class Part(NamedTuple):
 
     @property
     def first(self) -> str:
-        """The column of DemoRun with the number of the first record."""
+        """The DemoRun column with the number of the first record."""
         return f"first_{self.name.removesuffix('s')}"
 
     @property
     def table(self) -> Table:
         """The table of the records."""
-        return cast("Table", self.model.__table__)  # type: ignore[attr-defined] # every model has one
+        return cast("Table", self.model.__table__)  # type: ignore[attr-defined] # defined on every model
 
 
 @click.command("demo")
 @click.option("--customers", default=1000, show_default=True, type=click.IntRange(min=0))
 @click.option("--coupons", default=200, show_default=True, type=click.IntRange(min=0))
 @click.option("--orders", default=3000, show_default=True, type=click.IntRange(min=0))
-@click.option("--seed", default=1, show_default=True, help="The same seed makes the same shop.")
-@click.option("--now", "at", metavar="ISO", help="The shop's present time; default: now.")
-@click.option("--add", is_flag=True, help="Load a shop also where there is a demo shop already.")
+@click.option(
+    "--seed", default=1, show_default=True, help="Random seed. The same seed creates the same shop."
+)
+@click.option("--now", "at", metavar="ISO", help="Current time of the shop. Default: now.")
+@click.option("--add", is_flag=True, help="Add another demo shop to an existing one.")
 @with_appcontext
 def demo(
     customers: int, coupons: int, orders: int, seed: int, at: str | None, *, add: bool
 ) -> None:
-    """Fill the database with a believable shop and print a key for it.
+    """Load a demo shop into the database and print an API key for it.
 
-    A run that was interrupted is resumed by the same command.
+    Run the same command again to resume an interrupted run.
     """
     require_schema()
     try:
-        present = dates.moment(at).replace(microsecond=0) if at else None
+        present = dates.parse_timestamp(at).replace(microsecond=0) if at else None
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--now") from None
     lengths = {"customers": customers, "coupons": coupons, "orders": orders}
@@ -80,12 +82,12 @@ def demo(
     if run is None:
         if not add and fetch(select(DemoRun.id).limit(1)):
             raise click.ClickException(
-                "This database already has a demo shop. Use --add to load another one on top of it."
+                "The database already contains a demo shop. Use --add to add another one."
             )
         wanted = lengths | {"seed": seed, "present": present or now()}
         run = run_in_transaction(lambda session: _begin(session, wanted))
     elif any(run[f"{part.name}_loaded"] for part in PARTS):
-        click.echo("Resuming the run that was interrupted.", err=True)
+        click.echo("Resuming the interrupted run.", err=True)
     shop = DemoShop(run["seed"], run["present"])
     _load(CUSTOMERS, run, shop)
     shop.customer_ids = _customers_of(run)
@@ -98,10 +100,10 @@ def demo(
 def _unfinished(
     lengths: dict[str, int], seed: int, present: datetime | None, *, add: bool
 ) -> Record | None:
-    """Return the run with these options that was interrupted, if there is one.
+    """Return the interrupted run with these options, or None.
 
     Raises:
-        ClickException: another run was interrupted, and none is to be added.
+        ClickException: another run was interrupted, and ``add`` is false.
     """
     runs = select(DemoRun.__table__).where(DemoRun.finished_at.is_(None)).order_by(DemoRun.id)
     unfinished = [dict(row._mapping) for row in fetch(runs)]
@@ -114,8 +116,8 @@ def _unfinished(
         run = unfinished[-1]
         options = " ".join(f"--{name} {run[name]}" for name in (*lengths, "seed"))
         raise click.ClickException(
-            "A demo run was interrupted. Resume it with: flask --app wsgi demo "
-            f"{options} --now {run['present'].isoformat()}; or use --add to load another shop."
+            "A demo run was interrupted. Resume it with `flask --app wsgi demo "
+            f"{options} --now {run['present'].isoformat()}`, or use --add to load another shop."
         )
     return None
 
@@ -132,7 +134,7 @@ def _begin(session: Session, wanted: Record) -> Record:
 
 
 def _customers_of(run: Record) -> list[int]:
-    """Return the ids of a run's own customers, in a known order, leaving out all others."""
+    """Return the IDs of the customers of a run in order."""
     own = select(User.id).where(
         User.id >= run[CUSTOMERS.first],
         User.email == User.username + "@example.com",
@@ -142,7 +144,7 @@ def _customers_of(run: Record) -> list[int]:
 
 
 def _load(part: Part, run: Record, shop: DemoShop) -> None:
-    """Insert the records that a run still lacks, in chunks, each in a transaction."""
+    """Insert the missing records of a run, with one transaction per chunk."""
     length, done = run[part.name], run[f"{part.name}_loaded"]
     with click.progressbar(length=length, label=f"{part.name:>10}", file=sys.stderr) as bar:
         bar.update(done)
@@ -159,7 +161,7 @@ def _load(part: Part, run: Record, shop: DemoShop) -> None:
 
 
 def _insert(session: Session, *, part: Part, run_id: int, rows: list[Record], done: int) -> None:
-    """Insert a chunk, and record that the run has it."""
+    """Insert a chunk and update the progress of the run."""
     timeouts.lift_limit(session.connection())
     loaded = DemoRun.__table__.c[f"{part.name}_loaded"]
     progress = update(DemoRun).where(DemoRun.id == run_id, loaded == done)
@@ -175,7 +177,7 @@ def _insert(session: Session, *, part: Part, run_id: int, rows: list[Record], do
 
 
 def _finish(session: Session, run_id: int) -> api_keys.NewKey:
-    """Record that a run is complete and return a key for the shop."""
+    """Mark a run as finished and return an API key for the shop."""
     session.execute(update(DemoRun).where(DemoRun.id == run_id).values(finished_at=now()))
     return api_keys.create_key("admin", "administrator", Permission.READ_WRITE, "created by demo")
 
@@ -189,7 +191,7 @@ def _add_roles(session: Session, ids: list[int], users: list[Record]) -> None:
 
 
 def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> None:
-    """Grant the buyers of digital products their downloads, and add the uses of coupons."""
+    """Add download permissions for digital products and the uses of coupons."""
     add_order_redemptions(session, ids, orders)
     digital = {number: name for number, name, _, _, is_digital in PRODUCTS if is_digital}
     granted = [
@@ -202,7 +204,7 @@ def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> No
             f"&order={order['order_key']}&key=file-{line['product_id']}",
             "file_name": digital[line["product_id"]],
             "file_url": f"https://shop.example/files/{line['product_id']}.pdf",
-            # Every third is limited, every fifth has an end; some are used up or over.
+            # Every third is limited and every fifth expires. Some are used up or expired.
             "downloads_remaining": order_id % 4 if order_id % 3 == 0 else None,
             "access_expires": order["created_at"] + timedelta(days=730)
             if order_id % 5 == 0

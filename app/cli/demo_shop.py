@@ -1,4 +1,4 @@
-"""What the demo shop is made of: names, places, products, and what chance makes of them."""
+"""Data of the demo shop: names, places, products and random records."""
 
 from __future__ import annotations
 
@@ -146,103 +146,103 @@ PAYMENT = (("bacs", "Bank transfer"), ("card", "Credit card"), ("cod", "Cash on 
 
 
 class DemoShop:
-    """Makes up records, one after the other, from one source of chance."""
+    """Generates records from one random number generator."""
 
     def __init__(self, seed: int, present: datetime) -> None:
         self.seed = seed
-        self.chance = random.Random(seed)  # noqa: S311  # nosec B311  # no secrets
+        self.random = random.Random(seed)  # noqa: S311  # nosec B311  # not used for secrets
         self.present = present
         self.customer_ids: list[int] = []
         self.progress = 0.0
 
     def at(self, progress: float) -> DemoShop:
-        """Go to a point of the shop's life, from 0 to 1; what is made next happens there."""
+        """Set the progress of the shop from 0 to 1, which sets the time of the next records."""
         self.progress = progress
         return self
 
     def begin(self, part: str) -> None:
-        """Begin a part, which is the same whatever was made before: so a run can be resumed."""
-        self.chance.seed(f"{self.seed} {part}")
+        """Seed the generator for a part, so that a resumed run creates the same records."""
+        self.random.seed(f"{self.seed} {part}")
 
     def customer(self, number: int) -> Record:
         """Return a user with an address."""
-        first, last = self.chance.choice(FIRST_NAMES), self.chance.choice(LAST_NAMES)
+        first, last = self.random.choice(FIRST_NAMES), self.random.choice(LAST_NAMES)
         username = f"{_ascii(first)}.{_ascii(last)}{number}"
-        moment = self._moment()
+        timestamp = self._timestamp()
         account = {
             **BLANK,
             "username": username,
             "email": f"{username}@example.com",
             "first_name": first,
             "last_name": last,
-            "created_at": moment,
-            "updated_at": moment,
+            "created_at": timestamp,
+            "updated_at": timestamp,
         }
         return with_normalized(account | self._addresses(first, last, str(account["email"])))
 
     def coupon(self, number: int) -> Record:
-        """Return a coupon, published or, one in twenty, in the trash."""
-        kind = self.chance.choice(("fixed_cart", "percent", "fixed_product", "percent_product"))
-        code = f"{self.chance.choice(('tea', 'spring', 'summer', 'welcome', 'thanks'))}-{number}"
-        moment = self._moment()
-        limited = self.chance.random() < 0.3
-        expires = self.chance.random() < 0.5
-        description = f"{self.chance.choice(('Newsletter', 'Loyalty', 'Season'))} campaign"
+        """Return a coupon. One in twenty coupons is in the trash."""
+        kind = self.random.choice(("fixed_cart", "percent", "fixed_product", "percent_product"))
+        code = f"{self.random.choice(('tea', 'spring', 'summer', 'welcome', 'thanks'))}-{number}"
+        timestamp = self._timestamp()
+        limited = self.random.random() < 0.3
+        expires = self.random.random() < 0.5
+        description = f"{self.random.choice(('Newsletter', 'Loyalty', 'Season'))} campaign"
         products = [product[0] for product in PRODUCTS]
         coupon = {
             "status": CouponStatus.TRASH if number % 20 == 0 else CouponStatus.PUBLISHED,
-            "trashed_at": moment if number % 20 == 0 else None,
+            "trashed_at": timestamp if number % 20 == 0 else None,
             "author_id": None,
             "code": code,
             "type": kind,
-            "created_at": moment,
-            "updated_at": moment,
-            "amount": Decimal(self.chance.randrange(5, 51, 5)).quantize(CENT),
-            "individual_use": self.chance.random() < 0.2,
-            "product_ids": sorted(self.chance.sample(products, 2)) if "product" in kind else [],
+            "created_at": timestamp,
+            "updated_at": timestamp,
+            "amount": Decimal(self.random.randrange(5, 51, 5)).quantize(CENT),
+            "individual_use": self.random.random() < 0.2,
+            "product_ids": sorted(self.random.sample(products, 2)) if "product" in kind else [],
             "exclude_product_ids": [],
-            "usage_limit": self.chance.randrange(10, 500, 10) if limited else 0,
+            "usage_limit": self.random.randrange(10, 500, 10) if limited else 0,
             "usage_limit_per_user": 1 if limited else 0,
             "limit_usage_to_x_items": 0,
-            "usage_count": self.chance.randrange(10) if limited else 0,
-            "expiry_date": (moment + timedelta(days=self.chance.randrange(30, 1500))).date()
+            "usage_count": self.random.randrange(10) if limited else 0,
+            "expiry_date": (timestamp + timedelta(days=self.random.randrange(30, 1500))).date()
             if expires
             else None,
-            "enable_free_shipping": self.chance.random() < 0.1,
+            "enable_free_shipping": self.random.random() < 0.1,
             "product_category_ids": [],
             "exclude_product_category_ids": [],
-            "exclude_sale_items": self.chance.random() < 0.2,
+            "exclude_sale_items": self.random.random() < 0.2,
             "minimum_amount": Decimal(20) if limited else None,
             "maximum_amount": None,
-            "customer_emails": ["*@example.com"] if self.chance.random() < 0.05 else [],
+            "customer_emails": ["*@example.com"] if self.random.random() < 0.05 else [],
             "description": description,
             "search_text": search_text(code, description),
         }
         return with_limits(number, coupon)
 
     def order(self, number: int) -> Record:
-        """Return an order of a customer or, one in ten, of a guest."""
-        guest = not self.customer_ids or self.chance.random() < 0.1
-        # Only those who are customers by then: they came in the order of their ids.
+        """Return an order. One in ten orders is by a guest."""
+        guest = not self.customer_ids or self.random.random() < 0.1
+        # Choose from the customers that exist at this time, in the order of their IDs.
         known = max(1, int(len(self.customer_ids) * self.progress))
-        customer_id = None if guest else self.customer_ids[self.chance.randrange(known)]
-        first, last = self.chance.choice(FIRST_NAMES), self.chance.choice(LAST_NAMES)
+        customer_id = None if guest else self.customer_ids[self.random.randrange(known)]
+        first, last = self.random.choice(FIRST_NAMES), self.random.choice(LAST_NAMES)
         email = f"{_ascii(first)}.{_ascii(last)}@example.net"
-        status = self.chance.choice(STATUSES)
-        moment = self._moment()
+        status = self.random.choice(STATUSES)
+        timestamp = self._timestamp()
         done = status in {"completed", "refunded"}
-        discounted = self.chance.random() < 0.2
+        discounted = self.random.random() < 0.2
         lines = [
-            self._line(discounted=discounted) for _ in range(self.chance.choice((1, 1, 2, 2, 3)))
+            self._line(discounted=discounted) for _ in range(self.random.choice((1, 1, 2, 2, 3)))
         ]
         discount, tax = (
             sum((amount(line) for line in lines), Decimal(0))
             for amount in (lambda line: line["subtotal"] - line["total"], itemgetter("total_tax"))
         )
-        method_id, method_title, sending = self.chance.choice(SHIPPING)
+        method_id, method_title, sending = self.random.choice(SHIPPING)
         shipping = _money(sending)
         shipping_tax = (shipping / 5).quantize(CENT)
-        payment_id, payment_title = self.chance.choice(PAYMENT)
+        payment_id, payment_title = self.random.choice(PAYMENT)
         items = created_items(
             {
                 "line_items": lines,
@@ -261,25 +261,25 @@ class DemoShop:
             **items.columns_with_sums(cents(shipping_tax)),
             "customer_id": customer_id,
             "order_number": str(number),
-            # Unique: no other order has this number.
-            "order_key": f"order_{self.chance.getrandbits(32):08x}{number:05x}",
+            # Unique, because the order number is unique.
+            "order_key": f"order_{self.random.getrandbits(32):08x}{number:05x}",
             "status": status,
             "currency": "EUR",
-            "created_at": moment,
-            "updated_at": moment + timedelta(days=2) if done else moment,
-            "completed_at": moment + timedelta(days=2) if done else None,
+            "created_at": timestamp,
+            "updated_at": timestamp + timedelta(days=2) if done else timestamp,
+            "completed_at": timestamp + timedelta(days=2) if done else None,
             "payment_method_id": payment_id,
             "payment_method_title": payment_title,
             "payment_paid": status in {"completed", "processing", "refunded"},
-            "note": "Please ring twice." if self.chance.random() < 0.05 else "",
-            "customer_ip": f"192.0.2.{number % 254 + 1}",  # RFC 5737: nobody's address
+            "note": "Please ring twice." if self.random.random() < 0.05 else "",
+            "customer_ip": f"192.0.2.{number % 254 + 1}",  # documentation address (RFC 5737)
             "customer_user_agent": "Mozilla/5.0",
         }
         return order | {"search_text": search_text_of(order)}
 
     def _line(self, *, discounted: bool) -> Record:
-        number, name, sku, price, _ = self.chance.choice(PRODUCTS)
-        quantity = self.chance.choice((1, 1, 1, 2, 3))
+        number, name, sku, price, _ = self.random.choice(PRODUCTS)
+        quantity = self.random.choice((1, 1, 1, 2, 3))
         subtotal = _money(price * quantity)
         total = (subtotal * 9 / 10).quantize(CENT) if discounted else subtotal
         return {
@@ -294,23 +294,23 @@ class DemoShop:
             "total_tax": (total / 5).quantize(CENT),
         }
 
-    def _moment(self) -> datetime:
+    def _timestamp(self) -> datetime:
         return (self.present - YEARS * (1 - self.progress)).astimezone(UTC).replace(microsecond=0)
 
     def _addresses(self, first: str, last: str, email: str) -> dict[str, str]:
-        city, state, postcode, country = self.chance.choice(PLACES)
+        city, state, postcode, country = self.random.choice(PLACES)
         parts = {
             "first_name": first,
             "last_name": last,
-            "company": self.chance.choice(COMPANIES),
-            "address_1": f"{self.chance.randrange(1, 200)} {self.chance.choice(STREETS)}",
+            "company": self.random.choice(COMPANIES),
+            "address_1": f"{self.random.randrange(1, 200)} {self.random.choice(STREETS)}",
             "address_2": "",
             "city": city,
             "state": state,
             "postcode": postcode,
             "country": country,
             "email": email,
-            "phone": f"+49 30 {self.chance.randrange(10**6):06}",
+            "phone": f"+49 30 {self.random.randrange(10**6):06}",
         }
         billing = {f"billing_{part}": parts[part] for part in BILLING_PARTS}
         return billing | {f"shipping_{part}": parts[part] for part in SHIPPING_PARTS}
@@ -321,6 +321,6 @@ def _money(cents: int) -> Decimal:
 
 
 def _ascii(name: str) -> str:
-    """Return a name as it could stand in an address."""
+    """Return a name in lower-case ASCII letters, for use in an e-mail address."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub("[^a-z]", "", plain)

@@ -1,4 +1,4 @@
-"""``flask --app wsgi doctor``: what is wrong with an installation, and what to do about it."""
+"""``flask --app wsgi doctor``: check an installation and suggest fixes."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ CLOCK_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one look found.
+    """The result of a check.
 
     Args:
-        subject: what was looked at.
-        state: how it is.
-        remedy: what to do; empty when all is well.
+        subject: what was checked.
+        state: its state.
+        remedy: how to fix the problem, or an empty string if there is no problem.
     """
 
     subject: str
@@ -49,24 +49,25 @@ class Finding:
 @click.command("doctor")
 @with_appcontext
 def doctor() -> None:
-    """Check settings, secret, database, schema and clock; say what to do. Exit status 1: do it.
+    """Check the settings, secret key, database, schema and clocks, and suggest fixes.
 
-    Settings that cannot be used at all stop every command, this one too, with their names.
+    The exit status is 1 if there are problems. Invalid settings stop every command, including this
+    command, with a message.
     """
-    wrong = 0
-    for found in _examine():
-        wrong += bool(found.remedy)
-        click.echo(f"{'FAIL' if found.remedy else 'ok':<6} {found.subject}: {found.state}")
-        if found.remedy:
-            click.echo(f"       -> {found.remedy}")
-    if wrong:
-        found_and_fix = (
-            "1 problem found. Fix it" if wrong == 1 else f"{wrong} problems found. Fix them"
+    problems = 0
+    for finding in _check():
+        problems += bool(finding.remedy)
+        click.echo(f"{'FAIL' if finding.remedy else 'ok':<6} {finding.subject}: {finding.state}")
+        if finding.remedy:
+            click.echo(f"       -> {finding.remedy}")
+    if problems:
+        what_to_fix = (
+            "1 problem found. Fix it" if problems == 1 else f"{problems} problems found. Fix them"
         )
-        raise click.ClickException(f"{found_and_fix} and run `doctor` again.")
+        raise click.ClickException(f"{what_to_fix} and run `doctor` again.")
 
 
-def _examine() -> Iterator[Finding]:
+def _check() -> Iterator[Finding]:
     yield from _settings()
     yield _secret()
     yield _folder()
@@ -79,7 +80,7 @@ def _examine() -> Iterator[Finding]:
         yield schema
         if not schema.remedy:
             yield _key()
-        yield _clock("database", _time_of_database())
+        yield _clock("database", _database_time())
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
         bug = f"{type(error).__name__}: {error}".splitlines()[0], "Report this"
         reason, remedy = diagnose(error) or bug
@@ -91,7 +92,7 @@ def _settings() -> Iterator[Finding]:
     for message in unknown:
         yield Finding("settings", message, "docs/configuration.md lists all settings.")
     if not unknown:
-        yield Finding("settings", "all are known and can be used")
+        yield Finding("settings", "all settings are known and valid")
 
 
 def _secret() -> Finding:
@@ -99,66 +100,68 @@ def _secret() -> Finding:
     path = Path(current_app.instance_path) / "secret_key"
     if not path.exists() or path.read_text().strip() != secret:
         if len(secret) < SECRET_LENGTH:
-            remedy = f"Use {SECRET_LENGTH} random characters. All API keys must be made anew then."
+            remedy = f"Use {SECRET_LENGTH} random characters, then create all API keys again."
             return Finding("secret", f"SECRET_KEY has {len(secret)} characters", remedy)
         return Finding("secret", "SECRET_KEY is set")
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
-        return Finding("secret", f"others may open {path} (mode {mode:04o})", f"chmod 600 {path}")
-    return Finding("secret", f"{path} is its owner's only")
+        return Finding(
+            "secret", f"{path} is accessible to other users (mode {mode:04o})", f"chmod 600 {path}"
+        )
+    return Finding("secret", f"{path} is accessible only to its owner")
 
 
 def _folder() -> Finding:
     file = _file()
     path = Path(file).parent if file else Path(current_app.instance_path)
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        return Finding("folder", f"{path} cannot be written", "Give it to the user of the service.")
+        return Finding("folder", f"{path} is not writable", "Make the service user its owner.")
     free = shutil.disk_usage(path).free
     state = f"{path} has {free // 1024**2} MiB free"
-    return Finding("folder", state, "Make room on the disk." if free < FREE_BYTES else "")
+    return Finding("folder", state, "Free up disk space." if free < FREE_BYTES else "")
 
 
 def _file() -> str | None:
-    """Return the file of a database on SQLite."""
+    """Return the database file on SQLite, or None."""
     engine = read_engine()
     return engine.url.database if engine.dialect.name == "sqlite" else None
 
 
 def _redis(url: str) -> Finding:
     if is_redis_available(url):
-        return Finding("redis", "answers")
-    remedy = "Check SHOP_REDIS_URL, and that Redis runs; until then each worker counts for itself."
-    return Finding("redis", "does not answer", remedy)
+        return Finding("redis", "available")
+    remedy = (
+        "Check SHOP_REDIS_URL and that Redis is running. Until then, each worker counts separately."
+    )
+    return Finding("redis", "unavailable", remedy)
 
 
 def _database() -> Finding:
     if not (path := _file()):
         (row,) = fetch(text("SHOW server_version"))
-        return Finding("database", f"PostgreSQL {row[0]} answers")
+        return Finding("database", f"PostgreSQL {row[0]} is available")
     (row,) = fetch(text("PRAGMA journal_mode"))
     if row[0] != "wal":
-        remedy = "Put it on a disk of this machine, not of the network."
-        return Finding("database", f"{path} has the journal {row[0]}, not wal", remedy)
+        remedy = "Move the database to a local disk."
+        return Finding("database", f"{path} uses journal mode {row[0]} instead of wal", remedy)
     if not os.access(path, os.W_OK):
-        return Finding(
-            "database", f"{path} cannot be written", "Give it to the user of the service."
-        )
-    return Finding("database", f"{path} answers")
+        return Finding("database", f"{path} is not writable", "Make the service user its owner.")
+    return Finding("database", f"{path} is available")
 
 
 def _schema() -> Finding:
     if schema_is_current():
-        return Finding("schema", "is current")
-    return Finding("schema", "is not the one of this version", UPGRADE)
+        return Finding("schema", "current")
+    return Finding("schema", "not current", UPGRADE)
 
 
 def _key() -> Finding:
-    if api_keys.list_keys():
-        return Finding("keys", "there are some")
-    return Finding("keys", "there is none", NEW_KEY)
+    if keys := api_keys.list_keys():
+        return Finding("keys", f"{len(keys)} API {'key' if len(keys) == 1 else 'keys'}")
+    return Finding("keys", "no API keys", NEW_KEY)
 
 
-def _time_of_database() -> datetime:
+def _database_time() -> datetime:
     seconds = {
         "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
         "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
@@ -167,11 +170,11 @@ def _time_of_database() -> datetime:
     return datetime.fromtimestamp(float(row[0]), UTC)
 
 
-def _clock(whose: str, moment: datetime) -> Finding:
-    state = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
-    apart = abs((datetime.now(UTC) - moment).total_seconds())
-    if moment.year not in YEARS or apart > CLOCK_SECONDS:
-        if apart > CLOCK_SECONDS:
-            state += f", {apart:.0f} seconds from the one here"
-        return Finding(f"clock of the {whose}", state, "Set the clocks by NTP.")
-    return Finding(f"clock of the {whose}", state)
+def _clock(name: str, time: datetime) -> Finding:
+    state = f"{time:%Y-%m-%d %H:%M:%S} UTC"
+    difference = abs((datetime.now(UTC) - time).total_seconds())
+    if time.year not in YEARS or difference > CLOCK_SECONDS:
+        if difference > CLOCK_SECONDS:
+            state += f", {difference:.0f} seconds from the system clock"
+        return Finding(f"clock of the {name}", state, "Synchronize the clocks with NTP.")
+    return Finding(f"clock of the {name}", state)

@@ -1,4 +1,4 @@
-"""What went wrong around a command, in one line that says what to do."""
+"""One-line error messages for commands, with suggested fixes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ UPGRADE = ".venv/bin/flask --app wsgi db upgrade"
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _NOT_PERMITTED = {errno.EACCES, errno.EPERM, errno.EROFS}
-_OWNER = "Give it to the user of the service"
+_OWNER = "Make the service user its owner"
 
-# What libpq says when it cannot connect: there is no SQLSTATE yet. The remedies follow the reason.
-_CONNECTING = {
+# Fixes for messages of libpq about failed connections, which have no SQLSTATE.
+_CONNECTION_FIXES = {
     "password authentication failed": "Correct the user and the password in DATABASE_URL.",
     "no password supplied": "Add the password to DATABASE_URL.",
     "no pg_hba.conf entry": "Allow this user and address in pg_hba.conf.",
@@ -36,12 +36,12 @@ _CONNECTING = {
     "resolve host": "Correct the host in DATABASE_URL.",
     "translate host": "Correct the host in DATABASE_URL.",
 }
-_START = "Start the database server, or correct DATABASE_URL."
+_START_SERVER = "Start the database server, or correct DATABASE_URL."
 
 _SQLITE = {
-    "SQLITE_CANTOPEN": "Create its folder, make it writable for you, or correct DATABASE_URL.",
-    "SQLITE_READONLY": f"{_OWNER}, with its folder.",
-    "SQLITE_FULL": "Make room on the disk.",
+    "SQLITE_CANTOPEN": "Create its folder, make the folder writable, or correct DATABASE_URL.",
+    "SQLITE_READONLY": f"{_OWNER}, also of its folder.",
+    "SQLITE_FULL": "Free up disk space.",
     "SQLITE_NOTADB": "Correct DATABASE_URL, or restore a backup.",
     "SQLITE_CORRUPT": "Restore a backup.",
     "SQLITE_BUSY": "Stop the other program that uses the database.",
@@ -49,41 +49,41 @@ _SQLITE = {
     "SQLITE_IOERR": "Check the disk.",
 }
 _POSTGRESQL = {
-    "42501": "Grant the right to the user in DATABASE_URL, or make the user owner of the database.",
-    "53100": "Make room on the disk of the database server.",
+    "42501": "Grant the privilege to the user in DATABASE_URL, or make it the database owner.",
+    "53100": "Free up disk space on the database server.",
     "53300": "Lower WEB_CONCURRENCY or WEB_THREADS, or raise max_connections.",
-    "25006": "Name the primary server in DATABASE_URL; this one is read-only.",
+    "25006": "Set DATABASE_URL to the primary server. This server is read-only.",
 }
 
 
 class Commands(AppGroup):
-    """The commands of the app. A failure around one is reported in one line.
+    """The command group of the app, whose commands report errors in one line.
 
-    Seam: ``Flask.cli``.
+    Extension point: ``Flask.cli``.
     """
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command that reports its failures."""
+        """Return a command that reports its errors."""
         command = super().get_command(ctx, cmd_name)
         return command and reporting(command)
 
 
 def reporting(command: click.Command) -> click.Command:
-    """Return a copy of a command that reports failures around it in one line."""
+    """Return a copy of a command that reports errors in one line."""
 
-    class Reporting(type(command)):  # type: ignore[misc]  # the class of the command, whatever it is
+    class Reporting(type(command)):  # type: ignore[misc]  # a dynamic base class
         def invoke(self, ctx: click.Context) -> Any:
             with reported(ctx):
                 return super().invoke(ctx)
 
-    made = copy.copy(command)
-    made.__class__ = Reporting
-    return made
+    wrapped = copy.copy(command)
+    wrapped.__class__ = Reporting
+    return wrapped
 
 
 @contextmanager
 def reported(ctx: click.Context) -> Iterator[None]:
-    """Turn a failure of the database or the system into a message for the operator."""
+    """Convert an error of the database or the system into a message for the operator."""
     try:
         yield
     except (DBAPIError, PoolTimeoutError, sqlite3.Error, psycopg.Error, OSError) as error:
@@ -95,38 +95,38 @@ def reported(ctx: click.Context) -> Iterator[None]:
 
 
 def explain(error: BaseException) -> str | None:
-    """Return one line: what failed around the service, why, and what to do.
+    """Return a one-line message with the error, its reason and a fix.
 
     Returns:
-        None for a bug, whose traceback is needed.
+        None for a bug, which needs a traceback.
     """
-    found = diagnose(error)
-    return found and " ".join(f"{part}." for part in found if part)
+    diagnosis = diagnose(error)
+    return diagnosis and " ".join(f"{part}." for part in diagnosis if part)
 
 
 def diagnose(error: BaseException) -> tuple[str, str] | None:
-    """Return what failed around the service and what to do, without full stops.
+    """Return the reason and the fix for an error of the environment, without full stops.
 
     Returns:
-        None for a bug, which no change of the environment fixes.
+        None for a bug.
     """
     if isinstance(error, OSError):
-        return _of_the_system(error)
+        return _diagnose_os_error(error)
     if is_statement_timeout(error):
-        return "The database needs more time", "Raise SHOP_STATEMENT_TIMEOUT_SECONDS"
+        return "The database statement timed out", "Raise SHOP_STATEMENT_TIMEOUT_SECONDS"
     if is_schema_mismatch(error):
         return "The database schema is not current", f"Run `{UPGRADE}`"
     if isinstance(error, PoolTimeoutError):
-        return "All connections to the database are in use", "Try again"
+        return "All database connections are in use", "Try again"
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
     reason = _first_line(cause)
     if isinstance(cause, sqlite3.Error):
         name = getattr(cause, "sqlite_errorname", "")
-        remedy = next((todo for start, todo in _SQLITE.items() if name.startswith(start)), None)
+        remedy = next((fix for start, fix in _SQLITE.items() if name.startswith(start)), None)
     elif state := getattr(cause, "sqlstate", None):
-        remedy = _POSTGRESQL.get(state) or (_START if is_unavailable(error) else None)
+        remedy = _POSTGRESQL.get(state) or (_START_SERVER if is_unavailable(error) else None)
     elif is_unavailable(error) or isinstance(cause, psycopg.OperationalError):
-        remedy = _to_connect(reason)
+        remedy = _connection_fix(reason)
     else:
         remedy = None
     return (
@@ -136,17 +136,17 @@ def diagnose(error: BaseException) -> tuple[str, str] | None:
     )
 
 
-def _to_connect(reason: str) -> str:
+def _connection_fix(reason: str) -> str:
     if "database" in reason and "does not exist" in reason:
         url = make_url(current_app.config["DATABASE_URL"])
         return f"Create it (createdb {url.database}), or correct DATABASE_URL."
     if "role" in reason and "does not exist" in reason:
         return "Create the user (createuser --pwprompt), or correct DATABASE_URL."
-    return next((todo for text, todo in _CONNECTING.items() if text in reason), _START)
+    return next((fix for text, fix in _CONNECTION_FIXES.items() if text in reason), _START_SERVER)
 
 
 def _first_line(error: BaseException) -> str:
-    """Return what a driver says, without the hints on its further lines."""
+    """Return the first line of a driver message, without hints."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].strip().rstrip(".")
 
@@ -156,14 +156,14 @@ def _database() -> str:
     return url.render_as_string(hide_password=True)
 
 
-def _of_the_system(error: OSError) -> tuple[str, str] | None:
+def _diagnose_os_error(error: OSError) -> tuple[str, str] | None:
     if error.errno is None or error.errno == errno.EPIPE:
-        return None  # click ends quietly when nobody reads what it prints
-    what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+        return None  # click exits without a message if the output is closed
+    reason = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
     if error.errno in _NO_SPACE:
-        return what, "Make room on the disk"
+        return reason, "Free up disk space"
     if error.errno in _NOT_PERMITTED and error.filename:
-        return what, f"{_OWNER}, or run the command as its owner"
+        return reason, f"{_OWNER}, or run the command as its owner"
     if error.errno == errno.EADDRINUSE:
-        return what, "Choose another port with PORT"
-    return what, ""
+        return reason, "Choose another port with PORT"
+    return reason, ""

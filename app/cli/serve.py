@@ -1,4 +1,4 @@
-"""``flask --app wsgi serve``: what ``make run`` does once everything is installed."""
+"""``flask --app wsgi serve``: set up the database and run gunicorn, as in ``make run``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from app.services import api_keys
 @click.command("serve")
 @with_appcontext
 def serve() -> None:
-    """Bring the schema up to date, make a first key where there is no user, run gunicorn."""
+    """Upgrade the database schema, create a first API key if needed, and run gunicorn."""
     _require_free_port(current_app.config["HOST"], current_app.config["PORT"])
     if not session.schema_is_current():
-        from flask_migrate import upgrade  # noqa: PLC0415  # slow, and seldom needed
+        from flask_migrate import upgrade  # noqa: PLC0415  # slow import, rarely needed
 
         upgrade()
     config = current_app.config
@@ -33,7 +33,7 @@ def serve() -> None:
             "admin", "administrator", Permission.READ_WRITE, "created by the first run"
         )
         show(first)
-        click.echo(f"Then, for example: curl -u $KEY {address}/coupons")
+        click.echo(f"Example: curl -u $KEY {address}/coupons")
     else:
         count = len(api_keys.list_keys())
         click.echo(f"{count} API {'key exists' if count == 1 else 'keys exist'}. Create another:")
@@ -41,16 +41,16 @@ def serve() -> None:
     click.echo(f"API        {address}/")
     click.echo(f"Swagger UI {address}/docs")
     sys.stdout.flush()
-    # gunicorn.conf.py reads the environment; a setting may stand in instance/config.py.
+    # gunicorn.conf.py reads only the environment, but settings can be in instance/config.py.
     for name in ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS"):
         if config[name] is not None:
             os.environ[name] = str(config[name])
     gunicorn = os.path.join(os.path.dirname(sys.executable), "gunicorn")  # noqa: PTH118, PTH120  # for exec
-    os.execv(gunicorn, [gunicorn, "wsgi:app"])  # noqa: S606  # nosec B606  # our own program, no shell
+    os.execv(gunicorn, [gunicorn, "wsgi:app"])  # noqa: S606  # nosec B606  # a known program without a shell
 
 
 def _require_free_port(host: str, port: int) -> None:
-    """Raise an error if the port is in use, before a first key is shown and gunicorn retries."""
+    """Raise ClickException if the port is in use, before creating a key and before gunicorn."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
@@ -58,5 +58,6 @@ def _require_free_port(host: str, port: int) -> None:
             probe.bind(address)
     except OSError as error:
         raise click.ClickException(
-            f"{host}:{port} cannot be used: {error.strerror}. Choose another: PORT=8001 make run"
+            f"{host}:{port} cannot be used: {error.strerror}. "
+            "Choose another port: PORT=8001 make run"
         ) from None

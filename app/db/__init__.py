@@ -1,1 +1,1 @@
-"""Everything that knows SQL: sessions, types, functions and search."""
+"""Database access: sessions, column types, SQL functions and search."""

@@ -1,4 +1,4 @@
-"""Functions of SQL that mean the same on SQLite and PostgreSQL."""
+"""SQL functions that work the same on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from sqlalchemy.types import Numeric
 from app.db.types import JsonObjectText, JsonTuple
 
 
-class is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
-    """Whether a value is one of a ``ValueList``, by an index where there is one.
+class is_one_of(FunctionElement[bool]):  # noqa: N801  # named like an SQL function
+    """Whether a value is in a ``ValueList``. Uses an index if available.
 
-    ``in_`` has a placeholder for each value: SQLAlchemy writes them anew in each statement, which
-    takes as long as to read ten records, and PostgreSQL prepares one statement for each number.
+    ``in_`` has one placeholder per value. SQLAlchemy renders the placeholders for each statement,
+    which takes as long as reading ten records, and PostgreSQL prepares a separate statement for
+    each number of values.
     """
 
     inherit_cache = True
@@ -26,7 +27,7 @@ class is_one_of(FunctionElement[bool]):  # noqa: N801  # named as a function of 
 @compiles(is_one_of)
 def _is_in_list(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
     value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
-    # Names and placeholders, which SQLAlchemy has written.
+    # Contains only names and placeholders rendered by SQLAlchemy.
     return f"{value} IN (SELECT value FROM json_each({several}))"  # noqa: S608  # nosec B608
 
 
@@ -36,8 +37,8 @@ def _is_element(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
     return f"{value} = ANY({several})"
 
 
-class json_tuple(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
-    """Several values as one: whatever finds all of them has to look only once."""
+class json_tuple(FunctionElement[Any]):  # noqa: N801  # named like an SQL function
+    """Several values in one column, so that a lookup of all values runs only once."""
 
     inherit_cache = True
 
@@ -57,8 +58,8 @@ def _json_build_array(element: json_tuple, compiler: Any, **kwargs: Any) -> str:
     return f"json_build_array({compiler.process(element.clauses, **kwargs)})"
 
 
-class json_text(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
-    """TextList under their names, written by the database: nobody makes objects of them first."""
+class json_text(FunctionElement[Any]):  # noqa: N801  # named like an SQL function
+    """Text values as a JSON object that the database creates, without Python objects."""
 
     inherit_cache = True
     type = JsonObjectText()
@@ -77,16 +78,16 @@ def _json_object(element: json_text, compiler: Any, **kwargs: Any) -> str:
 
 @compiles(json_text, "postgresql")
 def _row_to_json(element: json_text, compiler: Any, **kwargs: Any) -> str:
-    # json_build_object would write blanks, which SQLite does not.
+    # Unlike json_object on SQLite, json_build_object would insert blanks.
     parts = [compiler.process(clause, **kwargs) for clause in element.clauses]
     named = zip(parts[::2], parts[1::2], strict=True)
     row = ", ".join(f'{value} AS "{name[1:-1]}"' for name, value in named)
-    # Names of ours, and what SQLAlchemy has written.
+    # Contains only column names and SQL rendered by SQLAlchemy.
     return f"(SELECT row_to_json(part)::text FROM (SELECT {row}) AS part)"  # noqa: S608  # nosec B608
 
 
-class leading_number(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
-    """The number that a text begins with, 0 when it begins with none."""
+class leading_number(FunctionElement[Any]):  # noqa: N801  # named like an SQL function
+    """The number at the start of a text, or 0 if there is no number."""
 
     inherit_cache = True
     type = Numeric()
@@ -100,6 +101,6 @@ def _cast(element: leading_number, compiler: Any, **kwargs: Any) -> str:
 @compiles(leading_number, "postgresql")
 def _cast_postgresql(element: leading_number, compiler: Any, **kwargs: Any) -> str:
     text = compiler.process(element.clauses, **kwargs)
-    # So many digits and no more, so that a text of thousands is a number for both databases.
+    # Limit the digits, so that both databases accept a text with thousands of digits.
     digits = r"[-+]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,2})?"
     return f"coalesce(substring({text} from '^\\s*({digits})')::float8, 0)"

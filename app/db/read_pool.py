@@ -1,7 +1,7 @@
-"""How selects run: on connections of the read engine, whose statements commit by themselves.
+"""Execution of selects on the read engine, which is in AUTOCOMMIT mode.
 
-A select is a statement, not a transaction: ``fetch`` runs one, ``snapshot`` several that see the
-same state of the database, and ``RowStream`` one whose rows are too many for memory.
+``fetch`` runs one select, ``snapshot`` runs several selects that see the same state of the
+database, and ``RowStream`` runs a select with more rows than fit into memory.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sqlalchemy.exc import DBAPIError
 from app.db import timeouts
 
 READ, STREAM = "read", "stream"
-"""The engines that read, by their names in ``SQLALCHEMY_BINDS``."""
+"""The names of the read engines in ``SQLALCHEMY_BINDS``."""
 
 MAX_SELECTS = 100
-"""How many selects of a kind are kept, so that they are not built again for each request."""
+"""Cache size for compiled selects of one kind."""
 
 Fetch = Callable[..., Sequence[Any]]
-"""Returns all rows of a select: takes it, and its parameters where it has some."""
+"""Function that takes a select and optional parameters and returns all rows."""
 
 
 def read_engine() -> Engine:
-    """Return the engine of the current app whose statements commit by themselves."""
+    """Return the read engine of the current app."""
     return _engine(READ)
 
 
@@ -50,24 +50,24 @@ def fetch(statement: Executable, parameters: Mapping[str, Any] | None = None) ->
 
 @contextmanager
 def snapshot() -> Iterator[Fetch]:
-    """Give a ``fetch`` of which all calls see the same state of the database."""
+    """Yield a ``fetch`` function whose calls all see the same state of the database."""
     with read_engine().connect() as connection:
         driver: Any = connection.connection.driver_connection
         on_sqlite = connection.dialect.name == "sqlite"
-        # On SQLite neither can fail, and the driver's own call takes a tenth of the time.
+        # On SQLite these statements cannot fail, and the driver's method takes a tenth of the time.
         run = driver.execute if on_sqlite else connection.exec_driver_sql
 
-        def fetch_here(
+        def fetch_in_snapshot(
             statement: Executable, parameters: Mapping[str, Any] | None = None
         ) -> Sequence[Any]:
             return connection.execute(statement, parameters).all()
 
         try:
             run("BEGIN" if on_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield fetch_here
+            yield fetch_in_snapshot
             run("COMMIT")
         except BaseException:
-            connection.invalidate()  # nobody else gets a connection with an open transaction
+            connection.invalidate()  # do not reuse a connection with an open transaction
             raise
 
 
@@ -82,12 +82,12 @@ def fetching_from(connection: Connection) -> Iterator[None]:
 
 
 class RowStream:
-    """The rows of a select in batches, as one snapshot, in constant memory.
+    """The rows of a select in batches, from one snapshot and in constant memory.
 
-    The first batch is read at once, so that a statement that fails does so here. There is a
-    connection for each of as many streams as there are threads; one more is refused at once,
-    since a stream lasts as long as its client likes. The connection is released at the end, after
-    an error, or by ``close``.
+    The constructor reads the first batch, so that it raises the errors of the statement. The pool
+    has one connection per thread. With all of them in use, another stream fails immediately,
+    because the client determines how long a stream takes. The connection is released at the end,
+    after an error, or by ``close``.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class RowStream:
             raise
 
     def batches(self) -> Iterator[Sequence[Row[Any]]]:
-        """Return the batches, none of them empty."""
+        """Yield the batches, which are never empty."""
         try:
             batch = self._first
             while batch:
@@ -118,13 +118,13 @@ class RowStream:
         """Release the connection. Safe to call early, twice, or after the connection is lost."""
         if self._connection.closed:
             return
-        with suppress(DBAPIError):  # the rows that were read are not affected
+        with suppress(DBAPIError):  # does not affect the rows that have been read
             if self._result is not None:
                 self._result.close()
         self._connection.invalidate()  # it may be lost, or in the middle of a result
         self._connection.close()
 
     def __del__(self) -> None:
-        """Release the connection of a response that was never sent."""
+        """Release the connection if the response was never sent."""
         if hasattr(self, "_connection"):
             self.close()

@@ -1,6 +1,6 @@
-"""How records are read: by selects of their columns.
+"""Reading of records with cached selects.
 
-To build a select of all columns takes longer than to run it, so selects are kept.
+Building a select of all columns takes longer than running it, so selects are cached.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Columns = Sequence[ColumnElement[Any]]
 Row = Sequence[Any]
 
 WANTED = "wanted"
-"""The parameter by which the condition of ``select_where`` finds its record."""
+"""The name of the parameter for the condition of ``select_where``."""
 
 
 @lru_cache(MAX_SELECTS)
@@ -30,33 +30,33 @@ def select_where(
     condition: ColumnElement[bool],
     *order: ColumnElement[Any],
 ) -> Select[Any]:
-    """Return the select of records: their columns as they are printed, then their id.
+    """Return a select of the formatted columns of records, followed by their ID.
 
     Args:
-        columns: what to select; there may be none.
-        record_id: the column of the records' ids.
-        condition: which records; one that is the same object each time.
-        order: what they are sorted by.
+        columns: the columns to select, possibly empty.
+        record_id: the column with the ID of the records.
+        condition: the WHERE condition. Pass the same object each time for the cache.
+        order: the columns to sort by.
     """
-    printed = (as_printed(column) for column in columns)
-    return select(*printed, record_id).where(condition).order_by(*order)
+    formatted = (as_printed(column) for column in columns)
+    return select(*formatted, record_id).where(condition).order_by(*order)
 
 
 def fetch_by_ids(
     fetch: Fetch, columns: Columns, record_id: ColumnElement[int], ids: Sequence[int]
 ) -> list[Row]:
-    """Return the records with these ids, in their order, as ``select_where`` selects them."""
+    """Return the records with these IDs in the given order, as selected by ``select_where``."""
     if not ids:
         return []
-    found = fetch(select_where(tuple(columns), record_id, _is_wanted(record_id)), {WANTED: ids})
-    by_id = {row[-1]: row for row in found}
+    rows = fetch(select_where(tuple(columns), record_id, _is_wanted(record_id)), {WANTED: ids})
+    by_id = {row[-1]: row for row in rows}
     return [by_id[record] for record in ids if record in by_id]
 
 
 def as_printed(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return a column whose values are read as the text that answers print, where it has one.
+    """Return a column whose values are read as formatted text, if its type supports it.
 
-    Nobody computes with them on the way: the value of Python in between would be for nothing.
+    Responses only print the values, so converting them to Python objects first would be wasted.
     """
     printed: TypeEngine[Any] | None = getattr(column.type, "printed", None)
     return column if printed is None else type_coerce(column, printed)

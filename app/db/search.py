@@ -1,9 +1,9 @@
-"""Search in columns of lower-cased text: a part of it, case ignored, the same on both databases.
+"""Case-insensitive substring search, with the same results on SQLite and PostgreSQL.
 
-Three characters or more are looked up by their trigrams in a table of its own for each that is
-searched (migrations 0005 and 0008), which triggers keep: a full-text table on SQLite; on PostgreSQL
-a narrow one, with an index where the server has pg_trgm. Fewer characters are looked for in every
-record. The answer is the same.
+Terms of three or more characters use a trigram index. Each searchable table has a search table
+(migrations 0005 and 0008) that is maintained by triggers. It is a full-text table on SQLite, and a
+narrow table on PostgreSQL, with an index if the server has pg_trgm. Shorter terms scan all records.
+The results are the same.
 """
 
 from __future__ import annotations
@@ -28,42 +28,43 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from app.sanitize import nfc
+from app.text import nfc
 
-# Between the texts, so that no search spans two of them: a code point that is no character.
+# Separates the texts with a noncharacter, so that a search term never matches across two texts.
 _SEPARATOR = "\uffff"
 
 _TRIGRAM = 3
 
 
 def search_text(*texts: str) -> str:
-    """Return what ``contains`` searches for a record with these texts.
+    """Return the value of the search column for a record with these texts.
 
-    Lowered by Python: the lower() of SQLite knows ASCII only. A text that is a part of another one,
-    as a username often is of the e-mail address, is found with that one.
+    Python converts the texts to lower case, because lower() of SQLite supports only ASCII. Texts
+    that are part of another text are omitted, such as a username that is part of the e-mail
+    address.
     """
-    kept: list[str] = []
+    parts: list[str] = []
     for text in sorted(map(comparable, texts), key=len, reverse=True):
-        if not any(text in longer for longer in kept):
-            kept.append(text)
-    return _SEPARATOR.join(kept)
+        if not any(text in longer for longer in parts):
+            parts.append(text)
+    return _SEPARATOR.join(parts)
 
 
 def comparable(text: str) -> str:
-    """Return text without case, and with one spelling for each letter (NFC).
+    """Return text in lower case and NFC, for comparison and search.
 
-    Greek has two small sigmas, of which one ends a word: lower() alone would not find a part.
+    The final small sigma of Greek is replaced, because lower() uses it only at the end of a word.
     """
     return nfc(text.lower()).replace("\u03c2", "\u03c3")
 
 
 class Search(NamedTuple):
-    """A condition on an id, in two ways that find the same.
+    """A condition on an ID in two equivalent forms.
 
     Args:
-        many: where many are found; SQLite walks an index in the order that is asked for, until it
-            has met as many as are shown.
-        few: where few are; they are looked up one by one.
+        many: for many results. SQLite reads an index in the requested order until the page is
+            complete.
+        few: for few results, which are looked up one by one.
     """
 
     many: ColumnElement[bool]
@@ -71,28 +72,28 @@ class Search(NamedTuple):
 
 
 def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int]) -> Search:
-    """Return the condition that the text is part of the column; % and _ mean themselves.
+    """Return the condition that the column contains the text. % and _ are literal.
 
     Args:
-        search: the column of ``search_text``.
+        search: the search column.
         text: any text.
-        record_id: the column, of whichever table, that shall be the id of such a record.
+        record_id: the column to compare with the IDs of the matching records.
     """
     if _SEPARATOR in text:
         return Search(false(), false())
     text = comparable(text)
-    return _found(
+    return _search(
         search, record_id, [text], has_part(search, text), index_is_exact=_is_indexed_exactly(text)
     )
 
 
 def has_part(search: ColumnElement[Any], text: str) -> ColumnElement[bool]:
-    """Return the condition that a text, which is ``comparable``, is part of the search column."""
+    """Return the condition that the search column contains a text from ``comparable``."""
     return _by_dialect(search.contains(text, autoescape=True), func.instr(search, text) > 0)
 
 
 def _is_indexed_exactly(text: str) -> bool:
-    # SQLite takes U+FFFD, U+FFFE and U+FFFF for one, in its index and in LIKE.
+    # SQLite treats U+FFFD, U+FFFE and U+FFFF as equal, in its index and in LIKE.
     return "\ufffd" not in text and "\ufffe" not in text
 
 
@@ -102,15 +103,15 @@ def matches(
     pattern: str,
     record_id: ColumnElement[int],
 ) -> Search | None:
-    """Return the condition that one of several texts has a part that fits the pattern.
+    """Return the condition that a part of one of several texts matches the pattern.
 
-    None where everything fits.
+    Returns None for a pattern that matches everything.
 
     Args:
-        search: the column of ``search_text``.
-        texts: the columns that it was made of, lower-cased.
-        pattern: any text; ``*`` stands for anything.
-        record_id: the column, of whichever table, that shall be the id of such a record.
+        search: the search column.
+        texts: the lower-case columns that the search column consists of.
+        pattern: any text, with ``*`` as a wildcard.
+        record_id: the column to compare with the IDs of the matching records.
     """
     parts = [part for part in comparable(pattern).split("*") if part]
     if not parts:
@@ -119,15 +120,15 @@ def matches(
         return contains(search, parts[0], record_id)
     escaped = (part.replace("/", "//").replace("%", "/%").replace("_", "/_") for part in parts)
     like = f"%{'%'.join(escaped)}%"
-    # In the search column a pattern could begin in one text and end in another.
+    # In the search column alone, a pattern could match across two texts.
     exact = and_(
         search.like(like, escape="/"), or_(*(text.like(like, escape="/") for text in texts))
     )
-    return _found(search, record_id, parts, exact, index_is_exact=False)
+    return _search(search, record_id, parts, exact, index_is_exact=False)
 
 
 def without_wildcards(pattern: str) -> str | None:
-    """Return the text that everything contains that fits a pattern; None where it says more."""
+    """Return the text of a pattern that is equivalent to a substring search, or None."""
     parts = [part for part in pattern.split("*") if part]
     return parts[0] if len(parts) == 1 else None
 
@@ -135,15 +136,15 @@ def without_wildcards(pattern: str) -> str | None:
 def number_found(
     search: ColumnElement[Any], text: str, without: Sequence[int] = ()
 ) -> Select[Any] | None:
-    """Return a select of how many records of a table contain the text, counted in the index alone.
+    """Return a select that counts the records with the text, using only the index.
 
     Args:
-        search: the column of ``search_text``.
+        search: the search column.
         text: any text.
-        without: ids of records that do not count.
+        without: IDs of records to exclude.
 
     Returns:
-        None for a text that the index does not answer exactly.
+        None for a text for which the index is not exact.
     """
     text = comparable(text)
     if len(text) < _TRIGRAM or _SEPARATOR in text or not _is_indexed_exactly(text):
@@ -153,7 +154,7 @@ def number_found(
 
 
 def _index(table_name: str, parts: Sequence[str]) -> tuple[TableClause, ColumnElement[bool]]:
-    """Return the search table of a table, and the condition for its rows that have the parts."""
+    """Return the search table of a table and the condition that its rows contain the parts."""
     name = f"{table_name}_search"
     index = table(name, column("rowid"), column(name), column("search_text", String))
     long = [part for part in parts if len(part) >= _TRIGRAM]
@@ -162,7 +163,7 @@ def _index(table_name: str, parts: Sequence[str]) -> tuple[TableClause, ColumnEl
     return index, _by_dialect(and_(*contained), index.c[name].op("MATCH")(" AND ".join(phrases)))
 
 
-def _found(
+def _search(
     search: ColumnElement[Any],
     record_id: ColumnElement[int],
     parts: Sequence[str],
@@ -170,11 +171,11 @@ def _found(
     *,
     index_is_exact: bool,
 ) -> Search:
-    """Return the condition on an id that its record meets an exact condition.
+    """Return the condition on an ID that the record meets the exact condition.
 
     Args:
-        parts: what the search column of such a record contains.
-        index_is_exact: whether whatever contains them meets the condition.
+        parts: texts that the search column of such a record contains.
+        index_is_exact: whether all records that contain the parts meet the exact condition.
     """
     records = search.table
     if all(len(part) < _TRIGRAM for part in parts):
@@ -190,14 +191,14 @@ def _found(
 
 
 def is_of_models(name: str | None, *_: Any) -> bool:
-    """Tell Alembic to look at a table or index: those of searches are no models."""
+    """Return whether Alembic compares a table or index, which excludes search tables."""
     return name is None or not re.match(r"(ix_)?(users|coupons|orders)_search(_[a-z]+)?$", name)
 
 
 class _by_dialect(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
-    """A condition, and the one that says the same to SQLite."""
+    """A condition, and its equivalent for SQLite."""
 
-    inherit_cache = True  # and no type: SQLite would be asked whether it "= 1"
+    inherit_cache = True  # has no type, because SQLAlchemy would add "= 1" on SQLite
 
 
 @compiles(_by_dialect)
@@ -213,10 +214,10 @@ def _on_sqlite(element: _by_dialect, compiler: Any, **kwargs: Any) -> str:
 
 
 class unindexed(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
-    """A column in whose index SQLite shall not look anything up.
+    """A column whose index SQLite must not use.
 
-    It takes every value of an index for a rare one: of a column of few values it would read all
-    records with one of them, and look for each in what a search found.
+    SQLite assumes that every value of an index is rare. For a column with few distinct values, it
+    would read all records with a value and look up each record in the search results.
     """
 
     inherit_cache = True
@@ -234,14 +235,14 @@ def _column_on_sqlite(element: unindexed, compiler: Any, **kwargs: Any) -> str:
 
 
 class frequent(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
-    """A condition that most records meet.
+    """A condition that is true for most records.
 
-    SQLite expects every value of an index to be rare. With this hint it reads an index in the order
-    of the list and checks the condition on the way, instead of sorting nearly all records. Unlike
-    with ``unindexed``, a partial index with this condition remains usable.
+    SQLite assumes that every value of an index is rare. With this hint, SQLite reads an index in
+    the order of the list and checks the condition for each record, instead of sorting nearly all
+    records. Unlike with ``unindexed``, a partial index with this condition remains usable.
     """
 
-    inherit_cache = True  # and no type: SQLite would be asked whether it "= 1"
+    inherit_cache = True  # has no type, because SQLAlchemy would add "= 1" on SQLite
 
 
 @compiles(frequent)

@@ -1,7 +1,7 @@
-"""The database: its engines, and how a transaction runs.
+"""Database engines, sessions and transactions.
 
-Reads go through an engine in AUTOCOMMIT: a select is a statement, not a transaction. Writes go
-through the session's engine, one transaction a request, whole or not at all.
+Reads use an engine in AUTOCOMMIT mode, without transactions. Writes use the engine of the session,
+with one transaction per request.
 """
 
 from __future__ import annotations
@@ -43,48 +43,50 @@ from app.db.read_pool import READ, STREAM, fetch, fetching_from, read_engine
 T = TypeVar("T")
 
 Usable = Callable[[Any, Any], bool]
-"""Tells of a connection of the driver, and of what is noted about it, whether it is still good."""
+"""Function that returns whether a driver connection, given its pool record info, is usable."""
 
 _log = logging.getLogger(__name__)
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
-ATTEMPTS = 30
-"""How often a transaction starts again after another one came first.
+MAX_ATTEMPTS = 30
+"""How often a transaction is tried after conflicts with other transactions.
 
-More than a machine runs requests at once: each time at least one of them gets through."""
+This is more than the number of concurrent requests on a machine. At least one of the conflicting
+transactions succeeds each time."""
 
 RETRY_SECONDS = 0.005
-"""How long a transaction waits before its second attempt; twice as long before the third, and so
-on: two seconds in total. Each wait is shortened at random, so that two do not meet again."""
+"""Wait before the second attempt. It is twice as long before the third attempt, three times as long
+before the fourth, and so on, up to two seconds in total. Each wait is shortened at random to avoid
+another conflict."""
 
 LOGGED_RETRY = 3
-"""The retry that is logged: one is chance, this many are contention."""
+"""The retry that is logged, as a sign of contention."""
 
 _TURN = "shop_api_turn_to_write"
 """Where an app keeps the lock of its writers on SQLite, on ``app.extensions``."""
 
 _IS_RUNNING = "shop_api_is_running"
-"""Where a session notes that one of our transactions runs in it, on ``Session.info``."""
+"""Key in ``Session.info`` while ``run_in_transaction`` uses the session."""
 
 _AFTER_COMMIT = "shop_api_after_commit"
 """The functions to call after the commit, on ``Session.info``."""
 
 # PostgreSQL: unique_violation, serialization_failure, deadlock_detected.
-_ANOTHER_CAME_FIRST = {"23505", "40001", "40P01"}
+_RETRYABLE = {"23505", "40001", "40P01"}
 
 # PostgreSQL: undefined_table, undefined_column.
-_NOT_THERE = {"42P01", "42703"}
+_SCHEMA_MISMATCH = {"42P01", "42703"}
 
-# Connection exception, insufficient resources, operator intervention (57014, a statement that took
-# too long, is none of them), lock not available, trouble with files, a standby that cannot write.
-_POSTGRESQL_OUT_OF_REACH = ("08", "53", "57P", "55P03", "58", "25006", "25P03")
-_SQLITE_OUT_OF_REACH = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR",
+# Connection exception, insufficient resources, operator intervention (except 57014, a statement
+# timeout), lock not available, system errors such as I/O, read-only standby.
+_POSTGRESQL_UNAVAILABLE = ("08", "53", "57P", "55P03", "58", "25006", "25P03")
+_SQLITE_UNAVAILABLE = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR",
                         "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_NOTADB")  # fmt: skip
 
 
 class Base(DeclarativeBase):
-    """What the tables have in common: constraints with names that migrations can speak of."""
+    """Base class of all models, with a naming convention for constraints in migrations."""
 
     metadata = MetaData(
         naming_convention={
@@ -99,30 +101,31 @@ class Base(DeclarativeBase):
 
 db = SQLAlchemy(
     model_class=Base,
-    # A committed object keeps its values: nothing is read twice for a response.
+    # Keep the values of committed objects, so that responses do not read them again.
     session_options={"expire_on_commit": False},
 )
 
 
 def init_app(app: Flask) -> None:
-    """Open the engines of an app on ``DATABASE_URL``: to write, to read, and to stream."""
+    """Create the engines of an app for ``DATABASE_URL``: write, read and stream."""
     url = app.config["DATABASE_URL"]
     seconds = app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
     options: dict[str, Any] = {
         "url": url,
         "json_serializer": lambda value: orjson.dumps(value).decode(),
         "json_deserializer": orjson.loads,
-        "hide_parameters": True,  # no value of a statement in an error or a log
+        "hide_parameters": True,  # no parameter values in errors and logs
     }
     on_sqlite = make_url(url).get_backend_name() == "sqlite"
     if on_sqlite:
+        # Seconds that a write transaction waits for the lock.
         options["connect_args"] = {"timeout": sqlite.WAIT_SECONDS} | timeouts.sqlite_option(seconds)
     else:
         options["connect_args"] = {
             "options": f"-c timezone=UTC {timeouts.postgresql_option(seconds)}",
             "connect_timeout": 5,
-            # Seconds after which a server that vanished without a word is given up, of silence and
-            # of a packet that nobody confirms; the system's own limits are hours and minutes.
+            # Detect a lost server by seconds without traffic and by milliseconds without an
+            # acknowledgement. The defaults of the operating system are hours and minutes.
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
@@ -138,60 +141,60 @@ def init_app(app: Flask) -> None:
             "isolation_level": "AUTOCOMMIT",
             "skip_autocommit_rollback": True,
         },
-        # Streams last as long as their clients like, so that nobody waits for the end of one.
+        # The client determines how long a stream takes, so do not wait for a connection.
         STREAM: options | {"max_overflow": 0, "pool_timeout": 0},
     }
     db.init_app(app)
     with app.app_context():
-        usable = sqlite.is_of_its_file if on_sqlite else _is_open
+        is_usable = sqlite.is_of_its_file if on_sqlite else _is_open
         for engine in db.engines.values():
             if on_sqlite:
                 sqlite.prepare(engine)
-            event.listen(engine, "checkout", partial(_refuse_unless, usable))
+            event.listen(engine, "checkout", partial(_check_connection, is_usable))
         if on_sqlite:
             sqlite.begin_immediately(db.engine)
         app.extensions[_TURN] = threading.Lock() if on_sqlite else None
 
 
-def _refuse_unless(usable: Usable, connection: Any, record: Any, _: Any) -> None:
-    """Let the pool open another connection in place of one that is of no use any more."""
-    if not usable(connection, record.info):
+def _check_connection(is_usable: Usable, connection: Any, record: Any, _: Any) -> None:
+    """Make the pool replace a connection that is no longer usable."""
+    if not is_usable(connection, record.info):
         raise DisconnectionError
 
 
 def _is_open(connection: Any, _: Any) -> bool:
-    """Tell whether the server has closed a connection.
+    """Return whether the server has kept a connection open.
 
-    To an idle connection a server says nothing until it ends it. To look whether anything has
-    arrived takes a microsecond, where ``pool_pre_ping`` asks the server each time.
+    A server sends nothing on an idle connection until it closes the connection. Polling the socket
+    takes a microsecond, while ``pool_pre_ping`` would send a query each time.
     """
-    arrived = select.poll()
-    arrived.register(connection.fileno(), select.POLLIN)
-    return not arrived.poll(0)
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return not poll.poll(0)
 
 
 def run_in_transaction(work: Callable[[Session], T]) -> T:
     """Run ``work`` in one write transaction and commit.
 
-    ``work`` looks before it writes, so that refusals have their specified order. When another
-    transaction came first all the same (a unique index was violated, or the database broke a
-    deadlock), the work starts again and then sees what the other one wrote.
+    ``work`` checks before it writes, so that errors have their specified order. After a conflict
+    with another transaction (a unique violation or a deadlock), the transaction is rolled back and
+    ``work`` is called again. It then sees the changes of the other transaction.
 
     Within another ``run_in_transaction``, the work is part of that transaction.
 
     Args:
-        work: called with a session, at most ATTEMPTS times; it must have no effect elsewhere.
+        work: called with a session, up to MAX_ATTEMPTS times. It must not have other side effects.
 
     Returns:
-        What ``work`` returned.
+        The return value of ``work``.
 
     Raises:
-        IntegrityError: a constraint is violated in a way that looking again does not explain.
+        IntegrityError: a constraint is violated, and retrying does not help.
     """
     session = db.session()
     if session.info.get(_IS_RUNNING):
         return work(session)
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, MAX_ATTEMPTS + 1):
         # Each attempt has its own: what an attempt that is rolled back has added is not called.
         after_commit: list[Callable[[], None]] = []
         session.info[_AFTER_COMMIT] = after_commit
@@ -200,12 +203,10 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
                 session.info[_IS_RUNNING] = True
                 result = work(session)
         except DBAPIError as error:
-            if attempt == ATTEMPTS or not is_retryable(error):
+            if attempt == MAX_ATTEMPTS or not is_retryable(error):
                 raise
             if attempt == LOGGED_RETRY:
-                _log.warning(
-                    "A transaction is retried for the third time because of other transactions."
-                )
+                _log.warning("A transaction is retried for the third time because of conflicts.")
         else:
             break
         finally:
@@ -268,13 +269,13 @@ def write_records(
     edited: Sequence[dict[str, Any]],
     key: str,
 ) -> None:
-    """Write records that are known by their column names, in one statement for each kind.
+    """Insert and update records, with one statement for each.
 
     Args:
-        created: new records; each is given its ``id``.
-        edited: whole records that are there already, in the order of their edits. They are
-            written first: what they give up is free for the new ones.
-        key: a column whose values are unique among the new records.
+        created: new records by column name. The function sets the ``id`` of each record.
+        edited: complete existing records, in the order of the updates. They are written first, so
+            that unique values they no longer use are available for new records.
+        key: a column with unique values among the new records.
     """
     if edited:
         session.execute(
@@ -289,28 +290,25 @@ def write_records(
 
 
 def is_retryable(error: DBAPIError) -> bool:
-    """Tell whether a transaction failed only because of another one at the same time."""
+    """Return whether a transaction failed because of a conflict with another transaction."""
     if isinstance(error.orig, sqlite3.Error):
         return error.orig.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE"
-    return getattr(error.orig, "sqlstate", None) in _ANOTHER_CAME_FIRST
+    return getattr(error.orig, "sqlstate", None) in _RETRYABLE
 
 
 def is_schema_mismatch(error: BaseException) -> bool:
-    """Tell whether a statement failed because the database has other tables or columns.
-
-    So it does while a migration runs, and it is all there a moment later.
-    """
+    """Return whether the database schema differs from the models, as it can during a migration."""
     if not isinstance(error, DBAPIError):
         return False
     if isinstance(error.orig, sqlite3.Error):
         return str(error.orig).startswith(("no such table", "no such column"))
-    return getattr(error.orig, "sqlstate", None) in _NOT_THERE
+    return getattr(error.orig, "sqlstate", None) in _SCHEMA_MISMATCH
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Tell whether an error says that the database cannot be reached, or not now.
+    """Return whether an error means that the database is unavailable or overloaded.
 
-    Not whether it refused a statement: that is a mistake of ours.
+    A statement that the database rejects is a bug and does not count.
     """
     if isinstance(error, PoolTimeoutError):
         return True
@@ -318,14 +316,14 @@ def is_unavailable(error: BaseException) -> bool:
         return False
     if isinstance(error.orig, sqlite3.Error):
         name = getattr(error.orig, "sqlite_errorname", "")
-        return name.startswith(_SQLITE_OUT_OF_REACH)
+        return name.startswith(_SQLITE_UNAVAILABLE)
     if state := getattr(error.orig, "sqlstate", None):
-        return str(state).startswith(_POSTGRESQL_OUT_OF_REACH)
+        return str(state).startswith(_POSTGRESQL_UNAVAILABLE)
     return isinstance(error, OperationalError | InterfaceError)
 
 
 def schema_is_current() -> bool:
-    """Tell whether the database has the newest migration of this version."""
+    """Return whether the database has the latest migration of this version."""
     if not inspect(read_engine()).has_table("alembic_version"):
         return False
     return {row[0] for row in fetch(text("SELECT version_num FROM alembic_version"))} == _heads()
@@ -333,15 +331,15 @@ def schema_is_current() -> bool:
 
 @cache
 def _heads() -> set[str]:
-    # Alembic is wanted by /readyz only, and its import would slow every start.
+    # Import on first use, because only /readyz needs Alembic and the import is slow.
     from alembic.script import ScriptDirectory  # noqa: PLC0415  # see above
 
     return set(ScriptDirectory(str(MIGRATIONS)).get_heads())
 
 
 def now() -> datetime:
-    """Return the present moment as records keep it: UTC, whole seconds (decisions 6).
+    """Return the current time as stored in records: UTC, in whole seconds (decisions 6).
 
-    A fraction would be invisible in answers but not to filters.
+    Responses would not show fractions of a second, but filters would compare them.
     """
     return datetime.now(UTC).replace(microsecond=0)

@@ -1,4 +1,4 @@
-"""SQLite as a service needs it: durable commits, writers in a queue, and always the same file."""
+"""SQLite configuration: durable commits, serialized writers and checks of the database file."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ WAIT_SECONDS = 20
 
 
 def prepare(engine: Engine) -> None:
-    """Set up each connection of an engine, and hold it to its file."""
-    event.listen(engine, "connect", _set_up)
-    _stay_with_the_file(engine)
+    """Configure each connection of an engine and detect a replaced database file."""
+    event.listen(engine, "connect", _configure)
+    _check_file(engine)
 
 
 def begin_immediately(engine: Engine) -> None:
-    """Begin each transaction of an engine as one that writes.
+    """Begin each transaction of an engine with BEGIN IMMEDIATE.
 
-    A deferred BEGIN that turns into a write fails at once when another writer is at work.
+    A deferred transaction that starts to write fails immediately if another transaction writes.
     """
     event.listen(engine, "begin", _begin)
-    event.listen(engine, "connect", _keep_journals_of_statements_in_memory)
+    event.listen(engine, "connect", _keep_statement_journals_in_memory)
 
 
 def _begin(connection: Connection) -> None:
@@ -52,56 +52,56 @@ def _begin(connection: Connection) -> None:
         driver.execute(f"PRAGMA busy_timeout = {WAIT_SECONDS * 1000}")
 
 
-def _keep_journals_of_statements_in_memory(connection: sqlite3.Connection, _: Any) -> None:
-    # A statement that triggers follow has a journal of its own, whose file would cost as much as
-    # the statement. Not on connections that read: a long list has to be sorted somewhere.
+def _keep_statement_journals_in_memory(connection: sqlite3.Connection, _: Any) -> None:
+    # A statement with triggers has its own journal, and a journal file would take as long as the
+    # statement. Read connections still need files to sort long lists.
     connection.execute("PRAGMA temp_store = MEMORY")
 
 
-def _set_up(connection: sqlite3.Connection, _: Any) -> None:
-    connection.isolation_level = None  # we begin transactions ourselves
+def _configure(connection: sqlite3.Connection, _: Any) -> None:
+    connection.isolation_level = None  # transactions begin explicitly
     connection.execute("PRAGMA journal_mode = WAL")
-    # A commit is on the disk before it is answered: also a power cut loses nothing.
+    # Commits are on the disk before the response, so that a power failure loses nothing.
     connection.execute("PRAGMA synchronous = FULL")
-    # The same on macOS, whose fsync leaves data in the cache of the disk.
+    # On macOS, fsync alone leaves data in the cache of the disk.
     connection.execute("PRAGMA fullfsync = ON")
     connection.execute("PRAGMA checkpoint_fullfsync = ON")
     connection.execute("PRAGMA foreign_keys = ON")
 
 
-def _stay_with_the_file(engine: Engine) -> None:
-    """Hold a SQLite engine to the file that it opened.
+def _check_file(engine: Engine) -> None:
+    """Make a SQLite engine use only the file that it opened first.
 
-    A file that was removed or replaced still takes writes, which nobody would ever read. Nor is a
-    missing one made anew once there was one: somebody will bring it back.
+    Writes to a removed or replaced file would succeed and be lost. A missing file is not created
+    again, because it might be restored.
     """
     opened: set[str] = set()
 
-    def refuse_to_create(_: Any, __: Any, arguments: Sequence[str], ___: Any) -> None:
+    def prevent_creation(_: Any, __: Any, arguments: Sequence[str], ___: Any) -> None:
         if arguments[0] in opened and identity(arguments[0]) is None:
-            error = sqlite3.OperationalError("the file of the database is gone")
+            error = sqlite3.OperationalError("the database file is missing")
             error.sqlite_errorname = "SQLITE_CANTOPEN"
             raise error
 
-    def note(connection: sqlite3.Connection, record: Any) -> None:
+    def store_identity(connection: sqlite3.Connection, record: Any) -> None:
         file = connection.execute("PRAGMA database_list").fetchone()[2]
         record.info["file"] = file, identity(file)
         opened.add(file)
 
-    event.listen(engine, "do_connect", refuse_to_create)
-    event.listen(engine, "connect", note)
+    event.listen(engine, "do_connect", prevent_creation)
+    event.listen(engine, "connect", store_identity)
 
 
 def is_of_its_file(_: Any, info: Any) -> bool:
-    """Tell whether the file that a connection opened still has its name."""
+    """Return whether the file that a connection opened still has its name."""
     file, opened_as = info["file"]
     return bool(identity(file) == opened_as)
 
 
 def identity(file: str) -> tuple[int, int] | None:
-    """Return what tells a file from another one of the same name; None when none is to be seen."""
+    """Return the device and inode of a file, or None if the file does not exist."""
     try:
-        found = os.stat(file)  # noqa: PTH116  # several times a request, and thrice as fast
+        found = os.stat(file)  # noqa: PTH116  # called several times per request, and three times as fast
     except OSError:
         return None
     return found.st_dev, found.st_ino

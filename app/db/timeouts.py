@@ -1,7 +1,7 @@
-"""A statement that takes too long is stopped (``SHOP_STATEMENT_TIMEOUT_SECONDS``).
+"""Statement timeouts (``SHOP_STATEMENT_TIMEOUT_SECONDS``).
 
-PostgreSQL does it by itself, for each statement, and for each batch of a long list. SQLite is
-made to do the same.
+PostgreSQL limits each statement and each batch of a long list. This module does the same for
+SQLite.
 """
 
 from __future__ import annotations
@@ -16,59 +16,59 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 STEPS = 100_000
-"""How often SQLite looks at the clock: every few milliseconds, which costs nothing measurable.
+"""Number of SQLite steps between two checks of the time, which take a few milliseconds.
 
-Looking needs Python's lock, and each time a busy thread can keep it for a while: every 1000 steps
-make a long statement take 2.6 times as long."""
+A check needs the global interpreter lock, which a busy thread can hold for a while. With a check
+every 1000 steps, a long statement takes 2.6 times as long."""
 
 _QUERY_CANCELED = "57014"
 
 
 class LimitedConnection(sqlite3.Connection):
-    """A connection to SQLite that stops a statement after a time, as PostgreSQL does by itself.
+    """A SQLite connection with a statement timeout.
 
-    A new cursor begins a new statement: so SQLAlchemy uses it. Its event before each statement
-    would cost 20 microseconds; this costs one.
+    The time starts with each new cursor, because SQLAlchemy creates a cursor for each statement.
+    This takes 1 microsecond, while an event of SQLAlchemy before each statement takes 20.
     """
 
     def __init__(self, *args: Any, seconds: float, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.seconds = seconds
         self.restart()
-        self.set_progress_handler(self._has_run_out, STEPS)
+        self.set_progress_handler(self._is_expired, STEPS)
 
     def cursor(self, *args: Any, **kwargs: Any) -> Any:
-        """Begin a statement."""
+        """Start the time of a statement and return a cursor."""
         self.restart()
         return super().cursor(*args, **kwargs)
 
     def restart(self) -> None:
-        """Give the statement its time once more."""
-        self._end = time.monotonic() + self.seconds
+        """Restart the time of the statement."""
+        self._deadline = time.monotonic() + self.seconds
 
-    def _has_run_out(self) -> bool:
-        return time.monotonic() > self._end
+    def _is_expired(self) -> bool:
+        return time.monotonic() > self._deadline
 
 
 def postgresql_option(seconds: float) -> str:
-    """Return the option of a connection that limits its statements; 0 seconds: not at all."""
+    """Return the connection option for the statement timeout. 0 seconds means no timeout."""
     return f"-c statement_timeout={math.ceil(seconds * 1000)}"
 
 
 def sqlite_option(seconds: float) -> dict[str, Any]:
-    """Return the argument of ``sqlite3.connect`` that limits statements; 0 seconds: none."""
+    """Return the ``sqlite3.connect`` arguments for the timeout. 0 seconds means no timeout."""
     return {"factory": partial(LimitedConnection, seconds=seconds)} if seconds else {}
 
 
 def restart_clock(connection: Connection) -> None:
-    """Give the next batch of a list the time of a statement, however long the client took."""
+    """Restart the time for the next batch of a list, so that slow clients do not cause timeouts."""
     driver = connection.connection.driver_connection
     if isinstance(driver, LimitedConnection):
         driver.restart()
 
 
 def without_limit(connection: Connection) -> None:
-    """Let the statements of a connection, which nobody will use afterwards, take their time."""
+    """Remove the timeout of a connection, and detach the connection from the pool."""
     driver = connection.connection.driver_connection
     connection.detach()
     if connection.dialect.name == "postgresql":
@@ -79,7 +79,7 @@ def without_limit(connection: Connection) -> None:
 
 
 def lift_limit(connection: Connection) -> None:
-    """Let the statements of a transaction take their time; for commands, which nobody waits for."""
+    """Remove the timeout of a transaction, for commands."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         return
@@ -89,7 +89,7 @@ def lift_limit(connection: Connection) -> None:
 
 
 def is_statement_timeout(error: BaseException) -> bool:
-    """Tell whether an error says that a statement was stopped."""
+    """Return whether an error means that a statement exceeded its timeout."""
     if not isinstance(error, DBAPIError):
         return False
     if isinstance(error.orig, sqlite3.Error):

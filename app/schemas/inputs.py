@@ -19,7 +19,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app import dates, sanitize
+from app import dates, emails, numbers, text
 from app.errors import ShopError
 from app.schemas import kinds
 from app.schemas.fields import described
@@ -82,10 +82,10 @@ class Input(ma.fields.Field[Any]):
         return str(value) if isinstance(value, Decimal) else value
 
 
-def require_length(text: str, schema: kinds.Schema) -> None:
+def require_length(value: str, schema: kinds.Schema) -> None:
     """Raise ValueError if a text is longer than its schema allows (decisions 17)."""
     longest = schema.get("maxLength")
-    if longest is not None and len(text) > longest:
+    if longest is not None and len(value) > longest:
         raise ValueError(f"is longer than {longest:,} characters.")
 
 
@@ -96,9 +96,9 @@ class Text(Input):
 
     def convert(self, value: Any) -> str:
         """Return the text."""
-        text = sanitize.text(value)
-        require_length(text, self.openapi)  # of a number, too
-        return text
+        string = text.to_string(value)
+        require_length(string, self.openapi)  # of a number, too
+        return string
 
 
 class CouponType(Text):
@@ -126,7 +126,7 @@ class Code(Text):
 
     def clean(self, value: str) -> str:
         """Return the code as it is stored and compared."""
-        return sanitize.coupon_code(value)
+        return text.coupon_code(value)
 
 
 class CleanText(Text):
@@ -134,7 +134,7 @@ class CleanText(Text):
 
     def clean(self, value: str) -> str:
         """Return the clean text; empty text is a value."""
-        return sanitize.plain(value)
+        return text.clean(value)
 
 
 class InputPart(ma.fields.Nested):
@@ -165,7 +165,7 @@ class DecimalInput(Input):
 
     def convert(self, value: Any) -> Decimal | None:
         """Return the amount."""
-        return sanitize.money(value)
+        return numbers.money(value)
 
 
 class Amount(DecimalInput):
@@ -194,7 +194,7 @@ class Count(Input):
 
     def convert(self, value: Any) -> int:
         """Return the count."""
-        return sanitize.count(value)
+        return numbers.count(value)
 
 
 class Integer(Input):
@@ -204,7 +204,7 @@ class Integer(Input):
 
     def convert(self, value: Any) -> int:
         """Return the integer."""
-        return sanitize.integer(value)
+        return numbers.integer(value)
 
 
 class Timestamp(Input):
@@ -214,19 +214,20 @@ class Timestamp(Input):
 
     def convert(self, value: Any) -> datetime | None:
         """Return the moment in UTC, in whole seconds."""
-        number = sanitize.whole(value)
+        number = numbers.int_if_integral(value)
         if isinstance(number, int) and not isinstance(number, bool):
             value = f"@{number}"  # Unix seconds, also where the digits could be a year
         if isinstance(value, str) and not value.strip():
             return None
-        return dates.moment(value).replace(microsecond=0)
+        return dates.parse_timestamp(value).replace(microsecond=0)
 
 
 class _Array(Input):
     def convert(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise ValueError("must be an array.")
-        if len(value) > (most := self.openapi["maxItems"]):
+        most = self.openapi.get("maxItems")
+        if most is not None and len(value) > most:
             raise ValueError(f"has more than {most:,} entries.")
         try:
             return [entry for entry in map(self._entry, value) if entry]
@@ -254,7 +255,7 @@ class IdArray(_Array):
 
     def entry(self, value: Any) -> int:
         """Return an id, or 0."""
-        return sanitize.integer(value)
+        return numbers.integer(value)
 
 
 class EmailArray(_Array):
@@ -264,13 +265,13 @@ class EmailArray(_Array):
 
     def entry(self, value: Any) -> str:
         """Return the text of an address."""
-        text = sanitize.text(value)
-        require_length(text, self.openapi["items"])  # of a number, too
-        return text
+        string = text.to_string(value)
+        require_length(string, self.openapi["items"])  # of a number, too
+        return string
 
     def clean(self, value: list[str]) -> list[str]:
         """Return the addresses."""
-        return [address for address in map(sanitize.sanitized_email, value) if address]
+        return [address for address in map(emails.sanitize_email, value) if address]
 
 
 class ItemArray(ma.fields.List[Any]):
@@ -353,7 +354,7 @@ class CodeArray(_Array):
 
     def entry(self, value: Any) -> str:
         """Return a code, or an empty string."""
-        return "" if value is None else sanitize.coupon_code(sanitize.text(value))
+        return "" if value is None else text.coupon_code(text.to_string(value))
 
 
 class Price(Input):
@@ -376,7 +377,7 @@ class Price(Input):
 
     def convert(self, value: Any) -> Decimal:
         """Return the price."""
-        amount = sanitize.price(value)
+        amount = numbers.price(value)
         if amount is None:
             raise ValueError("is required.")
         if amount < 0:
@@ -391,7 +392,7 @@ class Quantity(Input):
 
     def convert(self, value: Any) -> int:
         """Return the number."""
-        number = sanitize.integer(value)
+        number = numbers.integer(value)
         if not 1 <= number <= 10**9:
             raise ValueError("must be from 1 to 1000000000.")
         return number
@@ -403,7 +404,7 @@ class AccountId(Input):
     openapi = {
         "type": ["integer", "string"],
         "minimum": 0,
-        "maximum": sanitize.INT64_MAX,
+        "maximum": numbers.INT64_MAX,
         "pattern": "^[0-9]{1,18}$",
     }
 
@@ -413,7 +414,7 @@ class AccountId(Input):
             isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value)
         ):
             raise ValueError("must be an integer.")
-        return sanitize.integer(value)
+        return numbers.integer(value)
 
 
 class Reference(Input):
@@ -440,7 +441,7 @@ class Reference(Input):
 
     def convert(self, value: Any) -> str:
         """Return the reference without blanks around it."""
-        reference = sanitize.text(value).strip()
+        reference = text.to_string(value).strip()
         if not 1 <= len(reference) <= 191:  # redemptions 4
             raise ValueError("must have 1 to 191 characters.")
         if re.fullmatch("order-[0-9]+", reference):
@@ -455,7 +456,7 @@ class ExpiresIn(Input):
 
     def convert(self, value: Any) -> int:
         """Return the seconds."""
-        seconds = sanitize.integer(value)
+        seconds = numbers.integer(value)
         if not 60 <= seconds <= 604_800:  # redemptions 4
             raise ValueError("must be from 60 to 604800 seconds.")
         return seconds
@@ -468,7 +469,7 @@ class Email(Input):
 
     def convert(self, value: Any) -> str:
         """Return the e-mail."""
-        email = sanitize.text(value).strip()
+        email = text.to_string(value).strip()
         if len(email) > 254:  # RFC 5321: no address is longer
             raise ValueError("must have at most 254 characters.")
         return email
@@ -481,7 +482,7 @@ class DateText(Input):
 
     def convert(self, value: Any) -> date | None:
         """Return the day, UTC."""
-        return dates.day(value, datetime.now(UTC).date())
+        return dates.parse_date(value, datetime.now(UTC).date())
 
 
 class RecordId(Input):

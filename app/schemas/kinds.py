@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.sanitize import CODE_MAX_LENGTH, EMAIL_MAX_LENGTH, INT64_MAX, USERNAME_MAX_LENGTH
+from app.emails import EMAIL_MAX_LENGTH
+from app.numbers import INT64_MAX
+from app.text import CODE_MAX_LENGTH, USERNAME_MAX_LENGTH
 
 Schema = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app import sanitize
+from app import numbers
 from app.schemas import inputs, kinds
 from app.schemas.customers import BillingAddressInput, ShippingAddressInput
 from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, update_schema
@@ -50,7 +50,7 @@ class CustomerId(inputs.Input):
             isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+\s*", value, re.ASCII)
         ):
             raise ValueError("must be an integer.")
-        return sanitize.integer(value)
+        return numbers.integer(value)
 
 
 class OrderNumber(inputs.Text):
@@ -73,7 +73,7 @@ class ItemId(inputs.Input):
 
     def convert(self, value: Any) -> Any:
         """Return the ID; an item without one is new."""
-        number = sanitize.whole(value)
+        number = numbers.int_if_integral(value)
         if isinstance(number, str) and re.fullmatch("[0-9]{0,4000}", number, re.ASCII):
             number = int(number or 0)
         if isinstance(number, bool) or not isinstance(number, int):
@@ -88,7 +88,7 @@ class Quantity(inputs.Input):
 
     def convert(self, value: Any) -> int:
         """Return the quantity; 0 only for the number 0, -1 for what else is no quantity."""
-        number = sanitize.integer(value)
+        number = numbers.integer(value)
         is_zero = isinstance(value, int | Decimal) and not isinstance(value, bool) and value == 0
         return number if number > 0 or is_zero else -1
 
@@ -100,7 +100,7 @@ class UnitPrice(inputs.Input):
 
     def convert(self, value: Any) -> Decimal | None:
         """Return the price, rounded half up to six decimals."""
-        if sanitize.money(value) is None:
+        if numbers.money(value) is None:
             return None
         exact = Decimal(value.strip() if isinstance(value, str) else value)
         return exact.quantize(Decimal("0.000001"), ROUND_HALF_UP) if exact else Decimal(0)
@@ -194,7 +194,7 @@ class Remaining(inputs.Input):
 
     def convert(self, value: Any) -> int | None:
         """Return the number; None means unlimited."""
-        number = sanitize.whole(value)
+        number = numbers.int_if_integral(value)
         if isinstance(number, str):
             if not number.strip():
                 return None
@@ -202,7 +202,7 @@ class Remaining(inputs.Input):
                 raise ValueError("must be an integer.")
         elif isinstance(number, bool) or not isinstance(number, int):
             raise ValueError("must be an integer.")
-        return sanitize.integer(number)
+        return numbers.integer(number)
 
 
 class DownloadFileInput(Base):

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from app import dates, sanitize
+from app import dates, text
+from app.numbers import INT64_MAX
 from app.schemas import kinds
 from app.schemas.inputs import Input
 
@@ -80,7 +81,7 @@ class CodeParam(TextParam):
 
     def read(self, value: str) -> str:
         """Return the code as it is stored."""
-        return sanitize.coupon_code(super().read(value))
+        return text.coupon_code(super().read(value))
 
 
 class RedemptionStatusParam(StatusListParam):
@@ -176,7 +177,7 @@ class TimestampParam(QueryField):
 
     def read(self, value: str) -> datetime:
         """Return the moment, UTC."""
-        return dates.moment(value)
+        return dates.parse_timestamp(value)
 
 
 class ChoiceParam(QueryField):
@@ -240,7 +241,7 @@ class IdListParam(QueryField):
             raise ValueError("must be ids, separated by commas.")
         if not entries:
             return self.deserialize(None)  # type: ignore[no-any-return] # None or a list
-        return [number for number in map(int, entries) if number <= sanitize.INT64_MAX]
+        return [number for number in map(int, entries) if number <= INT64_MAX]
 
 
 class ForceWord(TextParam):

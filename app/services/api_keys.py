@@ -17,7 +17,7 @@ from app.db.search import comparable
 from app.db.session import now, run_in_transaction
 from app.models import ApiKey, User, UserRole
 from app.models.user import role_of, with_normalized
-from app.sanitize import INT64_MAX
+from app.numbers import INT64_MAX
 from app.services.customers import BLANK
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.errors import InvalidParams, ShopError
-from app.sanitize import whole
+from app.numbers import int_if_integral
 
 Precondition = Callable[[Mapping[str, Any]], None]
 """Looks at a record as it is before it is written, and raises ShopError if that must not be."""
@@ -102,7 +102,7 @@ def _bulk_item(item: Any) -> BulkItem:
     """Tell an edit from a create (spec 4.3 rule 3, decisions 13)."""
     if not isinstance(item, dict):
         raise InvalidParams({"item": "must be an object."})
-    given = whole(item.get("id"))
+    given = int_if_integral(item.get("id"))
     if isinstance(given, str) and re.fullmatch("[0-9]{0,4000}", given):
         given = int(given or 0)
     if isinstance(given, bool) or not isinstance(given, int | None):

@@ -30,7 +30,7 @@ from app.errors import ShopError
 from app.models import Coupon, Redemption, User
 from app.models.coupon import CouponStatus
 from app.models.redemption import RedemptionStatus
-from app.sanitize import INT64_MAX
+from app.numbers import INT64_MAX
 
 COUPONS = cast("Table", Coupon.__table__)
 REDEMPTIONS = cast("Table", Redemption.__table__)

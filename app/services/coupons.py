@@ -32,10 +32,11 @@ from app.db.session import now, run_in_transaction, write_records
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
-from app.sanitize import CODE_MAX_LENGTH, INT64_MAX, coupon_code
+from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.filtering import FEW, FilteredSet, RowCountFilter, between, count
 from app.services.pagination import Page, fetch_page, page_size
+from app.text import CODE_MAX_LENGTH, coupon_code
 
 Record = dict[str, Any]
 

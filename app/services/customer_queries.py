@@ -17,12 +17,12 @@ from sqlalchemy import (
     union,
 )
 
-from app import sanitize
 from app.auth.principals import Capability, Principal
 from app.db.functions import leading_number
 from app.db.read_pool import Fetch, fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import Search, comparable, matches, number_found, without_wildcards
+from app.emails import is_email
 from app.errors import InvalidParams, ShopError
 from app.models import RowCount
 from app.models.user import FIRST_NAME_SORT, LAST_NAME_SORT, NAME_SORT, sort_key
@@ -96,7 +96,7 @@ def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row:
 
 def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row:
     """Return the user with this e-mail address, in any case (spec 4.2)."""
-    if not sanitize.is_email(email):
+    if not is_email(email):
         raise ShopError("shop_api_invalid_customer_email")
     key = comparable(email)
     return _readable(actor, _HAS_EMAIL, key, "shop_api_invalid_customer_email", columns)

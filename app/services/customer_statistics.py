@@ -17,7 +17,7 @@ from app.db.functions import is_one_of, json_text, json_tuple
 from app.db.types import Money, TextList
 from app.models import Order, User, UserRole
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
-from app.sanitize import INT64_MAX
+from app.numbers import INT64_MAX
 
 TABLE = cast("Table", User.__table__)
 ROLES = cast("Table", UserRole.__table__)

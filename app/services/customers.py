@@ -15,17 +15,19 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app import sanitize
 from app.auth.passwords import hash_passwords
 from app.auth.principals import Capability, Principal, capabilities_of, note_revocation
 from app.db.search import comparable
 from app.db.session import now, run_in_transaction, write_records
+from app.emails import is_email, lower_domain, sanitize_email, username_from_email
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS
 from app.models.user import role_of, with_normalized
+from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.customer_queries import require_positive
 from app.services.customer_statistics import COLUMNS, COMPUTED, ROLES, TABLE
+from app.text import is_username
 
 Record = dict[str, Any]
 
@@ -155,10 +157,10 @@ def _save(session: Session, actor: Principal, items: Sequence[BulkItem]) -> list
 
 def _lock(session: Session, items: Sequence[BulkItem]) -> list[Record]:
     """Return the accounts that the drafts name or may clash with, held until the commit."""
-    ids = [item.id for item in items if 0 < (item.id or 0) <= sanitize.INT64_MAX]
+    ids = [item.id for item in items if 0 < (item.id or 0) <= INT64_MAX]
     given = [item.data.get("email", "") for item in items]
     emails = {comparable(address) for address in given}
-    emails |= {comparable(sanitize.sanitized_email(address)) for address in given}
+    emails |= {comparable(sanitize_email(address)) for address in given}
     usernames = {comparable(item.data.get("username", "")) for item in items}
     for item in items:
         if item.id is None and not item.data.get("username"):
@@ -189,13 +191,13 @@ def _prepare_create(
     actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
     if "email" not in data:
         raise ShopError("shop_api_missing_customer_email")
-    if not sanitize.is_email(data["email"]):
+    if not is_email(data["email"]):
         raise ShopError("registration-error-invalid-email")
-    email = sanitize.email(data["email"])
+    email = lower_domain(data["email"])
     if comparable(email) in emails:
         raise ShopError("registration-error-email-exists")
     username = data.get("username") or _free_username(session, email, usernames)
-    if not sanitize.is_username(username):
+    if not is_username(username):
         raise ShopError("registration-error-invalid-username")
     if comparable(username) in usernames:
         raise ShopError("registration-error-username-exists")
@@ -230,7 +232,7 @@ def _prepare_update(
     after = {**customer, **_columns(data), "updated_at": now()}
     if data.get("email") == "":
         after["email"] = ""
-    email = sanitize.sanitized_email(data.get("email", ""))
+    email = sanitize_email(data.get("email", ""))
     # An address that is none, or that another account has, changes nothing and is no error.
     if email and emails.get(comparable(email), customer["id"]) == customer["id"]:
         after["email"] = email
@@ -320,13 +322,13 @@ def _generated(email: str, numbers: Iterable[int]) -> set[str]:
 
 def _numbered(email: str, number: int) -> str:
     """Return a numbered username made of an address: john, john2, john3 and so on."""
-    local = sanitize.username_of(email)[:50] or NEW_ROLE
+    local = username_from_email(email)[:50] or NEW_ROLE
     return local if number == 1 else f"{local}{number}"
 
 
 def _capabilities(session: Session, ids: Sequence[int]) -> dict[int, frozenset[Capability]]:
     """Return what each of some users may do."""
-    wanted = [id_ for id_ in ids if 0 < id_ <= sanitize.INT64_MAX]
+    wanted = [id_ for id_ in ids if 0 < id_ <= INT64_MAX]
     roles: dict[int, list[str]] = {}
     for user_id, role in session.execute(
         select(ROLES.c.user_id, ROLES.c.role).where(ROLES.c.user_id.in_(wanted))

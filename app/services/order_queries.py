@@ -17,7 +17,7 @@ from app.db.session import now
 from app.db.types import Money
 from app.errors import InvalidParams, ShopError
 from app.models import DownloadPermission, Order
-from app.sanitize import INT64_MAX
+from app.numbers import INT64_MAX
 from app.services.customer_queries import get_customer
 from app.services.customer_statistics import COLUMNS as CUSTOMER_COLUMNS
 from app.services.filtering import FEW, FilteredSet, RowCountFilter, between, count

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from app.sanitize import INT64_MAX
+from app.numbers import INT64_MAX
 
 MAX_TOTAL = 10**15
 """Largest total of an order in cents: SQLite adds thousands of them for one customer."""

@@ -16,7 +16,7 @@ from app.catalog import TRASH, Change
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import OrderNote, User
-from app.sanitize import INT64_MAX
+from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.change_notifications import notify, write_items
 from app.services.download_permissions import (

@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from app.db.read_pool import RowStream, snapshot
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
-from app.sanitize import INT64_MAX
+from app.numbers import INT64_MAX
 from app.services.filtering import FEW, FEW_FOUND, Find
 
 MAX_LINK_BYTES = 4000

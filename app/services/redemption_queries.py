@@ -13,7 +13,7 @@ from app.db.records import Columns, Row, as_printed
 from app.db.search import comparable
 from app.errors import InvalidParams, ShopError
 from app.models.redemption import RedemptionStatus
-from app.sanitize import INT64_MAX
+from app.numbers import INT64_MAX
 from app.services.coupon_terms import IS_LIVE_RESERVATION, NOW
 from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.filtering import FilteredSet, count

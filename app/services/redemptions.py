@@ -16,7 +16,7 @@ from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.evaluation import redemption_reasons
 from app.models.redemption import RedemptionStatus
-from app.sanitize import INT64_MAX
+from app.numbers import INT64_MAX
 from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.coupon_terms import (
     Customer,
