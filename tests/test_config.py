@@ -36,6 +36,9 @@ SETTINGS = [
     ("SHOP_NAME", "Shop Administration API", "Café", "Café"),
     ("SHOP_PAGE_SIZE", 10, "25", 25),
     ("SHOP_BULK_LIMIT", 100, " 7 ", 7),
+    ("SHOP_CART_ITEM_LIMIT", 100, "50", 50),
+    ("SHOP_CART_CODE_LIMIT", 20, "5", 5),
+    ("SHOP_SEQUENTIAL_DISCOUNTS", False, "1", True),
     ("SHOP_MAX_BODY_BYTES", 5 * MIB, "1024", 1024),
     ("SHOP_URL_PREFIX", "", "shop/v1/", "/shop/v1"),
     ("SHOP_OPENAPI_VERSION", "3.1.0", "3.0.3", "3.0.3"),
@@ -454,4 +457,4 @@ def test_two_apps_have_their_own_engines(two_shops):
         here = set(map(id, db.engines.values()))
     with other.app_context():
         there = set(map(id, db.engines.values()))
-    assert (len(here), len(there), here & there) == (2, 2, set())
+    assert (len(here), len(there), here & there) == (3, 3, set())

@@ -225,12 +225,12 @@ def test_bulk_is_kept_with_what_it_refused(admin, make_coupon):
 
 
 def test_answer_that_is_too_large_to_keep_is_refused_as_a_whole(admin, make_coupon):
-    coupons = [make_coupon(description="x" * 4_500_000) for _ in range(4)]
+    coupons = [make_coupon(description="\u20ac" * 65_536) for _ in range(90)]
     body = {"coupons": [{"id": coupon["id"], "amount": 9} for coupon in coupons]}
     response = send(admin, "/coupons/bulk", body)
     assert reply(response) == refusal("shop_api_response_too_large", limit=16 * 1024 * 1024)
-    fields = {"fields": "amount"}
-    assert admin.get("/coupons", fields).get_json()["coupons"] == [{"amount": "0.00"}] * 4
+    query = {"fields": "amount", "filter[order]": "asc"}
+    assert admin.get("/coupons", query).get_json()["coupons"] == [{"amount": "0.00"}] * 10
     assert admin.post("/coupons/bulk", body).status_code == 200
 
 
@@ -272,7 +272,13 @@ def test_key_can_be_used_anew_after_a_day(admin, age, kept):
 def test_old_answers_go_as_new_ones_come(app, admin, kept):
     old = datetime.now(UTC).replace(microsecond=0) - 2 * DAY
     rows = [
-        {"request_hash": f"{n}", "body_hash": "", "status": 200, "answer": b"", "created_at": old}
+        {
+            "request_hash": f"{n}",
+            "body_hash": "",
+            "status": 200,
+            "response_body": b"",
+            "created_at": old,
+        }
         for n in range(50)
     ]
     with app.app_context():
@@ -409,11 +415,11 @@ def test_view_of_a_plugin(make_app, admin):
 # --- who sends no key ---
 
 
-@pytest.mark.parametrize(("path", "count"), [("/coupons", 3), ("/customers", 6)])
+@pytest.mark.parametrize(("path", "count"), [("/coupons", 2), ("/customers", 5)])
 def test_request_without_a_key_costs_no_statement(admin, statements, kept, path, count):
     statements.clear()
     assert admin.post(path, CREATES[path][0]).status_code == 201
-    assert len([sent for sent in statements if not sent.startswith("BEGIN")]) == count, statements
+    assert len(without_key(statements)) == count, statements
     assert kept() == []
 
 

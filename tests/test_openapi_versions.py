@@ -11,7 +11,14 @@ VERSIONS = ["3.1.0", "3.0.3"]
 RETRIED = {
     "POST /coupons",
     "POST /customers",
-    *(f"{method} /{what}/bulk" for method in ("POST", "PUT") for what in ("coupons", "customers")),
+    "POST /orders",
+    "POST /orders/{order_id}/notes",
+    "POST /redemptions",
+    *(
+        f"{method} /{what}/bulk"
+        for method in ("POST", "PUT")
+        for what in ("coupons", "customers", "orders")
+    ),
 }
 SINGLE_READS = {
     "GET /coupons/{coupon_id}",
@@ -19,6 +26,13 @@ SINGLE_READS = {
     "GET /customers/{customer_id}",
     "GET /customers/email/{email}",
     "GET /orders/{order_id}",
+    "GET /orders/{order_id}/notes/{note_id}",
+    "GET /redemptions/{redemption_id}",
+}
+LISTS = {
+    *(f"GET /{what}" for what in ("coupons", "customers", "orders", "redemptions")),
+    "GET /coupons/trash",
+    "GET /orders/trash",
 }
 
 
@@ -83,7 +97,7 @@ def test_every_answer_has_its_headers(document):
             expected = {"X-Request-Id"}
             expected |= {"WWW-Authenticate"} if status == "401" else set()
             expected |= {"Retry-After"} if status in {"429", "503"} else set()
-            if label in {"GET /coupons", "GET /customers", "GET /orders"} and status == "200":
+            if label in LISTS and status == "200":
                 expected |= {"X-Total", "X-TotalPages", "Link"}
             if label in SINGLE_READS and status in {"200", "304"}:
                 expected |= {"ETag"}
@@ -109,7 +123,7 @@ def test_version_30_knows_one_type_and_nullable(make_app):
         "type": "boolean",
         "nullable": True,
         "default": False,
-        "description": "Whether it cannot be combined with other coupons.",
+        "description": "Whether the coupon cannot be combined with other coupons.",
     }
     kinds = [(kind["type"], kind.get("nullable", False)) for kind in coupon["amount"]["anyOf"]]
     assert kinds == [("string", True), ("number", False)]

@@ -25,7 +25,7 @@ from app.services.api_keys import create_key
 from tests.faults.databases import PostgreSQL
 
 AWAY = refusal("shop_api_unavailable", reason="The database cannot be reached.")
-BIG = "x" * 1_000_000
+BIG = "x" * 65_000
 
 
 @contextlib.contextmanager
@@ -264,7 +264,7 @@ def test_sqlite_file_that_is_removed_takes_no_write(sqlite_shop, tmp_path):
 def test_sqlite_on_a_full_disk_takes_no_write(sqlite_shop):
     """The limit on the size of a file stands for the disk: a write beyond it fails."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
         items = [{"code": "small"}, {"code": "big", "description": BIG}]
         assert_away(

@@ -23,8 +23,8 @@ LIMIT = re.compile(r"\bLIMIT\b")
 @pytest.fixture
 def many(monkeypatch):
     """Let everything be too many to be found first and sorted then."""
-    for name in ("pagination.FEW", "pagination.FEW_FOUND", "services.customers.FEW_FOUND"):
-        monkeypatch.setattr(f"app.{name}", 0)
+    for name in ("pagination.FEW", "pagination.FEW_FOUND", "customer_queries.FEW_FOUND"):
+        monkeypatch.setattr(f"app.services.{name}", 0)
 
 
 @pytest.fixture

@@ -36,10 +36,15 @@ def reads(app, admin, anonymous, make_coupon, make_customer):
     customer = make_customer(email="ada@example.com")["id"]
     make_coupon(code="summer")
     order = insert_order(app, customer_id=customer)
+    note = admin.post(f"/orders/{order}/notes", {"order_note": {"note": "Packed."}}).get_json()
+    use = {"redemption": {"code": "summer", "reference": "cart-1"}}
+    redemption = admin.post("/redemptions", use).get_json()
     ids = {
         "coupon_id": make_coupon()["id"],
         "customer_id": customer,
         "order_id": order,
+        "note_id": note["order_note"]["id"],
+        "redemption_id": redemption["redemption"]["id"],
         "code": "summer",
         "email": "ada@example.com",
     }

@@ -33,7 +33,7 @@ def refused(times):
             "request_hash": "x",
             "body_hash": "",
             "status": 200,
-            "answer": b"",
+            "response_body": b"",
             "created_at": now(),
         }
         for _ in range(2 if len(attempts) <= times else 1):

@@ -86,7 +86,10 @@ def create_order_note(body: Body, order_id: int) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, OrderNoteResponse, example={"order_note": examples.ORDER_NOTE})
 def get_order_note(query: Query, order_id: int, note_id: int) -> Response:
-    """Retrieve an order note."""
+    """Retrieve an order note.
+
+    The note must belong to the order.
+    """
     view = NOTE.only(query["selection"])
     row = order_note_queries.get_note(current_principal(), order_id, note_id, view.columns)
     return json_response({"order_note": view.row(row)})

@@ -51,7 +51,7 @@ COUPON_RESULTS: list[dict[str, Any]] = [
         "id": 0,
         "error": {
             "code": "shop_api_coupon_code_already_exists",
-            "message": "Another published coupon has this code.",
+            "message": "Another published coupon already has this code.",
         },
     },
 ]
@@ -112,7 +112,7 @@ CUSTOMER_RESULTS: list[dict[str, Any]] = [
         "id": 0,
         "error": {
             "code": "registration-error-email-exists",
-            "message": "Another account has this e-mail address.",
+            "message": "Another account already has this e-mail address.",
         },
     },
 ]
