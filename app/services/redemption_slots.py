@@ -12,9 +12,9 @@ count reservations, and its reservations do not wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
+from enum import StrEnum
 from typing import Any, cast
 
 from sqlalchemy import (
@@ -80,21 +80,26 @@ def _taking(column: ColumnElement[int], *conditions: ColumnElement[bool]) -> Upd
     return update(COUPONS).where(_THIS, *conditions).values({column: column + 1})
 
 
-class _Check(Enum):
-    """What a taking looks at beside ``usage_limit``."""
+class _Check(StrEnum):
+    """What is checked in addition to ``usage_limit`` when a slot is taken."""
 
-    NOTHING = ()  # the limit per user is not checked for nobody (redemptions 2)
-    NO_LIMIT_PER_USER = (COUPONS.c.usage_limit_per_user == 0,)
-    USES_BY_CUSTOMER = (_HAS_SLOT_FOR_CUSTOMER,)
+    NOTHING = "nothing"  # without an ID and an e-mail, the limit per user is not checked
+    NO_LIMIT_PER_USER = "no_limit_per_user"
+    USES_BY_CUSTOMER = "uses_by_customer"
 
 
+_CONDITIONS: Mapping[_Check, Sequence[ColumnElement[bool]]] = {
+    _Check.NOTHING: (),
+    _Check.NO_LIMIT_PER_USER: (COUPONS.c.usage_limit_per_user == 0,),
+    _Check.USES_BY_CUSTOMER: (_HAS_SLOT_FOR_CUSTOMER,),
+}
 # By whether the coupon must be published, whether the use is confirmed at once, and the check.
 _TAKE = {
     (published, confirmed, check): _taking(
         COUPONS.c.usage_count if confirmed else COUPONS.c.reserved_count,
         *([PUBLISHED] if published else []),
         _HAS_SLOT,
-        *check.value,
+        *_CONDITIONS[check],
     )
     for published in (True, False)
     for confirmed in (True, False)
