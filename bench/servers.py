@@ -134,9 +134,9 @@ def serving(
     compiled = {"PYTHONDONTWRITEBYTECODE": ""}  # as in production
     gunicorn = Gunicorn(log, {**compiled, **env}, patience=60)
     try:
-        gunicorn.start(wsgi=wsgi)
+        process = gunicorn.start(wsgi=wsgi)
         gunicorn.wait_until_ready("/healthz")
-        yield Server(gunicorn.process, gunicorn.port, headers, database_pid)
+        yield Server(process, gunicorn.port, headers, database_pid)
         gunicorn.stop()
     finally:
         gunicorn.close()

@@ -67,36 +67,37 @@ class Gunicorn:
         self.port: int = self._reserved.getsockname()[1]
         self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{self.port}"
         self._env = {"HOST": "127.0.0.1", "PORT": str(self.port), "WEB_CONCURRENCY": "1", **env}
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def process(self) -> subprocess.Popen[bytes]:
-        """The main process of the last start."""
-        assert self._process, "not started yet"
-        return self._process
+        self.process: subprocess.Popen[bytes] | None = None  # of the last start
 
     @property
     def pid(self) -> int:
-        """The process id of the main process."""
-        return self.process.pid
+        """The process id of gunicorn's main process."""
+        return self._started().pid
 
-    def start(self, folder: Path = ROOT, wsgi: str = "wsgi:app", **env: str) -> None:
-        """Start gunicorn with the code in a folder, without waiting for it."""
+    def _started(self) -> subprocess.Popen[bytes]:
+        assert self.process, "not started yet"
+        return self.process
+
+    def start(
+        self, folder: Path = ROOT, wsgi: str = "wsgi:app", **env: str
+    ) -> subprocess.Popen[bytes]:
+        """Start gunicorn with the code in a folder; return its main process without waiting."""
         certificate = ["--certfile", self._certificate] if self._certificate else []
         with self.log.open("ab") as output:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [Path(sys.executable).with_name("gunicorn"), wsgi, *certificate],
                 cwd=folder,
                 env=os.environ | self._env | env,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
+        return self.process
 
     def wait_until_ready(self, path: str = "/readyz") -> None:
         """Return when a GET is answered 200."""
         end = time.monotonic() + self.patience
         while time.monotonic() < end:
-            assert self.process.poll() is None, self.last_of_log()
+            assert self._started().poll() is None, self.last_of_log()
             if self._answers(path):
                 return
             time.sleep(0.005)
@@ -124,24 +125,25 @@ class Gunicorn:
 
     def stop(self) -> None:
         """Let gunicorn finish what it does; it must end well."""
-        self.process.terminate()
+        process = self._started()
+        process.terminate()
         try:
-            status = self.process.wait(self.patience)
+            status = process.wait(self.patience)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            process.kill()
+            process.wait()
             raise
         assert status == 0, self.last_of_log()
 
     def close(self) -> None:
         """Stop gunicorn at once, where it still runs, and give the port back."""
-        if self._process and self._process.poll() is None:
-            self._process.send_signal(signal.SIGQUIT)
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
             try:
-                self._process.wait(self.patience)
+                self.process.wait(self.patience)
             except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+                self.process.kill()
+                self.process.wait()
         self._reserved.close()
 
     def last_of_log(self) -> str:
@@ -178,6 +180,18 @@ class ShopServer(Gunicorn):
         shop = {"DATABASE_URL": database_url, "SECRET_KEY": SECRET}
         super().__init__(Path(folder) / "gunicorn.log", shop | settings, certificate)
         self.key = new_shop(shop | {"INSTANCE_PATH": str(folder)})
+
+
+def reserved_port() -> socket.socket:
+    """Return a socket that keeps a free port from other programs.
+
+    It does not listen, so gunicorn can bind the same address, with or without ``reuse_port``.
+    """
+    reserved = socket.socket()
+    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        reserved.setsockopt(socket.SOL_SOCKET, option, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
 
 
 @contextmanager
