@@ -182,18 +182,6 @@ class ShopServer(Gunicorn):
         self.key = new_shop(shop | {"INSTANCE_PATH": str(folder)})
 
 
-def reserved_port() -> socket.socket:
-    """Return a socket that keeps a free port from other programs.
-
-    It does not listen, so gunicorn can bind the same address, with or without ``reuse_port``.
-    """
-    reserved = socket.socket()
-    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
-        reserved.setsockopt(socket.SOL_SOCKET, option, 1)
-    reserved.bind(("127.0.0.1", 0))
-    return reserved
-
-
 @contextmanager
 def running_service(
     folder: Path, certificate: str | Path | None = None, **settings: str

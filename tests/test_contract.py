@@ -90,6 +90,9 @@ EXCLUDED = {
         "POST /orders",
         "PUT /orders/{order_id}",
         "GET /orders/trash",
+        # decisions 6: the filters of the list
+        "GET /redemptions",
+        "GET /redemptions/count",
         # decisions 5 and 6: the direction in any case, a date in any ISO form
         "GET /coupons",
         "GET /coupons/count",
@@ -99,6 +102,12 @@ EXCLUDED = {
         "GET /orders/count",
     ],
     "positive_data_acceptance": [
+        # redemptions 6: an account, a code or a reference that is not accepted (400)
+        "POST /redemptions",
+        "POST /coupons/evaluate",
+        # decisions 6: the filters of the list
+        "GET /redemptions",
+        "GET /redemptions/count",
         # orders 7: a note of blanks has no text (400)
         "POST /orders/{order_id}/notes",
         "PUT /orders/{order_id}/notes/{note_id}",
@@ -314,7 +323,7 @@ def test_credentials_are_demanded(app, anonymous):
         for method, operation in item.items()
         if method != "parameters" and "security" in operation
     ]
-    assert len(secured) == 40
+    assert len(secured) == 47
     wrong = {"Authorization": f"Basic {b64encode(b'ck_x:cs_x').decode()}"}
     for method, path in secured:
         for headers in ({}, wrong):

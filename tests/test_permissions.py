@@ -25,7 +25,7 @@ ADMINISTRATOR = frozenset({"administrator"})
 
 OPEN = {"getIndex", "getHealth", "getReadiness", "getStore"}
 NOTHING = "an empty list"
-# The permission that the key needs, the roles that may, and what the others are told.
+# The permission that the key needs (None: any permission), the roles that may, and what the others are told.
 TABLE = {
     "listCoupons":           ("read", STAFF, NOTHING),
     "createCoupon":          ("write", STAFF, "401 user_cannot_create_coupon"),
@@ -64,10 +64,19 @@ TABLE = {
     "listTrashedCoupons":    ("read", STAFF, NOTHING),
     "restoreCoupon":         ("write", STAFF, "401 user_cannot_edit_coupon"),
     "emptyCouponTrash":      ("write", STAFF, "401 user_cannot_delete_coupon"),
+    "evaluateCoupons":       (None, STAFF, "401 user_cannot_read_coupons"),
+    "listRedemptions":       ("read", STAFF, NOTHING),
+    "countRedemptions":      ("read", STAFF, "401 user_cannot_read_redemptions_count"),
+    "getRedemption":         ("read", STAFF, "401 user_cannot_read_redemption"),
+    "createRedemption":      ("write", STAFF, "401 user_cannot_create_redemption"),
+    "confirmRedemption":     ("write", STAFF, "401 user_cannot_edit_redemption"),
+    "releaseRedemption":     ("write", STAFF, "401 user_cannot_edit_redemption"),
 }  # fmt: skip
 NATIVE_ONLY = {
     "listTrashedOrders", "restoreOrder", "emptyOrderTrash",
-    "listTrashedCoupons", "restoreCoupon", "emptyCouponTrash",
+    "listTrashedCoupons", "restoreCoupon", "emptyCouponTrash", "evaluateCoupons",
+    "listRedemptions", "countRedemptions", "getRedemption", "createRedemption",
+    "confirmRedemption", "releaseRedemption",
 }  # fmt: skip
 NO_ESCALATION = {  # decisions 2: nobody changes an account that may do more
     "updateCustomer": "400 user_cannot_edit_customer",
@@ -88,7 +97,7 @@ def expected(operation, caller):
     if caller in STRANGERS:
         return NOT_IN
     role, permission = caller
-    if permission not in {needed, "read_write"}:
+    if needed and permission not in {needed, "read_write"}:
         return NOT_IN
     return DONE if role in roles else otherwise
 
@@ -169,7 +178,12 @@ def request_of(app, admin, make_coupon, make_customer):
         response = admin.post(f"/orders/{order_id}/notes", {"order_note": {"note": "Packed."}})
         return response.get_json()["order_note"]["id"]
 
-    note = make_note()
+    def make_redemption():
+        use = {"code": "target", "reference": f"cart-{next(numbers)}"}
+        response = admin.post("/redemptions", {"redemption": use})
+        return response.get_json()["redemption"]["id"]
+
+    note, redemption = make_note(), make_redemption()
     admin.delete(f"/coupons/{make_coupon()['id']}")
 
     def make(path, operation):
@@ -188,6 +202,8 @@ def request_of(app, admin, make_coupon, make_customer):
             coupon = make_coupon()
             admin.delete(f"/coupons/{coupon['id']}")
         note_id = make_note() if operation == "deleteOrderNote" else note
+        settles = operation in {"confirmRedemption", "releaseRedemption"}
+        redemption_id = make_redemption() if settles else redemption
         bodies = {
             "createCoupon": {"coupon": {"code": f"new-{number}"}},
             "updateCoupon": {"coupon": {"description": f"edit {number}"}},
@@ -206,6 +222,10 @@ def request_of(app, admin, make_coupon, make_customer):
             "createOrderNote": {"order_note": {"note": f"new {number}"}},
             "updateOrderNote": {"order_note": {"note": f"edit {number}"}},
             "updateOrder": {"order": {"note": f"edit {number}"}},
+            "evaluateCoupons": {"cart": {"coupons": ["target"], "items": []}},
+            "createRedemption": {
+                "redemption": {"code": "target", "reference": f"reference-{number}"}
+            },
             "bulkOrders": {"orders": [{}, {"id": order_id, "note": f"edit {number}"}]},
         }
         filled = path.format(
@@ -215,6 +235,7 @@ def request_of(app, admin, make_coupon, make_customer):
             email=customer["email"],
             order_id=of_order,
             note_id=note_id,
+            redemption_id=redemption_id,
         )
         return filled, bodies.get(operation)
 

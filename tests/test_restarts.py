@@ -116,7 +116,7 @@ def reload(service):
 def test_hup_twice_under_load_loses_no_request_and_runs_new_code(service, code):
     view = code / "app" / "blueprints" / "system.py"
     before = view.read_text()
-    view.write_text(before.replace('answer({"status": "ok"})', 'answer({"status": "new"})'))
+    view.write_text(before.replace('response({"status": "ok"})', 'response({"status": "new"})'))
     try:
         with load(service):
             reload(service)

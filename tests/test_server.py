@@ -139,7 +139,7 @@ TOO_LARGE = (
         "errors": [
             {
                 "code": "shop_api_request_entity_too_large",
-                "message": f"The body is larger than {BODY_LIMIT} bytes.",
+                "message": f"The request body is larger than {BODY_LIMIT} bytes.",
             }
         ]
     },
@@ -226,7 +226,7 @@ def test_request_that_gunicorn_refuses_shows_no_secret(server, line):
 def test_nobody_is_believed_to_be_a_proxy(server, header):
     status, _, body = server.request("GET", "/wc-api/v3", headers=header)
     assert (status, body["store"]["meta"]["ssl_enabled"]) == (200, False)
-    assert body["store"]["URL"] == f"http://127.0.0.1:{server.port}/"
+    assert body["store"]["URL"] == f"http://127.0.0.1:{server.port}"
 
 
 def test_head_in_place_of_another_method_leaves_no_body_out(server):

@@ -39,6 +39,7 @@ VALUES = {
     ("api_keys", "permission"): "read",
     ("user_roles", "role"): "customer",
     ("users", "email"): "ada@example.com",
+    ("redemptions", "status"): "reserved",
     ("users", "email_key"): "ada@example.com",
     ("users", "email_normalized"): "ada@example.com",
 }

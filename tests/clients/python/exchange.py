@@ -21,7 +21,7 @@ from shop_client.api.orders import list_order_statuses
 from shop_client.models import (
     BillingAddressInput,
     BulkFailure,
-    Count,
+    CountResponse,
     Coupon,
     CouponBulkItem,
     CouponBulkRequest,
@@ -35,10 +35,10 @@ from shop_client.models import (
     CustomerCreate,
     CustomerCreateRequest,
     CustomerResponse,
+    DeleteResponse,
     ErrorResponse,
     ListCouponsFilterorder,
     ListCouponsFilterorderby,
-    Message,
     OrderStatusList,
 )
 from shop_client.types import Response
@@ -125,7 +125,7 @@ def coupons(client: AuthenticatedClient) -> None:
     listed = list_coupons.sync(client=client, filterq="summer", filterin=str(summer.id))
     assert isinstance(listed, CouponList)
     assert listed.coupons == [summer]
-    assert count_coupons.sync(client=client, filterq="summer") == Count(count=1)
+    assert count_coupons.sync(client=client, filterq="summer") == CountResponse(count=1)
     assert all_codes(client) == ["summer-2030", "autumn", "winter", "spring"]
 
     edited = update_coupon.sync(
@@ -155,7 +155,7 @@ def coupons(client: AuthenticatedClient) -> None:
     assert (limited.id, limited.usage_limit) == (summer.id, 50)
 
     deleted = delete_coupon.sync(summer.id, client=client, force="true")
-    assert deleted == Message(message="Permanently deleted coupon")
+    assert deleted == DeleteResponse(message="Permanently deleted coupon")
     assert all_codes(client) == ["autumn", "winter", "spring", "fifth"]
 
 

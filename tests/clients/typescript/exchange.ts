@@ -6,7 +6,7 @@ import type { components, paths } from "./shop.js";
 type Shop = Client<paths>;
 type Coupon = components["schemas"]["Coupon"];
 type CouponCreate = components["schemas"]["CouponCreate"];
-type Errors = components["schemas"]["Errors"];
+type Errors = components["schemas"]["ErrorResponse"];
 
 function setting(name: string): string {
   const value = process.env[name];
