@@ -172,7 +172,7 @@ def _move_records(before: tuple[str, str], after: tuple[str, str]) -> None:
     op.create_index(op.f(f"ix_{new}_created_at"), new, ["created_at"])
     columns = "request_hash, body_hash, status, {body}, created_at"
     into, values = columns.format(body=new_body), columns.format(body=old_body)
-    op.execute(f"INSERT INTO {new} ({into}) SELECT {values} FROM {old} ORDER BY id")  # noqa: S608  # our own names
+    op.execute(f"INSERT INTO {new} ({into}) SELECT {values} FROM {old} ORDER BY id")  # noqa: S608  # nosec B608  # our own names
     op.drop_table(old)
 
 
@@ -200,7 +200,7 @@ def _move_counts(before: dict[str, str], after: dict[str, str]) -> None:
     )
     names = ("table_name", "partition", "shard", "count")
     into, values = (", ".join(of[name] for name in names) for of in (after, before))
-    op.execute(f"INSERT INTO {new} ({into}, week) SELECT {values}, week FROM {old}")  # noqa: S608  # our own names
+    op.execute(f"INSERT INTO {new} ({into}, week) SELECT {values}, week FROM {old}")  # noqa: S608  # nosec B608  # our own names
     op.drop_table(old)
     if _is_postgresql():
         op.execute(POSTGRESQL_FUNCTION.format(**after))
