@@ -452,7 +452,7 @@ class Reference(Input):
 class ExpiresIn(Input):
     """Seconds until a reservation expires, from 60 to 604,800."""
 
-    openapi = {**kinds.INTEGER_IN, "minimum": 60, "maximum": 604_800, "pattern": "^[1-9][0-9]*$"}
+    openapi = {"type": "integer", "minimum": 60, "maximum": 604_800, "examples": [900]}
 
     def convert(self, value: Any) -> int:
         """Return the seconds."""
