@@ -2,9 +2,13 @@
 
 from decimal import Decimal
 from random import Random
+from threading import Barrier
 
+import pytest
 from conftest import Client, at_the_same_time
 from order_calls import LINE, create, read
+
+from app.plugin_api import ChangeHook, registry
 
 THREADS = 16
 STEPS = 10
@@ -134,3 +138,25 @@ def test_concurrent_updates_of_one_order_lose_nothing(admin, make_customer):
         "total_discount": "1.00",
     }
     assert after["customer"]["total_spent"] == "22.00"
+
+
+@pytest.mark.parametrize("kind", ["a customer", "guests", "an unlimited coupon"])
+def test_creates_on_postgresql_do_not_wait_for_each_other(
+    make_app, admin, make_customer, make_coupon, kind
+):
+    """Each transaction has written its order before any of them commits (orders 8)."""
+    app = make_app(WEB_THREADS=THREADS)
+    if app.config["DATABASE_URL"].startswith("sqlite"):
+        pytest.skip("SQLite has one writer at a time")
+    order = {"line_items": [LINE]}
+    if kind == "a customer":
+        order["customer_id"] = make_customer()["id"]
+    if kind == "an unlimited coupon":
+        order["coupon_lines"] = [{"code": make_coupon()["code"], "amount": "1"}]
+    written = Barrier(THREADS, timeout=60)
+    with app.app_context():
+        registry().add_change_hook(ChangeHook("order", lambda _: written.wait()))
+    responses = at_the_same_time(
+        lambda _: Client(app, admin.key).post("/orders", {"order": order}), range(THREADS)
+    )
+    assert [response.status_code for response in responses] == [201] * THREADS

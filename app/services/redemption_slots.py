@@ -60,12 +60,14 @@ _HAS_SLOT_FOR_CUSTOMER = or_(
     COUPONS.c.usage_limit_per_user == 0, COUPONS.c.usage_limit_per_user > USES_BY_CUSTOMER
 )
 _IS_UNLIMITED = and_(COUPONS.c.usage_limit == 0, COUPONS.c.usage_limit_per_user == 0)
-# The foreign key of a new redemption takes the same lock. Whoever sets a limit waits for it.
-_HOLD_UNLIMITED = (
-    select(COUPONS.c.id)
-    .where(_THIS, PUBLISHED, _IS_UNLIMITED)
+# The foreign key of a new redemption takes the same lock. An update that sets a limit waits for it.
+# By whether the coupon must be published.
+_HOLD_UNLIMITED = {
+    published: select(COUPONS.c.id)
+    .where(_THIS, _IS_UNLIMITED, *([PUBLISHED] if published else []))
     .with_for_update(read=True, key_share=True)
-)
+    for published in (True, False)
+}
 _LOCK = select(COUPONS.c.id).where(_THIS).with_for_update(key_share=True)
 _EXPIRED = and_(
     REDEMPTIONS.c.coupon_id == bindparam("this"),
@@ -165,8 +167,8 @@ def take_slot(
     """
     this = {"this": coupon.id}
     by_customer = this | {"own_order_id": own_order_id, **customer.parameters}
-    if published and not confirmed and not coupon.is_limited:
-        if session.scalar(_HOLD_UNLIMITED, this):
+    if not confirmed and not coupon.is_limited:
+        if session.scalar(_HOLD_UNLIMITED[published], this):
             return False
     elif customer.is_known and coupon.terms.usage_limit_per_user:
         lock_coupon(session, coupon.id)  # what is counted next is counted while the row is held
