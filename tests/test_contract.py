@@ -41,10 +41,13 @@ FORGIVEN = {
         [
             "usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count",
             "product_ids", "exclude_product_ids", "product_category_ids",
-            "exclude_product_category_ids", "product_id", "rate_id", "quantity", "customer_id", "id",
+            "exclude_product_category_ids", "product_id", "rate_id", "id",
         ],
         lambda value: isinstance(value, str) and value.lstrip(" +-0")[:19].isdigit(),
     ),
+    # decisions 3: a fraction is dropped
+    "customer_id": lambda value: isinstance(value, str | float),
+    "quantity": lambda value: isinstance(value, str | float | bool),
     # decisions 3: any decimal; of exponents the document promises those that cannot go too far
     **dict.fromkeys(
         [
@@ -209,7 +212,7 @@ def wrong_parameters(operation, sent):
     for parameter in operation.get("parameters", []):
         name, schema = parameter["name"], parameter["schema"]
         value = sent.get(name)
-        if value is None or (not value.strip() and name != "page"):
+        if value is None or (not value.strip(" \t\n\v\f\r") and name != "page"):
             continue
         if schema["type"] == "integer" and re.fullmatch(r"\s*[+-]?[0-9]+\s*", value):
             value = int(value)

@@ -388,7 +388,7 @@ class Price(Input):
 class Quantity(Input):
     """A number of units, from 1 to 1,000,000,000."""
 
-    openapi = {**kinds.INTEGER_IN, "minimum": 1, "maximum": 10**9, "pattern": "^[1-9][0-9]{0,8}$"}
+    openapi = {"type": "integer", "minimum": 1, "maximum": 10**9, "examples": [2]}
 
     def convert(self, value: Any) -> int:
         """Return the number."""
