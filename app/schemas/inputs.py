@@ -360,7 +360,12 @@ class CodeArray(_Array):
 class Price(Input):
     """A price per unit, at least 0, with up to 6 decimals. Required."""
 
-    openapi = {**kinds.AMOUNT_IN, "minimum": 0, "examples": ["13.95"]}
+    openapi = {
+        "type": "string",
+        "maxLength": kinds.TEXT_MAX_LENGTH,
+        "pattern": r"^[0-9]{1,9}(\.[0-9]{1,6})?$",
+        "examples": ["13.95"],
+    }
 
     def __init__(self, meaning: str) -> None:
         super().__init__(meaning, required=True)
