@@ -7,13 +7,17 @@ WORKDIR /srv/shop-api
 COPY requirements.txt .
 RUN python -m venv .venv && .venv/bin/pip install --no-cache-dir --require-hashes -r requirements.txt
 
-COPY wsgi.py server.py gunicorn.conf.py ./
+COPY wsgi.py gunicorn.conf.py ./
+COPY server server
 COPY migrations migrations
+COPY tools/install_script.py tools/
 COPY app app
+COPY docs docs
+RUN .venv/bin/python tools/install_script.py
 RUN install --directory --owner=shop --group=shop --mode=0700 instance
 
 USER shop
-ENV HOST=0.0.0.0 PORT=8000 PYTHONUNBUFFERED=1
+ENV HOST=0.0.0.0 PORT=8000 PYTHONUNBUFFERED=1 PATH=/srv/shop-api/.venv/bin:$PATH
 EXPOSE 8000
 VOLUME /srv/shop-api/instance
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s CMD \

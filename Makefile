@@ -6,20 +6,22 @@ FLASK := $(BIN)/flask --app wsgi
 SPECTRAL := tests/lint/node_modules
 NPM_CI := npm ci --loglevel=error --no-audit --no-fund --fetch-retries=0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# One process per CPU. A process without remaining tests takes over tests of other processes.
-PYTEST := $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal
+# Tests wait for servers and timers for half of their time, so there are more processes than CPUs. A
+# process without remaining tests takes over tests of other processes.
+# PYTHONDONTWRITEBYTECODE would make each process compile all tests again, which takes half of a minute.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 4 --dist worksteal
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-all test-rest faults bench bench-quick lint audit lint-openapi openapi openapi-diff lock clean
+.PHONY: help setup run demo test test-all test-rest faults cluster cluster-test bench bench-quick lint audit lint-openapi openapi openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/ready ## install the locked dependencies into .venv
+setup: $(VENV)/ready $(BIN)/shop-api ## install the locked dependencies into .venv
 
-run: setup ## migrate the database and start the server; the first run prints a key
+run: setup ## migrate the database and start the server and a worker; the first run prints a key
 	@$(FLASK) serve
 
 demo: setup ## fill the database with the data of a demo shop; prints a key
@@ -38,6 +40,12 @@ test-rest: $(VENV)/ready-dev ## run only the tests that test-all runs in additio
 faults: $(VENV)/ready-dev ## kill the service and its database during writes and check the data; ARGS=--help
 	@$(BIN)/python -m tests.faults $(ARGS)
 
+cluster: $(VENV)/ready-dev ## run PostgreSQL with two standbys, PgBouncer, two services and a worker until Ctrl-C
+	@$(BIN)/python -m tests.cluster start
+
+cluster-test: $(VENV)/ready-dev ## demonstrate replicas, upgrades and failover; writes docs/scaling.md; ARGS="--seed 7"
+	@$(BIN)/python -m tests.cluster test $(ARGS)
+
 bench: $(VENV)/ready-dev ## measure the performance with up to a million rows and write docs/performance.md
 	@$(BIN)/python -m bench
 
@@ -48,7 +56,7 @@ lint: $(VENV)/ready-dev ## check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app migrations wsgi.py server.py gunicorn.conf.py
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app migrations server wsgi.py gunicorn.conf.py
 	@if $(MAKE) --silent $(SPECTRAL)/ready; then $(MAKE) --silent lint-openapi; \
 		else echo "The OpenAPI document was not checked, for the reason above. The check needs Node.js and packages from npm."; fi
 
@@ -79,7 +87,7 @@ lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest version
 
 clean: ## remove installed files and caches; keeps the data in instance/
 	rm -rf $(VENV) $(SPECTRAL) .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf tests/browser/node_modules tests/clients/typescript/node_modules tests/clients/legacy/node_modules
+	rm -rf tests/browser/node_modules tests/clients/typescript/node_modules tests/clients/legacy/node_modules tests/clients/generators/node_modules
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -89,10 +97,14 @@ $(BIN)/python:
 		{ rm -rf $(VENV); echo "Python's venv module is required (Debian: apt install python3-venv)."; exit 1; }
 
 # Each lock file has a stamp file, so that dependencies are installed only when the lock file changes.
+# --use-pep517: older versions of pip print a deprecation warning for packages without a wheel.
 $(VENV)/ready: requirements.txt | $(BIN)/python
-	@echo "Installing the locked dependencies into $(VENV) ..."
-	@$(PIP) install --quiet --require-hashes -r requirements.txt
+	@echo "Installing $$(grep -c == requirements.txt) locked packages into $(VENV). This takes a minute or two ..."
+	@$(PIP) install --quiet --use-pep517 --require-hashes -r requirements.txt
 	@touch $@
+
+$(BIN)/shop-api: tools/install_script.py | $(VENV)/ready
+	@$(BIN)/python tools/install_script.py
 
 $(SPECTRAL)/ready: tests/lint/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is not installed (Debian: apt install npm)." >&2; exit 1; }
@@ -100,5 +112,5 @@ $(SPECTRAL)/ready: tests/lint/package-lock.json
 	@touch $@
 
 $(VENV)/ready-dev: requirements-dev.txt | $(VENV)/ready
-	@$(PIP) install --quiet --require-hashes -r requirements-dev.txt
+	@$(PIP) install --quiet --use-pep517 --require-hashes -r requirements-dev.txt
 	@touch $@

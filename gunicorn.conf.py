@@ -1,18 +1,27 @@
-"""Configure gunicorn, which reads this file on ``gunicorn wsgi:app``."""
+"""Configuration of gunicorn, which reads this file for ``gunicorn wsgi:app``.
 
+On HUP, the main process reads this file again and starts new workers with the current code. The old
+workers finish their requests and exit. docs/operations.md describes all signals.
+"""
+
+import ctypes
 import os
 import resource
 import shutil
+import signal
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import server
+# On HUP, the main process imports the worker and the logger again, in the version of this file.
+for name in [name for name in sys.modules if name.partition(".")[0] == "server"]:
+    del sys.modules[name]
 
 host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{host}]' if ':' in host else host}:{os.environ.get('PORT') or '8000'}"
-worker_class = server.Worker
+worker_class = "server.worker.Worker"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
 threads = int(os.environ.get("WEB_THREADS") or 4)
 # A connection has a thread, and up to two file descriptors while it is new. A worker without free
@@ -24,7 +33,7 @@ worker_connections = min(1000, (file_limit - 200) // 2)
 keepalive = 30
 # sendfile() would wait for slow clients inside the application's slot.
 sendfile = False
-# Requests in flight finish after TERM and HUP.
+# Seconds for requests in flight to finish after TERM and HUP.
 graceful_timeout = 30
 timeout = 60
 # The heartbeat file is in memory, because a slow disk would stall the worker.
@@ -37,18 +46,30 @@ forwarded_allow_ips = ""
 limit_request_line = 8190
 # The app logs each request itself, in JSON (app/logging.py).
 accesslog = None
-logger_class = server.Logger
+logger_class = "server.logger.Logger"
 loglevel = "warning"
 
 METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 METRICS_PREFIX = "shop-metrics-"
+PARENT_VARIABLE = "SERVE_PID"
+PR_SET_PDEATHSIG = 1
 
 
 def on_starting(_: Any) -> None:
     """Create the folder of the workers' metrics. It remains until the main process exits."""
+    if parent := os.environ.pop(PARENT_VARIABLE, None):
+        stop_with(int(parent))
     remove_leftovers(Path(worker_tmp_dir or tempfile.gettempdir()))
     own = f"{METRICS_PREFIX}{os.getpid()}-"
     os.environ[METRICS_VARIABLE] = tempfile.mkdtemp(prefix=own, dir=worker_tmp_dir)
+
+
+def stop_with(parent: int) -> None:
+    """Stop when the parent process ends, even if it is killed. Linux only."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it ended before the call
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -43,11 +43,12 @@ class Cart:
 
 @dataclass(frozen=True, slots=True)
 class CouponTerms:
-    """What a coupon grants and requires (spec 2.1), and how often it has been used.
+    """Discount, conditions and limits of a coupon (spec 2.1), and the number of its uses.
 
     Args:
         amount: currency units for fixed types, percent for percentages; None counts as 0.
-        uses: confirmed and live reserved uses, without a use that the caller itself holds.
+        uses: confirmed and live reserved uses, without a use that the caller itself holds. Below
+            the limit, this is the number of counted uses, which can include expired reservations.
         uses_by_customer: the same for this customer; None when the customer is unknown.
     """
 

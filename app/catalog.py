@@ -1,7 +1,11 @@
-"""What plugins add to: coupon types, order statuses, and hooks that are notified of changes."""
+"""Enumerations of the shop, which plugins extend: coupon types, order statuses and event types.
+
+The catalog of an app also contains the hooks for changes.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,7 +20,7 @@ EXTENSION = "shop_api"
 
 
 class RedemptionEffect(StrEnum):
-    """What a status of an order does to the uses of the coupons of the order (redemptions 4)."""
+    """Effect of an order status on the uses of the coupons of the order (redemptions 4)."""
 
     RESERVE = "reserve"
     CONFIRM = "confirm"
@@ -25,7 +29,32 @@ class RedemptionEffect(StrEnum):
 
 
 TRASH = "trash"
-"""Status of a record in the trash. It is no known order status, so no list or sum includes it."""
+"""Status of a record in the trash. It is not a known order status, so lists and sums exclude it."""
+
+
+EVENT_TYPES: Mapping[str, str] = {
+    "coupon.created": "A coupon was created.",
+    "coupon.updated": "A coupon was updated.",
+    "coupon.deleted": "A coupon was moved to the trash, or permanently deleted.",
+    "coupon.restored": "A coupon was restored from the trash.",
+    "coupon.redeemed": "A use of a coupon was reserved or confirmed.",
+    "coupon.released": "A use of a coupon was released, or its reservation expired.",
+    "customer.created": "A customer was created.",
+    "customer.updated": "A customer was updated.",
+    "customer.deleted": "A customer was permanently deleted.",
+    "order.created": "An order was created.",
+    "order.updated": "An order was updated.",
+    "order.deleted": "An order was moved to the trash, or permanently deleted.",
+    "order.restored": "An order was restored from the trash.",
+    "order_note.created": "A note was added to an order.",
+    "coupon_batch.created": "Coupons were generated. Summary.",
+    "import.completed": "Records were imported. Summary.",
+    "webhook.disabled": "The service disabled a webhook.",
+}
+"""The built-in event types and their meanings (events 1)."""
+
+EVENT_TYPE = re.compile(r"[a-z][a-z0-9_]{0,49}\.[a-z][a-z0-9_]{0,49}")
+"""Form of an event type: ``<resource>.<what happened>``."""
 
 
 class DuplicateNameError(ValueError):
@@ -34,25 +63,35 @@ class DuplicateNameError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a record, as plugins are notified of it.
+    """A change of a record or an event of a plugin, for hooks.
 
     Attributes:
-        event: ``<resource>.<what happened>``: ``order.created``, ``order.updated``,
-            ``order.deleted`` or ``order.restored``.
-        before: the record by its column names before the change; None for a new record.
-        after: the record after the change; None if it was deleted permanently.
-        user_id: the user that made the change.
+        event: the event type, ``<resource>.<what happened>``: for example ``order.created``.
+        before: the record by its column names before the change; None for a new record, for a use
+            of a coupon and for events of plugins.
+        after: the record after the change; None if it was deleted permanently, and for events of
+            plugins.
+        user_id: the user that made the change; None for a command.
+        request_id: the ID of the request; None for a command.
+        data: the data of the event, by the names of the API.
     """
 
     event: str
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
-    user_id: int
+    user_id: int | None = None
+    request_id: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def resource(self) -> str:
-        """Return the kind of the record: ``order``."""
+        """Return the type of the record, for example ``order``."""
         return self.event.partition(".")[0]
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """Return the record after the change, or before it if it was deleted permanently."""
+        return self.after or self.before or {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +101,24 @@ class ChangeHook:
     Each function gets all changes of a request at once, in their order.
 
     Args:
-        resource: kind of the records, for example ``order``.
-        before_commit: called in the transaction, after the changes are written. It can raise
-            ShopError, which rejects the request and rolls the transaction back. It is called again
-            when the transaction is retried.
+        resource: type of the records, for example ``order``, or ``*`` for all types.
+        before_commit: called in the transaction, after the changes and their events are written.
+            It can raise ShopError, which rejects the request and rolls the transaction back. It is
+            called again when the transaction is retried.
         after_commit: called once, after the commit. Its exceptions are logged and change nothing.
     """
 
     resource: str
     before_commit: Callable[[Sequence[Change]], None] | None = None
     after_commit: Callable[[Sequence[Change]], None] | None = None
+
+    def is_for(self, resource: str) -> bool:
+        """Return whether the functions are called for changes of a resource."""
+        return self.resource in {resource, "*"}
+
+
+EventData = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
+"""Function that returns ``data`` of the events of some records, as the native API shows them."""
 
 
 @dataclass(slots=True)
@@ -82,7 +129,11 @@ class Catalog:
         coupon_types: rule of each known coupon type by its name (spec 2.1, redemptions 3).
         order_statuses: label of each known order status by its name (decisions 7).
         redemption_effects: effect of each order status on uses of coupons (redemptions 4).
-        change_hooks: what is notified of changes, in the order in which it was added.
+        change_hooks: hooks for changes, in the order in which they were added.
+        event_types: meaning of each known event type by its name (events 1).
+        resources: names of the resources that an API key can be limited to: those of all
+            blueprints that require a key.
+        event_data: function that returns the data of events, by the name of the resource.
     """
 
     coupon_types: dict[str, CouponType] = field(default_factory=lambda: dict(COUPON_TYPES))
@@ -99,6 +150,10 @@ class Catalog:
     )
 
     change_hooks: list[ChangeHook] = field(default_factory=list)
+    event_types: dict[str, str] = field(default_factory=lambda: dict(EVENT_TYPES))
+    event_data: dict[str, EventData] = field(default_factory=dict)
+
+    resources: set[str] = field(default_factory=set)
 
     redemption_effects: dict[str, RedemptionEffect] = field(
         default_factory=lambda: {
@@ -113,8 +168,30 @@ class Catalog:
     )
 
     def add_change_hook(self, hook: ChangeHook) -> None:
-        """Notify a hook of the changes of its resource."""
+        """Add a hook for the changes of a resource."""
         self.change_hooks.append(hook)
+
+    @property
+    def event_resources(self) -> list[str]:
+        """Return the resources of the known event types."""
+        return list(dict.fromkeys(name.partition(".")[0] for name in self.event_types))
+
+    def add_event_type(self, name: str, meaning: str) -> None:
+        """Add an event type.
+
+        Args:
+            name: ``<resource>.<what happened>``, for example ``gift_card.sent``.
+            meaning: one sentence for the documentation.
+
+        Raises:
+            DuplicateNameError: the type exists.
+            ValueError: the name has another form.
+        """
+        if not EVENT_TYPE.fullmatch(name):
+            raise ValueError(f"{name!r} is not an event type such as 'gift_card.sent'")
+        if name in self.event_types:
+            raise DuplicateNameError(f"the event type {name!r} already exists")
+        self.event_types[name] = meaning
 
     def add_coupon_type(
         self, name: str, rule: Rule | None = None, *, discounts_cart: bool = False

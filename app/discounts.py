@@ -14,14 +14,14 @@ from types import MappingProxyType
 
 from app.carts import CartItem, CouponTerms, line_value
 
-# Bounds the work for absurd carts only: a billion units, a coupon limited to one unit, and an
+# Limits the work for extreme carts: a billion units, a coupon limited to one unit, and an
 # amount of millions. Every fixed_cart amount up to a million needs fewer passes.
 _MAX_PASSES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as a discount rule sees it. All amounts are cents.
+    """Line of a cart for a discount rule. All amounts are cents.
 
     Args:
         value: what the coupon applies to: the original value or, with sequential discounts, what
@@ -47,7 +47,7 @@ original value to the lowest. Amounts below 0 and above ``Line.left`` are limite
 
 @dataclass(frozen=True, slots=True)
 class CouponType:
-    """What a type of coupon discounts: the items that meet the conditions, or the whole cart."""
+    """Type of coupon: discounts the items that meet the conditions, or the whole cart."""
 
     rule: Rule
     discounts_cart: bool = False
@@ -93,7 +93,7 @@ def apply_coupon(
 
 
 def participating_units(coupon: CouponTerms, lines: Iterable[Line]) -> list[int]:
-    """Return how many units of each line take part: the first n, or all (rule 3)."""
+    """Return the number of participating units of each line: the first n, or all (rule 3)."""
     if not coupon.limit_usage_to_x_items:
         return [line.quantity for line in lines]
     remaining = coupon.limit_usage_to_x_items
@@ -172,7 +172,7 @@ def fixed_cart(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
 def _open_units(
     coupon: CouponTerms, lines: Sequence[Line], discounts: Sequence[int]
 ) -> tuple[int, list[tuple[int, int, int]]]:
-    """Return the units of the lines that are not used up, and which of them take part.
+    """Return the units of the lines that are not used up, and the participating units.
 
     Returns:
         The number of units, and for each line with participating units its index, these units
@@ -188,7 +188,7 @@ def _open_units(
 
 
 def _unit_discounts(coupon: CouponTerms, lines: Sequence[Line]) -> list[tuple[int, int]]:
-    """Return the participating units of each line, and the most that they can get."""
+    """Return the participating units of each line, and their maximum discount."""
     counts = zip(lines, participating_units(coupon, lines), strict=True)
     if not coupon.limit_usage_to_x_items:
         return [(units, line.left) for line, units in counts]
@@ -205,7 +205,7 @@ def _amount(coupon: CouponTerms) -> Decimal:
 
 
 def no_discount(_: CouponTerms, lines: Sequence[Line]) -> list[int]:
-    """Discount nothing: the rule of a type whose plugin is not installed any more."""
+    """Return no discount: the rule of a type whose plugin is no longer installed."""
     return [0] * len(lines)
 
 

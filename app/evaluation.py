@@ -34,7 +34,7 @@ _UNKNOWN_TYPE = CouponType(no_discount)
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a coupon is not applicable: a code of REASONS, and a sentence for people."""
+    """Reason why a coupon is not applicable: a code of REASONS and a message."""
 
     code: str
     message: str
@@ -42,7 +42,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class CouponResult:
-    """What one coupon gives: cents of discount, or the reasons why it is not applicable."""
+    """Result for one coupon: the discount in cents, or why it is not applicable."""
 
     code: str
     discount: int = 0
@@ -50,13 +50,13 @@ class CouponResult:
 
     @property
     def applicable(self) -> bool:
-        """Return whether nothing rules the coupon out."""
+        """Return whether the coupon is applicable."""
         return not self.reasons
 
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """Cents of an item before the discounts of all coupons, of these, and after them."""
+    """Subtotal, discount and total of an item in cents."""
 
     subtotal: int
     discount: int
@@ -65,7 +65,7 @@ class ItemResult:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The sums of a cart, and a result for each coupon and each item in the given order."""
+    """Sums of a cart in cents, and the results for coupons and items in their given order."""
 
     subtotal: int
     discount: int
@@ -83,7 +83,7 @@ def evaluate(
     now: datetime,
     coupon_types: Mapping[str, CouponType] = COUPON_TYPES,
 ) -> Evaluation:
-    """Return what a cart gets from coupons, and why not.
+    """Return the discounts of a cart, and the reasons why coupons are not applicable.
 
     Args:
         coupons: terms by code, in the listed order; None when no published coupon has the code.
@@ -189,7 +189,7 @@ def _email_reasons(coupon: CouponTerms, emails: Collection[str]) -> Iterator[Rea
 def _individual_use_reasons(
     coupon: CouponTerms, applied: Mapping[str, CouponTerms]
 ) -> Iterator[Reason]:
-    # An applied coupon with individual_use is the only one that is applied.
+    # If an applied coupon has individual_use, it is the only one. Checking the first is sufficient.
     for code, earlier in applied.items():
         if coupon.individual_use or earlier.individual_use:
             yield _reason("individual_use", code=code)

@@ -58,7 +58,6 @@ def init_app(app: Flask, observe: Observe | None = None) -> None:
     Args:
         observe: called with the log line and the duration in seconds of each request.
     """
-    tail: list[Any] = [structlog.processors.EventRenamer("message"), _render]
     # Standard output is for request lines, and for the results of commands.
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
@@ -69,20 +68,29 @@ def init_app(app: Flask, observe: Observe | None = None) -> None:
                 structlog.processors.format_exc_info,
                 _hide_values,
             ],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *tail],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_tail()],
         )
     )
     for name in (app.name, *LIBRARIES):
         logger = logging.getLogger(name)
         logger.handlers = [handler, *(h for h in logger.handlers if not _is_ours(h))]
-    log = structlog.wrap_logger(
-        structlog.WriteLogger(sys.stdout),  # writes each line at once, for threads and workers
-        processors=[*_HEAD, *tail],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-    )
+    log = line_logger()
     slow = app.config["SHOP_SLOW_REQUEST_SECONDS"] or float("inf")
     app.before_request(_begin)
     app.after_request(partial(_end, _RequestLogger(log.bind(), slow, observe)))
+
+
+def _tail() -> list[Any]:
+    return [structlog.processors.EventRenamer("message"), _render]
+
+
+def line_logger() -> Any:
+    """Return a logger that writes JSON lines to standard output."""
+    return structlog.wrap_logger(
+        structlog.WriteLogger(sys.stdout),  # writes each line at once, for threads and workers
+        processors=[*_HEAD, *_tail()],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+    )
 
 
 class RequestStart(NamedTuple):
@@ -160,7 +168,7 @@ def _is_ours(handler: logging.Handler) -> bool:
 def _render(_: Any, __: str, line: Any) -> str:
     """Return a line as JSON without unprintable characters.
 
-    orjson escapes only the control characters of ASCII. Other characters can reverse or colour the
+    orjson escapes only the control characters of ASCII. Other characters can reverse or color the
     text in a terminal.
     """
     text = orjson.dumps(line, default=str).decode()

@@ -8,45 +8,93 @@ process reports its own metrics.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from flask import Flask, Response, request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 from sqlalchemy import Engine, ExceptionContext, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from app.db.errors import is_retryable, is_unavailable
 from app.db.read_pool import STREAM
-from app.db.session import is_retryable, is_unavailable
+from app.db.replica_monitor import State
+from app.db.replicas import Replicas
 from app.db.timeouts import is_statement_timeout
 from app.logging import Observe
 
 DURATION_BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-def init_app(app: Flask, engines: Mapping[str | None, Engine]) -> Observe:
-    """Serve ``/metrics`` and count database connections and errors.
+Measure = Callable[[], tuple[Mapping[str, int], Mapping[str, float]]]
+"""Function that returns the attempts of deliveries by result, and the gauges of the queue."""
+
+
+def init_app(
+    app: Flask,
+    engines: Mapping[str | None, Engine],
+    replicas: Replicas | None,
+    measure_deliveries: Measure,
+) -> Observe:
+    """Serve ``/metrics`` and count database connections, errors and reads from replicas.
 
     Args:
+        app: the app.
         engines: the engines of the app by name. The name of the write engine is None.
+        replicas: the replicas of the app, if it has any.
+        measure_deliveries: reads the state of deliveries, which workers keep in the database.
 
     Returns:
         A function that counts a request, given its log line and duration.
     """
     registry = CollectorRegistry()
     _count_connections(registry, engines)
-    app.add_url_rule("/metrics", "metrics", lambda: _metrics_response(registry))
+    _watch_replicas(registry, replicas)
+    deliveries = Deliveries(measure_deliveries)
+    app.add_url_rule("/metrics", "metrics", lambda: _metrics_response(registry, deliveries))
     return _request_counter(registry)
 
 
-def _metrics_response(registry: CollectorRegistry) -> Response:
+class Deliveries(Collector):
+    """Reads the state of deliveries from the database, when metrics are requested.
+
+    Workers can run on other machines, so the numbers of a process would not be enough.
+    """
+
+    def __init__(self, measure: Measure) -> None:
+        self._measure = measure
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metrics, or nothing while the database is unavailable."""
+        try:
+            results, gauges = self._measure()
+        except SQLAlchemyError:
+            return
+        attempts = CounterMetricFamily(
+            "shop_webhook_deliveries",
+            "Attempts of deliveries by result, and webhooks that were disabled.",
+            labels=["result"],
+        )
+        for result, number in results.items():
+            attempts.add_metric([result], number)
+        yield attempts
+        for name, value in gauges.items():
+            yield GaugeMetricFamily(f"shop_webhook_{name}", name.replace("_", " "), value)
+
+
+def _metrics_response(registry: CollectorRegistry, deliveries: Collector) -> Response:
+    page = CollectorRegistry()
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call] # prometheus-client's
+        MultiProcessCollector(page)  # type: ignore[no-untyped-call] # prometheus-client's
+    else:
+        page.register(registry)
+    page.register(deliveries)
     write, content_type = choose_encoder(request.headers.get("Accept", ""))
-    return Response(write(registry), content_type=content_type)
+    return Response(write(page), content_type=content_type)
 
 
 def _request_counter(registry: CollectorRegistry) -> Observe:
@@ -108,6 +156,44 @@ def _count_connections(registry: CollectorRegistry, engines: Mapping[str | None,
 
     for name, engine in engines.items():
         instrument("read" if name == STREAM else name or "write", engine)
+
+
+def _watch_replicas(registry: CollectorRegistry, replicas: Replicas | None) -> None:
+    lag = Gauge(
+        "shop_replica_lag_seconds",
+        "Upper limit of the seconds that a replica lags behind the primary.",
+        ["replica"],
+        multiprocess_mode="livemax",
+        registry=registry,
+    )
+    usable = Gauge(
+        "shop_replica_usable",
+        "1 if a replica is used for reads, otherwise 0.",
+        ["replica"],
+        multiprocess_mode="livemin",
+        registry=registry,
+    )
+    reads = Counter(
+        "shop_replica_reads",
+        "Reads that could use a replica. Without a usable replica, the primary serves them.",
+        ["replica", "outcome"],
+        registry=registry,
+    )
+    if replicas is None:
+        return
+    replicas.observe = lambda replica, outcome: reads.labels(replica, outcome).inc()
+    for replica in replicas.all:
+        name = str(replica.number)
+        replica.monitor.observe = _observer(usable.labels(name), lag.labels(name))
+
+
+def _observer(usable: Gauge, lag: Gauge) -> Callable[[State, float | None], None]:
+    def observe(state: State, seconds: float | None) -> None:
+        usable.set(state is State.OK)
+        if seconds is not None:
+            lag.set(seconds)
+
+    return observe
 
 
 def _kind(error: BaseException | None) -> str:

@@ -4,18 +4,21 @@ Other modules of this package can change in any release. The names here follow t
 """
 
 from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent
-from app.api.smorest import Blueprint
 from app.auth.principals import Capability
 from app.catalog import Change, ChangeHook, DuplicateNameError
 from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.errors import InvalidParams, ShopError
+from app.models import Coupon, Order, OrderNote, Redemption, User
 from app.plugins import OrderExtension, registry
 from app.schemas import fields
 from app.schemas.envelope import Base
 from app.schemas.orders import OrderSchema
+from app.services.change_notifications import publish_events
+from app.services.events import NewEvent
 
 __all__ = [
     "Base",
@@ -23,16 +26,23 @@ __all__ = [
     "Capability",
     "Change",
     "ChangeHook",
+    "Coupon",
     "DuplicateNameError",
     "InvalidParams",
+    "NewEvent",
+    "Order",
     "OrderExtension",
+    "OrderNote",
     "OrderSchema",
+    "Redemption",
     "ShopError",
+    "User",
     "current_principal",
     "db",
     "fetch",
     "fields",
     "idempotent",
+    "publish_events",
     "registry",
     "run_in_transaction",
     "with_etag",

@@ -17,7 +17,7 @@ import marshmallow as ma
 from flask import Flask, current_app
 
 from app.catalog import EXTENSION, Catalog, DuplicateNameError
-from app.config import check_order_statuses
+from app.config.loading import check_order_statuses
 
 GROUP = "shop_api.plugins"
 
@@ -25,15 +25,23 @@ BUILTIN = tuple(
     EntryPoint(name=name, value=f"app.blueprints.{name}", group=GROUP)
     for name in (
         "coupons",
+        "coupon_batches",
         "coupon_evaluation",
         "coupon_trash",
         "customers",
+        "customer_orders",
         "orders",
+        "order_trash",
         "order_notes",
         "redemptions",
+        "events",
+        "api_keys",
+        "webhooks",
         "order_extensions",
         "system",
+        "guides",
         "legacy",
+        "legacy_webhooks",
     )
 )
 

@@ -11,7 +11,9 @@ import html
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
 from decimal import Decimal
+from difflib import get_close_matches
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +21,9 @@ CODE_MAX_LENGTH = 500
 """Longest coupon code. An index entry of PostgreSQL holds about 2,700 bytes."""
 
 USERNAME_MAX_LENGTH = 60
+
+NAME_MAX_LENGTH = 100
+"""Longest name of a field, parameter or setting for which a similar name is looked for."""
 
 _HUGE_REFERENCE = re.compile(r"&#(?:[1-9][0-9]{7,}|[xX][1-9a-fA-F][0-9a-fA-F]{6,});?")
 # Leading zeros of a reference count as digits for Python, which rejects thousands of digits.
@@ -124,3 +129,16 @@ def is_username(name: str) -> bool:
         and name == name.strip(" ")
         and "  " not in name
     )
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """Return the most similar known name, or an empty string if none is similar."""
+    if len(name) > NAME_MAX_LENGTH:  # a comparison takes quadratic time
+        return ""
+    return next(iter(get_close_matches(name, known, n=1, cutoff=0.65)), "")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean X?)"`` with the most similar known name, or an empty string."""
+    nearest = nearest_name(name, known)
+    return f" (did you mean {nearest}?)" if nearest else ""

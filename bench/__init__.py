@@ -10,7 +10,10 @@ pg_trgm. ``BENCH_POSTGRESQL=url`` uses another server on this machine, as a supe
 - ``yardstick.py``: the views to compare the service with, a bare view and a plain ORM view.
 - ``shops.py``: databases with 1,000 to 1,000,000 customers, coupons and orders each.
 - ``servers.py``: gunicorn, its resource usage, and the clients that send requests.
-- ``table.py``: the rows of the table with their comparisons and targets.
+- ``workloads.py``: requests that create and update records.
+- ``measuring.py``: measuring workloads, and the rows with their targets.
+- ``reads.py``, ``writes.py``, ``redemptions.py``, ``large_shops.py``, ``process.py``,
+  ``imports.py`` and ``files.py``: the rows.
 - ``report.py``: the output format of the rows.
 
 Two workloads that are compared alternate round by round, on one machine and in one run, so that

@@ -7,38 +7,50 @@ import os
 import sys
 from collections.abc import Collection, Iterator
 
-from bench import report, table
-from bench.shops import DATABASES, Shops, open_shops
+from bench import events, files, imports, large_shops, process, reads, redemptions, report, writes
+from bench.measuring import Row
+from bench.shops import DATABASES, SMALL, STREAMED, Shops, open_shops
 
-PARTS = ("reads", "bulk", "redemptions", "orders", "process", "writers", "whole", "large", "full")
+PARTS = (
+    "reads", "bulk", "redemptions", "orders", "events", "imports", "files", "process", "writers",
+    "whole", "large", "full",
+)  # fmt: skip
 LARGE_PARTS = {"large", "full"}
 
+_REQUESTS = {
+    "reads": reads.single_reads,
+    "bulk": writes.bulk_creates,
+    "orders": writes.order_writes,
+    "redemptions": redemptions.redemptions,
+}
 
-def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[table.Row]:
+
+def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[Row]:
     """Measure some parts and yield their rows."""
     rounds = 3 if quick else 11
-    if "reads" in parts:
-        yield from table.single_reads(shops, rounds)
-    if "bulk" in parts:
-        yield from table.bulk_creates(shops, rounds)
-    if "orders" in parts:
-        yield from table.order_writes(shops, rounds)
-    if "redemptions" in parts:
-        yield from table.redemptions(shops, rounds)
+    for name, rows in _REQUESTS.items():
+        if name in parts:
+            yield from rows(shops, rounds)
+    if "events" in parts:
+        yield from events.rows(shops, rounds, quick=quick)
+    if "imports" in parts:
+        yield from imports.imports(3, quick=quick)
+    if "files" in parts:
+        yield from files.rows(shops, quick=quick)
     if "process" in parts:
-        small = shops.shop("SQLite", table.SMALL)
-        yield table.authentication(small, rounds)
-        yield table.start(small, rounds)
+        small = shops.shop("SQLite", SMALL)
+        yield process.authentication(small, rounds)
+        yield process.start(small, rounds)
     if "writers" in parts:
-        yield table.writers_at_once(shops, 3)
+        yield writes.writers_at_once(shops, 3)
     if "whole" in parts:
-        yield from table.whole_list(shops, 3, table.SMALL if quick else table.STREAMED)
+        yield from reads.whole_list(shops, 3, SMALL if quick else STREAMED)
     if "large" in parts:
         for database in DATABASES:
-            yield from table.large_lists(shops, rounds, database)
+            yield from large_shops.large_lists(shops, rounds, database)
     if "full" in parts:
         for database in DATABASES:
-            yield from table.full_shop(shops, rounds, database)
+            yield from large_shops.full_shop(shops, rounds, database)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from bench.table import Row
+from bench.measuring import Row
 from tests.serving import ROOT
 
 DOCUMENT = ROOT / "docs" / "performance.md"

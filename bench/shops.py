@@ -21,6 +21,8 @@ from tests.serving import ROOT
 
 SECRET = "a secret for the bench only"  # noqa: S105  # only for test data
 DATABASES = ("SQLite", "PostgreSQL")
+SMALL, STREAMED, LARGE = 1_000, 100_000, 1_000_000
+"""Customers of the shops: of most rows, of a list of all customers, and of a large shop."""
 
 
 class Shop(NamedTuple):
@@ -63,17 +65,23 @@ class Shops:
         if not _is_filled(url):
             lengths = (f"--{name}={size}" for name in ("customers", "coupons", "orders"))
             # A run of the bench that was interrupted is resumed here.
-            _flask(url, "demo", "--now=2026-11-01T00:00:00Z", *lengths)
+            run_flask(url, "demo", "--now=2026-11-01T00:00:00Z", *lengths)
             if database == "PostgreSQL":  # otherwise autovacuum runs at any time
                 with psycopg.connect(url, autocommit=True) as connection:
                     connection.execute("VACUUM ANALYZE")
         return self._open(database, url)
 
-    def empty(self, database: str) -> Shop:
-        """Return a new, empty shop for writing."""
-        url = self._url(database, f"empty_{os.getpid()}")
-        _flask(url, "db", "upgrade")
+    def empty(self, database: str, name: str = "empty") -> Shop:
+        """Return an empty shop for writing: a new one for each name."""
+        url = self._url(database, f"{name}_{os.getpid()}")
+        run_flask(url, "db", "upgrade")
         return self._open(database, url)
+
+    def new(self, database: str, name: str) -> str:
+        """Return the URL of a new database without records, also without an API key."""
+        url = self._url(database, f"{name}_{os.getpid()}")
+        run_flask(url, "db", "upgrade")
+        return url
 
     def _url(self, database: str, name: str) -> str:
         """Return the URL of a database. Create it if it does not exist."""
@@ -88,7 +96,7 @@ class Shops:
 
     def _open(self, database: str, url: str) -> Shop:
         key = json.loads(
-            _flask(
+            run_flask(
                 url,
                 "keys",
                 "create",
@@ -141,11 +149,11 @@ def _main_process(server: str) -> int:
 
 def _is_filled(url: str) -> bool:
     """Return whether a shop is complete. ``flask demo`` creates the key last."""
-    _flask(url, "db", "upgrade")
-    return len(_flask(url, "keys", "list").splitlines()) > 1
+    run_flask(url, "db", "upgrade")
+    return len(run_flask(url, "keys", "list").splitlines()) > 1
 
 
-def _flask(url: str, *arguments: str) -> str:
+def run_flask(url: str, *arguments: str) -> str:
     """Run a command of the service on a database and return its output."""
     done = subprocess.run(  # noqa: S603  # our own program, no shell
         [Path(sys.executable).with_name("flask"), "--app", "wsgi", *arguments],

@@ -1,13 +1,23 @@
-"""How Alembic runs the migrations: on the write engine of the app, in one transaction."""
+"""Run the migrations of Alembic on the write engine of the app, in one transaction."""
+
+import logging
+import random
+import time
 
 from alembic import context
 from flask import current_app
+from sqlalchemy.exc import DBAPIError
 
 from app import models
 from app.db.search import is_of_models
 from app.db.session import db
 from app.db.timeouts import without_limit
 from app.db.types import Money, UtcDateTime
+
+LOCK_SECONDS, PAUSE_SECONDS, ATTEMPTS = 3, 2.0, 30
+LOCKED = {"40P01", "55P03"}  # PostgreSQL: deadlock_detected, lock_not_available
+
+log = logging.getLogger("alembic.env")
 
 
 def render_item(kind: str, item: object, _: object) -> str | bool:
@@ -27,15 +37,36 @@ assert models.__all__  # noqa: S101  # nosec B101  # imported so that every tabl
 if context.is_offline_mode():
     raise SystemExit("Migrations run against the database itself; set DATABASE_URL.")
 
-with db.engine.connect() as connection:
-    without_limit(connection)
-    context.configure(
-        connection=connection,
-        target_metadata=db.metadatas[None],
-        render_item=render_item,
-        include_name=is_of_models,
-        transactional_ddl=True,  # SQLite can, too: a migration happens whole or not at all
-        **current_app.extensions["migrate"].configure_args,
-    )
-    with context.begin_transaction():
-        context.run_migrations()
+
+def migrate() -> None:
+    """Run the migrations in one transaction.
+
+    Requests can run at the same time. While a migration waits for the lock of a table, all requests
+    for that table wait behind it, and it can deadlock with a request. So it gives up soon.
+    """
+    with db.engine.connect() as connection:
+        without_limit(connection)
+        context.configure(
+            connection=connection,
+            target_metadata=db.metadatas[None],
+            render_item=render_item,
+            include_name=is_of_models,
+            transactional_ddl=True,  # SQLite can, too: a migration happens whole or not at all
+            **current_app.extensions["migrate"].configure_args,
+        )
+        with context.begin_transaction():
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+            context.run_migrations()
+
+
+for attempt in range(1, ATTEMPTS + 1):
+    try:
+        migrate()
+    except DBAPIError as error:
+        if attempt == ATTEMPTS or getattr(error.orig, "sqlstate", None) not in LOCKED:
+            raise
+        log.warning("The migration waits for other transactions. Attempt %d failed.", attempt)
+        time.sleep(PAUSE_SECONDS * random.uniform(0.5, 1))  # noqa: S311  # nosec B311  # no secret
+    else:
+        break

@@ -4,7 +4,7 @@ import sys
 
 from hypothesis import strategies as st
 
-# What a JSON body holds once it is read: no float, numbers with a point are exact.
+# The values of a parsed JSON body. Numbers with a point are exact Decimals.
 scalars = (
     st.none()
     | st.booleans()
@@ -24,7 +24,7 @@ markup = (
 
 
 def outcome(clean, *args):
-    """What a function returned, or ValueError; anything else that it raises is a failure."""
+    """Return the result of a function, or ValueError. Other exceptions are failures."""
     try:
         return clean(*args)
     except ValueError:
@@ -32,7 +32,7 @@ def outcome(clean, *args):
 
 
 def steps(function, value):
-    """How many lines of Python run for a value."""
+    """Return the number of executed lines of Python for a value."""
     lines = 0
 
     def trace(frame, event, arg):

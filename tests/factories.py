@@ -1,4 +1,4 @@
-"""Records that the API does not create: orders and download permissions, straight to the tables."""
+"""Inserts orders and download permissions directly into the tables."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -81,7 +81,7 @@ def _insert(app, model, values, complete=lambda record: None):
 
 
 def insert_order(app, **over):
-    """Insert an order and return its id; unless a key is given, it is made of the id."""
+    """Insert an order and return its ID. The default order key contains the ID."""
 
     def complete(order):
         order.order_key = over.get("order_key", f"order_{order.id}")
@@ -90,5 +90,5 @@ def insert_order(app, **over):
 
 
 def insert_download(app, order_id, **over):
-    """Insert a download permission and return its id."""
+    """Insert a download permission and return its ID."""
     return _insert(app, DownloadPermission, DOWNLOAD | {"order_id": order_id} | over)

@@ -1,4 +1,4 @@
-"""Tools from npm: installed once for each lock file, beside it, where that is possible."""
+"""Tools from npm, installed once per lock file next to the file if possible."""
 
 import fcntl
 import shutil
@@ -9,7 +9,7 @@ import pytest
 missing = [tool for tool in ("node", "npm") if not shutil.which(tool)]
 needs_node = pytest.mark.skipif(
     bool(missing),
-    reason=f"{' and '.join(missing)} not installed: what runs on Node.js is not tested",
+    reason=f"{' and '.join(missing)} not installed: the tests on Node.js are skipped",
 )
 
 
@@ -17,7 +17,9 @@ def install(folder):
     """Return a folder's node_modules, as its lock file says."""
     modules = folder / "node_modules"
     lock, installed = folder / "package-lock.json", modules / "installed.json"
-    with (folder / ".npmrc").open() as turn:  # several test processes may come at once
+    with (
+        folder / ".npmrc"
+    ).open() as turn:  # several test processes can call this at the same time
         fcntl.flock(turn, fcntl.LOCK_EX)
         if not installed.exists() or installed.read_bytes() != lock.read_bytes():
             command = ["npm", "ci", "--fetch-retries=0"]

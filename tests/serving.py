@@ -1,7 +1,4 @@
-"""The service as its users meet it: gunicorn, a port and a key.
-
-Everything that starts a gunicorn does it here: the tests, ``make faults`` and ``make bench``.
-"""
+"""A gunicorn with a port and a key, for the tests, ``make faults`` and ``make bench``."""
 
 from __future__ import annotations
 
@@ -13,10 +10,10 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 from flask_migrate import upgrade
@@ -25,10 +22,11 @@ from app import create_app
 from app.auth.principals import Permission
 from app.db.session import db
 from app.services.api_keys import NewKey, create_key
+from tests.schemas import create_tables
 
 ROOT = Path(__file__).parent.parent
 SECRET = "a secret for tests only"
-PATIENCE = 30  # seconds; nothing here takes three
+PATIENCE = 120  # seconds; each operation takes less than three on an idle machine
 
 
 def reserved_port() -> socket.socket:
@@ -43,12 +41,31 @@ def reserved_port() -> socket.socket:
     return reserved
 
 
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
+    """Return the first true result of ``condition``.
+
+    Args:
+        condition: called every 20 ms.
+        what: description of the condition, for the message.
+        seconds: maximum time to wait, which is not reached even on a busy machine.
+
+    Raises:
+        TimeoutError: it was not true in time.
+    """
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if result := condition():
+            return result
+        time.sleep(0.02)
+    raise TimeoutError(f"not within {seconds} seconds: {what}")
+
+
 class Gunicorn:
-    """A gunicorn on a port of the loopback interface, which may be started several times.
+    """A gunicorn on a port of the loopback interface, which can be started several times.
 
     Args:
         log: the file that it writes to.
-        env: variables of every start, which those of a start replace.
+        env: environment variables of every start. Those of a single start take precedence.
         certificate: a file with a certificate and its private key, to serve over TLS.
         patience: seconds until it must be ready, or must have stopped.
     """
@@ -68,6 +85,11 @@ class Gunicorn:
         self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{self.port}"
         self._env = {"HOST": "127.0.0.1", "PORT": str(self.port), "WEB_CONCURRENCY": "1", **env}
         self.process: subprocess.Popen[bytes] | None = None  # of the last start
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of gunicorn, for other processes of the same shop."""
+        return os.environ | self._env
 
     @property
     def pid(self) -> int:
@@ -94,7 +116,7 @@ class Gunicorn:
         return self.process
 
     def wait_until_ready(self, path: str = "/readyz") -> None:
-        """Return when a GET is answered 200."""
+        """Wait until a GET request gets status 200."""
         end = time.monotonic() + self.patience
         while time.monotonic() < end:
             assert self._started().poll() is None, self.last_of_log()
@@ -124,7 +146,7 @@ class Gunicorn:
         return list(psutil.Process(self.pid).children())
 
     def stop(self) -> None:
-        """Let gunicorn finish what it does; it must end well."""
+        """Stop gunicorn gracefully. Its exit status must be 0."""
         process = self._started()
         process.terminate()
         try:
@@ -136,7 +158,7 @@ class Gunicorn:
         assert status == 0, self.last_of_log()
 
     def close(self) -> None:
-        """Stop gunicorn at once, where it still runs, and give the port back."""
+        """Stop gunicorn immediately if it runs, and release the port."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGQUIT)
             try:
@@ -147,12 +169,12 @@ class Gunicorn:
         self._reserved.close()
 
     def last_of_log(self) -> str:
-        """Return the end of what gunicorn has written."""
+        """Return the end of the output of gunicorn."""
         return self.log.read_text()[-3000:]
 
 
 class Service(NamedTuple):
-    """Where a running service is, a key that may do everything, and gunicorn's main process."""
+    """The address of a running service, the key of an administrator, and its main process."""
 
     url: str
     consumer_key: str
@@ -165,7 +187,7 @@ class ShopServer(Gunicorn):
 
     Args:
         database_url: an empty database.
-        folder: where the log and the instance folder are.
+        folder: the parent folder of the log and the instance folder.
         certificate: as for ``Gunicorn``.
         settings: settings of every start.
     """
@@ -188,7 +210,7 @@ def running_service(
 ) -> Iterator[Service]:
     """Serve an empty shop on SQLite, over TLS with a certificate, for as long as the block lasts.
 
-    When the block ends, the service must stop as it is asked to.
+    At the end of the block, the service must stop gracefully.
     """
     server = ShopServer(f"sqlite:///{folder}/shop.db", folder, certificate, **settings)
     key = server.key
@@ -202,10 +224,14 @@ def running_service(
 
 
 def new_shop(settings: Mapping[str, str]) -> NewKey:
-    """Make the tables of an empty database; return a key that may do everything."""
+    """Create the tables of an empty database, and return the key of an administrator."""
+    on_sqlite = settings["DATABASE_URL"].startswith("sqlite:")
+    if on_sqlite:
+        create_tables(settings["DATABASE_URL"])
     app = create_app(dict(settings))
     with app.app_context():
-        upgrade()
+        if not on_sqlite:  # the server may be one that is about to be stopped
+            upgrade()
         key = create_key("admin", "administrator", Permission.READ_WRITE, "")
         for engine in db.engines.values():
             engine.dispose()

@@ -1,4 +1,4 @@
-"""Wrong credentials are counted in Redis for all workers, and Redis may be away."""
+"""Failed logins are counted in Redis for all workers, also while Redis is unavailable."""
 
 import socket
 import subprocess
@@ -38,14 +38,14 @@ def redis(folder, port):
 
 
 @pytest.fixture
-def nobody():
-    """A port on which nobody listens."""
+def closed_port():
+    """A port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return free.getsockname()[1]
 
 
-def test_two_workers_count_together(make_app, tmp_path, nobody):
-    with redis(tmp_path, nobody) as url:
+def test_two_workers_count_together(make_app, tmp_path, closed_port):
+    with redis(tmp_path, closed_port) as url:
         settings = {"SHOP_AUTH_FAILURES_PER_MINUTE": 2, "SHOP_REDIS_URL": url}
         first, second = (Client(make_app(**settings), UNKNOWN_KEY) for _ in range(2))
         assert_refused(first.get("/coupons"))
@@ -56,8 +56,10 @@ def test_two_workers_count_together(make_app, tmp_path, nobody):
             assert 1 <= int(response.headers["Retry-After"]) <= 60
 
 
-def test_without_redis_each_worker_counts_and_says_so_once(make_app, admin, nobody, caplog):
-    url = f"redis://:{PASSWORD}@127.0.0.1:{nobody}/0"
+def test_without_redis_each_worker_counts_and_logs_one_warning(
+    make_app, admin, closed_port, caplog
+):
+    url = f"redis://:{PASSWORD}@127.0.0.1:{closed_port}/0"
     app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=2, SHOP_REDIS_URL=url)
     wrong = Client(app, UNKNOWN_KEY)
     assert_refused(wrong.get("/coupons"))
@@ -69,7 +71,7 @@ def test_without_redis_each_worker_counts_and_says_so_once(make_app, admin, nobo
     ]
 
 
-def test_redis_that_accepts_and_is_silent_holds_a_request_for_a_moment_only(make_app, caplog):
+def test_redis_that_never_responds_delays_a_request_briefly(make_app, caplog):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"redis://127.0.0.1:{silent.getsockname()[1]}"
         app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1, SHOP_REDIS_URL=url)
@@ -80,17 +82,17 @@ def test_redis_that_accepts_and_is_silent_holds_a_request_for_a_moment_only(make
     ]
 
 
-def test_redis_that_is_back_is_used_again(nobody, monkeypatch, tmp_path):
+def test_redis_that_is_back_is_used_again(closed_port, monkeypatch, tmp_path):
     monkeypatch.setattr(throttling, "REDIS_PAUSE", 0)
-    one = throttling.FailedLoginLimiter(f"redis://127.0.0.1:{nobody}")
-    other = throttling.FailedLoginLimiter(f"redis://127.0.0.1:{nobody}")
+    one = throttling.FailedLoginLimiter(f"redis://127.0.0.1:{closed_port}")
+    other = throttling.FailedLoginLimiter(f"redis://127.0.0.1:{closed_port}")
     assert (one.hit({"a": 1}), other.hit({"a": 1})) == (0, 0)  # each for itself
-    with redis(tmp_path, nobody):
+    with redis(tmp_path, closed_port):
         assert one.hit({"b": 1}) == 0
         assert other.hit({"b": 1}) > 0
 
 
-def test_one_who_has_had_too_many_makes_no_more_names_known():
+def test_address_over_its_limit_adds_no_counters():
     counter = throttling.FailedLoginLimiter(None)
     assert counter.hit({"address": 1, "key 1": 1}) == 0
     assert counter.hit({"address": 1, "key 2": 1}) > 0

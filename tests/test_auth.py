@@ -1,4 +1,4 @@
-"""Who is calling: keys, permissions, roles, failures (decisions 1, 2, 13)."""
+"""Authentication: keys, permissions, roles and errors (decisions 1, 2, 13)."""
 
 import time
 from base64 import b64encode
@@ -8,7 +8,7 @@ import pytest
 from conftest import Client, codes, refusal, reply
 from sqlalchemy import delete, update
 
-from app.auth.principals import MAX_AGE_SECONDS, MAX_CACHED_PRINCIPALS
+from app.auth.principal_cache import MAX_AGE_SECONDS, MAX_CACHED_PRINCIPALS
 from app.db.session import db, run_in_transaction
 from app.models import ApiKey, User, UserRole
 from app.models.user import role_of
@@ -137,12 +137,12 @@ def test_credentials_in_the_query(anonymous, admin):
         ("PUT", "/coupons/bulk"),
     ],
 )
-def test_credentials_stand_before_body_and_query(anonymous, method, path):
+def test_credentials_precede_body_and_query(anonymous, method, path):
     assert_refused(anonymous.request(method, path, data="{not JSON", query_string={"page": "x"}))
     assert_refused(Client(anonymous.app, UNKNOWN_KEY).request(method, path, data="{not JSON"))
 
 
-def test_routing_stands_before_credentials(anonymous):
+def test_routing_precedes_credentials(anonymous):
     assert reply(anonymous.get("/nothing")) == refusal("shop_api_no_route")
     response = anonymous.delete("/coupons")
     assert reply(response) == refusal(
@@ -150,6 +150,7 @@ def test_routing_stands_before_credentials(anonymous):
     )
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/openapi.json", "/docs/"])
 def test_open_route_needs_no_credentials(anonymous, path):
     assert anonymous.get(path).status_code == 200
@@ -187,13 +188,13 @@ def test_permission(client_for, permission, method, path):
         assert_refused(response)
 
 
-def test_permission_stands_before_capabilities_and_body(client_for):
+def test_permission_precedes_capabilities_and_body(client_for):
     client = client_for("customer", "read")
     assert_refused(client.post("/coupons", data="{not JSON"))
     assert_refused(client_for("customer", "write").get("/coupons/count"))
 
 
-def test_permission_write_answers_with_what_it_wrote(client_for):
+def test_permission_write_returns_the_written_record(client_for):
     client = client_for(permission="write")
     response = client.post("/coupons", {"coupon": {"code": "summer"}})
     assert response.status_code == 201
@@ -204,6 +205,7 @@ def test_permission_write_answers_with_what_it_wrote(client_for):
 # --- keys and users ---
 
 
+@pytest.mark.pooler
 def test_key_revoked(app, client_for):
     first, second = client_for(), client_for()
     with app.app_context():
@@ -214,7 +216,7 @@ def test_key_revoked(app, client_for):
 
 def test_key_once_seen_is_not_looked_up_again(client_for, statements):
     client = client_for()
-    for _ in range(50):  # on PostgreSQL a moment may pass just in between
+    for _ in range(50):  # on PostgreSQL, the times can differ slightly
         statements.clear()
         assert client.get("/orders/statuses").status_code == 200
         if not statements:
@@ -222,8 +224,9 @@ def test_key_once_seen_is_not_looked_up_again(client_for, statements):
     pytest.fail("a key is looked up for each request")
 
 
-def test_what_another_process_does_to_a_key_counts_soon(app, client_for):
-    """Nothing but the age of what is cached tells of a statement by hand."""
+@pytest.mark.pooler
+def test_changes_of_a_key_by_another_process_take_effect_soon(app, client_for):
+    """Changes by SQL take effect when the cached principal expires."""
     revoked, demoted = (client_for(login=name) for name in ("ann", "bob"))
     for client in (revoked, demoted):
         assert client.get("/coupons/count").status_code == 200
@@ -252,7 +255,8 @@ def test_secret_of_a_cached_principal_is_not_kept(app, admin):
     assert admin.key.consumer_key not in kept
 
 
-def test_user_deleted_by_another_worker_is_rejected_at_once(make_app, admin, client_for):
+@pytest.mark.pooler
+def test_user_deleted_by_another_worker_is_rejected_immediately(make_app, admin, client_for):
     client = client_for(login="ann")
     worker = Client(make_app(), client.key)
     assert worker.get("/coupons").status_code == 200
@@ -260,7 +264,7 @@ def test_user_deleted_by_another_worker_is_rejected_at_once(make_app, admin, cli
     assert_refused(worker.get("/coupons"))
 
 
-def test_revocation_counts_where_the_instance_folder_cannot_be_written(
+def test_revocation_takes_effect_if_the_instance_folder_is_read_only(
     app, client_for, monkeypatch, tmp_path, caplog
 ):
     first = client_for()
@@ -281,7 +285,7 @@ def test_key_of_a_deleted_user(app, client_for):
     assert other.get("/coupons").status_code == 200
 
 
-def test_key_is_not_stored_in_clear(app, admin):
+def test_key_is_not_stored_in_plaintext(app, admin):
     halves = {admin.key.consumer_key, admin.key.consumer_secret}
     secret = admin.key.consumer_secret.removeprefix("cs_")
     with app.app_context():
@@ -391,7 +395,7 @@ def test_failures_are_counted_for_each_key(make_app, admin):
         ("fe80::1%eth0", "fe80::2%eth0", True),
     ],
 )
-def test_caller_has_a_whole_network_of_ipv6(make_app, first, second, one_caller):
+def test_failures_are_counted_for_each_ipv6_network(make_app, first, second, one_caller):
     app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1)
     found = [
         Client(app).get(
@@ -404,7 +408,7 @@ def test_caller_has_a_whole_network_of_ipv6(make_app, first, second, one_caller)
     assert [response.status_code for response in found] == [401, 429 if one_caller else 401]
 
 
-def test_unknown_key_and_wrong_secret_have_the_same_answer(anonymous, admin):
+def test_unknown_key_and_wrong_secret_have_the_same_response(anonymous, admin):
     answers = []
     for key in (admin.key.consumer_key, UNKNOWN_KEY.consumer_key):
         header = basic(f"{key}:{UNKNOWN_KEY.consumer_secret}")
@@ -416,7 +420,7 @@ def test_unknown_key_and_wrong_secret_have_the_same_answer(anonymous, admin):
 
 
 @pytest.mark.one_database
-def test_forwarded_address_is_not_believed_without_a_proxy(make_app, admin):
+def test_forwarded_address_is_ignored_without_a_proxy(make_app, admin):
     wrong = Client(make_app(SHOP_AUTH_FAILURES_PER_MINUTE=1), UNKNOWN_KEY)
     assert_refused(wrong.get("/coupons", headers={"X-Forwarded-For": "192.0.2.1"}))
     assert reply(wrong.get("/coupons", headers={"X-Forwarded-For": "192.0.2.2"})) == TOO_MANY
@@ -457,6 +461,7 @@ def test_open_routes_and_unknown_paths_are_not_limited(make_app, admin):
 # --- one header (decisions 17) ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("path", ["/coupons", "/wc-api/v3/coupons"])
 @pytest.mark.parametrize("other", ["{right}", "Basic YTpi", "Basic", "Bearer x", 'OAuth a="b"', ""])
 def test_several_authorization_headers(anonymous, admin, other, path):
@@ -473,6 +478,7 @@ def test_several_authorization_headers(anonymous, admin, other, path):
 # --- a page's own script (decisions 17) ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("mode", ["cors", "same-origin"])
 def test_script_is_not_challenged(anonymous, mode):
     response = anonymous.get("/coupons", headers={"Sec-Fetch-Mode": mode})
@@ -480,6 +486,7 @@ def test_script_is_not_challenged(anonymous, mode):
     assert "WWW-Authenticate" not in response.headers
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("mode", ["navigate", "no-cors", "websocket", "", "x"])
-def test_everybody_else_is_challenged(anonymous, mode):
+def test_other_clients_are_challenged(anonymous, mode):
     assert_refused(anonymous.get("/coupons", headers={"Sec-Fetch-Mode": mode}))

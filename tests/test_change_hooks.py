@@ -5,12 +5,13 @@ import logging
 import pytest
 from conftest import Client, at_the_same_time, failure, refusal, reply
 from sqlalchemy import insert, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 from test_order_extensions import installed_plugin, plugged
 
-from app.catalog import EXTENSION, ChangeHook
+from app.catalog import EXTENSION, ChangeHook, DuplicateNameError
 from app.db import session as sessions
 from app.db.session import call_after_commit, run_in_transaction
+from app.errors import ShopError
 from app.models import OrderNote
 
 __all__ = ["installed_plugin", "plugged"]  # fixtures
@@ -103,7 +104,7 @@ def test_a_bulk_request_notifies_once_and_not_of_what_failed(client, notified):
     ]
 
 
-def test_a_refused_request_notifies_of_nothing(client, notified):
+def test_a_rejected_request_notifies_no_hook(client, notified):
     order_id = created(client)["id"]
     notified.clear()
     assert client.put(f"/orders/{order_id}", {"order": {"status": "none"}}).status_code == 400
@@ -183,7 +184,7 @@ def test_a_retried_transaction_calls_back_once(app, monkeypatch):
         assert called == [2]
         monkeypatch.setattr(sessions, "is_retryable", lambda error: False)
         attempts.clear()
-        with pytest.raises((OperationalError, Exception), match="no_such_table"):
+        with pytest.raises(DBAPIError, match="no_such_table"):
             run_in_transaction(work)
         assert called == [2]
 
@@ -233,6 +234,72 @@ def test_the_plugin_rejects_and_is_notified(plugged):
     ]
     (note,) = plugged.get(f"{path}/notes").get_json()["order_notes"]
     assert note["note"] == "Order status changed from Pending payment to Awaiting pickup."
+
+
+def test_the_plugin_publishes_events(plugged):
+    log = plugged.app.extensions["shop_loyalty_log"]
+    customer = plugged.post("/customers", {"customer": {"email": "a@example.com"}}).get_json()
+    customer_id = customer["customer"]["id"]
+    headers = {"X-Request-Id": "order-1"}
+    order = {"line_items": [LINE], "customer_id": customer_id, "status": "completed"}
+    order = plugged.post("/orders", {"order": order}, headers=headers).get_json()["order"]
+    assert plugged.post(f"/loyalty/grant/{customer_id}").get_json() == {"granted": 100}
+    events = plugged.get("/events", {"filter[resource]": "loyalty_points"}).get_json()["events"]
+    assert [
+        (event["type"], event["resource_id"], event["data"], event["user_id"]) for event in events
+    ] == [
+        (
+            "loyalty_points.earned", customer_id,
+            {"loyalty_points": {"order_id": order["id"], "points": 8}}, plugged.key.user_id,
+        ),
+        (
+            "loyalty_points.granted", customer_id,
+            {"loyalty_points": {"points": 100}}, plugged.key.user_id,
+        ),
+    ]  # fmt: skip
+    assert events[0]["request_id"] == "order-1"
+    # One hook receives every event, except those that a hook publishes.
+    assert [change.event for change in log] == [
+        "customer.created", "order.created", "loyalty_points.granted"
+    ]  # fmt: skip
+    assert log[0].data == customer
+    assert "password_hash" not in log[0].after
+    assert log[1].data == {"order": order}
+    assert log[2].data == {"loyalty_points": {"points": 100}}
+
+
+def test_a_rejected_bulk_item_writes_no_event(plugged):
+    items = [{"note": "first"}, {"status": "awaiting-pickup"}, {"note": "last"}]
+    results = plugged.post("/orders/bulk", {"orders": items}).get_json()["orders"]
+    events = plugged.get("/events", {"filter[resource]": "order"}).get_json()["events"]
+    assert [event["resource_id"] for event in events] == [results[0]["id"], results[2]["id"]]
+
+
+def test_a_hook_rejects_single_items_of_coupons_and_customers(client):
+    def reject(changes):
+        if any("bad" in str(change.data) for change in changes):
+            raise ShopError("shop_api_cannot_create_coupon", reason="it is bad.")
+
+    client.app.extensions[EXTENSION].add_change_hook(ChangeHook("*", before_commit=reject))
+    for plural, key in (("coupons", "code"), ("customers", "username")):
+        items = [
+            {key: f"{word}-{plural}", "email": f"{word}@example.com"} for word in ("a", "bad", "c")
+        ]
+        results = client.post(f"/{plural}/bulk", {plural: items}).get_json()[plural]
+        assert ["error" in result for result in results] == [False, True, False]
+        (first, _, last) = results
+        events = client.get("/events", {"filter[resource]": plural.removesuffix("s")}).get_json()
+        assert [event["resource_id"] for event in events["events"]] == [first["id"], last["id"]]
+
+
+@pytest.mark.one_database
+def test_event_types(app):
+    catalog = app.extensions[EXTENSION].__class__()
+    with pytest.raises(DuplicateNameError, match=r"coupon\.created"):
+        catalog.add_event_type("coupon.created", "Again.")
+    for name in ("coupon", "Coupon.created", "coupon.", "a.b.c", "coupon.created "):
+        with pytest.raises(ValueError, match="is not an event type"):
+            catalog.add_event_type(name, "Wrong.")
 
 
 def test_a_rejected_bulk_item_does_not_affect_the_others(plugged):

@@ -1,23 +1,26 @@
-"""The commands that an operator types (operations.md, Commands)."""
+"""The commands for operators (operations.md, Commands)."""
 
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from conftest import SECRET, Client
 from sqlalchemy import make_url
 
-from app.auth.principals import MAX_AGE_SECONDS
+from app.auth.principal_cache import MAX_AGE_SECONDS
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import ApiKey, User
 from app.services.api_keys import NewKey
+from tests.serving import PATIENCE, reserved_port
+
+pytestmark = pytest.mark.one_database  # the services of keys have tests on both databases
 
 ROOT = Path(__file__).parent.parent
 KEYS = [
@@ -114,13 +117,13 @@ def test_create_for_an_existing_user_adds_a_key_and_keeps_the_role(app, create):
     ("permission", "read", "write"),
     [("read", 200, 401), ("write", 401, 201), ("read_write", 200, 201)],
 )
-def test_create_with_a_permission_allows_that_much(app, create, permission, read, write):
+def test_create_with_a_permission(app, create, permission, read, write):
     client = client_of(app, create("erp", "--permission", permission))
     assert client.get("/coupons").status_code == read
     assert client.post("/coupons", {"coupon": {"code": "a"}}).status_code == write
 
 
-def test_create_prints_the_key_for_a_person(app, run):
+def test_create_prints_the_key_as_text(app, run):
     result = run("keys", "create", "--login", "erp", "--role", "shop_manager")
     with app.app_context():
         (stored,) = fetch(db.select(ApiKey.id, ApiKey.truncated_key))
@@ -139,7 +142,7 @@ def test_create_prints_the_key_for_a_person(app, run):
     )
 
 
-def test_create_stores_neither_half_in_clear(app, create):
+def test_create_stores_no_key_in_plaintext(app, create):
     made = create()
     with app.app_context():
         (row,) = fetch(db.select(ApiKey))
@@ -164,7 +167,9 @@ def test_create_stores_neither_half_in_clear(app, create):
         (["erp"], "Missing option '--login'"),
     ],
 )
-def test_create_with_bad_input_says_why_and_makes_nothing(app, run, arguments, message):
+def test_create_with_invalid_input_reports_the_reason_and_creates_nothing(
+    app, run, arguments, message
+):
     result = run("keys", "create", *arguments, "--json")
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
@@ -173,7 +178,7 @@ def test_create_with_bad_input_says_why_and_makes_nothing(app, run, arguments, m
         assert fetch(db.select(ApiKey.id)) == []
 
 
-def test_create_takes_over_a_pair_that_clients_have(app):
+def test_create_imports_an_existing_key(app):
     pair = "ck_" + "a1" * 20, "cs_" + "b2" * 20
     arguments = ["keys", "create", "--login", "erp", "--role", "customer", "--existing", "--json"]
     result = app.test_cli_runner().invoke(args=arguments, input="\n".join(pair) + "\n")
@@ -188,7 +193,7 @@ def test_create_takes_over_a_pair_that_clients_have(app):
 @pytest.mark.parametrize(
     "pair", [("short", "cs_" + "b" * 40), ("ck_" + "a" * 40, "cs:" + "b" * 40)]
 )
-def test_create_refuses_a_pair_that_cannot_be_sent_or_can_be_guessed(app, pair):
+def test_create_rejects_keys_that_cannot_be_sent_or_can_be_guessed(app, pair):
     arguments = ["keys", "create", "--login", "erp", "--existing", "--json"]
     result = app.test_cli_runner().invoke(args=arguments, input="\n".join(pair) + "\n")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -197,9 +202,7 @@ def test_create_refuses_a_pair_that_cannot_be_sent_or_can_be_guessed(app, pair):
         assert fetch(db.select(ApiKey.id)) == []
 
 
-def test_create_with_json_prints_nothing_else_whatever_there_is_to_warn_about(
-    session_app, tmp_path
-):
+def test_create_with_json_prints_no_warnings(session_app, tmp_path):
     # operations.md: one line on standard output and nothing else. A script reads it.
     with session_app.app_context():
         url = db.engine.url.render_as_string(hide_password=False)
@@ -208,7 +211,13 @@ def test_create_with_json_prints_nothing_else_whatever_there_is_to_warn_about(
     command += ["--role", "customer"]
     environment = os.environ | {"SETTINGS": json.dumps(settings)}
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False
+        command,
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert [list(json.loads(line)) for line in done.stdout.splitlines()] == [KEYS]
@@ -235,7 +244,10 @@ def test_list_shows_every_key_without_secrets(app, run, create):
     result = run("keys", "list")
     assert (result.exit_code, result.stderr) == (0, "")
     header, *lines = result.stdout.splitlines()
-    assert header.split() == ["key_id", "login", "permission", "key", "created", "description"]
+    assert header.split() == [
+        "key_id", "login", "permission", "key", "created", "last", "used", "expires", "resources",
+        "description",
+    ]  # fmt: skip
     assert [line.split()[0] for line in lines] == [str(first["key_id"]), str(second["key_id"])]
     assert [word for word in ("erp", "read", "the ERP") if word in lines[0]] == [
         "erp",
@@ -251,7 +263,7 @@ def test_list_shows_every_key_without_secrets(app, run, create):
         assert made["consumer_key"][-7:] in result.stdout
 
 
-def test_list_of_nothing_is_a_table_without_rows(run):
+def test_list_without_keys_is_a_table_without_rows(run):
     result = run("keys", "list")
     assert (result.exit_code, len(result.stdout.splitlines())) == (0, 1)
 
@@ -259,7 +271,7 @@ def test_list_of_nothing_is_a_table_without_rows(run):
 # --- revoke ---
 
 
-def test_revoke_ends_a_key_at_once_for_a_running_app(app, run, create):
+def test_revoke_takes_effect_immediately_in_a_running_app(app, run, create):
     ended, other = create(), create()
     running, still = client_of(app, ended), client_of(app, other)
     assert running.get("/coupons").status_code == 200
@@ -282,9 +294,7 @@ def test_revoke_ends_a_key_at_once_for_a_running_app(app, run, create):
         ("DELETE FROM user_roles WHERE user_id = {user_id}", 401),
     ],
 )
-def test_key_that_a_statement_ends_or_changes_counts_within_a_second(
-    app, create, statement, status
-):
+def test_sql_changes_of_a_key_take_effect_within_a_second(app, create, statement, status):
     made = create()
     running = client_of(app, made)
     for _ in range(2):  # the second response is from the cache
@@ -300,12 +310,12 @@ def test_key_that_a_statement_ends_or_changes_counts_within_a_second(
     )
     script = script.format(driver, keys)
     command = [sys.executable, "-c", script, place, statement.format(**made)]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=PATIENCE)
     time.sleep(MAX_AGE_SECONDS)
     assert running.get("/coupons/count").status_code == status
 
 
-def test_revoke_from_another_app_ends_a_key_at_once(app, make_app, create):
+def test_revoke_in_another_app_takes_effect_immediately(app, make_app, create):
     made = create()
     running = client_of(app, made)
     assert running.get("/coupons").status_code == 200
@@ -314,7 +324,7 @@ def test_revoke_from_another_app_ends_a_key_at_once(app, make_app, create):
 
 
 @pytest.mark.parametrize("key_id", ["0", "999999999", str(2**63 - 1), str(2**63), "9" * 30])
-def test_revoke_of_no_key_says_so(run, create, key_id):
+def test_revoke_of_an_unknown_key_reports_it(run, create, key_id):
     create()
     result = run("keys", "revoke", key_id)
     assert (result.exit_code, result.stdout, result.stderr) == (
@@ -324,20 +334,20 @@ def test_revoke_of_no_key_says_so(run, create, key_id):
     )
 
 
-def test_revoke_twice_says_so(run, create):
+def test_revoke_twice_reports_an_unknown_key(run, create):
     key_id = create()["key_id"]
     codes = [run("keys", "revoke", key_id).exit_code for _ in range(2)]
     assert codes == [0, 1]
 
 
 @pytest.mark.parametrize("arguments", [[], ["erp"], ["1.5"], ["1", "2"]])
-def test_revoke_with_bad_input_says_why(run, arguments):
+def test_revoke_with_invalid_input_reports_the_reason(run, arguments):
     result = run("keys", "revoke", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Error: " in result.stderr
 
 
-def test_commands_of_the_contract_are_there(app, run):
+def test_documented_commands_exist(app, run):
     for command in (["db", "upgrade"], ["keys", "create"], ["keys", "list"], ["openapi", "write"]):
         assert run(*command, "--help").exit_code == 0
 
@@ -345,10 +355,16 @@ def test_commands_of_the_contract_are_there(app, run):
 # --- serve ---
 
 
-def test_serve_says_how_to_begin_and_then_how_many_keys_there_are(fresh_database_url, tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+@pytest.fixture
+def port():
+    """A free port, which no other program gets meanwhile."""
+    with closing(reserved_port()) as reserved:
+        yield reserved.getsockname()[1]
+
+
+def test_serve_prints_the_first_key_and_later_the_number_of_keys(
+    fresh_database_url, tmp_path, port
+):
     settings = {"DATABASE_URL": fresh_database_url, "SECRET_KEY": SECRET, "PORT": str(port)}
     environment = os.environ | settings | {"WEB_CONCURRENCY": "1"}
     said = []
@@ -363,7 +379,7 @@ def test_serve_says_how_to_begin_and_then_how_many_keys_there_are(fresh_database
                 if line.startswith("Swagger UI"):
                     break
             serving.terminate()
-            serving.communicate(timeout=30)
+            serving.communicate(timeout=PATIENCE)
         said.append(lines)
     first, second = said
     key, secret = (line.split()[-1] for line in first[1:3])
@@ -381,10 +397,8 @@ def test_serve_says_how_to_begin_and_then_how_many_keys_there_are(fresh_database
     ]
 
 
-def test_gunicorn_starts_without_a_database(tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+@pytest.mark.slow
+def test_gunicorn_starts_without_a_database(tmp_path, port):
     settings = {"DATABASE_URL": "postgresql://shop@127.0.0.1:1/shop", "SECRET_KEY": SECRET}
     environment = os.environ | settings | {"PORT": str(port), "WEB_CONCURRENCY": "1"}
     log = (tmp_path / "log").open("w")
@@ -400,8 +414,9 @@ def test_gunicorn_starts_without_a_database(tmp_path):
 
 
 def status_of(port, path):
-    for _ in range(600):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         try:
             connection.request("GET", path)
             return connection.getresponse().status

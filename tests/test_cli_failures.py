@@ -1,4 +1,4 @@
-"""What goes wrong around a command is told in one line that says what to do, on both databases."""
+"""Commands report common problems in one line with a remedy, on both databases."""
 
 import os
 import resource
@@ -20,7 +20,8 @@ from sqlalchemy import make_url
 
 from app import create_app
 from app.cli.failures import explain
-from app.config import SettingsError
+from app.config.loading import SettingsError
+from tests.serving import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 UPGRADE = ".venv/bin/flask --app wsgi db upgrade"
@@ -74,7 +75,7 @@ def in_a_shell(*command, url, **options):
         env=os.environ | {"DATABASE_URL": url, "SECRET_KEY": SECRET, "PORT": str(free_port())},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
         **options,
     )
@@ -173,7 +174,7 @@ def refusing_server(message):
         ("the database system is starting up", START),
     ],
 )
-def test_server_that_refuses_to_connect(told, message, remedy):
+def test_server_that_refuses_connections(told, message, remedy):
     with refusing_server(message) as url:
         line = told(["db", "upgrade"], ["serve"], ["keys", "list"], DATABASE_URL=url)
         assert line.endswith(f"FATAL:  {message}. {remedy}")
@@ -206,6 +207,7 @@ def test_schema_that_is_missing(told, fresh_database_url):
     assert line == f"The database schema is not current. Run: {UPGRADE}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["db", "upgrade"], ["serve"], ["keys", "list"]], ids=" ".join)
 @pytest.mark.parametrize(
     "url", ["postgresql://shop@127.0.0.1:1/shop", "sqlite:////nowhere/shop.db"]
@@ -217,6 +219,7 @@ def test_command_of_an_operator_ends_in_one_line(command, url):
     assert line.startswith(f"Error: The database {url} cannot be used: ")
 
 
+@pytest.mark.slow
 def test_disk_that_is_full(tmp_path):
     def no_more_than_64_kib():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

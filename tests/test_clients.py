@@ -1,4 +1,4 @@
-"""Clients that are generated from openapi.json, against the running service."""
+"""Clients that are generated from openapi.json, with a running service."""
 
 import os
 import re
@@ -61,6 +61,7 @@ def shop(tmp_path):
         }
 
 
+@pytest.mark.slow
 def test_python_client(shop, tmp_path):
     generate("openapi-python-client", tmp_path)
     nameless = [
@@ -69,15 +70,21 @@ def test_python_client(shop, tmp_path):
     assert not nameless, "a schema of its own would give these types a name"
     (tmp_path / "example.py").write_text(documented("python"))
     shutil.copy(CLIENTS / "python" / "exchange.py", tmp_path)
-    run(
-        *["mypy", "--strict", "--follow-imports=silent", "--config-file=", "--python-version=3.11"],
-        *["exchange.py", "example.py"],
-        cwd=tmp_path,
-    )
+    strict = [
+        "mypy",
+        "--strict",
+        "--config-file=",
+        "--python-version=3.11",
+        "--follow-imports=silent",
+    ]
+    # Not client.py, which is the same for every document: it overrides a method of httpx wrongly.
+    generated = ["shop_client/api", "shop_client/models"]
+    run(*strict, "exchange.py", "example.py", *generated, cwd=tmp_path)
     run("python", "-W", "error", "exchange.py", cwd=tmp_path, env=shop)
     assert EXAMPLE.match(run("python", "-W", "error", "example.py", cwd=tmp_path, env=shop))
 
 
+@pytest.mark.slow
 @needs_node
 def test_typescript_client(shop, tmp_path):
     (tmp_path / "node_modules").symlink_to(install(CLIENTS / "typescript"))

@@ -1,7 +1,9 @@
-"""What stays true when requests come at the same time (spec 2.1; decisions 3, 4)."""
+"""Concurrent requests keep codes unique and bulk requests complete (spec 2.1; decisions 3, 4)."""
 
 import pytest
 from conftest import Client, at_the_same_time, failure, refusal, reply
+
+pytestmark = pytest.mark.pooler
 
 THREADS = 6
 TAKEN = "shop_api_coupon_code_already_exists"
@@ -49,7 +51,7 @@ def shop(client):
     return {coupon["code"]: coupon for coupon in response.get_json()["coupons"]}
 
 
-def test_create_of_one_code_at_once(admin, at_once):
+def test_create_of_one_code_concurrently(admin, at_once):
     responses = at_once(*[create("summer", usage_count=n) for n in range(THREADS)])
     refused = [reply(response) for response in responses if response.status_code != 201]
     (created,) = (response for response in responses if response.status_code == 201)
@@ -57,7 +59,7 @@ def test_create_of_one_code_at_once(admin, at_once):
     assert shop(admin) == {"summer": created.get_json()["coupon"]}
 
 
-def test_create_of_several_codes_at_once(admin, at_once):
+def test_create_of_several_codes_concurrently(admin, at_once):
     responses = at_once(*[create(f"c{n}") for n in range(THREADS)])
     assert [response.status_code for response in responses] == [201] * THREADS
     assert shop(admin) == {
@@ -65,14 +67,14 @@ def test_create_of_several_codes_at_once(admin, at_once):
     }
 
 
-def test_bulk_create_of_one_code_at_once(admin, at_once):
+def test_bulk_create_of_one_code_concurrently(admin, at_once):
     answers = results(at_once(*[bulk({"code": "summer"}) for _ in range(THREADS)]))
     (created,) = (answer for answer in answers if "error" not in answer)
     assert answers.count(failure(TAKEN)) == THREADS - 1
     assert shop(admin) == {"summer": created}
 
 
-def test_single_and_bulk_create_of_one_code_at_once(admin, at_once):
+def test_single_and_bulk_create_of_one_code_concurrently(admin, at_once):
     each = THREADS // 2
     responses = at_once(
         *[create("summer") for _ in range(each)],
@@ -89,7 +91,7 @@ def test_single_and_bulk_create_of_one_code_at_once(admin, at_once):
 
 
 @pytest.mark.parametrize("times", [2, 4])
-def test_bulk_create_in_reversed_order_at_once(admin, at_once, times):
+def test_bulk_create_in_reversed_order_concurrently(admin, at_once, times):
     items = [{"code": f"c{n}"} for n in range(10)]
     answers = results(at_once(*[bulk(*items), bulk(*items[::-1])] * (times // 2)))
     created = {answer["code"]: answer for answer in answers if "error" not in answer}
@@ -99,7 +101,7 @@ def test_bulk_create_in_reversed_order_at_once(admin, at_once, times):
     assert shop(admin) == created
 
 
-def test_bulk_create_and_single_creates_of_its_codes_at_once(admin, at_once):
+def test_bulk_create_and_single_creates_of_its_codes_concurrently(admin, at_once):
     codes = [f"c{n}" for n in range(8)]
     several, *singles = at_once(
         bulk(*({"code": code} for code in codes)), *[create(code) for code in codes]
@@ -114,7 +116,7 @@ def test_bulk_create_and_single_creates_of_its_codes_at_once(admin, at_once):
     assert shop(admin) == {coupon["code"]: coupon for coupon in created}
 
 
-def test_rename_to_one_code_at_once(admin, at_once, make_coupon):
+def test_rename_to_one_code_concurrently(admin, at_once, make_coupon):
     coupons = [make_coupon() for _ in range(THREADS)]
     responses = at_once(*[edit(coupon, code="summer") for coupon in coupons])
     (renamed,) = (response for response in responses if response.status_code == 200)
@@ -124,7 +126,7 @@ def test_rename_to_one_code_at_once(admin, at_once, make_coupon):
     assert len(shop(admin)) == THREADS
 
 
-def test_rename_and_create_of_one_code_at_once(admin, at_once, make_coupon):
+def test_rename_and_create_of_one_code_concurrently(admin, at_once, make_coupon):
     coupons = [make_coupon() for _ in range(2)]
     responses = at_once(
         *[edit(coupon, code="summer") for coupon in coupons],
@@ -138,7 +140,7 @@ def test_rename_and_create_of_one_code_at_once(admin, at_once, make_coupon):
     assert "summer" in shop(admin)
 
 
-def test_rename_and_create_of_the_freed_code_at_once(admin, at_once, make_coupon):
+def test_rename_and_create_of_the_freed_code_concurrently(admin, at_once, make_coupon):
     coupon = make_coupon(code="summer")
     renamed, created = at_once(edit(coupon, code="winter"), create("summer"))
     assert renamed.status_code == 200
@@ -149,7 +151,7 @@ def test_rename_and_create_of_the_freed_code_at_once(admin, at_once, make_coupon
         assert set(shop(admin)) == {"winter"}
 
 
-def test_bulk_rename_in_reversed_order_at_once(admin, at_once, make_coupon):
+def test_bulk_rename_in_reversed_order_concurrently(admin, at_once, make_coupon):
     one, two = make_coupon(code="one"), make_coupon(code="two")
     rename = [{"id": one["id"], "code": "three"}, {"id": two["id"], "code": "one"}]
     responses = at_once(bulk(*rename), bulk(*rename[::-1]))
@@ -159,7 +161,7 @@ def test_bulk_rename_in_reversed_order_at_once(admin, at_once, make_coupon):
     assert ids == {"three": one["id"], "one": two["id"]}
 
 
-def test_edits_of_one_coupon_at_once_are_all_kept(admin, at_once, make_coupon):
+def test_updates_of_one_coupon_concurrently_are_all_kept(admin, at_once, make_coupon):
     coupon = make_coupon()
     fields = {
         "amount": "1.00",
@@ -175,7 +177,7 @@ def test_edits_of_one_coupon_at_once_are_all_kept(admin, at_once, make_coupon):
     assert edited == coupon | fields | {"updated_at": edited["updated_at"]}
 
 
-def test_bulk_edits_of_the_same_coupons_at_once(admin, at_once, make_coupon):
+def test_bulk_updates_of_the_same_coupons_concurrently(admin, at_once, make_coupon):
     coupons = [make_coupon() for _ in range(5)]
     names = ["usage_limit", "usage_count", "limit_usage_to_x_items", "usage_limit_per_user"]
     bulks = [[{"id": coupon["id"], name: 9} for coupon in coupons] for name in names]
@@ -186,7 +188,7 @@ def test_bulk_edits_of_the_same_coupons_at_once(admin, at_once, make_coupon):
 
 
 @pytest.mark.parametrize("force", ["false", "true"])
-def test_delete_at_once(admin, at_once, make_coupon, force):
+def test_delete_concurrently(admin, at_once, make_coupon, force):
     coupon = make_coupon()
     path = f"/coupons/{coupon['id']}?force={force}"
     responses = at_once(*[("DELETE", path)] * THREADS)
@@ -196,7 +198,7 @@ def test_delete_at_once(admin, at_once, make_coupon, force):
 
 
 @pytest.mark.parametrize("force", ["false", "true"])
-def test_delete_edit_and_create_at_once(admin, at_once, make_coupon, force):
+def test_delete_update_and_create_concurrently(admin, at_once, make_coupon, force):
     coupon = make_coupon(code="summer")
     deleted, edited, created, several = at_once(
         ("DELETE", f"/coupons/{coupon['id']}?force={force}"),

@@ -13,10 +13,13 @@ import pytest
 from conftest import Client
 from flask import Config
 from flask_migrate import upgrade
+from sqlalchemy import make_url
 
 from app import create_app, plugins
 from app.auth.principals import Permission
-from app.config import SettingsError, SettingsSchema, load_settings, secret_key
+from app.config.loading import SettingsError, load_settings
+from app.config.secret_key import secret_key
+from app.config.settings import SettingsSchema
 from app.db.session import db
 from app.plugins import registry
 from app.services.api_keys import create_key
@@ -28,6 +31,17 @@ LONG_SECRET = "sixteen letters!"
 # name, default, text in the environment, what it means
 SETTINGS = [
     ("DATABASE_URL", "sqlite:///shop.db", "postgresql://db/shop", "postgresql://db/shop"),
+    ("DATABASE_POOLER", None, "transaction", "transaction"),
+    (
+        "DATABASE_REPLICA_URLS",
+        (),
+        "postgresql://a/shop, postgres://b/shop postgresql://c,d/shop",
+        (
+            "postgresql://a/shop",
+            "postgresql://b/shop",
+            "postgresql:///shop?host=c,d&port=5432,5432",
+        ),
+    ),
     ("HOST", "127.0.0.1", "::1", "::1"),
     ("PORT", 8000, "8080", 8080),
     ("WEB_CONCURRENCY", None, "3", 3),
@@ -56,10 +70,22 @@ SETTINGS = [
         ("https://a.example", "http://b:81"),
     ),
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", 30.0, "2.5", 2.5),
+    ("SHOP_REPLICA_LAG_SECONDS", 10.0, "2.5", 2.5),
+    ("SHOP_EVENTS_DAYS", 30, "7", 7),
+    ("SHOP_PUBLIC_URL", None, "https://shop.example", "https://shop.example"),
+    (
+        "SHOP_WEBHOOK_ALLOWED_NETWORKS",
+        (),
+        "10.0.0.0/8, ::1",
+        ("10.0.0.0/8", "::1"),
+    ),
+    ("SHOP_WORKER", True, "0", False),
     ("SHOP_METRICS", False, "1", True),
     ("SHOP_SLOW_REQUEST_SECONDS", 1.0, "0.25", 0.25),
     ("SHOP_LEGACY_API", True, "no", False),
     ("SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH", False, "1", True),
+    ("SHOP_STRICT", False, "1", True),
+    ("SHOP_CONTACT", "", "ops@shop.example", "ops@shop.example"),
     ("SHOP_CURRENCY", "USD", "EUR", "EUR"),
 ]
 NAMES = [name for name, *_ in SETTINGS]
@@ -102,7 +128,7 @@ def test_setting_from_overrides(name, default, text, value):
 
 
 @pytest.mark.parametrize(("name", "default"), [row[:2] for row in SETTINGS])
-def test_empty_variable_is_no_setting(monkeypatch, name, default):
+def test_empty_variable_is_ignored(monkeypatch, name, default):
     monkeypatch.setenv(name, "")
     assert loaded()[name] == default
 
@@ -127,6 +153,22 @@ def test_settings_from_the_instance_folder(tmp_path):
     assert (app.config["SHOP_PAGE_SIZE"], app.config["SHOP_NAME"]) == (3, "Corner shop")
 
 
+@pytest.mark.parametrize(
+    ("given", "hosts", "ports"),
+    [
+        ("postgresql://u:p@a,b/shop", "a,b", "5432,5432"),
+        ("postgres://u:p@a:6432,b:6433/shop", "a,b", "6432,6433"),
+        ("postgresql://u:p@[::1]:6432,b/shop", "::1,b", "6432,5432"),
+        ("postgresql+psycopg://u:p@a,b/shop?target_session_attrs=read-write", "a,b", "5432,5432"),
+    ],
+)
+def test_url_with_several_hosts(given, hosts, ports):
+    url = make_url(loaded({"DATABASE_URL": given})["DATABASE_URL"])
+    assert (url.username, url.password, url.database) == ("u", "p", "shop")
+    assert (url.query["host"], url.query["port"]) == (hosts, ports)
+    assert url.query.get("target_session_attrs") in {None, "read-write"}
+
+
 # --- invalid values ---
 
 BAD = [
@@ -139,6 +181,14 @@ BAD = [
     ("DATABASE_URL", "postgresql:shop"),
     ("DATABASE_URL", "postgresql://user:geheim@db:port/shop"),
     ("DATABASE_URL", "postgresql+psycopg2://db/shop"),
+    ("DATABASE_URL", "postgresql://a:x,b/shop"),
+    ("DATABASE_POOLER", "session"),
+    ("DATABASE_POOLER", "transaction"),  # on SQLite
+    ("DATABASE_REPLICA_URLS", "postgresql://a/shop"),  # on SQLite
+    ("DATABASE_REPLICA_URLS", "sqlite:///copy.db"),
+    ("DATABASE_REPLICA_URLS", "postgresql://user:geheim@db:port/shop"),
+    ("SHOP_REPLICA_LAG_SECONDS", "-1"),
+    ("SHOP_REPLICA_LAG_SECONDS", "nan"),
     ("PORT", "http"),
     ("PORT", "0"),
     ("PORT", "65536"),
@@ -170,6 +220,10 @@ BAD = [
     ("SHOP_CORS_ORIGINS", "https://*.example"),  # would be a pattern
     ("SHOP_CORS_ORIGINS", "https://a.example https://b.example"),
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", "-1"),
+    ("SHOP_EVENTS_DAYS", "0"),
+    ("SHOP_PUBLIC_URL", "shop.example"),
+    ("SHOP_WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
+    ("SHOP_WEBHOOK_ALLOWED_NETWORKS", "localhost"),
     ("SHOP_STATEMENT_TIMEOUT_SECONDS", "inf"),
     ("SHOP_METRICS", "sometimes"),
     ("SHOP_SLOW_REQUEST_SECONDS", "-1"),
@@ -194,7 +248,7 @@ def test_value_of_wrong_type_is_rejected_by_name(name):
         loaded({name: {}})
 
 
-def test_several_bad_values_are_reported_together():
+def test_several_invalid_values_are_reported_together():
     with pytest.raises(SettingsError) as raised:
         loaded({"PORT": "x", "SHOP_PAGE_SIZE": 0})
     assert [part.split(":")[0] for part in str(raised.value).split("; ")] == [
@@ -448,6 +502,8 @@ def test_two_apps_have_their_own_documents(two_shops):
         for path, operations in here["paths"].items()
     }
     assert (there["info"]["title"], there["paths"]) == ("Other", moved)
+    types = there["components"]["schemas"]["CouponType"]["enum"]
+    assert types.pop() == "gift"  # added after the start, and before the document was used
     assert here["components"] == there["components"]
 
 

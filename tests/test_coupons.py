@@ -1,4 +1,4 @@
-"""One coupon: read, create, edit, delete, and who may (spec 2.1, 3, 4.1, 5; decisions 2, 4, 13)."""
+"""Single coupons: read, create, update, delete and permissions (spec 2.1, 3, 4.1, 5; decisions 2, 4, 13)."""
 
 import re
 from datetime import UTC, datetime
@@ -111,14 +111,14 @@ def test_unknown_id(admin, make_coupon, method, coupon_id):
     assert reply(response) == GONE
 
 
-def test_edit_of_id_0_creates_nothing(admin):
+def test_update_of_id_0_creates_nothing(admin):
     assert reply(edit(admin, 0, code="summer")) == GONE
     assert count(admin) == {"count": 0}
 
 
 @pytest.mark.one_database
 @pytest.mark.parametrize("word", ["abc", "1a", "-1", "1.5", "+1", "%20", "1%20", "٣", "1,2"])
-def test_id_of_other_than_digits_is_no_route(admin, make_coupon, word):
+def test_id_of_other_than_digits_has_no_route(admin, make_coupon, word):
     make_coupon()
     assert reply(admin.get(f"/coupons/{word}")) == refusal("shop_api_no_route")
 
@@ -134,7 +134,7 @@ def test_read_by_code(admin, make_coupon, code):
     "spelling",
     ["Big Summer", "BIG SUMMER", "big  summer", "big\tsummer", "big summer ", "big\nsummer"],
 )
-def test_read_by_code_is_normalised_as_on_create(admin, make_coupon, spelling):
+def test_read_by_code_is_normalized_as_on_create(admin, make_coupon, spelling):
     coupon = make_coupon(code=" Big \t Summer")
     assert reply(by_code(admin, spelling)) == (200, {"coupon": coupon})
 
@@ -155,7 +155,7 @@ def test_read_by_code_unknown(admin, make_coupon, code):
     "code",
     ["-summer", " summer", "sum.mer", "sum+mer", "50%", "a&b", "a<b>", "a/b", "a;b", "\0", "a\0b"],
 )
-def test_read_by_code_outside_the_pattern_is_no_route(admin, make_coupon, code):
+def test_read_by_code_outside_the_pattern_has_no_route(admin, make_coupon, code):
     make_coupon(code="summer")
     assert reply(by_code(admin, code)) == refusal("shop_api_no_route")
 
@@ -287,7 +287,7 @@ def test_create_with_a_code_that_cannot_be_stored(admin, code):
     assert count(admin) == {"count": 0}
 
 
-# Each row breaks every rule from its own on; the first one broken is the answer.
+# Each row violates its own rule and all later rules. The response reports the first of them.
 CREATE_ORDER = {
     "wrapper key": ("customer", {"amount": "x"}, (400, "shop_api_missing_coupon_data")),
     "types": (
@@ -340,7 +340,7 @@ def test_create_checks_in_the_specified_order(client_for, admin, make_coupon, ro
 # --- edit ---
 
 
-def test_edit_every_field(admin, make_coupon):
+def test_update_every_field(admin, make_coupon):
     coupon = make_coupon()
     response = edit(admin, coupon["id"], **INPUT)
     updated_at = response.get_json()["coupon"]["updated_at"]
@@ -349,7 +349,7 @@ def test_edit_every_field(admin, make_coupon):
 
 
 @pytest.mark.parametrize(("field", "given", "output"), [(k, *v) for k, v in EVERY_FIELD.items()])
-def test_edit_of_one_field_leaves_the_others(admin, make_coupon, field, given, output):
+def test_update_of_one_field_leaves_the_others(admin, make_coupon, field, given, output):
     coupon = make_coupon(**INPUT | {field: DEFAULTS.get(field, "before")})
     response = edit(admin, coupon["id"], **{field: given})
     updated_at = response.get_json()["coupon"]["updated_at"]
@@ -358,7 +358,7 @@ def test_edit_of_one_field_leaves_the_others(admin, make_coupon, field, given, o
     assert read(admin, coupon["id"]) == expected
 
 
-def test_edit_moves_updated_at_only(admin, make_coupon, store):
+def test_update_moves_updated_at_only(admin, make_coupon, store):
     coupon = make_coupon()
     store(coupon["id"], created_at=LONG_AGO, updated_at=LONG_AGO)
     before = datetime.now(UTC).replace(microsecond=0)
@@ -377,7 +377,7 @@ def test_edit_moves_updated_at_only(admin, make_coupon, store):
     ],
     ids=["nothing", "null", "not accepted", "unknown"],
 )
-def test_edit_without_a_supplied_field_changes_nothing(admin, make_coupon, store, fields):
+def test_update_without_a_supplied_field_changes_nothing(admin, make_coupon, store, fields):
     coupon = make_coupon(**INPUT)
     store(coupon["id"], created_at=LONG_AGO, updated_at=LONG_AGO)
     before = read(admin, coupon["id"])
@@ -386,21 +386,21 @@ def test_edit_without_a_supplied_field_changes_nothing(admin, make_coupon, store
 
 
 @pytest.mark.parametrize("code", ["summer", "SUMMER", "winter"])
-def test_edit_of_the_code(admin, make_coupon, code):
+def test_update_of_the_code(admin, make_coupon, code):
     coupon = make_coupon(code="summer")
     edited = edit(admin, coupon["id"], code=code).get_json()["coupon"]
     assert edited["code"] == code.lower()
     assert reply(by_code(admin, code)) == (200, {"coupon": edited})
 
 
-def test_edit_of_the_code_frees_the_old_one(admin, make_coupon):
+def test_update_of_the_code_frees_the_old_one(admin, make_coupon):
     coupon = make_coupon(code="summer")
     edit(admin, coupon["id"], code="winter")
     assert reply(by_code(admin, "summer")) == NO_CODE
     assert make_coupon(code="summer")["id"] != coupon["id"]
 
 
-def test_edit_to_a_taken_code(admin, make_coupon, store):
+def test_update_to_a_taken_code(admin, make_coupon, store):
     make_coupon(code="summer")
     coupon = make_coupon(code="winter")
     store(coupon["id"], updated_at=LONG_AGO)
@@ -409,7 +409,7 @@ def test_edit_to_a_taken_code(admin, make_coupon, store):
     assert read(admin, coupon["id"]) == before
 
 
-def test_edit_to_the_code_of_a_trashed_coupon(admin, make_coupon):
+def test_update_to_the_code_of_a_trashed_coupon(admin, make_coupon):
     admin.delete(f"/coupons/{make_coupon(code='summer')['id']}")
     coupon = make_coupon(code="winter")
     assert edit(admin, coupon["id"], code="summer").get_json()["coupon"]["code"] == "summer"
@@ -417,14 +417,14 @@ def test_edit_to_the_code_of_a_trashed_coupon(admin, make_coupon):
 
 @pytest.mark.one_database
 @pytest.mark.parametrize("code", UNSTORABLE, ids=lambda code: repr(code[:20]))
-def test_edit_to_a_code_that_cannot_be_stored(admin, make_coupon, code):
+def test_update_to_a_code_that_cannot_be_stored(admin, make_coupon, code):
     coupon = make_coupon()
     response = edit(admin, coupon["id"], code=code, amount=5)
     assert codes(response) == (400, "shop_api_cannot_update_coupon")
     assert read(admin, coupon["id"]) == coupon
 
 
-def test_edit_of_code_or_description_is_found_by_a_search(admin, make_coupon):
+def test_update_of_code_or_description_is_found_by_a_search(admin, make_coupon):
     coupon = make_coupon(code="summer", description="sun")
     edited = edit(admin, coupon["id"], description="Snow").get_json()["coupon"]
     assert admin.get("/coupons", {"filter[q]": "sNOW"}).get_json() == {"coupons": [edited]}
@@ -432,7 +432,7 @@ def test_edit_of_code_or_description_is_found_by_a_search(admin, make_coupon):
     assert admin.get("/coupons", {"filter[q]": "summ"}).get_json() == {"coupons": [edited]}
 
 
-# Each row breaks every rule from its own on; the first one broken is the answer.
+# Each row violates its own rule and all later rules. The response reports the first of them.
 EDIT_ORDER = {
     "wrapper key": ("customer", 999, {"amount": "x"}, (400, "shop_api_missing_coupon_data")),
     "types": ("customer", 999, {"coupon": {"amount": "x"}}, (400, "shop_api_invalid_param")),
@@ -472,7 +472,7 @@ EDIT_ORDER = {
 @pytest.mark.parametrize(
     ("role", "coupon_id", "body", "expected"), EDIT_ORDER.values(), ids=list(EDIT_ORDER)
 )
-def test_edit_checks_in_the_specified_order(
+def test_update_checks_in_the_specified_order(
     client_for, admin, make_coupon, role, coupon_id, body, expected
 ):
     make_coupon(code="taken")
@@ -481,7 +481,7 @@ def test_edit_checks_in_the_specified_order(
     assert read(admin, coupon["id"]) == coupon
 
 
-def test_refused_edit_changes_nothing(admin, make_coupon):
+def test_rejected_update_changes_nothing(admin, make_coupon):
     coupon = make_coupon()
     response = edit(admin, coupon["id"], description="new", code="new", amount="x", usage_limit=[])
     assert sorted(refused_params(response)) == ["coupon.amount", "coupon.usage_limit"]
@@ -527,7 +527,7 @@ def test_delete_does_not_read_force_from_the_body(admin, make_coupon):
     assert reply(admin.delete(f"/coupons/{coupon['id']}", json={"force": "true"})) == TRASHED
 
 
-def test_id_of_a_removed_coupon_is_not_given_again(admin, make_coupon):
+def test_id_of_a_deleted_coupon_is_not_reused(admin, make_coupon):
     removed = make_coupon()
     admin.delete(f"/coupons/{removed['id']}", {"force": "true"})
     assert make_coupon()["id"] > removed["id"]
@@ -568,6 +568,7 @@ def test_role_with_coupon_capabilities(client_for, make_coupon, role, method, pa
     assert operate(client, make_coupon(), method, path, body).status_code in {200, 201}
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path", "body", "code"), OPERATIONS.values(), ids=list(OPERATIONS)
 )
@@ -596,7 +597,7 @@ def test_unknown_coupon_is_missing_before_a_capability_is(client_for, method, pa
 
 @pytest.fixture
 def author(monkeypatch, client_for):
-    """A client that may handle its own coupons, and no one else's."""
+    """A client that can write its own coupons only."""
     own = {
         Capability.PUBLISH_SHOP_COUPONS,
         Capability.READ_PRIVATE_SHOP_COUPONS,
@@ -614,7 +615,7 @@ def test_own_coupon_needs_no_capability_for_others(author, make_coupon):
 
 
 @pytest.mark.parametrize("force", ["false", "true"])
-def test_coupon_of_someone_else_needs_a_capability_for_others(author, make_coupon, force):
+def test_coupon_of_another_user_needs_a_capability_for_others(author, make_coupon, force):
     coupon = make_coupon()
     path = f"/coupons/{coupon['id']}"
     assert reply(author.get(path)) == (200, {"coupon": coupon})
@@ -627,7 +628,7 @@ def test_coupon_of_someone_else_needs_a_capability_for_others(author, make_coupo
     assert reply(author.get(path)) == (200, {"coupon": coupon})
 
 
-def test_edit_by_someone_else_does_not_make_it_theirs(author, admin, make_coupon):
+def test_update_by_another_user_keeps_the_author(author, admin, make_coupon):
     coupon = make_coupon(author)
     assert edit(admin, coupon["id"], amount=1).status_code == 200
     assert edit(author, coupon["id"], amount=2).status_code == 200
@@ -638,7 +639,7 @@ def test_two_keys_of_one_user_own_the_same_coupons(author, client_for, make_coup
     assert edit(client_for("author"), coupon["id"], amount=1).status_code == 200
 
 
-def test_coupon_of_a_deleted_user_is_someone_elses(app, author, client_for, admin, make_coupon):
+def test_coupon_of_a_deleted_user_is_not_the_callers(app, author, client_for, admin, make_coupon):
     coupon = make_coupon(author)
 
     with app.app_context():

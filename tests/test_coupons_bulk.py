@@ -1,4 +1,4 @@
-"""Coupons in bulk (spec 4.3; decisions 1, 3, 13)."""
+"""Bulk requests of coupons (spec 4.3; decisions 1, 3, 13)."""
 
 import json
 
@@ -42,7 +42,7 @@ def shop_codes(client):
 
 
 def refused(result):
-    """The id and the code of a failed item whose words are nobody's promise."""
+    """The ID and the code of a failed item, without its message."""
     assert set(result) == {"id", "error"}
     assert set(result["error"]) == {"code", "message"}
     assert isinstance(result["error"]["message"], str)
@@ -61,7 +61,7 @@ def test_bulk_creates_as_the_single_create(admin, bulk, make_coupon):
     assert read(admin, result["id"]) == result
 
 
-def test_bulk_edits_as_the_single_edit(admin, bulk, make_coupon):
+def test_bulk_updates_as_the_single_update(admin, bulk, make_coupon):
     coupon = make_coupon(usage_limit=5)
     (result,) = bulk({"id": coupon["id"], "amount": "5", "description": None})
     assert result == coupon | {"amount": "5.00", "updated_at": result["updated_at"]}
@@ -173,7 +173,7 @@ def test_bulk_id_identifies_nothing(admin, bulk, make_coupon, given, echoed):
     ],
     ids=json.dumps,
 )
-def test_bulk_id_is_none(admin, bulk, make_coupon, given):
+def test_bulk_id_is_invalid(admin, bulk, make_coupon, given):
     coupon = make_coupon()
     (result,) = bulk({"id": given, "code": "new"})
     assert refused(result) == (0, PARAM)
@@ -194,7 +194,7 @@ def test_bulk_id_of_a_deleted_coupon(admin, bulk, make_coupon, force):
 @pytest.mark.parametrize(
     "item", [None, True, False, 0, 1, 1.5, "", "x", [], [{"code": "x"}]], ids=json.dumps
 )
-def test_bulk_item_is_no_object(admin, bulk, item):
+def test_bulk_item_is_not_an_object(admin, bulk, item):
     first, result, last = bulk({"code": "a"}, item, {"code": "b"})
     assert refused(result) == (0, PARAM)
     assert shop_codes(admin) == {first["id"]: "a", last["id"]: "b"}
@@ -231,7 +231,7 @@ FAILING_EDITS = {
 
 
 @pytest.mark.parametrize(("fields", "code"), FAILING_EDITS.values(), ids=list(FAILING_EDITS))
-def test_bulk_failing_edit(admin, bulk, make_coupon, fields, code):
+def test_bulk_failing_update(admin, bulk, make_coupon, fields, code):
     make_coupon(code="taken")
     coupon, other = make_coupon(), make_coupon()
     result, last = bulk(
@@ -248,14 +248,14 @@ def test_bulk_create_that_cannot_be_stored(bulk):
     ] * 2
 
 
-def test_bulk_failing_item_names_every_wrong_field(bulk):
+def test_bulk_failing_item_names_every_invalid_field(bulk):
     (result,) = bulk({"code": "x", "amount": "x", "usage_limit": []})
     assert refused(result) == (0, PARAM)
     assert "amount" in result["error"]["message"]
     assert "usage_limit" in result["error"]["message"]
 
 
-def test_bulk_type_error_stands_before_an_unknown_id(bulk):
+def test_bulk_type_error_precedes_an_unknown_id(bulk):
     (result,) = bulk({"id": 999_999, "amount": "x"})
     assert refused(result) == (999_999, PARAM)
 
@@ -315,7 +315,7 @@ def test_bulk_rename_to_a_code_that_an_earlier_item_took(admin, bulk, make_coupo
     assert shop_codes(admin) == {one["id"]: "three", two["id"]: "two", created["id"]: "four"}
 
 
-def test_bulk_refused_rename_keeps_the_old_code_taken(admin, bulk, make_coupon):
+def test_bulk_rejected_rename_keeps_the_old_code_taken(admin, bulk, make_coupon):
     one = make_coupon(code="one")
     results = bulk({"id": one["id"], "code": "two", "type": "x"}, {"code": "one"}, {"code": "two"})
     assert refused(results[0]) == (one["id"], "shop_api_invalid_coupon_type")
@@ -376,13 +376,13 @@ def test_bulk_same_id_several_times(admin, bulk, make_coupon):
     assert read(admin, coupon["id"]) == last
 
 
-def test_bulk_edit_to_its_own_code(bulk, make_coupon):
+def test_bulk_update_to_its_own_code(bulk, make_coupon):
     coupon = make_coupon(code="one")
     (result,) = bulk({"id": coupon["id"], "code": " ONE"})
     assert result == coupon | {"updated_at": result["updated_at"]}
 
 
-def test_bulk_edit_without_fields(bulk, make_coupon):
+def test_bulk_update_without_fields(bulk, make_coupon):
     coupon = make_coupon()
     assert bulk({"id": coupon["id"]}, {"id": coupon["id"], "amount": None}) == [coupon, coupon]
 
@@ -405,8 +405,8 @@ def test_bulk_of_101_items(admin, method, item):
     assert reply(admin.get("/coupons/count")) == (200, {"count": 0})
 
 
-def test_bulk_limit_is_a_setting(make_app, admin):
-    client = Client(make_app(SHOP_BULK_LIMIT=2), admin.key)
+def test_bulk_limit_is_a_setting(app_with, admin):
+    client = Client(app_with(SHOP_BULK_LIMIT=2), admin.key)
     items = [{"code": code} for code in "abc"]
     assert reply(client.post("/coupons/bulk", {"coupons": items})) == refusal(
         "shop_api_coupons_request_entity_too_large", limit=2
@@ -414,7 +414,7 @@ def test_bulk_limit_is_a_setting(make_app, admin):
     assert client.post("/coupons/bulk", {"coupons": items[:2]}).status_code == 200
 
 
-def test_bulk_limit_stands_before_capabilities(client_for):
+def test_bulk_limit_precedes_capabilities(client_for):
     response = client_for("customer").post("/coupons/bulk", {"coupons": [{}] * 101})
     assert codes(response) == (413, "shop_api_coupons_request_entity_too_large")
 
@@ -430,7 +430,7 @@ def test_bulk_without_its_key(admin, method, body):
 @pytest.mark.one_database
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("items", [{}, {"code": "x"}, "x", 5, True], ids=json.dumps)
-def test_bulk_of_no_array(admin, method, items):
+def test_bulk_that_is_not_an_array(admin, method, items):
     response = admin.request(method, "/coupons/bulk", json={"coupons": items})
     assert refused_params(response) == ["coupons"]
 
@@ -476,15 +476,15 @@ def test_bulk_of_a_shop_manager(client_for, bulk, make_coupon):
 def test_bulk_create_statements(bulk, statements, items):
     statements.clear()
     bulk(*({"code": f"c{number}"} for number in range(items)))
-    assert len(without_key(statements)) == 2  # the look-up, the insert
+    assert len(without_key(statements)) == 3  # the look-up, the insert, the events
 
 
 @pytest.mark.parametrize("items", [1, 3])
-def test_bulk_edit_statements(bulk, make_coupon, statements, items):
+def test_bulk_update_statements(bulk, make_coupon, statements, items):
     ids = [make_coupon()["id"] for _ in range(items)]
     statements.clear()
     bulk(*({"id": coupon_id, "amount": 1} for coupon_id in ids))
-    assert len(without_key(statements)) == 2  # the look-up, the update
+    assert len(without_key(statements)) == 3  # the look-up, the update, the events
 
 
 @pytest.mark.parametrize("items", [1, 3])
@@ -493,10 +493,11 @@ def test_bulk_of_both_statements(bulk, make_coupon, statements, items):
     statements.clear()
     edits = [{"id": coupon_id, "code": f"edited {coupon_id}"} for coupon_id in ids]
     bulk(*edits, *({"code": f"c{number}"} for number in range(items)))
-    assert len(without_key(statements)) == 3  # the look-up, the update, the insert
+    # Two look-ups (of codes, of coupons), the update, the insert, the events.
+    assert len(without_key(statements)) == 5
 
 
-def test_bulk_of_refused_items_statements(bulk, statements):
+def test_bulk_of_rejected_items_statements(bulk, statements):
     statements.clear()
     bulk({"code": []}, None, {"id": -1})
     assert len(without_key(statements)) == 0

@@ -1,4 +1,4 @@
-"""POST /coupons/evaluate: what a cart would get, and why not (redemptions 1, 2 and 6)."""
+"""POST /coupons/evaluate: discounts and reasons (redemptions 1, 2 and 6)."""
 
 import pytest
 from conftest import codes, refusal, refused_params, reply, without_key
@@ -148,14 +148,16 @@ def test_email_of_the_account_and_its_billing_email_are_allowed(admin, make_coup
     assert reasons(admin, "two", email="ada@example.com") == ["email_not_allowed"]
 
 
-# --- refusals ---
+# --- rejected requests ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("body", [None, {}, [], {"cart": None}, {"coupon": {}}])
 def test_missing_cart(admin, body):
     assert reply(admin.post("/coupons/evaluate", body)) == refusal("shop_api_missing_cart_data")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("cart", "params"),
     [
@@ -177,6 +179,15 @@ def test_missing_cart(admin, body):
 def test_input_that_cannot_be_understood(admin, cart, params):
     response = admin.post("/coupons/evaluate", {"cart": cart})
     assert sorted(refused_params(response)) == params
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("item", [None, 1, "mug", [ITEM]])
+def test_an_item_that_is_not_an_object(admin, item):
+    response = admin.post("/coupons/evaluate", {"cart": {"items": [ITEM, item, ITEM]}})
+    assert reply(response) == refusal(
+        "shop_api_invalid_param", param="cart.items[1]", reason="must be an object."
+    )
 
 
 @pytest.mark.parametrize("customer_id", [-1, 999_999, 2**63 - 1])

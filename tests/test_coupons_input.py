@@ -1,6 +1,6 @@
-"""Every input rule of a coupon, as tables: what is sent, what is read again (spec 2.1; decisions 3, 4, 13).
+"""Every input rule of a coupon, as tables of sent and stored values (spec 2.1; decisions 3, 4, 13).
 
-Each row is tried on a create and on an edit: the rules are the same.
+Each row is tested on create and on update, because the rules are the same.
 """
 
 import calendar
@@ -49,7 +49,7 @@ def send(client, method, path, fields, value):
 
 
 def both(client, make_coupon, fields, value, before):
-    """Send a value in fields, on an edit and on a create; return what each of them stored."""
+    """Send a value in fields of an update and of a create, and return the stored values."""
     old = make_coupon(**dict.fromkeys(fields, before))
     response = send(client, "PUT", f"/coupons/{old['id']}", fields, value)
     assert response.status_code == 200, response.get_json()
@@ -65,12 +65,12 @@ def both(client, make_coupon, fields, value, before):
 
 
 def twice(fields, value):
-    """What ``both`` returns when each of the fields has a value."""
+    """Return the result of ``both`` if each of the fields has a value."""
     return [dict.fromkeys(fields, value)] * 2
 
 
-def assert_refused(client, make_coupon, fields, value):
-    """Send a value in fields, on an edit and on a create: each field is named, nothing stored."""
+def assert_rejected(client, make_coupon, fields, value):
+    """Send an invalid value in fields of an update and of a create. Each field is named, and nothing is stored."""
     old = make_coupon()
     names = sorted(f"coupon.{field}" for field in fields)
     edit = send(client, "PUT", f"/coupons/{old['id']}", fields, value)
@@ -132,7 +132,7 @@ def assert_refused(client, make_coupon, fields, value):
         ("🎉" * 200, "🎉" * 200),
     ),
 )
-def test_code_is_normalised(admin, make_coupon, given, code):
+def test_code_is_normalized(admin, make_coupon, given, code):
     assert both(admin, make_coupon, ["code"], given, "before") == twice(["code"], code)
 
 
@@ -161,7 +161,7 @@ def test_code_is_normalised(admin, make_coupon, given, code):
         ("x" * 65_536, "x" * 65_536),
     ),
 )
-def test_description_comes_back_as_sent(admin, make_coupon, given, description):
+def test_description_is_returned_as_sent(admin, make_coupon, given, description):
     stored = both(admin, make_coupon, ["description"], given, "before")
     assert stored == twice(["description"], description)
 
@@ -170,8 +170,8 @@ def test_description_comes_back_as_sent(admin, make_coupon, given, description):
 @pytest.mark.parametrize(
     "value", values(True, False, [], ["a"], {}, {"a": 1}, "\0", "a\0b", "\0" * 3, "<b\0>")
 )
-def test_string_refused(admin, make_coupon, value):
-    assert_refused(admin, make_coupon, TEXTS, value)
+def test_string_rejected(admin, make_coupon, value):
+    assert_rejected(admin, make_coupon, TEXTS, value)
 
 
 # --- decimals ---
@@ -268,8 +268,8 @@ def test_decimal(admin, make_coupon, given, amount):
         "9" * 5000,
     ),
 )
-def test_decimal_refused(admin, make_coupon, value):
-    assert_refused(admin, make_coupon, AMOUNTS, value)
+def test_decimal_rejected(admin, make_coupon, value):
+    assert_rejected(admin, make_coupon, AMOUNTS, value)
 
 
 # --- integers ---
@@ -339,8 +339,8 @@ def test_count(admin, make_coupon, given, number):
         "5\0",
     ),
 )
-def test_count_refused(admin, make_coupon, value):
-    assert_refused(admin, make_coupon, COUNTS, value)
+def test_count_rejected(admin, make_coupon, value):
+    assert_rejected(admin, make_coupon, COUNTS, value)
 
 
 # --- booleans ---
@@ -417,8 +417,8 @@ def test_ids(admin, make_coupon, given, ids):
         [1, "\0"],
     ),
 )
-def test_ids_refused(admin, make_coupon, value):
-    assert_refused(admin, make_coupon, IDS, value)
+def test_ids_rejected(admin, make_coupon, value):
+    assert_rejected(admin, make_coupon, IDS, value)
 
 
 @pytest.mark.parametrize(
@@ -469,8 +469,8 @@ def test_emails(admin, make_coupon, given, emails):
         ["ann@example.com", "\0"],
     ),
 )
-def test_emails_refused(admin, make_coupon, value):
-    assert_refused(admin, make_coupon, ["customer_emails"], value)
+def test_emails_rejected(admin, make_coupon, value):
+    assert_rejected(admin, make_coupon, ["customer_emails"], value)
 
 
 # --- dates ---
@@ -583,8 +583,8 @@ def test_expiry_date_from_today(admin, make_coupon, given, reckon):
         {},
     ),
 )
-def test_expiry_date_refused(admin, make_coupon, value):
-    assert_refused(admin, make_coupon, ["expiry_date"], value)
+def test_expiry_date_rejected(admin, make_coupon, value):
+    assert_rejected(admin, make_coupon, ["expiry_date"], value)
 
 
 # --- all of them ---
@@ -607,7 +607,7 @@ def test_every_wrong_field_is_reported_together(admin, make_coupon):
 
 @pytest.mark.one_database
 @pytest.mark.parametrize("field", [*WRONG, *FLAGS])
-def test_null_on_edit_changes_nothing(admin, make_coupon, field):
+def test_null_on_update_changes_nothing(admin, make_coupon, field):
     coupon = make_coupon(
         code="summer",
         type="percent",

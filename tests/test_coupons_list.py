@@ -6,7 +6,7 @@ from decimal import Decimal
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from conftest import Client, codes, refusal, refused_params, reply, without_key
+from conftest import codes, refusal, refused_params, reply, without_key
 
 MAX = 2**63 - 1
 
@@ -84,9 +84,9 @@ def shop(admin, make_coupon, store):
 
 
 @pytest.fixture
-def pager(make_app, admin):
+def pager(client_with):
     """The administrator, as a client of an app with two rows on a page."""
-    return Client(make_app(SHOP_PAGE_SIZE=2), admin.key)
+    return client_with(SHOP_PAGE_SIZE=2)
 
 
 def letters(response, shop):
@@ -286,7 +286,7 @@ def test_filter(admin, shop, keys, expected):
     ],
     ids=lambda value: repr(value[:30]),
 )
-def test_filter_refused(admin, shop, key, value):
+def test_filter_rejected(admin, shop, key, value):
     query = {f"filter[{key}]": value}
     assert refused_params(admin.get("/coupons", query)) == [f"filter[{key}]"]
     assert refused_params(admin.get("/coupons/count", query)) == [f"filter[{key}]"]
@@ -316,7 +316,7 @@ def test_filter_refused(admin, shop, key, value):
     ],
     ids=lambda value: repr(value[:30]),
 )
-def test_query_refused(admin, shop, parameter, value):
+def test_query_rejected(admin, shop, parameter, value):
     assert refused_params(admin.get("/coupons", {parameter: value})) == [parameter]
 
 
@@ -499,7 +499,7 @@ def test_count_of_a_caller_who_may_not_read(client_for, shop, role):
     assert reply(response) == refusal("shop_api_user_cannot_read_coupons_count")
 
 
-def test_query_is_refused_before_a_missing_capability(client_for):
+def test_query_is_rejected_before_a_missing_capability(client_for):
     client = client_for("customer")
     query = {"filter[created_at_min]": "x"}
     assert codes(client.get("/coupons", query)) == (400, "shop_api_invalid_param")
@@ -525,7 +525,7 @@ def test_search_finds_the_same_in_every_way(admin, make_coupon, monkeypatch, q, 
         str(len(expected)),
     )
     assert admin.get("/coupons/count", {"filter[q]": q}).get_json() == {"count": len(expected)}
-    monkeypatch.setattr("app.services.coupons.FEW", 0)
+    monkeypatch.setattr("app.services.coupon_queries.FEW", 0)
     assert admin.get("/coupons/count", {"filter[q]": q}).get_json() == {"count": len(expected)}
 
 

@@ -71,7 +71,7 @@ def test_restore_publishes_the_coupon(admin, trash):
     assert reply(admin.get(f"/coupons/{coupon['id']}")) == (200, {"coupon": restored})
     assert listed(admin) == []
     assert admin.get("/coupons/count").get_json() == {"count": 1}
-    # The next time in the trash has a time of its own.
+    # The time changes if the coupon is moved to the trash again.
     admin.delete(f"/coupons/{coupon['id']}")
     assert listed(admin) == ["gone"]
 

@@ -1,4 +1,4 @@
-"""Pages of other sites change nothing with the key that a browser remembers (decisions 17)."""
+"""Pages of other sites cannot use a key that the browser has stored (decisions 17)."""
 
 import json
 import os
@@ -13,6 +13,8 @@ from conftest import Client, codes
 from npm import install, needs_node
 from serving import running_service
 from test_swagger_ui import BROWSER_TEST, browser
+
+pytestmark = pytest.mark.one_database  # a rejected request reaches no database
 
 HERE = "http://localhost"
 EVIL = "https://evil.example"
@@ -59,7 +61,7 @@ def state(admin):
 
 @pytest.mark.parametrize("headers", FROM_ELSEWHERE, ids=str)
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
-def test_change_from_elsewhere(admin, make_coupon, state, method, path, body, headers):
+def test_change_from_another_site(admin, make_coupon, state, method, path, body, headers):
     path = path.format(id=make_coupon()["id"])
     before = state()
     assert codes(admin.request(method, path, json=body, headers=headers)) == REFUSED
@@ -68,14 +70,14 @@ def test_change_from_elsewhere(admin, make_coupon, state, method, path, body, he
 
 @pytest.mark.parametrize("headers", FROM_HERE, ids=str)
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
-def test_change_from_here(admin, make_coupon, method, path, body, headers):
+def test_change_from_the_same_site(admin, make_coupon, method, path, body, headers):
     path = path.format(id=make_coupon()["id"])
     assert admin.request(method, path, json=body, headers=headers).status_code in {200, 201}
 
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
 @pytest.mark.parametrize("headers", FROM_ELSEWHERE, ids=str)
-def test_overridden_method_from_elsewhere(admin, make_coupon, state, headers, version):
+def test_overridden_method_from_another_site(admin, make_coupon, state, headers, version):
     path = f"/wc-api/{version}/coupons/{make_coupon()['id']}"
     before = state()
     refused = (403, "woocommerce_api_cross_site_request")
@@ -88,20 +90,20 @@ def test_overridden_method_from_elsewhere(admin, make_coupon, state, headers, ve
 
 @pytest.mark.parametrize("path", ["/coupons", "/wc-api/v2/coupons", "/wc-api/v3/coupons"])
 @pytest.mark.parametrize("headers", FROM_ELSEWHERE, ids=str)
-def test_reads_are_answered(admin, headers, path):
+def test_reads_are_not_affected(admin, headers, path):
     assert admin.get(path, headers=headers).status_code == 200
     assert admin.request("HEAD", path, headers=headers).status_code == 200
 
 
-def test_it_comes_before_credentials_and_after_the_route(anonymous):
+def test_check_precedes_credentials_and_follows_routing(anonymous):
     headers = {"Sec-Fetch-Site": "cross-site"}
     assert codes(anonymous.post("/coupons", headers=headers)) == REFUSED
     assert codes(anonymous.post("/nowhere", headers=headers)) == (404, "shop_api_no_route")
     assert codes(anonymous.delete("/coupons", headers=headers))[0] == 405
 
 
-def test_origins_of_the_setting_may_change(make_app, admin):
-    client = Client(make_app(SHOP_CORS_ORIGINS=FRIEND), admin.key)
+def test_origins_of_the_setting_may_change(app_with, admin):
+    client = Client(app_with(SHOP_CORS_ORIGINS=FRIEND), admin.key)
     friend = {"Origin": FRIEND, "Sec-Fetch-Site": "cross-site"}
     assert client.post("/coupons", {"coupon": {"code": "a"}}, headers=friend).status_code == 201
     for origin in (EVIL, f"{FRIEND}.evil.example", f"{FRIEND}:444", "http://admin.example"):
@@ -111,8 +113,8 @@ def test_origins_of_the_setting_may_change(make_app, admin):
     assert codes(client.post("/coupons", {"coupon": {"code": "b"}}, headers=headers)) == REFUSED
 
 
-def test_star_allows_what_a_form_cannot_send(make_app, admin):
-    client = Client(make_app(SHOP_CORS_ORIGINS="*"), admin.key)
+def test_star_allows_what_a_form_cannot_send(app_with, admin):
+    client = Client(app_with(SHOP_CORS_ORIGINS="*"), admin.key)
     headers = {"Origin": EVIL, "Sec-Fetch-Site": "cross-site"}
     body = json.dumps({"coupon": {"code": "a"}})
     for kind in ("text/plain", "TEXT/PLAIN; charset=utf-8", "multipart/form-data; boundary=a", ""):
@@ -148,6 +150,7 @@ def another_site(folder):
             thread.join()
 
 
+@pytest.mark.slow
 @needs_node
 @pytest.mark.skipif(
     not browser,

@@ -1,4 +1,4 @@
-"""Customers one at a time: read, create, edit, delete, and who may do it (spec 4.2, 7.2)."""
+"""Single customers: read, create, update, delete and permissions (spec 4.2, 7.2)."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -55,7 +55,7 @@ def avatar(email):
 
 
 def expected(got, **over):
-    """The object of a new customer, with the two values that a test cannot know."""
+    """The object of a new customer, with its two generated values."""
     email = over["email"]
     return {
         "id": got["id"],
@@ -75,8 +75,8 @@ def expected(got, **over):
     } | over
 
 
-def refusal(response):
-    """The status of a refusal and the code of its only entry."""
+def rejection(response):
+    """Return the status of an error response and the code of its only entry."""
     (entry,) = response.get_json()["errors"]
     return response.status_code, entry["code"]
 
@@ -109,7 +109,7 @@ def give_role(app, user_id, role, position):
 # --- create and read ---
 
 
-def test_create_with_every_field_answers_the_customer(admin):
+def test_create_with_every_field_returns_the_customer(admin):
     response = admin.post("/customers", {"customer": FULL})
     assert response.status_code == 201
     body = response.get_json()
@@ -123,7 +123,7 @@ def test_create_with_only_an_email_fills_in_the_defaults(admin):
     assert body == {"customer": expected(body["customer"], email="solo@example.com")}
 
 
-def test_create_answers_what_read_answers(admin, make_customer):
+def test_create_returns_the_same_as_a_read(admin, make_customer):
     customer = make_customer(**FULL)
     by_id = admin.get(f"/customers/{customer['id']}")
     by_email = admin.get("/customers/email/Ann.Lee@example.com")
@@ -171,7 +171,7 @@ def test_read_finds_the_id_in_every_spelling(admin, make_customer, path):
     assert (response.status_code, response.get_json()) == (200, {"customer": customer})
 
 
-def test_head_answers_like_get_without_a_body(admin, make_customer):
+def test_head_responds_like_get_without_a_body(admin, make_customer):
     path = f"/customers/{make_customer()['id']}"
     head, get = admin.request("HEAD", path), admin.get(path)
     assert (head.status_code, head.data) == (200, b"")
@@ -181,12 +181,12 @@ def test_head_answers_like_get_without_a_body(admin, make_customer):
 @pytest.mark.parametrize(
     "path", ["/customers/-1", "/customers/abc", "/customers/1.5", "/customers/٣"]
 )
-def test_read_of_no_digits_has_no_route(admin, path):
-    assert refusal(admin.get(path)) == (404, "shop_api_no_route")
+def test_id_without_digits_has_no_route(admin, path):
+    assert rejection(admin.get(path)) == (404, "shop_api_no_route")
 
 
 @pytest.mark.parametrize("role", ["administrator", "shop_manager", "customer", "subscriber"])
-def test_read_reaches_accounts_of_any_role(admin, client_for, role):
+def test_accounts_with_any_role_are_found(admin, client_for, role):
     user_id = client_for(role, login="someone").key.user_id
     edit(admin, user_id, email="someone@example.com")
     customer = read(admin, user_id)
@@ -296,7 +296,7 @@ def test_by_email_reads_every_spelling_of_an_address(admin, make_customer, path)
 )
 def test_by_email_of_no_account_is_404(admin, make_customer, path):
     make_customer(email="ann@example.com")
-    assert refusal(admin.get(f"/customers/email/{path}")) == (
+    assert rejection(admin.get(f"/customers/email/{path}")) == (
         404,
         "shop_api_invalid_customer_email",
     )
@@ -305,12 +305,12 @@ def test_by_email_of_no_account_is_404(admin, make_customer, path):
 @pytest.mark.parametrize("path", ["/customers/email", "/customers/email/"])
 def test_by_email_without_an_email_has_no_route(admin, path):
     """spec 4.2: `{email}` is any non-empty string."""
-    assert refusal(admin.get(path)) == (404, "shop_api_no_route")
+    assert rejection(admin.get(path)) == (404, "shop_api_no_route")
 
 
 def test_by_email_never_finds_an_account_without_an_email(admin, client_for):
     client_for("customer", login="mute")
-    assert refusal(admin.get("/customers/email/%20")) == (404, "shop_api_invalid_customer_email")
+    assert rejection(admin.get("/customers/email/%20")) == (404, "shop_api_invalid_customer_email")
 
 
 @pytest.mark.parametrize("role", ["customer", "subscriber"])
@@ -326,7 +326,7 @@ def test_by_email_checks_existence_before_the_capability(
     client_for, make_customer, role, email, answer
 ):
     make_customer(email="ann@example.com")
-    assert refusal(client_for(role).get(f"/customers/email/{email}")) == answer
+    assert rejection(client_for(role).get(f"/customers/email/{email}")) == answer
 
 
 # --- order of checks (spec 7.2): id, existence, capability ---
@@ -344,16 +344,16 @@ ORDER_OF_CHECKS = [
 @pytest.mark.one_database
 @pytest.mark.parametrize("role", ["administrator", "shop_manager", "customer", "subscriber"])
 @pytest.mark.parametrize(("customer_id", "code"), ORDER_OF_CHECKS)
-def test_id_that_is_none_is_refused_before_the_capability(client_for, role, customer_id, code):
+def test_invalid_id_precedes_the_capability(client_for, role, customer_id, code):
     client = client_for(role)
     path = f"/customers/{customer_id}"
-    assert refusal(client.get(path)) == (404, code)
-    assert refusal(client.delete(path)) == (404, code)
-    assert refusal(client.put(path, {"customer": {"first_name": "x"}})) == (400, code)
+    assert rejection(client.get(path)) == (404, code)
+    assert rejection(client.delete(path)) == (404, code)
+    assert rejection(client.put(path, {"customer": {"first_name": "x"}})) == (400, code)
 
 
 @pytest.mark.parametrize("customer_id", [0, NOBODY, BEYOND])
-def test_edit_keeps_the_original_code_and_message_of_the_id_checks(admin, customer_id):
+def test_update_keeps_the_original_code_and_message_of_the_id_checks(admin, customer_id):
     """spec 4.2, edit rule 2: original code and message, but status 400."""
     path = f"/customers/{customer_id}"
     original, edited = admin.get(path), admin.put(path, {"customer": {}})
@@ -376,14 +376,16 @@ def test_read_needs_list_users(client_for, make_customer, role, answer):
     if answer is None:
         assert (response.status_code, response.get_json()) == (200, {"customer": customer})
     else:
-        assert refusal(response) == answer
+        assert rejection(response) == answer
 
 
 @pytest.mark.parametrize("role", ["customer", "subscriber"])
-def test_edit_without_edit_users_is_400_and_changes_nothing(admin, client_for, make_customer, role):
+def test_update_without_edit_users_is_400_and_changes_nothing(
+    admin, client_for, make_customer, role
+):
     customer = make_customer()
     answer = edit(client_for(role), customer["id"], first_name="x")
-    assert refusal(answer) == (400, "shop_api_user_cannot_edit_customer")
+    assert rejection(answer) == (400, "shop_api_user_cannot_edit_customer")
     assert read(admin, customer["id"]) == customer
 
 
@@ -393,7 +395,7 @@ def test_delete_without_delete_users_is_401_and_removes_nothing(
 ):
     customer = make_customer()
     answer = client_for(role).delete(f"/customers/{customer['id']}")
-    assert refusal(answer) == (401, "shop_api_user_cannot_delete_customer")
+    assert rejection(answer) == (401, "shop_api_user_cannot_delete_customer")
     assert read(admin, customer["id"]) == customer
 
 
@@ -402,12 +404,12 @@ def test_create_without_create_users_is_401_and_creates_nothing(admin, client_fo
     client = client_for(role)
     before = count_all(admin)
     answer = client.post("/customers", {"customer": {"email": "new@example.com"}})
-    assert refusal(answer) == (401, "shop_api_user_cannot_create_customer")
+    assert rejection(answer) == (401, "shop_api_user_cannot_create_customer")
     assert count_all(admin) == before
 
 
 @pytest.mark.parametrize("role", ["administrator", "shop_manager"])
-def test_create_and_edit_by_whoever_has_the_capability(client_for, make_customer, role):
+def test_create_and_update_with_the_capability_alone(client_for, make_customer, role):
     client = client_for(role, login="caller")
     customer = make_customer(client, email="new@example.com")
     assert customer == expected(customer, email="new@example.com")
@@ -445,9 +447,10 @@ def test_create_and_edit_by_whoever_has_the_capability(client_for, make_customer
 )
 def test_create_checks_in_the_specified_order(client_for, role, body, answer):
     """spec 4.2, create rules; decisions 13: wrapper key, types, capability, e-mail, account."""
-    assert refusal(client_for(role).post("/customers", body)) == answer
+    assert rejection(client_for(role).post("/customers", body)) == answer
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("customer_id", [0, NOBODY])
 @pytest.mark.parametrize(
     ("body", "code"),
@@ -459,9 +462,9 @@ def test_create_checks_in_the_specified_order(client_for, role, body, answer):
         ({"customer": {"billing_address": {"city": {}}}}, "shop_api_invalid_param"),
     ],
 )
-def test_edit_checks_the_body_before_the_id(client_for, customer_id, body, code):
+def test_update_checks_the_body_before_the_id(client_for, customer_id, body, code):
     """decisions 13: wrapper key, types, id, capability."""
-    assert refusal(client_for("customer").put(f"/customers/{customer_id}", body)) == (400, code)
+    assert rejection(client_for("customer").put(f"/customers/{customer_id}", body)) == (400, code)
 
 
 # --- credentials (decisions 2, 13) ---
@@ -484,7 +487,7 @@ def test_edit_checks_the_body_before_the_id(client_for, customer_id, body, code)
 )
 def test_operation_without_credentials_is_401(anonymous, method, path):
     response = anonymous.request(method, path, data="{")
-    assert refusal(response) == (401, "shop_api_authentication_error")
+    assert rejection(response) == (401, "shop_api_authentication_error")
     assert response.headers["WWW-Authenticate"].startswith('Basic realm="')
 
 
@@ -505,7 +508,7 @@ def test_operation_without_credentials_is_401(anonymous, method, path):
 )
 def test_key_without_the_permission_is_401(client_for, permission, method, path):
     client = client_for(permission=permission)
-    assert refusal(client.request(method, path)) == (401, "shop_api_authentication_error")
+    assert rejection(client.request(method, path)) == (401, "shop_api_authentication_error")
 
 
 @pytest.mark.one_database
@@ -524,7 +527,7 @@ def test_key_without_the_permission_is_401(client_for, permission, method, path)
 )
 def test_other_method_is_405_before_credentials(anonymous, method, path, allow):
     response = anonymous.request(method, path)
-    assert refusal(response) == (405, "shop_api_method_not_allowed")
+    assert rejection(response) == (405, "shop_api_method_not_allowed")
     assert set(response.headers["Allow"].split(", ")) - {"OPTIONS"} == allow
 
 
@@ -542,7 +545,7 @@ def test_other_method_is_405_before_credentials(anonymous, method, path, allow):
         {"shipping_address": SHIPPING | {"city": "Moss"}},
     ],
 )
-def test_edit_changes_only_what_is_supplied(admin, make_customer, changes):
+def test_update_changes_only_what_is_supplied(admin, make_customer, changes):
     customer, other = make_customer(**FULL), make_customer()
     response = edit(admin, customer["id"], **changes)
     assert (response.status_code, response.get_json()) == (200, {"customer": customer | changes})
@@ -551,14 +554,14 @@ def test_edit_changes_only_what_is_supplied(admin, make_customer, changes):
 
 
 @pytest.mark.parametrize("part", BILLING)
-def test_edit_of_one_billing_part_leaves_the_others(admin, make_customer, part):
+def test_update_of_one_billing_part_leaves_the_others(admin, make_customer, part):
     customer = make_customer(**FULL)
     edit(admin, customer["id"], billing_address={part: "new"})
     assert read(admin, customer["id"]) == customer | {"billing_address": BILLING | {part: "new"}}
 
 
 @pytest.mark.parametrize("part", SHIPPING)
-def test_edit_of_one_shipping_part_leaves_the_others(admin, make_customer, part):
+def test_update_of_one_shipping_part_leaves_the_others(admin, make_customer, part):
     customer = make_customer(**FULL)
     edit(admin, customer["id"], shipping_address={part: "new"})
     assert read(admin, customer["id"]) == customer | {"shipping_address": SHIPPING | {part: "new"}}
@@ -580,14 +583,14 @@ def test_edit_of_one_shipping_part_leaves_the_others(admin, make_customer, part)
         {"orders_count": 5, "total_spent": "5.00", "last_order_id": 1, "avatar_url": "x"},
     ],
 )
-def test_edit_without_an_editable_field_changes_nothing(admin, make_customer, changes):
+def test_update_without_an_updatable_field_changes_nothing(admin, make_customer, changes):
     customer = make_customer(**FULL)
     response = edit(admin, customer["id"], **changes)
     assert (response.status_code, response.get_json()) == (200, {"customer": customer})
     assert read(admin, customer["id"]) == customer
 
 
-def test_edit_accepts_a_trailing_slash(admin, make_customer):
+def test_update_accepts_a_trailing_slash(admin, make_customer):
     customer = make_customer()
     response = admin.put(f"/customers/{customer['id']}/", {"customer": {"first_name": "Ann"}})
     assert response.get_json() == {"customer": customer | {"first_name": "Ann"}}
@@ -612,7 +615,7 @@ def test_edit_accepts_a_trailing_slash(admin, make_customer):
         ("", ""),
     ],
 )
-def test_edit_of_the_email_stores_what_sanitising_leaves(admin, make_customer, given, stored):
+def test_update_of_the_email_stores_what_sanitizing_leaves(admin, make_customer, given, stored):
     customer = make_customer(email="ann@example.com")
     wanted = customer | {"email": stored, "avatar_url": avatar(stored) if stored else None}
     response = edit(admin, customer["id"], email=given)
@@ -633,7 +636,7 @@ def test_edit_of_the_email_stores_what_sanitising_leaves(admin, make_customer, g
         "x" * 242 + "@example.com",
     ],
 )
-def test_edit_with_an_email_that_is_none_keeps_the_stored_one(admin, make_customer, given):
+def test_update_with_an_invalid_email_keeps_the_stored_email(admin, make_customer, given):
     """spec 2.2: no validation error is raised on edit; the other fields are changed."""
     customer = make_customer(email="ann@example.com")
     wanted = customer | {"first_name": "Ann"}
@@ -643,7 +646,9 @@ def test_edit_with_an_email_that_is_none_keeps_the_stored_one(admin, make_custom
 
 
 @pytest.mark.parametrize("given", ["bob@example.com", "BOB@Example.com", " bob@exam ple.com"])
-def test_edit_with_the_email_of_another_account_keeps_the_stored_one(admin, make_customer, given):
+def test_update_with_the_email_of_another_account_keeps_the_stored_email(
+    admin, make_customer, given
+):
     ann, bob = make_customer(email="ann@example.com"), make_customer(email="bob@example.com")
     response = edit(admin, ann["id"], email=given)
     assert (response.status_code, response.get_json()) == (200, {"customer": ann})
@@ -651,7 +656,7 @@ def test_edit_with_the_email_of_another_account_keeps_the_stored_one(admin, make
     assert read(admin, bob["id"]) == bob
 
 
-def test_edit_to_no_email_is_possible_for_several_accounts(admin, make_customer):
+def test_update_to_no_email_is_possible_for_several_accounts(admin, make_customer):
     for customer in (make_customer(), make_customer()):
         wanted = customer | {"email": "", "avatar_url": None}
         assert edit(admin, customer["id"], email="").get_json() == {"customer": wanted}
@@ -659,10 +664,10 @@ def test_edit_to_no_email_is_possible_for_several_accounts(admin, make_customer)
 
 
 @pytest.mark.parametrize("freed_by", ["", "other@example.com"])
-def test_edit_of_the_email_frees_the_old_one(admin, make_customer, freed_by):
+def test_update_of_the_email_frees_the_old_one(admin, make_customer, freed_by):
     edit(admin, make_customer(email="ann@example.com")["id"], email=freed_by)
     unknown = admin.get("/customers/email/ann@example.com")
-    assert refusal(unknown) == (404, "shop_api_invalid_customer_email")
+    assert rejection(unknown) == (404, "shop_api_invalid_customer_email")
     assert make_customer(email="ann@example.com")["email"] == "ann@example.com"
 
 
@@ -686,7 +691,7 @@ def test_edit_of_the_email_frees_the_old_one(admin, make_customer, freed_by):
         ("customer", ["subscriber"], False),
     ],
 )
-def test_edit_of_an_account_with_roles(app, admin, client_for, caller, roles, may):
+def test_update_of_an_account_with_roles(app, admin, client_for, caller, roles, may):
     target = client_for(roles[0], login="target").key.user_id
     for position, role in enumerate(roles[1:], 1):
         give_role(app, target, role, position)
@@ -698,7 +703,7 @@ def test_edit_of_an_account_with_roles(app, admin, client_for, caller, roles, ma
         assert (response.status_code, response.get_json()) == (200, {"customer": wanted})
     else:
         wanted = before
-        assert refusal(response) == (400, "shop_api_user_cannot_edit_customer")
+        assert rejection(response) == (400, "shop_api_user_cannot_edit_customer")
     assert read(admin, target) == wanted
 
 
@@ -714,19 +719,19 @@ def test_delete_of_an_account_with_roles_by_an_administrator(app, admin, client_
         200,
         {"message": "Permanently deleted customer"},
     )
-    assert refusal(admin.get(f"/customers/{target}")) == (404, "shop_api_invalid_customer")
+    assert rejection(admin.get(f"/customers/{target}")) == (404, "shop_api_invalid_customer")
 
 
 @pytest.mark.parametrize("target", ["administrator", "shop_manager", "customer"])
-def test_delete_by_a_shop_manager_is_refused_for_every_account(admin, client_for, target):
+def test_delete_by_a_shop_manager_is_rejected_for_every_account(admin, client_for, target):
     target_id = client_for(target, login="target").key.user_id
     response = client_for("shop_manager", login="caller").delete(f"/customers/{target_id}")
-    assert refusal(response) == (401, "shop_api_user_cannot_delete_customer")
+    assert rejection(response) == (401, "shop_api_user_cannot_delete_customer")
     assert read(admin, target_id)["username"] == "target"
 
 
 @pytest.mark.parametrize("role", ["administrator", "shop_manager"])
-def test_edit_of_the_own_account_is_allowed(client_for, role):
+def test_update_of_the_own_account_is_allowed(client_for, role):
     client = client_for(role, login="caller")
     response = edit(client, client.key.user_id, first_name="Me", email="me@example.com")
     assert response.status_code == 200
@@ -743,10 +748,12 @@ def test_edit_of_the_own_account_is_allowed(client_for, role):
         ("customer", (401, "shop_api_user_cannot_delete_customer")),
     ],
 )
-def test_delete_of_the_own_account_is_refused_after_the_capability(admin, client_for, role, answer):
+def test_delete_of_the_own_account_is_rejected_after_the_capability(
+    admin, client_for, role, answer
+):
     """decisions 13: deleting one's own account, capability first."""
     client = client_for(role, login="caller")
-    assert refusal(client.delete(f"/customers/{client.key.user_id}")) == answer
+    assert rejection(client.delete(f"/customers/{client.key.user_id}")) == answer
     assert read(admin, client.key.user_id)["username"] == "caller"
 
 
@@ -756,17 +763,17 @@ def test_delete_of_the_own_account_is_refused_after_the_capability(admin, client
 @pytest.mark.parametrize(
     "path", ["/customers/{id}", "/customers/{id}/", "/customers/{id}?force=false"]
 )
-def test_delete_removes_the_account_for_good(admin, make_customer, path):
+def test_delete_removes_the_account_permanently(admin, make_customer, path):
     customer, other = make_customer(email="ann@example.com"), make_customer()
     response = admin.delete(path.format(**customer))
     assert response.status_code == 200
     assert response.get_json() == {"message": "Permanently deleted customer"}
     gone = f"/customers/{customer['id']}"
-    assert refusal(admin.get(gone)) == (404, "shop_api_invalid_customer")
-    assert refusal(admin.delete(gone)) == (404, "shop_api_invalid_customer")
-    assert refusal(admin.put(gone, {"customer": {}})) == (400, "shop_api_invalid_customer")
+    assert rejection(admin.get(gone)) == (404, "shop_api_invalid_customer")
+    assert rejection(admin.delete(gone)) == (404, "shop_api_invalid_customer")
+    assert rejection(admin.put(gone, {"customer": {}})) == (400, "shop_api_invalid_customer")
     by_email = admin.get("/customers/email/ann@example.com")
-    assert refusal(by_email) == (404, "shop_api_invalid_customer_email")
+    assert rejection(by_email) == (404, "shop_api_invalid_customer_email")
     assert admin.get("/customers").get_json() == {"customers": [other]}
 
 
@@ -789,7 +796,7 @@ def test_delete_ends_the_keys_of_the_account(admin, client_for):
     client = client_for("shop_manager", login="caller")
     assert client.get("/customers/count").status_code == 200
     admin.delete(f"/customers/{client.key.user_id}")
-    assert refusal(client.get("/customers/count")) == (401, "shop_api_authentication_error")
+    assert rejection(client.get("/customers/count")) == (401, "shop_api_authentication_error")
 
 
 def test_delete_leaves_the_coupons_of_the_account(admin, client_for, make_coupon):
@@ -799,7 +806,7 @@ def test_delete_leaves_the_coupons_of_the_account(admin, client_for, make_coupon
     assert admin.get(f"/coupons/{coupon['id']}").get_json() == {"coupon": coupon}
 
 
-def test_edit_moves_the_modification_time_and_not_the_registration(app, admin, make_customer):
+def test_update_moves_the_modification_time_and_not_the_registration(app, admin, make_customer):
     customer, other = make_customer(), make_customer()
     past = datetime(2001, 1, 1, tzinfo=UTC)
     with app.app_context():

@@ -1,4 +1,4 @@
-"""Customers in bulk (spec 4.3): items in, results out, in the order of the items."""
+"""Bulk requests of customers (spec 4.3): results in the order of the items."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ def avatar(email):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-def test_bulk_answers_each_item_in_its_place(admin, make_customer, method):
+def test_bulk_results_are_in_the_order_of_the_items(admin, make_customer, method):
     ann, bob = make_customer(email="ann@example.com"), make_customer(email="bob@example.com")
     results = bulk(
         admin,
@@ -79,7 +79,7 @@ def test_bulk_answers_each_item_in_its_place(admin, make_customer, method):
 
 
 @pytest.mark.parametrize("path", ["/customers/bulk", "/customers/bulk/"])
-def test_bulk_of_no_items_answers_none(admin, path):
+def test_bulk_without_items_returns_no_results(admin, path):
     response = admin.post(path, {"customers": []})
     assert (response.status_code, response.get_json()) == (200, {"customers": []})
 
@@ -109,7 +109,7 @@ def test_bulk_item_without_an_id_is_a_create(admin, chosen):
 
 
 @pytest.mark.parametrize("spelling", [int, str])
-def test_bulk_item_with_an_id_is_an_edit(admin, make_customer, spelling):
+def test_bulk_item_with_an_id_is_an_update(admin, make_customer, spelling):
     customer = make_customer()
     (result,) = bulk(admin, {"id": spelling(customer["id"]), "first_name": "Ann"})
     assert result == customer | {"first_name": "Ann"} == read(admin, customer["id"])
@@ -152,7 +152,7 @@ def test_bulk_item_with_an_id_that_selects_nothing_fails(admin, given, wanted):
 
 @pytest.mark.one_database
 @pytest.mark.parametrize("item", [None, 5, 0, "x", "", [], [{"email": "a@example.com"}], True, 1.5])
-def test_bulk_item_that_is_no_object_fails_alone(admin, item):
+def test_bulk_item_that_is_not_an_object_fails_alone(admin, item):
     failed, created = bulk(admin, item, {"email": "ok@example.com"})
     assert outcome(failed) == (0, "shop_api_invalid_param")
     assert created == read(admin, created["id"])
@@ -191,7 +191,7 @@ def test_bulk_create_that_fails_stores_nothing_of_its_own(admin, make_customer, 
     "changes",
     [{"email": []}, {"last_name": "\0"}, {"first_name": "x", "shipping_address": "x"}],
 )
-def test_bulk_edit_that_fails_changes_nothing_of_its_own(admin, make_customer, changes):
+def test_bulk_update_that_fails_changes_nothing_of_its_own(admin, make_customer, changes):
     ann, bob = make_customer(), make_customer()
     failed, edited = bulk(admin, changes | {"id": ann["id"]}, {"id": bob["id"], "last_name": "Moe"})
     assert outcome(failed) == (ann["id"], "shop_api_invalid_param")
@@ -228,7 +228,7 @@ def test_bulk_checks_the_capability_of_each_item(admin, client_for, make_custome
     assert "new@example.com" not in emails(admin)
 
 
-def test_bulk_lets_nobody_edit_an_account_that_may_do_more(admin, client_for, make_customer):
+def test_bulk_rejects_updates_of_accounts_with_more_capabilities(admin, client_for, make_customer):
     manager, customer = client_for("shop_manager"), make_customer()
     boss = read(admin, admin.key.user_id)
     failed, edited, own, created = bulk(
@@ -260,7 +260,7 @@ def test_bulk_without_the_wrapper_key_lacks_data(client_for, role, body):
 @pytest.mark.one_database
 @pytest.mark.parametrize("items", [{}, {"email": "a@example.com"}, "x", "", 0, 5, True, False])
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-def test_bulk_wrapper_that_is_no_array_is_refused(admin, method, items):
+def test_bulk_wrapper_that_is_not_an_array_is_rejected(admin, method, items):
     response = admin.request(method, "/customers/bulk", json={"customers": items})
     assert refusal(response) == (400, "shop_api_invalid_param", "customers")
 
@@ -347,7 +347,7 @@ def test_bulk_create_takes_the_email_that_an_earlier_item_gave_up(admin, make_cu
     assert read(admin, created["id"]) == created
 
 
-def test_bulk_create_does_not_take_the_email_that_a_later_item_gives_up(admin, make_customer):
+def test_bulk_create_does_not_get_the_email_that_a_later_item_frees(admin, make_customer):
     ann = make_customer(email="ann@example.com")
     failed, edited = bulk(
         admin,
@@ -359,7 +359,7 @@ def test_bulk_create_does_not_take_the_email_that_a_later_item_gives_up(admin, m
     assert emails(admin) == ["other@example.com"]
 
 
-def test_bulk_edit_leaves_the_email_that_an_earlier_item_took(admin, make_customer):
+def test_bulk_update_leaves_the_email_that_an_earlier_item_took(admin, make_customer):
     ann = make_customer(email="ann@example.com")
     created, edited = bulk(
         admin, {"email": "new@example.com"}, {"id": ann["id"], "email": "NEW@example.com"}
@@ -368,7 +368,7 @@ def test_bulk_edit_leaves_the_email_that_an_earlier_item_took(admin, make_custom
     assert edited == ann == read(admin, ann["id"])
 
 
-def test_bulk_edits_swap_two_emails_by_way_of_a_third(admin, make_customer):
+def test_bulk_updates_swap_two_emails_by_way_of_a_third(admin, make_customer):
     ann, bob = make_customer(email="ann@example.com"), make_customer(email="bob@example.com")
     bulk(
         admin,
@@ -380,7 +380,7 @@ def test_bulk_edits_swap_two_emails_by_way_of_a_third(admin, make_customer):
     assert read(admin, bob["id"])["email"] == "ann@example.com"
 
 
-def test_bulk_edit_to_the_email_of_an_account_that_keeps_it_changes_nothing(admin, make_customer):
+def test_bulk_update_to_the_email_of_an_account_that_keeps_it_changes_nothing(admin, make_customer):
     ann, bob = make_customer(email="ann@example.com"), make_customer(email="bob@example.com")
     results = bulk(
         admin,
@@ -391,7 +391,7 @@ def test_bulk_edit_to_the_email_of_an_account_that_keeps_it_changes_nothing(admi
     assert emails(admin) == ["ann@example.com", "bob@example.com"]
 
 
-def test_bulk_edits_of_one_customer_add_up_in_their_order(admin, make_customer):
+def test_bulk_updates_of_one_customer_add_up_in_their_order(admin, make_customer):
     customer = make_customer(first_name="0", last_name="0")
     _, last = bulk(
         admin,
@@ -416,7 +416,7 @@ def test_bulk_results_of_one_customer_are_each_whole(admin, make_customer):
         assert result["avatar_url"] == avatar(result["email"])
 
 
-def test_bulk_edit_that_fails_keeps_the_other_edit_of_the_customer(admin, make_customer):
+def test_bulk_update_that_fails_keeps_the_other_update_of_the_customer(admin, make_customer):
     customer = make_customer()
     edited, failed = bulk(
         admin,
@@ -462,29 +462,30 @@ def test_bulk_of_a_hundred_equal_local_parts_generates_a_hundred_usernames(admin
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_bulk_create_sends_five_statements(admin, statements, count):
-    """The accounts, their roles, the users, the new roles and the results."""
+def test_bulk_create_sends_six_statements(admin, statements, count):
+    """The accounts, their roles, the users, the new roles, the results and the events."""
     statements.clear()
     bulk(admin, *({"email": f"c{number}@example.com"} for number in range(count)))
-    assert len(without_key(statements)) == 5
+    assert len(without_key(statements)) == 6
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_bulk_edit_sends_four_statements(admin, make_customer, statements, count):
-    """The accounts, their roles, the changes and the results."""
+def test_bulk_update_sends_five_statements(admin, make_customer, statements, count):
+    """The accounts, their roles, the changes, the results and the events."""
     customers = [make_customer() for _ in range(count)]
     statements.clear()
     bulk(admin, *({"id": customer["id"], "first_name": "x"} for customer in customers))
-    assert len(without_key(statements)) == 4
+    assert len(without_key(statements)) == 5
 
 
 def test_single_writes_send_as_many_statements_as_a_bulk_of_one(admin, make_customer, statements):
     statements.clear()
     customer = make_customer()
-    assert len(without_key(statements)) == 5
+    assert len(without_key(statements)) == 6
     statements.clear()
     admin.put(f"/customers/{customer['id']}", {"customer": {"first_name": "x"}})
-    assert len(without_key(statements)) == 4
+    assert len(without_key(statements)) == 5
     statements.clear()
     admin.delete(f"/customers/{customer['id']}")
-    assert len(without_key(statements)) == 3
+    # The account, its roles, its webhooks, the deletion, its events and their blanking, the event.
+    assert len(without_key(statements)) == 7

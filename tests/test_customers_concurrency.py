@@ -1,4 +1,4 @@
-"""Many callers at once: an address and a username belong to one account (decisions 5)."""
+"""Concurrent requests: an e-mail address and a username belong to one account (decisions 5)."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ CALLERS = 50
 
 
 def at_once(client, send, count=CALLERS):
-    """Return the answers to ``send(client, number)``, called by as many threads together."""
+    """Return the responses to ``send(client, number)``, called by threads at the same time."""
 
     def call(number):
         return send(type(client)(client.app, client.key), number)
@@ -17,8 +17,8 @@ def at_once(client, send, count=CALLERS):
     return at_the_same_time(call, range(count))
 
 
-def tally(answers):
-    """How often each status and code was answered."""
+def counts_of(answers):
+    """Return the number of responses by status and code."""
     codes = [answer.get_json().get("errors", [{}])[0].get("code") for answer in answers]
     return Counter(zip([answer.status_code for answer in answers], codes, strict=True))
 
@@ -37,7 +37,7 @@ def test_create_of_one_email_by_many_succeeds_once(admin):
         return create(client, email=email, username=f"user{number}")
 
     answers = at_once(admin, send)
-    assert tally(answers) == {(201, None): 1, (400, "registration-error-email-exists"): 49}
+    assert counts_of(answers) == {(201, None): 1, (400, "registration-error-email-exists"): 49}
     (winner,) = (answer.get_json()["customer"] for answer in answers if answer.status_code == 201)
     assert listed(admin) == [winner]
 
@@ -49,14 +49,14 @@ def test_create_of_one_username_by_many_succeeds_once(admin):
         )
 
     answers = at_once(admin, send)
-    assert tally(answers) == {(201, None): 1, (400, "registration-error-username-exists"): 49}
+    assert counts_of(answers) == {(201, None): 1, (400, "registration-error-username-exists"): 49}
     (winner,) = (answer.get_json()["customer"] for answer in answers if answer.status_code == 201)
     assert listed(admin) == [winner]
 
 
 def test_create_of_one_local_part_by_many_gives_each_a_username(admin):
     answers = at_once(admin, lambda client, number: create(client, email=f"ann@{number}.example"))
-    assert tally(answers) == {(201, None): CALLERS}
+    assert counts_of(answers) == {(201, None): CALLERS}
     names = {answer.get_json()["customer"]["username"] for answer in answers}
     assert names == {"ann", *(f"ann{number}" for number in range(2, CALLERS + 1))}
     assert len(listed(admin)) == CALLERS
@@ -69,7 +69,7 @@ def test_bulk_create_of_the_same_customers_by_many_creates_each_once(admin):
         return client.post("/customers/bulk", {"customers": items[:: 1 if number % 2 else -1]})
 
     answers = at_once(admin, send, count=10)
-    assert tally(answers) == {(200, None): 10}
+    assert counts_of(answers) == {(200, None): 10}
     results = [result for answer in answers for result in answer.get_json()["customers"]]
     codes = Counter(result.get("error", {}).get("code") for result in results)
     assert codes == {None: 5, "registration-error-email-exists": 45}
@@ -78,7 +78,7 @@ def test_bulk_create_of_the_same_customers_by_many_creates_each_once(admin):
     ]
 
 
-def test_edit_to_one_email_by_many_succeeds_once(admin):
+def test_update_to_one_email_by_many_succeeds_once(admin):
     """decisions 5: the address of another account leaves the stored one, and is no error."""
     items = [{"email": f"c{number}@example.com"} for number in range(CALLERS)]
     customers = admin.post("/customers/bulk", {"customers": items}).get_json()["customers"]
@@ -88,7 +88,7 @@ def test_edit_to_one_email_by_many_succeeds_once(admin):
         return client.put(path, {"customer": {"email": "one@example.com", "last_name": "x"}})
 
     answers = at_once(admin, send)
-    assert tally(answers) == {(200, None): CALLERS}
+    assert counts_of(answers) == {(200, None): CALLERS}
     edited = [answer.get_json()["customer"] for answer in answers]
     assert listed(admin) == edited
     stayed = [
@@ -99,7 +99,7 @@ def test_edit_to_one_email_by_many_succeeds_once(admin):
     assert [row["email"] for row in edited if row not in stayed] == ["one@example.com"]
 
 
-def test_edits_of_one_customer_by_many_lose_nothing(admin, make_customer):
+def test_updates_of_one_customer_by_many_lose_nothing(admin, make_customer):
     customer = make_customer()
     parts = ["first_name", "last_name", "company", "city", "state", "postcode", "country", "phone"]
 
@@ -107,7 +107,7 @@ def test_edits_of_one_customer_by_many_lose_nothing(admin, make_customer):
         change = {"billing_address": {parts[number]: str(number)}}
         return client.put(f"/customers/{customer['id']}", {"customer": change})
 
-    assert tally(at_once(admin, send, count=len(parts))) == {(200, None): len(parts)}
+    assert counts_of(at_once(admin, send, count=len(parts))) == {(200, None): len(parts)}
     billing = customer["billing_address"] | {part: str(n) for n, part in enumerate(parts)}
     assert listed(admin) == [customer | {"billing_address": billing}]
 
@@ -115,12 +115,12 @@ def test_edits_of_one_customer_by_many_lose_nothing(admin, make_customer):
 def test_delete_of_one_customer_by_many_succeeds_once(admin, make_customer):
     path = f"/customers/{make_customer()['id']}"
     answers = at_once(admin, lambda client, _: client.delete(path), count=10)
-    assert tally(answers) == {(200, None): 1, (404, "shop_api_invalid_customer"): 9}
+    assert counts_of(answers) == {(200, None): 1, (404, "shop_api_invalid_customer"): 9}
     assert listed(admin) == []
 
 
 @pytest.mark.parametrize("wanted", ["ann@example.com", "new@example.com"])
-def test_creates_and_edits_for_one_email_leave_it_to_one_account(admin, make_customer, wanted):
+def test_creates_and_updates_with_one_email_give_it_to_one_account(admin, make_customer, wanted):
     """One half edits an account from ann@ to new@, the other creates with one of the two."""
     customer = make_customer(email="ann@example.com", username="ann")
 
@@ -130,7 +130,7 @@ def test_creates_and_edits_for_one_email_leave_it_to_one_account(admin, make_cus
         changes = {"email": "new@example.com"}
         return client.put(f"/customers/{customer['id']}", {"customer": changes})
 
-    counted = tally(at_once(admin, send, count=10))
+    counted = counts_of(at_once(admin, send, count=10))
     created = counted[201, None]
     exists = (400, "registration-error-email-exists")
     assert created in {0, 1}

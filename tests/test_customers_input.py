@@ -1,9 +1,10 @@
-"""What a customer's fields take: the input table of the specification, section 2.2."""
+"""The input rules of a customer (spec 2.2)."""
 
 import re
 
 import pytest
 from argon2 import PasswordHasher
+from conftest import Client
 from sqlalchemy import event, select
 from structlog.testing import capture_logs
 
@@ -75,7 +76,7 @@ def stored_hash(app, customer_id):
 
 
 def opens(app, customer_id, password):
-    """Tell whether the password is the one of the account; raise when there is no argon2id hash."""
+    """Return whether the account has this password. Raises an error without an argon2id hash."""
     hashed = stored_hash(app, customer_id)
     assert hashed.startswith("$argon2id$")
     return PasswordHasher().verify(hashed, password)
@@ -122,7 +123,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("given", "stored"), TEXTS, ids=range(len(TEXTS)))
-def test_text_is_cleaned_in_every_field_on_create_and_edit(admin, make_customer, given, stored):
+def test_text_is_cleaned_in_every_field_on_create_and_update(admin, make_customer, given, stored):
     created = create(admin, **every_text(given))
     assert created.status_code == 201
     customer = created.get_json()["customer"]
@@ -159,7 +160,7 @@ def test_wrong_type_is_named_for_each_field_and_nothing_is_stored(admin, make_cu
 
 @pytest.mark.one_database
 @pytest.mark.parametrize("value", ["\0", "Ann\0Lee", "\0Ann", "<b\0>Ann"])
-def test_nul_is_refused_in_every_field_before_any_cleaning(admin, make_customer, value):
+def test_nul_is_rejected_in_every_field_before_any_cleaning(admin, make_customer, value):
     customer = make_customer()
     before = customers_of(admin)
     body = every_text(value) | {"email": value, "password": value}
@@ -168,7 +169,7 @@ def test_nul_is_refused_in_every_field_before_any_cleaning(admin, make_customer,
     assert customers_of(admin) == before
 
 
-def test_a_refused_field_keeps_the_good_ones_from_being_stored(admin, make_customer):
+def test_a_rejected_field_keeps_the_good_ones_from_being_stored(admin, make_customer):
     customer = make_customer()
     response = edit(admin, customer["id"], first_name="Ann", last_name=[])
     assert refused_params(response) == ["customer.last_name"]
@@ -178,7 +179,7 @@ def test_a_refused_field_keeps_the_good_ones_from_being_stored(admin, make_custo
 @pytest.mark.one_database
 @pytest.mark.parametrize("name", ["billing_address", "shipping_address"])
 @pytest.mark.parametrize("value", [[], ["x"], "", "x", 0, 5, 1.5, True, False])
-def test_address_that_is_no_object_is_refused(admin, make_customer, name, value):
+def test_address_that_is_not_an_object_is_rejected(admin, make_customer, name, value):
     customer = make_customer()
     before = customers_of(admin)
     assert refused_params(edit(admin, customer["id"], **{name: value})) == [f"customer.{name}"]
@@ -253,7 +254,7 @@ def test_body_without_the_wrapper_key_lacks_data(admin, method, path, body):
     "body", ["[]", '[{"email": "a@example.com"}]', '"x"', '""', "0", "5", "false"]
 )
 @pytest.mark.parametrize(("method", "path"), [("POST", "/customers"), ("PUT", "/customers/1")])
-def test_wrapper_that_is_no_object_is_refused(admin, method, path, body):
+def test_wrapper_that_is_not_an_object_is_rejected(admin, method, path, body):
     response = admin.request(method, path, data=f'{{"customer": {body}}}')
     assert refused_params(response) == ["customer"]
 
@@ -275,7 +276,7 @@ def test_wrapper_that_is_no_object_is_refused(admin, method, path, body):
     ids=range(9),
 )
 @pytest.mark.parametrize(("method", "path"), [("POST", "/customers"), ("PUT", "/customers/1")])
-def test_body_that_is_no_json_is_refused(admin, method, path, body):
+def test_body_that_is_not_json_is_rejected(admin, method, path, body):
     assert refusal(admin.request(method, path, data=body)) == (400, "shop_api_invalid_json")
     assert len(customers_of(admin)) == 1
 
@@ -549,27 +550,27 @@ def test_create_without_a_password_gives_one_that_nothing_opens(app, make_custom
 @pytest.mark.parametrize(
     "changes", [{}, {"password": ""}, {"password": None}, {"first_name": "Ann", "password": ""}]
 )
-def test_edit_without_a_password_keeps_the_stored_one(app, admin, make_customer, changes):
+def test_update_without_a_password_keeps_the_stored_one(app, admin, make_customer, changes):
     customer = make_customer(password="secret")
     before = stored_hash(app, customer["id"])
     assert edit(admin, customer["id"], **changes).status_code == 200
     assert stored_hash(app, customer["id"]) == before
 
 
-def test_edit_gives_a_password_to_an_account_without_one(app, admin, make_customer):
+def test_update_gives_a_password_to_an_account_without_one(app, admin, make_customer):
     customer = make_customer()
     edit(admin, customer["id"], password="secret")
     assert opens(app, customer["id"], "secret")
 
 
-def test_edit_of_a_password_spares_the_other_accounts(app, admin, make_customer):
+def test_update_of_a_password_spares_the_other_accounts(app, admin, make_customer):
     customer, other = make_customer(password="one"), make_customer(password="two")
     edit(admin, customer["id"], password="three")
     assert opens(app, customer["id"], "three")
     assert opens(app, other["id"], "two")
 
 
-def test_refused_edit_keeps_the_password(app, client_for, make_customer):
+def test_rejected_update_keeps_the_password(app, client_for, make_customer):
     customer = make_customer(password="secret")
     assert edit(client_for("customer"), customer["id"], password="stolen").status_code == 400
     assert opens(app, customer["id"], "secret")
@@ -601,10 +602,10 @@ def shown(response):
     return f"{response.status} {response.headers} {response.get_data(as_text=True)}"
 
 
-def test_password_is_in_no_log_line_of_a_failure(client_with, make_customer, caplog):
+def test_password_is_in_no_log_line_of_a_failure(make_app, admin, make_customer, caplog):
     """A statement that the database refuses is logged with its traceback, without its values."""
     customer = make_customer()
-    client = client_with()
+    client = Client(make_app(), admin.key)
 
     def misdirect(connection, cursor, statement, parameters, context, executemany):
         return re.sub(r"^(INSERT INTO|UPDATE) users", r"\1 nowhere", statement), parameters

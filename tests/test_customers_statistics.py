@@ -1,4 +1,4 @@
-"""What a customer's orders say of it: last_order_*, orders_count, total_spent (spec 2.2)."""
+"""Order statistics of customers: last_order_*, orders_count, total_spent (spec 2.2)."""
 
 import threading
 from datetime import UTC, datetime
@@ -188,6 +188,7 @@ def test_status_that_an_app_knows_more_counts_in_that_app(
     assert statistics(read(admin, customer)) == NONE
 
 
+@pytest.mark.pooler
 def test_every_answer_about_a_customer_has_the_same_statistics(admin, make_customer, make_order):
     customer = make_customer(email="ann@example.com")
     make_order(customer)
@@ -225,7 +226,7 @@ def test_statistics_follow_a_changed_order_at_once(app, admin, make_customer, ma
 
 
 def test_statistics_are_exact_while_orders_are_written(app, admin, make_customer):
-    """Every answer agrees with itself, and the last one with all that was written."""
+    """Each response is consistent, and the last one includes all writes."""
     customer = make_customer()
     each, writers = 15, 4
     seen, failures, done = [], [], threading.Event()

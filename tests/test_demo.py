@@ -1,4 +1,4 @@
-"""``demo``: a believable shop, the same for the same seed (operations)."""
+"""``demo``: the same seed creates the same shop (operations)."""
 
 from decimal import Decimal
 from importlib import import_module
@@ -8,6 +8,7 @@ from flask_migrate import upgrade
 
 from app.cli.demo_shop import DemoShop
 from tests.conftest import Client
+from tests.schemas import create_tables
 
 demo = import_module("app.cli.demo")  # the package has the command under this name
 
@@ -20,9 +21,9 @@ def demo_shop(make_app, client_for, tmp_path):
     numbers = iter(range(100))
 
     def make(seed):
-        app = make_app(DATABASE_URL=f"sqlite:///{tmp_path}/demo-{next(numbers)}.db")
-        with app.app_context():
-            upgrade()
+        url = f"sqlite:///{tmp_path}/demo-{next(numbers)}.db"
+        create_tables(url)
+        app = make_app(DATABASE_URL=url)
         result = app.test_cli_runner().invoke(args=[*ARGS, "--seed", seed])
         assert result.exit_code == 0, result.output
         return client_of(app, result)
@@ -52,10 +53,12 @@ def authorized(client):
     return {"Authorization": client.get("/healthz").request.headers["Authorization"]}
 
 
+@pytest.mark.one_database
 def test_demo_of_one_seed_is_one_shop(demo_shop):
     assert everything(demo_shop("7")) == everything(demo_shop("7"))
 
 
+@pytest.mark.one_database
 def test_demo_of_another_seed_is_another_shop(demo_shop):
     assert everything(demo_shop("7")) != everything(demo_shop("8"))
 
@@ -87,6 +90,33 @@ def test_demo_adds_up(demo_shop):
     assert newest_first == sorted(newest_first, reverse=True)
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+def test_demo_has_the_records_of_the_examples(make_app, fresh_database_url, is_new):
+    """Each GET of both OpenAPI documents works as it is, in a new shop or after ``make run``."""
+    app = make_app(DATABASE_URL=fresh_database_url)
+    with app.app_context():
+        upgrade()
+    commands = [ARGS] if is_new else [["keys", "create", "--role=administrator"], ARGS]
+    results = [app.test_cli_runner().invoke(args=args) for args in commands]
+    client = client_of(app, results[-1])
+    statuses = {}
+    for document in ("/openapi.json", "/wc-api/v3/openapi.json"):
+        for path, item in client.get(document).get_json()["paths"].items():
+            if "get" in item:
+                parameters = item["get"].get("parameters", [])
+                ids = {each["name"]: each["example"] for each in parameters if each["in"] == "path"}
+                statuses[path.format(**ids)] = client.get(path.format(**ids)).status_code
+    assert len(statuses) > 50
+    assert {path: status for path, status in statuses.items() if status != 200} == {}
+
+
+def test_demo_keeps_an_account_that_the_examples_name(admin, make_customer):
+    mine = make_customer(email="Grace@example.com", username="Grace")
+    result = admin.app.test_cli_runner().invoke(args=ARGS)
+    assert result.exit_code == 0, result.output
+    assert admin.get("/customers/email/grace@example.com").get_json()["customer"] == mine
+
+
 def run(app, *args):
     """Run the demo; return its exit code and what it printed as an error."""
     result = app.test_cli_runner().invoke(args=[*ARGS, *args])
@@ -106,14 +136,15 @@ def test_second_demo_says_what_to_do(admin):
     assert admin.get("/customers").headers["X-Total"] == "60"
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("part", ["customer", "coupon", "order"])
 def test_interrupted_demo_is_resumed(demo_shop, make_app, tmp_path, monkeypatch, part):
     """What was committed before remains, and the shop is the one of a run without interruption."""
     monkeypatch.setattr(demo, "CHUNK", 7)
     whole = everything(demo_shop("7"))
-    app = make_app(DATABASE_URL=f"sqlite:///{tmp_path}/interrupted.db")
-    with app.app_context():
-        upgrade()
+    url = f"sqlite:///{tmp_path}/interrupted.db"
+    create_tables(url)
+    app = make_app(DATABASE_URL=url)
     made = getattr(DemoShop, part)
 
     def interrupt(shop, number):
@@ -144,6 +175,7 @@ COMPUTED = {"id", "updated_at", "customer", "customer_id"}
 OWN_KEYS = {"id"}
 
 
+@pytest.mark.one_database
 def test_demo_inserts_the_orders_that_the_service_creates(demo_shop, admin):
     """Every order, sent to the service as it is shown, is stored as the demo stored it."""
     _, orders, _ = everything(demo_shop("7"))

@@ -1,13 +1,16 @@
-"""What is given for systemd, Docker and nginx fits the service and its defaults."""
+"""The files for systemd, Docker and nginx match the service and its defaults."""
 
 import re
 import runpy
+import sys
 from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
+import yaml
 
-from app.config import SettingsSchema
+from app.config.settings import SettingsSchema
+from app.outbound.client import TOTAL_SECONDS
 from app.services.pagination import MAX_LINK_BYTES
 
 ROOT = Path(__file__).parent.parent
@@ -20,7 +23,10 @@ def read(name):
 
 @pytest.fixture(scope="module")
 def gunicorn():
-    return runpy.run_path(str(ROOT / "gunicorn.conf.py"))
+    modules = {name: each for name, each in sys.modules.items() if name.startswith("server")}
+    settings = runpy.run_path(str(ROOT / "gunicorn.conf.py"))
+    sys.modules.update(modules)  # it forgets them, for a reload
+    return settings
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +60,45 @@ def test_unit_waits_for_requests_in_flight(unit, gunicorn):
     assert int(unit["TimeoutStopSec"]) > gunicorn["graceful_timeout"]
     assert unit["ExecStart"] == f"{unit['WorkingDirectory']}/.venv/bin/gunicorn wsgi:app"
     assert unit["ReadWritePaths"] == f"{unit['WorkingDirectory']}/instance"
+
+
+def test_unit_of_the_worker_runs_beside_the_service(unit):
+    parser = ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str
+    parser.read_string(read("deploy/shop-api-worker.service"))
+    worker = parser["Service"]
+    assert worker["ExecStart"] == f"{unit['WorkingDirectory']}/.venv/bin/flask --app wsgi worker"
+    for name in ("User", "WorkingDirectory", "EnvironmentFile", "ReadWritePaths", "UMask"):
+        assert worker[name] == unit[name]
+    assert int(worker["TimeoutStopSec"]) > TOTAL_SECONDS
+
+
+def test_compose_file_fits_the_image_and_the_commands(app):
+    compose = yaml.safe_load(read("deploy/compose.yaml"))
+    service, worker, database = (
+        compose["services"][name] for name in ("service", "worker", "database")
+    )
+    dockerfile = read("Dockerfile")
+    (port,) = re.findall(r"^EXPOSE (\d+)$", dockerfile, re.MULTILINE)
+    assert service["ports"] == [f"127.0.0.1:{port}:{port}"]
+    assert (ROOT / "deploy" / service["build"] / "Dockerfile").exists()
+    assert service["image"] == worker["image"]
+    assert service["environment"] == worker["environment"]
+    assert set(service["environment"]) <= set(SETTINGS)
+    # The program is in PATH, and the app has the command.
+    assert "PATH=/srv/shop-api/.venv/bin:" in dockerfile
+    assert worker["command"][:3] == ["flask", "--app", "wsgi"]
+    assert worker["command"][3] in app.cli.commands
+    # The address of the database is that of its container.
+    user, name = (database["environment"][key] for key in ("POSTGRES_USER", "POSTGRES_DB"))
+    url = service["environment"]["DATABASE_URL"]
+    assert url.startswith(f"postgresql://{user}:${{POSTGRES_PASSWORD:?")
+    assert url.endswith(f"@database/{name}")
+    # The service waits for the database, and the worker for the migration.
+    assert service["depends_on"]["database"]["condition"] == "service_healthy"
+    assert worker["depends_on"]["service"]["condition"] == "service_healthy"
+    (volume,) = (each.partition(":")[0] for each in database["volumes"])
+    assert volume in compose["volumes"]
 
 
 def test_nginx_waits_and_accepts_as_much_as_the_service(gunicorn):

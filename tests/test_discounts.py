@@ -203,7 +203,7 @@ SEQUENTIAL = {
         [item(1, "10"), item(1, "8")], [percent(50, n=1), product(1, n=1)],
         [500, 100], [600, 0],
     ),
-    # A unit is worth 10.00, whatever was taken of the line; a percentage is of what is left.
+    # A unit costs 10.00, regardless of earlier discounts. A percentage applies to the remaining value.
     "coupons of one unit each": (
         [item(4, "10")], [product(10, n=1), product(10, n=1), percent(100, n=1)],
         [1000, 1000, 500], [2500],

@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from conftest import Client
-from flask_migrate import upgrade
 
 from app.auth import principals
-from app.config import SettingsSchema
-from app.errors import ERRORS
+from app.config.settings import SettingsSchema
+from app.error_codes import ERRORS
 from app.services.api_keys import create_key
 
 ROOT = Path(__file__).parent.parent
@@ -149,7 +148,7 @@ def test_every_flask_command_exists(session_app, name):
 
 
 def test_readme_links_every_document():
-    linked = set(re.findall(r"\]\(([\w/.]+\.md)\)", read("README.md")))
+    linked = set(re.findall(r"\]\(([\w/.-]+\.md)\)", read("README.md")))
     assert sorted({*NAMES} - linked) == ["README.md"]
 
 
@@ -188,11 +187,10 @@ def request_of(arguments):
 
 
 @pytest.fixture
-def run_examples(make_app, fresh_database_url):
+def run_examples(make_app, migrated_database_url):
     """Return a function that runs the commands of a document in order, on a new database."""
-    app = make_app(DATABASE_URL=fresh_database_url)
+    app = make_app(DATABASE_URL=migrated_database_url)
     with app.app_context():
-        upgrade()
         key = create_key("admin", "administrator", principals.Permission.READ_WRITE, "")
     client = Client(app, key)
 
@@ -211,7 +209,7 @@ def run_examples(make_app, fresh_database_url):
                 # curl -d always sends this type
                 content_type="application/x-www-form-urlencoded" if body else None,
             )
-            assert (response.status_code in {200, 201}) == (remark != "refused"), arguments
+            assert (response.status_code in {200, 201}) == (remark != "rejected"), arguments
             assert ("error" in json.dumps(response.get_json())) == bool(remark), arguments
             yield method, address.path, remark
 
@@ -227,7 +225,7 @@ def test_readme_examples_work_in_their_order(run_examples):
 
 def test_quick_start_works_and_fails_where_it_says_so(run_examples):
     seen = [remark for _, _, remark in run_examples("docs/quickstart.md")]
-    assert seen == ["", "", "refused", "refused", "one item fails", ""]
+    assert seen == ["", "", "rejected", "rejected", "one item fails", ""]
 
 
 def test_readme_names_the_settings_of_a_first_run():

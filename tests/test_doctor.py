@@ -1,4 +1,4 @@
-"""``flask --app wsgi doctor``: each thing that is wrong is found, with what to do about it."""
+"""``flask --app wsgi doctor``: every problem is found and has a remedy."""
 
 import os
 import subprocess
@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 from conftest import SECRET
+from sqlalchemy import update
 
 from app.cli.doctor import _clock
+from app.db.session import run_in_transaction
+from app.models import Event
+from app.services.events import NewEvent, record
 
 ROOT = Path(__file__).parent.parent
 
@@ -58,6 +62,7 @@ def test_all_is_well(examine, admin):
         "database",
         "schema",
         "keys",
+        "webhooks",
         "clock of the database",
     ]
 
@@ -129,3 +134,19 @@ def test_setting_that_cannot_be_used_is_named(tmp_path):
     )
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == "The service cannot start: PORT: Not a valid integer.\n"
+
+
+def test_webhooks_without_a_worker(examine, admin):
+    new = {"topics": ["*"], "delivery_url": "https://receiver.example/"}
+    admin.post("/webhooks", {"webhook": new})
+    with admin.app.app_context():
+        events = [NewEvent("coupon.updated", 1, {})]
+        run_in_transaction(lambda session: record(session, None, events))
+    assert examine()["webhooks"] == ("1 active, and nothing is overdue", "")
+    with admin.app.app_context():
+        old = datetime.now(UTC) - timedelta(minutes=3)
+        run_in_transaction(lambda session: session.execute(update(Event).values(created_at=old)))
+    assert examine()["webhooks"] == (
+        "nothing is delivering, and 1 deliveries or events are waiting",
+        "Start a worker: .venv/bin/flask --app wsgi worker",
+    )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from app import emails
 
 ADDRESSES = [
-    # what came, what is left
+    # input, output
     ("anna@example.com", "anna@example.com"),
     (" anna@example.com\n", "anna@example.com"),
     ("Anna@EXAMPLE.com", "Anna@example.com"),

@@ -1,4 +1,4 @@
-"""Every error has one body, whatever raised it (spec 7; decisions 1, 3, 6, 13)."""
+"""All errors have the same body, independent of their cause (spec 7; decisions 1, 3, 6, 13)."""
 
 import io
 import json
@@ -101,6 +101,7 @@ def test_method_not_allowed(admin, anonymous, method, path, allowed):
             )
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "path", ["/coupons", "/coupons/count", "/coupons/{id}", "/coupons/code/{code}"]
 )
@@ -120,12 +121,14 @@ def test_trailing_slash_of_writes(admin, make_coupon):
     assert admin.delete(path).status_code == 200
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/docs"])
 def test_trailing_slash_of_open_routes(anonymous, path):
     assert anonymous.get(path).status_code == 200
     assert anonymous.get(f"{path}/").status_code == 200
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "path",
     [
@@ -243,7 +246,7 @@ NO_JSON = {
 
 @pytest.mark.one_database
 @pytest.mark.parametrize("body", NO_JSON.values(), ids=list(NO_JSON))
-def test_body_is_no_json(send, body):
+def test_body_is_not_json(send, body):
     for method, path in MISSING:
         response = send(method, path, body)
         assert codes(response) == INVALID_JSON
@@ -263,7 +266,7 @@ def test_body_is_no_json(send, body):
     ],
     ids=lambda number: number[:12],
 )
-def test_huge_number_is_refused(send, number):
+def test_huge_number_is_rejected(send, number):
     for field in ("amount", "usage_limit", "expiry_date", "code"):
         body = f'{{"coupon": {{"code": "x", "{field}": {number}}}}}'
         status, code = codes(send("POST", "/coupons", body))
@@ -323,8 +326,8 @@ TOO_LARGE = refusal("shop_api_request_entity_too_large", limit=200)
 
 
 @pytest.mark.one_database
-def test_body_over_the_byte_limit(make_app, admin):
-    client = Client(make_app(SHOP_MAX_BODY_BYTES=200), admin.key)
+def test_body_over_the_byte_limit(app_with, admin):
+    client = Client(app_with(SHOP_MAX_BODY_BYTES=200), admin.key)
     assert reply(client.post("/coupons", data=body_of(201))) == TOO_LARGE
     assert reply(client.put("/coupons/1", data=body_of(201))) == TOO_LARGE
     assert reply(client.post("/coupons/bulk", data=body_of(10_000))) == TOO_LARGE
@@ -333,8 +336,8 @@ def test_body_over_the_byte_limit(make_app, admin):
 
 
 @pytest.mark.one_database
-def test_body_over_the_byte_limit_without_a_length(make_app, admin):
-    client = Client(make_app(SHOP_MAX_BODY_BYTES=200), admin.key)
+def test_body_over_the_byte_limit_without_a_length(app_with, admin):
+    client = Client(app_with(SHOP_MAX_BODY_BYTES=200), admin.key)
 
     def chunked(size):
         environ = {"wsgi.input_terminated": True}
@@ -346,8 +349,8 @@ def test_body_over_the_byte_limit_without_a_length(make_app, admin):
 
 
 @pytest.mark.one_database
-def test_body_over_the_byte_limit_stands_behind_credentials(make_app, app):
-    client = Client(make_app(SHOP_MAX_BODY_BYTES=200))
+def test_body_over_the_byte_limit_stands_behind_credentials(app_with, app):
+    client = Client(app_with(SHOP_MAX_BODY_BYTES=200))
     response = client.post("/coupons", data=body_of(201))
     assert codes(response) == (401, "shop_api_authentication_error")
 
@@ -416,7 +419,7 @@ def test_request_ids_differ(admin):
     assert len({admin.get("/coupons").headers["X-Request-Id"] for _ in range(5)}) == 5
 
 
-# --- what nobody foresaw ---
+# --- unexpected errors ---
 
 
 @pytest.fixture
@@ -481,7 +484,7 @@ def test_database_is_gone_and_the_process_lives(make_app, app):
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_connections_that_the_database_closed_are_replaced(admin, make_coupon, database_url):
-    """As after a restart of the server: nobody sees an error of the connections from before."""
+    """As after a restart of the server. No request fails because of the old connections."""
     coupon = make_coupon()
     with psycopg.connect(database_url, autocommit=True) as connection:
         closed = connection.execute(

@@ -1,15 +1,15 @@
-"""The examples of the OpenAPI document are real: requests are sent, answers are compared."""
+"""The examples of the OpenAPI document match the responses of the service."""
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from app.schemas import examples
+from app.schemas.examples import coupons, customers
 
 TIMES = ("created_at", "updated_at")
 
 
 def timeless(record):
-    """A record without what no example can know: when it was made."""
+    """A record without its timestamps."""
     return {name: value for name, value in record.items() if name not in TIMES}
 
 
@@ -18,10 +18,10 @@ def with_ids(record, real_id):
 
 
 CASES = [
-    ("coupons", "coupon", examples.NEW_COUPON, examples.COUPON, examples.COUPON_UPDATE,
-     examples.UPDATED_COUPON, examples.COUPON_ITEMS, examples.COUPON_RESULTS),
-    ("customers", "customer", examples.NEW_CUSTOMER, examples.CUSTOMER, examples.CUSTOMER_UPDATE,
-     examples.UPDATED_CUSTOMER, examples.CUSTOMER_ITEMS, examples.CUSTOMER_RESULTS),
+    ("coupons", "coupon", coupons.NEW_COUPON, coupons.COUPON, coupons.COUPON_UPDATE,
+     coupons.UPDATED_COUPON, coupons.COUPON_ITEMS, coupons.COUPON_RESULTS),
+    ("customers", "customer", customers.NEW_CUSTOMER, customers.CUSTOMER, customers.CUSTOMER_UPDATE,
+     customers.UPDATED_CUSTOMER, customers.CUSTOMER_ITEMS, customers.CUSTOMER_RESULTS),
 ]  # fmt: skip
 
 
@@ -30,7 +30,7 @@ CASES = [
     CASES,
     ids=["coupons", "customers"],
 )
-def test_example_of_create_edit_and_bulk(
+def test_example_of_create_update_and_bulk(
     admin, plural, single, new, shown, edit, edited, items, results
 ):
     created = admin.post(f"/{plural}", {single: new})

@@ -1,11 +1,14 @@
-"""Nothing acknowledged is lost when processes are killed (docs/operations.md, Durability).
+"""Killed processes lose no acknowledged write (docs/operations.md, Durability).
 
-A short campaign with each target once; ``make faults`` runs hundreds of kills with any seed.
+A short campaign with each target once. ``make faults`` runs hundreds of kills with any seed.
 """
+
+from collections import Counter
 
 import pytest
 
 from tests.faults import campaign
+from tests.faults.feed import Feed
 from tests.faults.journal import ABSENT, Journal
 
 
@@ -14,7 +17,61 @@ def test_what_was_acknowledged_outlives_kills(database, kills):
     problems, figures = campaign.run(database, kills, seed=7)
     assert problems == []
     assert figures["acknowledged requests"] > 0
+    assert figures["events"] > figures["acknowledged requests"] / 2
     assert sum(number for name, number in figures.items() if name.startswith("kills")) == kills
+
+
+# --- the comparison of events ---
+
+
+class Shop:
+    """Answers with a page of events."""
+
+    def __init__(self, *events):
+        self.events = [
+            {"id": id_, "type": type_, "resource": type_.partition(".")[0], "resource_id": 1,
+             "data": {"coupon": {"id": 1}}}
+            for id_, type_ in events
+        ]  # fmt: skip
+
+    def send(self, method, path):
+        return 200, {"events": self.events}
+
+
+CREATED, UPDATED = ("coupon.created", 1), ("coupon.updated", 1)
+
+
+@pytest.mark.parametrize(
+    ("events", "problems"),
+    [
+        ([(1, "coupon.created"), (2, "coupon.updated")], 0),
+        ([(1, "coupon.created")], 1),
+        ([(1, "coupon.created"), (2, "coupon.updated"), (3, "coupon.updated")], 1),
+        ([(2, "coupon.created"), (1, "coupon.updated")], 1),
+        ([(1, "coupon.created"), (1, "coupon.updated")], 1),
+        ([(1, "coupon.created"), (2, "coupon.deleted")], 2),
+    ],
+)
+def test_comparison_finds_missing_and_superfluous_events(events, problems):
+    found, number = Feed().compare(Shop(*events), Counter([CREATED, UPDATED]))
+    assert (len(found), number) == (problems, len(events))
+
+
+def test_comparison_finds_an_event_that_does_not_show_its_record():
+    feed = Feed()
+    feed.compare(Shop((1, "coupon.created")), Counter([CREATED]))
+    assert feed.differences("coupon", [{"id": 1}]) == []
+    assert len(feed.differences("coupon", [{"id": 1, "amount": "1.00"}])) == 1
+    assert len(feed.differences("coupon", [])) == 1
+
+
+def test_the_journal_expects_the_events_of_what_was_carried_out(journal):
+    journal.lose({"one": {"amount": "9.00"}, "two": ABSENT, "new": NEW})
+    assert journal.events == Counter([CREATED, ("coupon.created", 2)])
+    journal.compare({"one": EDITED, "new": STORED})
+    assert journal.events - Counter([CREATED, ("coupon.created", 2)]) == Counter(
+        [UPDATED, ("coupon.deleted", 2), ("coupon.created", 3)]
+    )
 
 
 # --- the comparison itself: it must see what would be lost ---

@@ -1,4 +1,4 @@
-"""Values that the database writes as JSON: the same text on both databases, and orjson's."""
+"""JSON values that the database creates: the same text on both databases as from orjson."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,7 +13,7 @@ from app.db.functions import is_one_of, json_text, json_tuple
 from app.db.read_pool import fetch
 from app.db.types import IdList, Money, TextList, UtcDateTime
 
-# What the tables can hold: PostgreSQL has no U+0000, and nobody has half a pair.
+# Texts that the tables can contain: no U+0000 and no lone surrogates.
 stored = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 FIRST, SECOND = (bindparam(name, type_=String) for name in ("first", "second"))
 OBJECT = select(json_text({"first_name": FIRST, "city": SECOND}))

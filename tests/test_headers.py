@@ -1,4 +1,4 @@
-"""What every answer tells browsers and caches, and which other origins may ask."""
+"""Response headers for browsers and caches, and CORS."""
 
 import re
 from base64 import b64encode
@@ -9,8 +9,10 @@ from conftest import Client, codes
 
 from app.api import openapi
 
+pytestmark = pytest.mark.one_database  # headers do not depend on the database
+
 ORIGIN = "https://admin.example"
-EXPOSED = ", ".join(sorted(openapi.HEADERS))
+EXPOSED = ", ".join(sorted([*openapi.HEADERS, "Preference-Applied"]))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_only_the_documentation_has_a_policy(admin):
 
 
 def allowed(response):
-    """The headers by which an answer opens itself to an origin."""
+    """The CORS headers of a response."""
     return {
         name.removeprefix("Access-Control-"): value
         for name, value in response.headers
@@ -124,8 +126,8 @@ def test_other_origins_are_off_by_default(admin, anonymous):
 
 
 @pytest.fixture
-def open_app(make_app):
-    return make_app(SHOP_CORS_ORIGINS=f"{ORIGIN},https://other.example")
+def open_app(app_with):
+    return app_with(SHOP_CORS_ORIGINS=f"{ORIGIN},https://other.example")
 
 
 @pytest.mark.one_database
@@ -180,8 +182,8 @@ def test_answers_and_errors_are_open_to_an_origin_of_the_setting(open_app, admin
     assert allowed(client.get("/coupons")) == {}
 
 
-def test_star_is_every_origin_and_never_with_cookies(make_app, admin):
-    client = Client(make_app(SHOP_CORS_ORIGINS="*"), admin.key)
+def test_star_is_every_origin_and_never_with_cookies(app_with, admin):
+    client = Client(app_with(SHOP_CORS_ORIGINS="*"), admin.key)
     found = allowed(client.get("/coupons", headers={"Origin": "https://any.example"}))
     assert found["Allow-Origin"] in {"*", "https://any.example"}
     assert "Allow-Credentials" not in found

@@ -1,4 +1,4 @@
-"""Requests that are sent again: Idempotency-Key (draft-ietf-httpapi-idempotency-key-header)."""
+"""Repeated requests with an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header)."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import pytest
 from conftest import Client, at_the_same_time, codes, failure, refusal, reply, without_key
 from sqlalchemy import insert, select, text, update
 
+from app.api.blueprint import Blueprint
 from app.api.idempotency import idempotent
-from app.api.smorest import Blueprint
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models import IdempotencyRecord
@@ -62,7 +62,7 @@ def shop(client):
 
 @pytest.fixture
 def kept(app):
-    """Return a function: the rows of kept answers, oldest first."""
+    """Return a function: the stored idempotency records, oldest first."""
 
     def read():
         with app.app_context():
@@ -73,7 +73,7 @@ def kept(app):
 
 @pytest.fixture
 def age(app):
-    """Return a function: make the kept answers look older."""
+    """Return a function: let the stored records be older."""
 
     def change(by):
         older = update(IdempotencyRecord).values(
@@ -119,7 +119,7 @@ def test_request_again_with_a_slash_is_the_same(admin):
 
 
 @pytest.mark.parametrize(("method", "path", "body", "other"), REQUESTS)
-def test_another_body_is_refused(admin, method, path, body, other):
+def test_another_body_is_rejected(admin, method, path, body, other):
     send(admin, path, body, method=method)
     before = shop(admin)
     assert reply(send(admin, path, other, method=method)) == REUSED
@@ -144,7 +144,7 @@ def test_key_belongs_to_an_api_key(admin, client_for):
     stranger, sibling = client_for(login="stranger"), client_for()
     assert sibling.key.user_id == admin.key.user_id
     for other in (stranger, sibling):
-        # It is a request of its own, and the code is taken.
+        # This is another request, and the code is in use.
         response = send(other)
         assert reply(response) == refusal("shop_api_coupon_code_already_exists")
         assert send(other, body={"coupon": {"code": f"of {other.key.key_id}"}}).status_code == 201
@@ -167,7 +167,7 @@ def test_kept_answer_is_for_who_may_still_send_the_request(app, client_for):
 @pytest.mark.one_database
 @pytest.mark.parametrize("key", ["", " ", "a b", "é", "k\x7f", "k\tk", "x" * 256], ids=ascii)
 @pytest.mark.parametrize("path", CREATES)
-def test_key_that_is_none_is_refused(admin, path, key):
+def test_key_that_is_none_is_rejected(admin, path, key):
     response = send(admin, path, key=key.encode().decode("latin-1"))
     reason = "must be 1 to 255 visible ASCII characters."
     assert reply(response) == refusal("shop_api_invalid_param", "Idempotency-Key", reason=reason)
@@ -182,7 +182,7 @@ def test_key_of_any_visible_characters(admin, key):
     assert is_replayed(send(admin, key=key)) == "true"
 
 
-# --- refusals ---
+# --- rejected requests ---
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_key_of_any_visible_characters(admin, key):
         ("customer", {"coupon": {"code": "a"}}),
     ],
 )
-def test_refusal_is_not_kept(client_for, make_coupon, kept, role, body):
+def test_rejection_is_not_kept(client_for, make_coupon, kept, role, body):
     make_coupon(code="taken")
     client = client_for(role)
     plain = reply(client.post("/coupons", body))
@@ -206,7 +206,7 @@ def test_refusal_is_not_kept(client_for, make_coupon, kept, role, body):
     assert kept() == []
 
 
-def test_refused_request_may_be_corrected_under_its_key(admin, make_coupon):
+def test_rejected_request_may_be_corrected_under_its_key(admin, make_coupon):
     other = make_coupon(code="summer")
     assert reply(send(admin)) == refusal("shop_api_coupon_code_already_exists")
     admin.delete(f"/coupons/{other['id']}")
@@ -214,7 +214,7 @@ def test_refused_request_may_be_corrected_under_its_key(admin, make_coupon):
     assert reply(send(admin, body={"coupon": {"code": "winter"}})) == REUSED
 
 
-def test_bulk_is_kept_with_what_it_refused(admin, make_coupon):
+def test_bulk_is_kept_with_what_it_rejected(admin, make_coupon):
     taken = make_coupon(code="summer")
     body = {"coupons": [{"code": "summer"}, {"code": "autumn"}]}
     first = send(admin, "/coupons/bulk", body)
@@ -224,7 +224,8 @@ def test_bulk_is_kept_with_what_it_refused(admin, make_coupon):
     assert reply(send(admin, "/coupons/bulk", body)) == reply(first)
 
 
-def test_answer_that_is_too_large_to_keep_is_refused_as_a_whole(admin, make_coupon):
+@pytest.mark.one_database
+def test_answer_that_is_too_large_to_keep_is_rejected_as_a_whole(admin, make_coupon):
     coupons = [make_coupon(description="\u20ac" * 65_536) for _ in range(90)]
     body = {"coupons": [{"id": coupon["id"], "amount": 9} for coupon in coupons]}
     response = send(admin, "/coupons/bulk", body)
@@ -234,7 +235,7 @@ def test_answer_that_is_too_large_to_keep_is_refused_as_a_whole(admin, make_coup
     assert admin.post("/coupons/bulk", body).status_code == 200
 
 
-# --- what is kept, and for how long ---
+# --- stored responses and their expiry ---
 
 
 def test_kept_answer_holds_no_key_and_no_body(admin, kept):
@@ -269,6 +270,7 @@ def test_key_can_be_used_anew_after_a_day(admin, age, kept):
     assert len(kept()) == 1
 
 
+@pytest.mark.pooler
 def test_old_answers_go_as_new_ones_come(app, admin, kept):
     old = datetime.now(UTC).replace(microsecond=0) - 2 * DAY
     rows = [
@@ -291,7 +293,7 @@ def test_old_answers_go_as_new_ones_come(app, admin, kept):
     assert len(kept()) == 4
 
 
-# --- at once ---
+# --- concurrent requests ---
 
 
 @pytest.fixture
@@ -308,6 +310,7 @@ def at_once(admin):
 
 
 @pytest.mark.parametrize(("method", "path", "body", "_"), REQUESTS)
+@pytest.mark.pooler
 def test_same_request_at_once_is_done_once(admin, at_once, method, path, body, _):
     responses = at_once(*[{"path": path, "body": body, "method": method}] * 8)
     (first,) = (response for response in responses if not is_replayed(response))
@@ -317,13 +320,15 @@ def test_same_request_at_once_is_done_once(admin, at_once, method, path, body, _
     assert len(written["coupons"]) + len(written["customers"]) == 2  # with the administrator
 
 
-def test_edits_of_the_same_bulk_at_once_are_done_once(admin, at_once, make_coupon):
+@pytest.mark.pooler
+def test_concurrent_bulk_updates_with_one_key_are_done_once(admin, at_once, make_coupon):
     body = {"coupons": [{"id": make_coupon()["id"], "amount": n} for n in range(5)]}
     responses = at_once(*[{"path": "/coupons/bulk", "body": body}] * 8)
     assert len({response.data for response in responses}) == 1
     assert sum(is_replayed(response) is None for response in responses) == 1
 
 
+@pytest.mark.pooler
 def test_other_bodies_at_once_let_one_through(admin, at_once):
     bodies = [{"coupon": {"code": f"c{n}"}} for n in range(8)]
     responses = at_once(*[{"body": body} for body in bodies])
@@ -354,6 +359,7 @@ app.test_client().post("/coupons", json=body, headers=headers)
 
 
 @pytest.mark.parametrize(("moment", "is_done"), [("before_commit", False), ("after_commit", True)])
+@pytest.mark.pooler
 def test_request_again_after_the_process_was_killed(admin, settings, kept, moment, is_done):
     sent = admin.get("/coupons").request.headers["Authorization"]
     headers = {"Authorization": sent, "Idempotency-Key": "k-1"}
@@ -415,7 +421,7 @@ def test_view_of_a_plugin(make_app, admin):
 # --- who sends no key ---
 
 
-@pytest.mark.parametrize(("path", "count"), [("/coupons", 2), ("/customers", 5)])
+@pytest.mark.parametrize(("path", "count"), [("/coupons", 3), ("/customers", 6)])
 def test_request_without_a_key_costs_no_statement(admin, statements, kept, path, count):
     statements.clear()
     assert admin.post(path, CREATES[path][0]).status_code == 201
@@ -423,9 +429,10 @@ def test_request_without_a_key_costs_no_statement(admin, statements, kept, path,
     assert kept() == []
 
 
+@pytest.mark.pooler
 def test_key_costs_three_statements(admin, statements):
     send(admin)
-    assert len(without_key(statements)) == 2 + 3
+    assert len(without_key(statements)) == 3 + 3
     statements.clear()
     assert is_replayed(send(admin)) == "true"
     assert len(without_key(statements)) == 1  # the kept response

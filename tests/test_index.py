@@ -1,4 +1,4 @@
-"""``GET /``: the index for programs, the documentation for browsers (decisions 13)."""
+"""``GET /``: links for programs, and a redirect to the documentation for browsers (decisions 13)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Programs written for the WooCommerce legacy API: its client libraries, as they are published."""
+"""Published client libraries of the WooCommerce legacy API."""
 
 from itertools import product
 from pathlib import Path
@@ -101,6 +101,7 @@ def test_python(shops, certificate, version, way):
     assert error(refused, 401) == "woocommerce_api_authentication_error"
 
 
+@pytest.mark.slow
 @needs_node
 @each_way
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -1,4 +1,4 @@
-"""What an operator sees: one JSON line a request, and nothing that is nobody's business."""
+"""Log lines: one JSON line per request, without secrets and personal data."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ from conftest import Client
 from sqlalchemy import insert
 from test_customers_input import PASSWORD, create, shown
 
-from app.api.smorest import Blueprint
+from app.api.blueprint import Blueprint
 from app.auth.principals import Permission
 from app.db.session import db, now, run_in_transaction
 from app.logging import LIBRARIES
@@ -137,7 +137,7 @@ def test_line_names_the_route_and_not_the_path(logged, method, path, route, stat
     assert (line["method"], line["route"], line["status"]) == (method, route, status)
 
 
-def test_line_of_an_open_route_or_a_refused_caller_has_no_key(logged):
+def test_line_of_an_open_route_or_a_rejected_request_has_no_key(logged):
     statuses = [logged.anonymous.get(path).status_code for path in ("/", "/healthz", "/coupons")]
     assert statuses == [200, 200, 401]
     assert [(line["key_id"], line["status"]) for line in logged.lines()] == [
@@ -147,7 +147,7 @@ def test_line_of_an_open_route_or_a_refused_caller_has_no_key(logged):
     ]
 
 
-def test_line_has_the_request_id_of_the_answer(logged):
+def test_line_has_the_request_id_of_the_response(logged):
     ids = [
         logged.client.get("/coupons", headers=headers).headers["X-Request-Id"]
         for headers in ({}, {"X-Request-Id": "my.own-id_1"}, {"X-Request-Id": "not a sane one"})
@@ -220,7 +220,7 @@ def test_trace_context_is_in_every_line_of_a_request(logged, given):
         f"=1-{TRACE}-{PARENT}-01",
     ],
 )
-def test_trace_context_that_is_none_is_left_out(logged, given):
+def test_invalid_trace_context_is_omitted(logged, given):
     logged.anonymous.get("/healthz", headers={"traceparent": given})
     (line,) = logged.lines()
     assert set(line) == LINE
@@ -229,7 +229,7 @@ def test_trace_context_that_is_none_is_left_out(logged, given):
 # --- characters ---
 
 
-def test_line_is_text_that_does_nothing_to_a_terminal(logged):
+def test_line_has_no_control_characters(logged):
     sent = "a\x1b[31m\x7f\x9b\u202e\u2028\ufeff\U000e0041é"
     logged.app.logger.error("before %s after", sent)
     printed = logged.printed()
@@ -241,7 +241,7 @@ def test_line_is_text_that_does_nothing_to_a_terminal(logged):
 
 @pytest.mark.one_database
 @pytest.mark.parametrize("method", ["=2+3", "+CMD|X", "@SUM", "FOO"])
-def test_method_that_somebody_made_up_is_not_in_a_line(logged, method):
+def test_unknown_method_is_not_logged(logged, method):
     logged.client.request(method, "/coupons")
     (line,) = logged.lines()
     assert (line["method"], line["status"]) == ("other", 405)
@@ -289,7 +289,7 @@ def test_app_leaves_the_root_logger_and_structlog_alone(make_app):
     assert ([*root.handlers], root.level, structlog.get_config()) == before
 
 
-# --- what is nobody's business ---
+# --- secrets and personal data ---
 
 SECRETS = {
     "body": "secret-body",
@@ -343,7 +343,7 @@ def leaks(printed, key):
 
 @pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path", "status"), REQUESTS)
-def test_no_line_holds_anything_of_a_request(logged, method, path, status):
+def test_no_line_contains_values_of_a_request(logged, method, path, status):
     body = {
         "coupon": {"code": SECRETS["body"], "description": SECRETS["body"]},
         "coupons": [{"code": SECRETS["body"]}, {"code": SECRETS["body"]}, SECRETS["body"]],
@@ -364,13 +364,13 @@ def test_no_line_holds_anything_of_a_request(logged, method, path, status):
         (b'"secret-body' + b"x" * 2_000_000, 413),
     ],
 )
-def test_no_line_holds_anything_of_a_refused_body(logged, body, status):
+def test_no_line_contains_values_of_a_rejected_body(logged, body, status):
     logged.app.config["MAX_CONTENT_LENGTH"] = 1_000_000
     assert send(logged.client, "POST", "/coupons", data=body).status_code == status
     assert leaks(json.dumps(logged.lines()), logged.key) == []
 
 
-def test_no_line_holds_wrong_credentials(logged):
+def test_no_line_contains_wrong_credentials(logged):
     wrong = b64encode(f"{logged.key.consumer_key}:cs_secret-header".encode()).decode()
     for header in (f"Basic {wrong}", "Basic secret-header", "Bearer secret-header"):
         response = send(logged.anonymous, "GET", "/coupons", headers={"Authorization": header})
@@ -397,7 +397,7 @@ def test_secret_in_a_query_is_in_no_line(logged):
     assert "cs_wrong" not in str(lines)
 
 
-def test_password_is_in_no_answer_and_in_no_line(logged, client_for, make_customer):
+def test_password_is_in_no_response_and_in_no_line(logged, client_for, make_customer):
     customer = make_customer(email="ann@example.com", username="ann")
     path = f"/customers/{customer['id']}"
     secret = {"password": PASSWORD}

@@ -1,4 +1,4 @@
-"""What Prometheus reads (operations.md): off by default, and right with several workers."""
+"""Prometheus metrics (operations.md): disabled by default, and correct with several workers."""
 
 import os
 import shutil
@@ -16,7 +16,10 @@ from serving import PATIENCE, running_service
 from sqlalchemy import text
 
 from app.db.read_pool import RowStream, fetch
+from app.db.session import run_in_transaction
 from app.models import User
+from app.services.delivery_statistics import count_results
+from app.services.events import NewEvent, record
 
 ROOT = Path(__file__).parent.parent
 
@@ -180,11 +183,12 @@ def workers(service):
     return [int(line) for line in listed.stdout.split()]
 
 
-def test_every_worker_answers_for_all_also_for_one_that_died(tmp_path):
+@pytest.mark.slow
+def test_every_worker_reports_the_metrics_of_all_workers(tmp_path):
     name = ("shop_http_requests_total", "GET", "/healthz", "200")
     opened = ("shop_database_connections", "read", "open")
     with running_service(tmp_path, SHOP_METRICS="1", WEB_CONCURRENCY="2") as service:
-        for _ in range(40):  # each a connection of its own: both workers have some
+        for _ in range(40):  # each on a new connection, so that both workers get some
             urllib.request.urlopen(f"{service.url}/healthz", timeout=PATIENCE).close()
             urllib.request.urlopen(f"{service.url}/readyz", timeout=PATIENCE).close()
         assert {scrape(service)[name] for _ in range(20)} == {40}
@@ -203,6 +207,7 @@ def test_every_worker_answers_for_all_also_for_one_that_died(tmp_path):
         assert other in workers(service)
 
 
+@pytest.mark.slow
 def test_what_a_killed_main_process_left_is_removed_by_the_next_one(tmp_path):
     folder = Path("/dev/shm")  # where gunicorn.conf.py puts it
     with subprocess.Popen(["true"]) as ended:
@@ -219,3 +224,24 @@ def test_what_a_killed_main_process_left_is_removed_by_the_next_one(tmp_path):
     finally:
         shutil.rmtree(running)
     assert not [each for each in folder.glob("shop-metrics-*") if str(ended.pid) in each.name]
+
+
+@pytest.mark.one_database
+def test_deliveries_are_counted_in_the_database(measured):
+    client, metrics = measured
+    names = "pending_deliveries", "pending_events", "oldest_pending_seconds"
+    before = metrics()
+    assert [before[f"shop_webhook_{name}",] for name in names] == [0, 0, 0]
+    new = {"topics": ["*"], "delivery_url": "https://receiver.example/"}
+    client.post("/webhooks", {"webhook": new})
+    with client.app.app_context():
+        events = [NewEvent("coupon.updated", 1, {}), NewEvent("coupon.updated", 2, {})]
+        run_in_transaction(lambda session: record(session, None, events))
+        count = {"delivered": 2, "retried": 1}
+        for _ in range(2):
+            run_in_transaction(lambda session: count_results(session, count))
+    after = metrics()
+    assert after["shop_webhook_pending_events",] == 2
+    assert 0 <= after["shop_webhook_oldest_pending_seconds",] < 60
+    results = {key[1]: after[key] for key in after if key[0] == "shop_webhook_deliveries_total"}
+    assert results == {"delivered": 4, "retried": 2, "failed": 0, "webhook_disabled": 0}

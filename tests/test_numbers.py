@@ -149,7 +149,7 @@ def test_money_of_any_value(value):
 
 
 @given(st.decimals(-(10**15), 10**15, places=4))
-def test_money_is_kept_half_away_from_zero(value):
+def test_money_is_rounded_half_away_from_zero(value):
     kept = numbers.money(value)
     assert abs(kept - value) <= Decimal("0.005")
     assert abs(kept) >= abs(value) or abs(kept - value) < Decimal("0.005")

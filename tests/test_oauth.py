@@ -1,4 +1,4 @@
-"""Requests signed by OAuth 1.0a (decisions 12)."""
+"""Requests with OAuth 1.0a signatures (decisions 12)."""
 
 import hmac
 import json
@@ -15,9 +15,10 @@ from oauthlib.oauth1 import Client as Signer
 from sqlalchemy import func, select, update
 
 from app.auth import credentials
+from app.auth.api_keys import ApiKeyCredentials
 from app.auth.encryption import decrypt, encrypt
 from app.auth.oauth1 import MAX_FORMS, SignedRequest
-from app.auth.principals import ApiKeyCredentials, Permission
+from app.auth.principals import Permission
 from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.models import ApiKey, OAuthNonce
@@ -57,7 +58,7 @@ def key(app):
 
 @pytest.fixture
 def reason(anonymous):
-    """Return a function: the reason why a signed request is refused."""
+    """Return a function: the reason why a signed request is rejected."""
 
     def ask(path, **kwargs):
         response = anonymous.get(path, **kwargs)
@@ -137,6 +138,7 @@ def test_signature_of_the_address_as_the_client_knows_it(anonymous, key, signed,
     assert anonymous.get(f"{sent.partition('?')[0]}?{query}").status_code == 200
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_overridden_method_may_be_signed_either_way(anonymous, key, make_coupon, method):
     path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}?_method=DELETE", method)
@@ -215,7 +217,7 @@ def test_signature_that_is_not_encoded(anonymous, key):
     assert anonymous.get(target).status_code == 200
 
 
-# --- refused ---
+# --- rejected requests ---
 
 
 @pytest.mark.one_database
@@ -231,6 +233,7 @@ def test_override_that_was_signed_cannot_be_hidden(anonymous, key, make_coupon, 
     assert reply(anonymous.post(path)) == (202, {"message": "Deleted coupon"})
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -313,7 +316,7 @@ def test_timestamp_is_near_enough(anonymous, key, monkeypatch, seconds):
 
 @pytest.mark.one_database
 @pytest.mark.parametrize("timestamp", ["now", "-1", "1e9", "٣", "9" * 5000])
-def test_timestamp_is_no_number(reason, key, timestamp):
+def test_timestamp_is_not_a_number(reason, key, timestamp):
     path, _ = sign(key, "/wc-api/v3/coupons", timestamp=timestamp)
     assert reason(path) == "The timestamp must be a number of seconds."
 
@@ -355,7 +358,7 @@ def test_replays_at_the_same_time(app, make_app, key):
     assert sorted(statuses) == [200] + [401] * 7
 
 
-def test_refused_request_uses_no_nonce(app, anonymous, key):
+def test_rejected_request_uses_no_nonce(app, anonymous, key):
     path, _ = sign(key, "/wc-api/v3/coupons")
     assert codes(anonymous.get(path.replace("/coupons", "/customers"))) == AN_ERROR
     assert anonymous.get(path).status_code == 200
@@ -405,7 +408,7 @@ def test_wrong_signatures_are_limited(make_app, key):
     assert [client.get(path).status_code for _ in range(5)] == [401, 401, 401, 429, 429]
 
 
-def test_native_api_knows_no_signatures(anonymous, key):
+def test_native_api_accepts_no_signatures(anonymous, key):
     assert anonymous.get(sign(key, "/coupons")[0]).status_code == 401
 
 
@@ -429,18 +432,19 @@ def header_of(key):
     return headers["Authorization"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("joint", [",", ", "])
 @pytest.mark.parametrize("other", ["OAuth", 'OAuth realm="a"', "Basic YTpi", "Bearer", "Bearer x"])
 @pytest.mark.parametrize("first", [True, False])
-def test_several_headers_are_refused(anonymous, key, other, joint, first):
+def test_several_headers_are_rejected(anonymous, key, other, joint, first):
     headers = [header_of(key), other] if first else [other, header_of(key)]
     response = anonymous.get("/wc-api/v3/coupons", headers={"Authorization": joint.join(headers)})
     assert codes(response) == (400, "woocommerce_api_invalid_param")
     assert response.get_json()["errors"][0]["param"] == "Authorization"
 
 
-def test_long_header_is_refused_before_it_is_read(anonymous, key, monkeypatch):
-    monkeypatch.setattr(credentials, "_authorization", None)
+def test_long_header_is_rejected_before_it_is_read(anonymous, key, monkeypatch):
+    monkeypatch.setattr(credentials, "parse_authorization", None)
     header = "OAuth " + ",".join(f'x{n}="{"%25" * 60}"' for n in range(4000))
     response = anonymous.get("/wc-api/v3/coupons", headers={"Authorization": header})
     assert codes(response) == (400, "woocommerce_api_invalid_param")
@@ -465,6 +469,7 @@ def test_throttled_address_is_tried_in_few_forms_and_valid_signatures_pass(
     assert client.get(path).status_code == 200
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("name", ["_method", "filter[q]"])
 def test_parameter_moved_from_the_query_to_the_header(anonymous, key, name):
     value = "GET" if name == "_method" else "a"
@@ -479,10 +484,11 @@ def test_parameter_moved_from_the_query_to_the_header(anonymous, key, name):
 # --- one signature, one method (decisions 14) ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("version", ["v2", "v3"])
 @pytest.mark.parametrize("override", ["DELETE", "delete", " PUT ", "POST"])
 @pytest.mark.parametrize("where", [SIGNATURE_TYPE_QUERY, SIGNATURE_TYPE_AUTH_HEADER])
-def test_header_turns_no_signed_request_into_another(
+def test_header_does_not_change_a_signed_request(
     admin, anonymous, key, make_coupon, where, override, version
 ):
     coupon = make_coupon()
@@ -503,7 +509,7 @@ def test_header_may_name_the_method_that_is_signed(anonymous, key, make_coupon):
     assert anonymous.get(path, headers={"X-HTTP-Method-Override": "GET"}).status_code == 200
 
 
-def test_header_beside_a_signed_method_names_no_other(admin, anonymous, key, make_coupon):
+def test_header_with_another_method_than_the_signed_method(admin, anonymous, key, make_coupon):
     coupon = make_coupon()
     path, _ = sign(key, f"/wc-api/v3/coupons/{coupon['id']}?_method=GET", "POST")
     for name in ("DELETE", "PUT"):
@@ -512,6 +518,7 @@ def test_header_beside_a_signed_method_names_no_other(admin, anonymous, key, mak
     assert anonymous.post(path).status_code == 200
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("name", ["a_method", "x_method", "_method%5B%5D", "_methods"])
 def test_only_the_parameter_itself_overrides(anonymous, key, make_coupon, name):
     path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}?{name}=DELETE", "GET")
@@ -572,6 +579,6 @@ def test_no_secret_is_stored_while_the_mounts_are_off(make_app):
         assert db.session.get_one(ApiKey, key.key_id).consumer_secret_encrypted is None
 
 
-def test_pair_that_is_there_already(app, key):
+def test_consumer_key_that_exists(app, key):
     with app.app_context(), pytest.raises(KeyExists):
         create_key("other", "administrator", Permission.READ_WRITE, "", PAIR)

@@ -1,4 +1,7 @@
-"""The document is valid and complete, and its page needs nobody else (decisions 2 and 10)."""
+"""The OpenAPI document is valid and complete, and Swagger UI loads no files from other hosts.
+
+Source: decisions 2 and 10.
+"""
 
 import json
 import re
@@ -9,7 +12,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from app.config import VERSION
-from app.errors import ERRORS
+from app.error_codes import ERRORS
 
 pytestmark = pytest.mark.one_database  # the document does not depend on the database
 
@@ -113,7 +116,8 @@ def test_every_example_of_an_error_is_in_the_envelope(operations):
             for code, example in content["examples"].items():
                 (entry,) = example["value"]["errors"]
                 assert example == {"value": {"errors": [entry]}}
-                assert set(entry) == {"code", "message"}
+                assert entry.keys() - {"param", "reasons"} == {"code", "message"}
+                assert not re.search(r"…|\{\w+\}", entry["message"]), entry
                 # An update of a customer returns every code with 400 (spec 4.2).
                 is_400 = status == "400" and (
                     operation["operationId"] == "updateCustomer"
@@ -123,7 +127,7 @@ def test_every_example_of_an_error_is_in_the_envelope(operations):
                 assert (entry["code"], int(status)) == (code, 400 if is_400 else ERRORS[code][0])
                 assert entry["message"]
                 seen.add(code)
-    # It answers what is no operation.
+    # It responds to requests for unknown operations.
     assert ERRORS.keys() - seen == {"shop_api_method_not_allowed"}
 
 
@@ -194,11 +198,11 @@ def size_of(client, path):
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/", "/docs/index.html"])
-def test_docs_and_all_their_files_come_from_here(session_app, path):
+def test_docs_and_their_files_are_served_by_the_service(session_app, path):
     client = session_app.test_client()
     page = page_at(client, path)
     links = Links(page).found
-    assert len(links) >= 4
+    assert len(links) == 3
     for link in links:
         address = urljoin(f"http://localhost{path}", link)
         assert urlsplit(address).netloc == "localhost"

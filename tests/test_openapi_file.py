@@ -1,4 +1,4 @@
-"""openapi.json, from which clients are generated, is the document that the service answers."""
+"""openapi.json, from which clients are generated, equals the document of the service."""
 
 from pathlib import Path
 

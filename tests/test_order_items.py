@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import InvalidOrderItems, ShopError
-from app.services.order_items import MAX_ITEMS, changed_items, created_items, items_of
+from app.services.order_item_changes import MAX_ITEMS, changed_items, created_items
+from app.services.order_items import items_of
 from app.services.order_sums import amount_text, divided, price_times_quantity
 
 LISTS = ("line_items", "shipping_lines", "fee_lines", "tax_lines", "coupon_lines")
@@ -23,7 +24,7 @@ def money(text):
 
 
 def stored(items, shipping_tax=0):
-    """What is stored of items."""
+    """Return the stored form of items."""
     return items.columns_with_sums(shipping_tax)
 
 
@@ -32,7 +33,7 @@ def created(**lists):
 
 
 def changed(before, **lists):
-    """What is stored after an update of what was stored before."""
+    """Return the stored form of items after an update."""
     return stored(changed_items(items_of(before), lists))
 
 

@@ -14,7 +14,7 @@ each_mount = pytest.mark.parametrize("mount", MOUNTS)
 
 
 def refused(mount, code, param=None, **details):
-    """The reply that the table of errors fixes, with the prefix of a mount."""
+    """Return the error response of a code, with the prefix of a mount."""
     status, body = refusal(f"shop_api_{code}", param, **details)
     for entry in body["errors"]:
         entry["code"] = entry["code"].replace("shop_api_", MOUNTS[mount])
@@ -121,6 +121,7 @@ def test_update_without_a_text_changes_nothing(admin, order_id, write):
     assert reply(admin.get(path)) == (200, {"order_note": note})
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("note", [[], {}, True, "a\0b", "n" * (MAX_NOTE_LENGTH + 1)])
 def test_wrong_types_are_reported_first(admin, order_id, write, note):
     body = {"order_note": {"note": note}}
@@ -133,6 +134,7 @@ def test_wrong_types_are_reported_first(admin, order_id, write, note):
         assert refused_params(response) == ["order_note.note"]
 
 
+@pytest.mark.one_database
 @each_mount
 @pytest.mark.parametrize("body", [None, {}, [], {"note": "n"}, {"order_note": None}])
 def test_missing_wrapper(admin, mount, body):
@@ -201,7 +203,7 @@ def test_create_with_an_idempotency_key_is_done_once(admin, order_id):
 
 
 @pytest.mark.parametrize(
-    ("method", "count"), [("LIST", 1), ("POST", 2), ("GET", 1), ("PUT", 3), ("DELETE", 3)]
+    ("method", "count"), [("LIST", 1), ("POST", 3), ("GET", 1), ("PUT", 3), ("DELETE", 3)]
 )
 def test_statements(admin, order_id, write, statements, method, count):
     note_id = write()["id"]

@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 from conftest import without_key
 
-from app.api.order_extensions import OrderView
+from app.api.order_extensions import OrderSerializer
 from app.auth.principals import Capability, Principal
-from app.errors import ERRORS
+from app.error_codes import ERRORS
 from app.services import order_queries
 from tests.factories import LINE_ITEM, SHIPPING_LINE, TIMESTAMP, insert_download, insert_order
 
@@ -67,7 +67,7 @@ def order_body(order_id, **over):
 
 
 def refused(response):
-    """The status and code of an error, whose message is the one of the table."""
+    """Return the status and the code of an error response, and check its message."""
     (entry,) = response.get_json()["errors"]
     assert entry["message"] == ERRORS[entry["code"]][1]
     return response.status_code, entry["code"]
@@ -139,14 +139,14 @@ def test_order_for_caller_without_capability(client_for, app):
     assert customer.get("/orders/statuses").status_code == 200
 
 
-def test_order_customer_is_complete_whatever_the_caller_may_list(app, admin, make_customer):
+def test_order_customer_is_complete_without_the_capability_to_list(app, admin, make_customer):
     """decisions 5: a role that reads orders but lists no users still sees who ordered."""
     customer = make_customer()
     order_id = insert_order(app, customer_id=customer["id"])
     reader = Principal(1, frozenset({Capability.READ_PRIVATE_SHOP_ORDERS}))
     with app.test_request_context():
-        view = OrderView(None)
-        order = view.row(order_queries.get_order(reader, order_id, view.columns))
+        serializer = OrderSerializer(None)
+        order = serializer.row(order_queries.get_order(reader, order_id, serializer.columns))
     assert order["customer"]["username"] == customer["username"]
 
 
@@ -203,6 +203,7 @@ def test_orders_filters(admin, app, make_customer, monkeypatch, few):
     assert counts == expected
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -217,7 +218,7 @@ def test_orders_filters(admin, app, make_customer, monkeypatch, few):
         ("page", "0"),
     ],
 )
-def test_orders_refuse_wrong_parameters(admin, name, value):
+def test_orders_reject_wrong_parameters(admin, name, value):
     response = admin.get("/orders", {name: value})
     (entry,) = response.get_json()["errors"]
     assert (response.status_code, entry["code"], entry["param"]) == (

@@ -264,7 +264,7 @@ def test_bulk_items_fail_alone_and_give_back_what_they_took(admin, make_coupon, 
     assert sorted(each["id"] for each in stored) == sorted(each["id"] for each in made)
 
 
-def test_update_that_is_refused_keeps_the_removed_coupon(admin, make_coupon, uses):
+def test_update_that_is_rejected_keeps_the_removed_coupon(admin, make_coupon, uses):
     kept = make_coupon(code="kept", usage_limit=1)
     make_coupon(code="full", usage_limit=1, usage_count=1)
     order = create(admin, "kept")
@@ -288,3 +288,41 @@ def test_legacy_orders_redeem(admin, make_coupon, uses, version):
     assert uses(order, coupon) == (["confirmed"], 1)
     assert reply(admin.delete(path))[0] == 202
     assert uses(order, coupon) == (["released"], 0)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        (["pending", "refunded"], (["reserved"], 0)),
+        (["completed", "refunded"], (["confirmed"], 1)),
+        # Everything can happen within one second.
+        (["pending", "cancelled", "refunded"], (["released"], 0)),
+        (["refunded"], (["confirmed"], 1)),
+    ],
+)
+def test_restore_takes_a_use_again_as_it_was(admin, make_coupon, uses, statuses, expected):
+    coupon = make_coupon(code="summer", usage_limit=1)
+    order = create(admin, "summer", status=statuses[0])
+    for status in statuses[1:]:
+        update(admin, order, status=status)
+    for _ in range(2):
+        assert admin.delete(f"/orders/{order['id']}").status_code == 200
+        assert uses(order, coupon) == (["released"], 0)
+        assert admin.post(f"/orders/{order['id']}/restore").status_code == 200
+        assert uses(order, coupon) == expected
+
+
+def test_discount_of_a_deleted_coupon_stays(admin, make_coupon):
+    coupon = make_coupon(code="summer", type="percent", amount=10)
+    order = create(admin, "summer")
+    admin.delete(f"/coupons/{coupon['id']}", {"force": "true"})
+    after = update(admin, order, line_items=[{"name": "Mug", "price": "10.00"}])
+    assert after["coupon_lines"] == order["coupon_lines"]
+    assert (after["subtotal"], after["total_discount"], after["total"]) == (
+        "37.90", "2.79", "35.11",
+    )  # fmt: skip
+    line = {"id": order["line_items"][0]["id"], "quantity": 4}
+    assert update(admin, order, line_items=[line])["total"] == "60.22"
+    remove = {"id": order["coupon_lines"][0]["id"], "remove": True}
+    after = update(admin, order, coupon_lines=[remove])
+    assert (after["total_discount"], after["total"]) == ("0.00", "65.80")

@@ -7,7 +7,8 @@ import pytest
 from conftest import codes, refusal, refused_params, reply, without_key
 from factories import insert_order
 
-from app.schemas import examples
+from app.schemas.examples import customers
+from app.schemas.examples import orders as examples
 
 KNOWN = "pending, processing, on-hold, completed, cancelled, refunded, failed"
 LINE = {"name": "Mug", "price": "4.00"}
@@ -29,7 +30,7 @@ def read(client, order_id):
     return client.get(f"/orders/{order_id}").get_json()["order"]
 
 
-def test_created_order_is_read_as_it_was_answered(admin):
+def test_created_order_is_returned_like_a_read(admin):
     response = admin.post("/orders", {"order": examples.NEW_ORDER})
     order = response.get_json()["order"]
     known = ("id", "order_number", "order_key", "created_at", "updated_at")
@@ -70,8 +71,8 @@ def test_examples_of_the_document(admin):
 def test_empty_order(make_order, admin):
     order = make_order()
     known = ("id", "order_number", "order_key", "created_at", "updated_at")
-    nothing = dict.fromkeys(examples.BILLING_ADDRESS, "")
-    shipping = dict.fromkeys(examples.SHIPPING_ADDRESS, "")
+    nothing = dict.fromkeys(customers.BILLING_ADDRESS, "")
+    shipping = dict.fromkeys(customers.SHIPPING_ADDRESS, "")
     assert order == {
         **{name: order[name] for name in known},
         "completed_at": None,
@@ -201,6 +202,7 @@ def test_currency_is_the_setting(client_with, make_order):
 # --- errors ---
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("order", "params"),
     [
@@ -263,7 +265,7 @@ def test_rules_in_their_order(admin, order, expected):
     assert admin.get("/orders/count").get_json() == {"count": 0}
 
 
-def test_an_unknown_status_is_answered_with_the_known_ones(admin):
+def test_error_for_an_unknown_status_lists_the_known_statuses(admin):
     response = admin.post("/orders", {"order": {"status": "shipped"}})
     assert reply(response) == refusal("shop_api_invalid_order_status", statuses=KNOWN)
 
@@ -278,6 +280,7 @@ def test_all_invalid_items_are_reported_together(admin):
     ]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("body", [None, {}, {"order": None}, {"orders": []}])
 def test_missing_wrapper(admin, body):
     assert reply(admin.post("/orders", body)) == refusal("shop_api_missing_order_data")
@@ -321,7 +324,7 @@ def test_repeated_request_creates_one_order(admin, make_customer):
     again = admin.post("/orders", body, headers={"Idempotency-Key": "once"})
     assert reply(first) == reply(again)
     assert again.headers["Idempotent-Replayed"] == "true"
-    # What the order adds to its customer is in the answer that is kept.
+    # The stored response contains the statistics of the customer after the order.
     assert first.get_json()["order"]["customer"]["total_spent"] == "4.00"
     assert admin.get("/orders/count").get_json() == {"count": 1}
     other = admin.post("/orders", {"order": {}}, headers={"Idempotency-Key": "once"})
@@ -338,7 +341,8 @@ def test_one_line_and_thirty_execute_the_same_statements(admin, make_customer, s
         assert admin.post("/orders", {"order": order}).status_code == 201
         seen.append(without_key(statements))
     assert seen[0] == seen[1]
-    assert len(seen[0]) == 4  # the customer, an ID, the order; the customer of the response
+    # The customer, an ID, the order; the customer of the event, the event; that of the response.
+    assert len(seen[0]) == 6
 
 
 def test_ids_follow_orders_that_others_inserted(app, make_order):

@@ -4,7 +4,7 @@ import pytest
 from conftest import reply
 from order_calls import LINE, change, create, read
 
-from app.errors import ERRORS
+from app.error_codes import ERRORS
 
 
 @pytest.fixture(params=["/wc-api/v2", "/wc-api/v3"])

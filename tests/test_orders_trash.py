@@ -32,7 +32,7 @@ def trashed(client, query=None):
     return [order["id"] for order in client.get("/orders/trash", query).get_json()["orders"]]
 
 
-def test_a_trashed_order_is_nowhere(app, admin, make_customer):
+def test_a_trashed_order_is_not_found(app, admin, make_customer):
     customer = make_customer()
     kept = create(admin, note="kept")
     order = create(

@@ -135,9 +135,17 @@ def test_rules_in_their_order(admin, order, expected):
 
 
 @pytest.mark.parametrize("item_id", ["x", [], -1.5, True])
-def test_an_id_that_is_none(admin, item_id):
+def test_invalid_item_id(admin, item_id):
     body = {"order": {"line_items": [{"id": item_id}]}}
     assert refused_params(admin.put("/orders/1", body)) == ["order.line_items[0].id"]
+
+
+@pytest.mark.parametrize("mount", ["", "/wc-api/v2", "/wc-api/v3"])
+def test_no_order_has_the_id_0(admin, mount):
+    response = admin.put(f"{mount}/orders/0", {"order": {"note": "x"}})
+    prefix = "woocommerce_api" if mount else "shop_api"
+    assert codes(response) == (404, f"{prefix}_invalid_order_id")
+    assert admin.get("/orders/count").get_json() == {"count": 0}
 
 
 def test_unknown_order_comes_before_the_capability(admin, client_for):
@@ -168,14 +176,14 @@ def test_every_status_may_follow_any_other(admin, notes):
     ]
 
 
-def test_a_refused_change_leaves_no_note(admin, notes):
+def test_a_rejected_change_leaves_no_note(admin, notes):
     order = create(admin)
     body = {"order": {"status": "completed", "line_items": [{}]}}
     assert admin.put(f"/orders/{order['id']}", body).status_code == 400
     assert notes(order["id"]) == []
 
 
-def test_completed_at_is_the_first_time(admin):
+def test_completed_at_keeps_the_first_completion(admin):
     order = create(admin)
     first = change(admin, order["id"], status="completed")
     assert first["completed_at"] == first["updated_at"]
@@ -245,11 +253,11 @@ def test_if_match(admin):
     assert admin.delete(path, **current).status_code == 200
 
 
-def test_a_status_change_takes_three_statements(admin, statements):
+def test_a_status_change_takes_four_statements(admin, statements):
     order = create(admin, line_items=[LINE] * 30)
     admin.get("/orders/statuses")  # the key is remembered
     statements.clear()
     change(admin, order["id"], status="completed")
     assert [statement.split()[0] for statement in without_key(statements)] == [
-        "SELECT", "UPDATE", "INSERT",
+        "SELECT", "UPDATE", "INSERT", "INSERT",  # the order, the note, the events
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The database goes away and comes back: 503 meanwhile, afterwards everything works (decisions 1)."""
+"""Outages of the database: 503 during the outage, and recovery without a restart (decisions 1)."""
 
 import contextlib
 import gc
@@ -18,7 +18,8 @@ from conftest import SECRET, Client, assert_nothing_is_open, close, refusal, rep
 from flask_migrate import upgrade
 
 from app import create_app
-from app.auth.principals import MAX_AGE_SECONDS, Permission
+from app.auth.principal_cache import MAX_AGE_SECONDS
+from app.auth.principals import Permission
 from app.db import sqlite
 from app.db.session import db
 from app.services.api_keys import create_key
@@ -30,7 +31,7 @@ BIG = "x" * 65_000
 
 @contextlib.contextmanager
 def shop(url, folder):
-    """A shop of its own with one coupon, and its administrator's client."""
+    """Return a client of the administrator of a shop with one coupon."""
     app = create_app({"DATABASE_URL": url, "SECRET_KEY": SECRET, "INSTANCE_PATH": str(folder)})
     with app.app_context():
         upgrade()
@@ -101,7 +102,7 @@ def log():
     handler.setStream(stream)
 
 
-def test_postgresql_dies_and_comes_back(postgresql, tmp_path):
+def test_postgresql_stops_and_starts_again(postgresql, tmp_path):
     with shop(postgresql.url, tmp_path) as client:
         assert_network_failures_are_noticed(client.app)
         for code, stop in (
@@ -143,11 +144,12 @@ def until_settled(connection):
 
 
 # The cursor of a list cannot be closed on a connection that is gone; psycopg says so.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <function ServerCursorMixin")
 @pytest.mark.filterwarnings("ignore:<psycopg.ServerCursor:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_postgresql_dies_under_load(postgresql, tmp_path, log):
-    """Each answer is the expected one or 503, from the first failure to the first success."""
+def test_postgresql_is_killed_under_load(postgresql, tmp_path, log):
+    """Each response is the expected one or 503, from the first failure to the first success."""
     with shop(postgresql.url, tmp_path) as client:
         stop, seen = Event(), set()
 
@@ -199,7 +201,7 @@ def test_outage_is_logged_in_one_line_without_a_traceback(sqlite_shop, tmp_path,
 
 @contextlib.contextmanager
 def locked(folder):
-    """Another process writes, for longer than anybody waits."""
+    """Another process writes for longer than the timeout of writers."""
     other = sqlite3.connect(folder / "shop.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
@@ -210,7 +212,7 @@ def locked(folder):
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    """Wait for another writer for a moment only, not for 20 seconds."""
+    """Wait for another writer only briefly, not for 20 seconds."""
 
     set_up = sqlite._configure
 
@@ -229,7 +231,7 @@ def test_sqlite_that_is_locked_is_503_to_writers(sqlite_shop, tmp_path):
     assert codes(sqlite_shop) == ["first", "second"]
 
 
-def test_path_of_nothing_with_a_key_while_the_database_is_away(sqlite_shop, tmp_path):
+def test_unknown_path_with_a_key_while_the_database_is_unavailable(sqlite_shop, tmp_path):
     """The legacy API asks who is there before it says that nothing is: an error within an error."""
     time.sleep(MAX_AGE_SECONDS)  # until the key is read again
     for each in tmp_path.glob("shop.db*"):
@@ -240,7 +242,7 @@ def test_path_of_nothing_with_a_key_while_the_database_is_away(sqlite_shop, tmp_
 
 
 def test_sqlite_file_that_is_removed_takes_no_write(sqlite_shop, tmp_path):
-    """What is written to a removed file is lost: it must not be acknowledged."""
+    """Writes to a removed file would be lost, so they must not be acknowledged."""
     file, backup = tmp_path / "shop.db", tmp_path / "backup.db"
     with contextlib.closing(sqlite3.connect(file)) as source, sqlite3.connect(backup) as target:
         source.backup(target)
@@ -262,7 +264,7 @@ def test_sqlite_file_that_is_removed_takes_no_write(sqlite_shop, tmp_path):
 
 
 def test_sqlite_on_a_full_disk_takes_no_write(sqlite_shop):
-    """The limit on the size of a file stands for the disk: a write beyond it fails."""
+    """A limit on the size of files simulates a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
@@ -280,7 +282,7 @@ def test_sqlite_on_a_full_disk_takes_no_write(sqlite_shop):
     assert codes(sqlite_shop) == ["first", "big"]
 
 
-def test_commit_on_sqlite_outlives_a_power_cut(sqlite_shop):
+def test_commit_on_sqlite_survives_a_power_failure(sqlite_shop):
     with sqlite_shop.app.app_context():
         for engine in db.engines.values():
             with engine.connect() as connection:

@@ -1,9 +1,10 @@
-"""A page of a list and the headers that tell where it stands (spec 4.2; decisions 6 and 13)."""
+"""Pages of lists and their headers (spec 4.2; decisions 6 and 13)."""
 
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from app.services import pagination
 from app.services.pagination import Page
 
 AT = "https://shop.example/coupons"
@@ -43,7 +44,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize(("total", "number", "size", "pages", "expected"), PAGES)
-def test_page_tells_where_it_stands(total, number, size, pages, expected):
+def test_page_has_its_number_and_the_totals(total, number, size, pages, expected):
     page = Page([], total, number, size)
     totals = {"X-Total": str(total), "X-TotalPages": str(pages)}
     assert page.pages == pages
@@ -112,10 +113,10 @@ def test_long_query_has_totals_and_no_link(admin, make_coupon):
     assert len(response.get_json()["coupons"]) == 10
 
 
-def test_links_lead_through_the_list(app, make_app, admin, make_coupon):
+def test_links_lead_through_the_list(app, app_with, admin, make_coupon):
     made = [make_coupon(description="sold here")["id"] for _ in range(5)]
     make_coupon(description="sold out")
-    admin.http = make_app(SHOP_PAGE_SIZE=2).test_client()
+    admin.http = app_with(SHOP_PAGE_SIZE=2).test_client()
     path, query, seen, steps = "/coupons", {"filter[q]": "HERE", "fields": "id"}, [], []
     while path:
         response = admin.get(path, query)
@@ -134,3 +135,32 @@ def test_links_lead_through_the_list(app, make_app, admin, make_coupon):
         ("5", "3", "first", "prev", "next", "last"),
         ("5", "3", "first", "prev"),
     ]
+
+
+ORDERS = ("id", "email", "login", "modified", "name", "first_name", "last_name", "registered")
+
+
+@pytest.mark.parametrize("role", ["customer", "all"])
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_later_pages_continue_the_list(monkeypatch, make_customer, client_for, admin, order, role):
+    """Also with equal names, and with accounts in between that the list leaves out."""
+    for number in range(3):
+        make_customer(first_name="Ada", last_name=f"Nr {number}")
+        client_for(login=f"customer-{number}-x")
+        make_customer(first_name="Bea")
+    whole = {"filter[order]": order, "filter[role]": role, "filter[limit]": 50}
+    short = whole | {"filter[limit]": 2}
+    lists = {
+        name: admin.get("/customers", {**whole, "filter[orderby]": name}).get_json()["customers"]
+        for name in ORDERS
+    }
+    for name in ("FEW", "FEW_FOUND"):  # nothing is few
+        monkeypatch.setattr(pagination, name, 0)
+    monkeypatch.setattr("app.services.customer_queries.FEW_FOUND", 0)
+    for name, expected in lists.items():
+        assert len(expected) == (6 if role == "customer" else 10)
+        for offset in range(1, len(expected) + 3):
+            query = {**short, "filter[orderby]": name, "filter[offset]": offset}
+            page = admin.get("/customers", query)
+            assert page.get_json()["customers"] == expected[offset : offset + 2], (name, offset)
+            assert page.headers["X-Total"] == str(len(expected))

@@ -1,4 +1,4 @@
-"""The plugin door: who is turned away, and what a plugin can do (decisions 4, docs/plugins.md)."""
+"""Loading of plugins: rejected plugins, and extensions by plugins (decisions 4, docs/plugins.md)."""
 
 import re
 import sys
@@ -8,11 +8,11 @@ from types import ModuleType
 
 import marshmallow as ma
 import pytest
-from conftest import Client
+from conftest import Client, at_the_same_time
 
 from app import plugins
 from app.api.authentication import current_principal
-from app.api.smorest import Blueprint
+from app.api.blueprint import Blueprint
 from app.auth.principals import Capability, Permission
 from app.catalog import EXTENSION, DuplicateNameError
 from app.discounts import COUPON_TYPES
@@ -45,7 +45,7 @@ class Gift:
 
         @blp.route("/refused")
         def refuse_gift():
-            """Refuse."""
+            """Reject the gift."""
             raise ShopError("shop_api_invalid_coupon_id")
 
         api.register_blueprint(blp)
@@ -65,6 +65,28 @@ class Failing:
     @staticmethod
     def init_app(app, api):
         raise KeyError("colour")
+
+
+class Undescribed(ma.fields.String):
+    @property
+    def openapi(self):
+        raise RuntimeError("this field has no schema")
+
+
+class Vague:
+    """A plugin whose views work and cannot be described."""
+
+    @staticmethod
+    def init_app(app, api):
+        blp = Blueprint("vague", __name__, url_prefix="/vague", public=True)
+
+        @blp.route("")
+        @blp.response(200, Base.from_dict({"text": Undescribed()}, name="Vague"))
+        def list_vague():
+            """List."""
+            return {"text": "works"}
+
+        api.register_blueprint(blp)
 
 
 class Closed:
@@ -88,7 +110,7 @@ def install(monkeypatch, make_app):
     return make
 
 
-# --- who is turned away ---
+# --- rejected plugins ---
 
 HERE = __name__
 
@@ -101,7 +123,7 @@ HERE = __name__
             [("gift", f"{HERE}:Gift"), ("gift", f"{HERE}:Anew")],
             "Two plugins are called 'gift'. Uninstall or rename one of them.",
         ),
-        # nobody takes the place of a built-in one
+        # the name of a built-in plugin is taken
         (
             [("coupons", f"{HERE}:Gift")],
             "Two plugins are called 'coupons'. Uninstall or rename one of them.",
@@ -141,14 +163,14 @@ def test_plugin_that_cannot_be_used_is_named(install, doors, message):
     assert str(raised.value) == message
 
 
-def test_coupon_type_that_exists_is_refused_and_changes_nothing():
+def test_coupon_type_that_exists_is_rejected_and_changes_nothing():
     ours = plugins.Registry()
     with pytest.raises(DuplicateNameError, match=r"^the coupon type 'percent' already exists$"):
         ours.add_coupon_type("percent")
     assert ours.coupon_types == COUPON_TYPES
 
 
-# --- who comes in ---
+# --- accepted plugins ---
 
 
 def client_on(app, role="administrator"):
@@ -156,7 +178,7 @@ def client_on(app, role="administrator"):
         return Client(app, create_key(role, role, Permission("read_write"), ""))
 
 
-def test_plugins_come_in_by_name_after_the_core(app, install):
+def test_plugins_are_loaded_by_name_after_the_core(app, install):
     first = [plugins.BUILTIN[0].name, *(door.name for door in plugins.BUILTIN[1:])]
     other = install(("zebra", f"{HERE}:Gift"), ("ant", "test_plugins_ant"))
     assert other.extensions[EXTENSION].plugins == [*first, "ant", "zebra"]
@@ -164,7 +186,7 @@ def test_plugins_come_in_by_name_after_the_core(app, install):
 
 
 @pytest.fixture(autouse=True)
-def a_module_with_a_door():
+def a_module_with_an_entry_point():
     """``test_plugins_ant``: a plugin is a module, too."""
     module = ModuleType("test_plugins_ant")
     module.init_app = lambda app, api: None
@@ -207,7 +229,7 @@ def test_plugin_adds_a_route_behind_credentials(app, install):
     assert client_on(app).get("/gifts").status_code == 404
 
 
-def test_plugin_answers_errors_in_the_envelope(app, install):
+def test_plugin_errors_have_the_error_format(app, install):
     client = client_on(install(("gift", f"{HERE}:Gift")))
     response = client.http.get(
         "/gifts/refused", auth=(client.key.consumer_key, client.key.consumer_secret)
@@ -225,7 +247,7 @@ def test_plugin_answers_errors_in_the_envelope(app, install):
     )
 
 
-def test_plugin_is_documented_and_stands_under_the_prefix(app, install):
+def test_plugin_is_documented_below_the_prefix(app, install):
     other = install(("gift", f"{HERE}:Gift"), SHOP_URL_PREFIX="/shop")
     assert client_on(other).get("/shop/gifts").status_code == 200
     document = other.test_client().get("/shop/openapi.json").get_json()
@@ -240,6 +262,41 @@ def test_plugin_is_documented_and_stands_under_the_prefix(app, install):
         "shop_api_user_cannot_read_coupon"
         in (operation["responses"]["401"]["content"]["application/json"]["examples"])
     )
+
+
+@pytest.mark.one_database
+def test_document_is_built_when_it_is_used_and_fails_each_time(app, install, tmp_path):
+    other = install(("vague", f"{HERE}:Vague"))
+    client = other.test_client()
+    assert client.get("/vague").get_json() == {"text": "works"}
+    for _ in range(2):
+        assert client.get("/openapi.json").status_code == 500
+    written = other.test_cli_runner().invoke(args=["openapi", "write", str(tmp_path / "o.json")])
+    expected = "The OpenAPI document cannot be built: this field has no schema"
+    assert str(written.exception) == expected
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("plugin", "path", "status"), [(Gift, "/gifts", 200), (Vague, "/vague", 500)]
+)
+def test_blueprint_that_is_registered_after_the_plugins(app, make_app, plugin, path, status):
+    other = make_app()
+    api = other.extensions["flask-smorest"]["apis"][""]["ext_obj"]
+    plugin.init_app(other, api)
+    document = other.test_client().get("/openapi.json")
+    assert document.status_code == status
+    assert path in document.get_json().get("paths", {}) or status == 500
+
+
+@pytest.mark.one_database
+def test_document_is_complete_for_requests_at_the_same_time(session_app, app, make_app):
+    expected = session_app.test_client().get("/openapi.json").get_data()
+    other = make_app()
+    documents = at_the_same_time(
+        lambda _: other.test_client().get("/openapi.json").get_data(), range(4)
+    )
+    assert documents == [expected] * 4
 
 
 # --- the example that people copy ---

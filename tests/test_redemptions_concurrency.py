@@ -1,15 +1,17 @@
-"""Limits are exact, whoever redeems at the same time (redemptions 4 and 5)."""
+"""Limits of coupons are exact with concurrent redemptions (redemptions 4 and 5)."""
 
 from collections import Counter
 
 import pytest
-from conftest import Client, at_the_same_time
+from conftest import POOLED, Client, at_the_same_time
 from sqlalchemy import func, select, text
 from test_redemptions import expire, move, post, rejected, reserve  # noqa: F401  # expire is a fixture
 
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import Coupon, Redemption
+
+pytestmark = pytest.mark.pooler
 
 THREADS = 8
 
@@ -65,14 +67,14 @@ def test_200_requests_for_50_uses(app, admin, at_once, make_coupon, confirm):
     assert counts(app)["confirmed" if confirm else "reserved"] == 50
 
 
-def test_last_use_is_taken_once(app, admin, at_once, make_coupon):
+def test_last_use_is_reserved_once(app, admin, at_once, make_coupon):
     make_coupon(code="summer", usage_limit=1)
     answers = at_once(*[lambda c, n=n: post(c, reference=str(n)) for n in range(THREADS)])
     assert sorted(answer.status_code for answer in answers) == [201, *[400] * (THREADS - 1)]
     assert counts(app)["reserved"] == 1
 
 
-def test_same_reference_at_once_is_one_redemption(app, admin, at_once, make_coupon):
+def test_same_reference_concurrently_is_one_redemption(app, admin, at_once, make_coupon):
     make_coupon(code="summer", usage_limit=1)
     answers = at_once(*[post] * THREADS)
     assert sorted(answer.status_code for answer in answers) == [*[200] * (THREADS - 1), 201]
@@ -81,7 +83,7 @@ def test_same_reference_at_once_is_one_redemption(app, admin, at_once, make_coup
 
 
 @pytest.mark.parametrize("usage_limit", [0, 100])
-def test_limit_per_user_at_once(app, admin, at_once, make_coupon, make_customer, usage_limit):
+def test_limit_per_user_concurrently(app, admin, at_once, make_coupon, make_customer, usage_limit):
     make_coupon(code="summer", usage_limit_per_user=2, usage_limit=usage_limit)
     ada = make_customer(email="ada@example.com")
     who = [{"customer_id": ada["id"]}, {"email": "ADA@example.com"}]
@@ -92,7 +94,7 @@ def test_limit_per_user_at_once(app, admin, at_once, make_coupon, make_customer,
     assert counts(app)["reserved"] == 2
 
 
-def test_slots_of_expired_reservations_are_given_away_once(
+def test_slots_of_expired_reservations_are_reused_once(
     app,
     admin,
     at_once,
@@ -107,7 +109,7 @@ def test_slots_of_expired_reservations_are_given_away_once(
     assert counts(app)["held"] == 3
 
 
-def test_confirm_release_and_reserve_at_once(app, admin, at_once, make_coupon):
+def test_confirm_release_and_reserve_concurrently(app, admin, at_once, make_coupon):
     make_coupon(code="summer", usage_limit=5)
     redemption = reserve(admin, reference="x")
     path = f"/redemptions/{redemption['id']}"
@@ -130,9 +132,10 @@ def test_limit_that_is_set_meanwhile(app, admin, at_once, make_coupon):
     assert late.count(201) == max(0, 3 - reserved)
 
 
+# SQLite has one writer at a time.
+@pytest.mark.parametrize("database_url", ["postgresql", POOLED], indirect=True)
 def test_reservations_of_an_unlimited_coupon_do_not_wait_for_each_other(app, admin, make_coupon):
     make_coupon(code="summer")
     with app.app_context(), db.engine.connect() as other:
-        if db.engine.dialect.name == "postgresql":  # SQLite has one writer at a time
-            other.execute(text("SELECT id FROM coupons FOR NO KEY UPDATE"))
+        other.execute(text("SELECT id FROM coupons FOR NO KEY UPDATE"))
         assert post(admin).status_code == 201

@@ -15,7 +15,7 @@ import pytest
 
 from tests.faults.clients import SECONDS, Caller
 from tests.faults.service import Service
-from tests.serving import ROOT, reserved_port
+from tests.serving import ROOT, reserved_port, wait_for
 
 CLIENTS = 12
 
@@ -26,7 +26,8 @@ def code(tmp_path_factory):
     folder = tmp_path_factory.mktemp("code")
     shutil.copytree(ROOT / "app", folder / "app")
     shutil.copytree(ROOT / "migrations", folder / "migrations")
-    for file in ("wsgi.py", "server.py", "gunicorn.conf.py"):
+    shutil.copytree(ROOT / "server", folder / "server")
+    for file in ("wsgi.py", "gunicorn.conf.py"):
         shutil.copy(ROOT / file, folder)
     return folder
 
@@ -49,18 +50,8 @@ def service(shop, code):
         shop.start(folder=code, GUNICORN_CMD_ARGS=binds)
     with closing(Caller(shop.port, shop.key)) as caller:
         shop.wait_until_ready(caller)
-    until(lambda: len(shop.workers()) == 2, "two workers run")
+    wait_for(lambda: len(shop.workers()) == 2, "two workers run")
     return shop
-
-
-def until(condition, what):
-    """Return the first true result of ``condition``."""
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    pytest.fail(f"waited in vain: {what}")
 
 
 def get(port, path="/healthz"):
@@ -110,7 +101,7 @@ def reload(service):
     service.process.send_signal(signal.SIGHUP)
     _, alive = psutil.wait_procs(old, timeout=SECONDS)
     assert not alive
-    until(lambda: len(service.workers()) == 2, "the new workers run")
+    wait_for(lambda: len(service.workers()) == 2, "the new workers run")
 
 
 def test_hup_twice_under_load_loses_no_request_and_runs_new_code(service, code):
@@ -128,17 +119,36 @@ def test_hup_twice_under_load_loses_no_request_and_runs_new_code(service, code):
         view.write_text(before)
 
 
+@pytest.mark.slow
+def test_hup_runs_a_new_version_of_the_worker(service, code):
+    """The main process imports the package ``server``, so it must import it again."""
+    worker, configuration = code / "server" / "worker.py", code / "gunicorn.conf.py"
+    before = {file: file.read_text() for file in (worker, configuration)}
+    worker.write_text(before[worker] + "\n\nclass NewWorker(Worker):\n    pass\n")
+    new = before[configuration].replace("server.worker.Worker", "server.worker.NewWorker")
+    assert new != before[configuration]
+    configuration.write_text(new)
+    try:
+        reload(service)
+        assert get(service.port) == {"status": "ok"}
+    finally:
+        for file, text in before.items():
+            file.write_text(text)
+    reload(service)
+
+
+@pytest.mark.slow
 def test_usr2_replaces_the_main_process_under_load(service):
     main = psutil.Process(service.process.pid)
     workers = service.workers()
     with load(service):
         main.send_signal(signal.SIGUSR2)
-        (new,) = until(
+        (new,) = wait_for(
             lambda: [each for each in main.children() if each not in workers],
             "the new main process runs",
         )
         try:
-            until(lambda: len(new.children()) == 2, "the new workers run")
+            wait_for(lambda: len(new.children()) == 2, "the new workers run")
             time.sleep(1)  # the document says to wait until they serve
             main.terminate()
             assert service.process.wait(SECONDS) == 0
@@ -147,7 +157,7 @@ def test_usr2_replaces_the_main_process_under_load(service):
             raise
     assert get(service.port) == {"status": "ok"}
     new.terminate()
-    until(lambda: refuses(service.port), "the new main process has stopped")
+    wait_for(lambda: refuses(service.port), "the new main process has stopped")
 
 
 def refuses(port):
@@ -176,14 +186,15 @@ def assert_few_wait(seen):
     assert len([seconds for seconds in seen if seconds > 0.5]) <= 3, sorted(seen)[-10:]
 
 
+@pytest.mark.slow
 def test_no_connection_waits_after_ttin_ttou_or_a_killed_worker(service):
     assert_few_wait(waits(service))
     service.process.send_signal(signal.SIGTTIN)
-    until(lambda: len(service.workers()) == 3, "a third worker runs")
+    wait_for(lambda: len(service.workers()) == 3, "a third worker runs")
     assert_few_wait(waits(service))
     service.process.send_signal(signal.SIGTTOU)
     assert_few_wait(waits(service))
-    until(lambda: len(service.workers()) == 2, "two workers run")
+    wait_for(lambda: len(service.workers()) == 2, "two workers run")
     assert_few_wait(waits(service))
     service.workers()[0].kill()
     assert_few_wait(waits(service))
@@ -223,7 +234,7 @@ def test_hup_finishes_a_request_in_flight(service):
     with closing(begin(service, body)) as connection:
         old = service.workers()
         service.process.send_signal(signal.SIGHUP)
-        until(lambda: len(service.workers()) > len(old), "the new workers start")
+        wait_for(lambda: len(service.workers()) > len(old), "the new workers start")
         connection.sendall(body)
         status, created = response_of(connection)
     assert (status, created["coupon"]["code"]) == (201, "hup")
@@ -240,7 +251,7 @@ def test_term_finishes_requests_in_flight_and_closes_kept_connections(service):
     )
     with closing(begin(service, body)) as connection, closing(kept):
         service.process.terminate()
-        until(lambda: refuses(service.port), "a stopping service refuses new connections")
+        wait_for(lambda: refuses(service.port), "a stopping service refuses new connections")
         kept.request("GET", "/healthz")
         response = kept.getresponse()
         assert (response.status, response.getheader("Connection")) == (200, "close")
@@ -251,12 +262,13 @@ def test_term_finishes_requests_in_flight_and_closes_kept_connections(service):
         assert service.process.wait(SECONDS) == 0
 
 
+@pytest.mark.slow
 def test_workers_release_the_address_when_the_main_process_is_killed(service):
     """Although one still handles a request. The next service could not start meanwhile."""
     body = b'{"coupon": {"code": "killed"}}'
     with closing(begin(service, body)) as connection:
         orphans = service.kill_master()
-        until(lambda: refuses(service.port), "the workers notice")
+        wait_for(lambda: refuses(service.port), "the workers notice")
         connection.sendall(body)
         assert response_of(connection)[0] == 201
     _, alive = psutil.wait_procs(orphans, timeout=SECONDS)

@@ -1,4 +1,4 @@
-"""What is searched for a record: all of its texts, each once."""
+"""The search text of a record contains each of its texts once."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ few_letters = st.text("aAbßς ", max_size=6)
 
 
 @given(st.lists(few_letters, min_size=1, max_size=4), few_letters)
-def test_nothing_that_a_text_contains_is_lost_and_nothing_new_is_found(texts, part):
+def test_search_text_finds_exactly_the_parts_of_its_texts(texts, part):
     part = comparable(part)
     found = any(part in comparable(text) for text in texts)
     assert (part in search_text(*texts)) == found

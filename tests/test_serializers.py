@@ -1,4 +1,4 @@
-"""A compiled serializer prints what its schema dumps; the schema has the specification's order."""
+"""A compiled serializer writes the same JSON as its schema, in the order of the specification."""
 
 import json
 from datetime import UTC, date, datetime
@@ -198,7 +198,7 @@ def test_selection_with_unknown_names_one_level_down_uses_the_compiled_serialize
     assert ORDER.only(selection) is ORDER.only(same)
 
 
-def test_field_that_is_no_output_is_refused():
+def test_field_that_is_not_an_output_field_is_rejected():
     class Wrong(ma.Schema):
         code = ma.fields.String()
 

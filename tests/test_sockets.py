@@ -1,4 +1,4 @@
-"""Hostile clients at the socket: gunicorn and the service answer, or close, and serve the others."""
+"""Malicious clients at the socket do not affect other clients."""
 
 import gzip
 import json
@@ -17,9 +17,13 @@ from tests.faults.service import Service
 
 BODY = json.dumps({"coupon": {"code": "never"}}).encode()
 TIMEOUT = 4  # seconds of the service that the tests use; the default would take too long
+# A request that takes less has not waited for the timeout of another client. It takes some
+# milliseconds, and on a loaded machine up to a second.
+UNDELAYED = TIMEOUT - 1
 CONFIGURATION = """
 exec(open("gunicorn.conf.py").read())
-server.CLIENT_TIMEOUT = {seconds}
+from server import client_socket
+client_socket.CLIENT_TIMEOUT = {seconds}
 """
 
 
@@ -71,7 +75,7 @@ def request(service, *headers, method="POST", path="/coupons", body=BODY, length
 
 
 def assert_others_are_served(service):
-    """Each worker still answers: more new connections than there are places."""
+    """Check that each worker responds, with more new connections than it has threads."""
     for _ in range(8):
         caller = Caller(service.port, service.key)
         assert caller.send("GET", "/coupons/count") == (200, {"count": 0})
@@ -106,7 +110,7 @@ MALFORMED = {
     ],
     ids=["Basic", "Bearer", "OAuth", "ninety"],
 )
-def test_several_authorization_headers_are_refused(service, path, headers):
+def test_several_authorization_headers_are_rejected(service, path, headers):
     status, body = answer(service, request(service, *headers, path=path))
     (entry,) = body["errors"]
     assert (status, entry["param"]) == (400, "Authorization")
@@ -115,7 +119,7 @@ def test_several_authorization_headers_are_refused(service, path, headers):
 
 
 @pytest.mark.parametrize("raw", MALFORMED.values(), ids=list(MALFORMED))
-def test_what_is_no_request_is_refused_or_cut_off(service, raw):
+def test_malformed_request_is_rejected_or_disconnected(service, raw):
     try:
         answered = answer(service, raw)
     except ConnectionError:
@@ -144,7 +148,7 @@ FRAMING = {
 
 
 @pytest.mark.parametrize("headers", FRAMING.values(), ids=list(FRAMING))
-def test_body_whose_end_is_unclear_is_refused(service, headers):
+def test_body_whose_end_is_unclear_is_rejected(service, headers):
     valid_chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
     sent = request(service, *headers, body=valid_chunks, length=False)
     status, body = answer(service, sent)
@@ -166,7 +170,7 @@ BROKEN_CHUNKS = {
 
 @pytest.mark.parametrize("path", ["/coupons", "/coupons/bulk", "/nothing/here"])
 @pytest.mark.parametrize("body", BROKEN_CHUNKS.values(), ids=list(BROKEN_CHUNKS))
-def test_body_of_broken_chunks_is_refused(service, body, path):
+def test_body_of_broken_chunks_is_rejected(service, body, path):
     chunked = "Transfer-Encoding: chunked"
     status, _ = answer(service, request(service, chunked, path=path, body=body, length=False))
     assert status == (404 if path == "/nothing/here" else 400)
@@ -187,7 +191,7 @@ def test_body_of_broken_chunks_is_refused(service, body, path):
     ],
     ids=["gzip", "bomb", "deflate", "br", "twice"],
 )
-def test_packed_body_is_refused_by_name(service, coding, pack):
+def test_compressed_body_is_rejected(service, coding, pack):
     status, body = answer(service, request(service, f"Content-Encoding: {coding}", body=pack(BODY)))
     assert (status, body["errors"][0]["code"]) == (400, "shop_api_invalid_param")
     assert body["errors"][0]["param"] == "Content-Encoding"
@@ -206,7 +210,7 @@ RAW_PATHS = [
 
 
 @pytest.mark.parametrize("path", RAW_PATHS)
-def test_bytes_that_are_no_text_in_the_path_and_the_query(service, path):
+def test_bytes_that_are_not_utf8_in_the_path_and_the_query(service, path):
     status, body = answer(service, request(service, method="GET", path=path, body=b""))
     assert status in {200, 400, 404}
     assert list(body) in (["count"], ["errors"])
@@ -281,33 +285,34 @@ SLOW = {
 
 
 @pytest.mark.parametrize("sent", SLOW.values(), ids=list(SLOW))
-def test_sixty_slow_clients_leave_others_their_throughput(service, sent):
+def test_sixty_slow_clients_do_not_reduce_the_throughput_of_others(service, sent):
     before = requests_in_a_second(service)
     with clients(service, 60, sent):
-        assert seconds_of_a_request(service) < TIMEOUT - 1  # what they are sent fills buffers first
-        # Half of it, on a quiet machine. With gunicorn's own worker it is 0.
-        assert requests_in_a_second(service) > before / 5
+        assert seconds_of_a_request(service) < UNDELAYED  # what they are sent fills buffers first
+        # Half of it, on a quiet machine. With gunicorn's own worker it is 0. Other programs can take
+        # the CPU for a second, but not each time.
+        assert any(requests_in_a_second(service) > before / 5 for _ in range(5))
 
 
 @pytest.mark.parametrize("number", [10, 140])
 @pytest.mark.parametrize("sent", [CLOSES_SLOWLY, NO_REQUEST], ids=["HTTP/1.0", "no request"])
-def test_clients_that_close_slowly_delay_nobody(service, number, sent):
+def test_clients_that_close_slowly_delay_no_request(service, number, sent):
     with clients(service, number, sent):
-        assert max(seconds_of_a_request(service) for _ in range(10)) < 3
+        assert max(seconds_of_a_request(service) for _ in range(10)) < UNDELAYED
 
 
-def test_a_thousand_half_sent_requests_delay_nobody(service):
+def test_a_thousand_half_sent_requests_delay_no_request(service):
     """Neither while they last, nor when they all time out and are closed."""
     workers = service.workers()
     with clients(service, 1000, HALF_HEAD):
         end = time.monotonic() + TIMEOUT + 3
         while time.monotonic() < end:
-            assert seconds_of_a_request(service) < 3
+            assert seconds_of_a_request(service) < UNDELAYED
             time.sleep(0.1)
     assert service.workers() == workers
 
 
-def test_more_idle_connections_than_a_process_has_files_by_default_end_no_worker(service):
+def test_more_idle_connections_than_the_default_file_limit_stop_no_worker(service):
     workers = service.workers()
     with clients(service, 1200, b""):
         assert_others_are_served(service)
@@ -336,7 +341,7 @@ def test_client_that_reads_slowly_but_steadily_is_not_disconnected(service):
         assert received > 1_000_000
 
 
-def test_clients_that_go_away_leave_nothing_behind(service):
+def test_disconnected_clients_leave_no_open_files(service):
     workers = service.workers()
     before = sum(worker.num_fds() for worker in workers)
     for _ in range(50):

@@ -1,4 +1,4 @@
-"""A statement that takes too long is stopped; a list whose reader takes long is not."""
+"""Statements that take too long are cancelled, but long lists for slow clients are not."""
 
 import time
 
@@ -8,12 +8,14 @@ from flask_migrate import upgrade
 from sqlalchemy import Integer, delete, text
 from sqlalchemy.exc import OperationalError
 
+from app.api.blueprint import Blueprint
 from app.api.responses import json_response
-from app.api.smorest import Blueprint
 from app.db.read_pool import RowStream, fetch
 from app.db.session import db, run_in_transaction
 from app.db.timeouts import without_limit
 from app.models import User
+
+pytestmark = pytest.mark.pooler
 
 LIMIT = 0.5
 TOO_LONG = refusal(
@@ -54,7 +56,7 @@ def limited(make_app):
     return app
 
 
-def test_statement_that_takes_too_long_gets_a_clear_answer(limited):
+def test_statement_that_takes_too_long_gets_503(limited):
     response = Client(limited).get("/endless")
     assert reply(response) == TOO_LONG
     assert response.headers["Retry-After"] == "5"
@@ -75,26 +77,26 @@ def test_transaction_that_takes_too_long_changes_nothing(limited, admin):
     assert reply(admin.get("/coupons")) == (200, {"coupons": []})  # the user and the key are there
 
 
-def test_list_goes_on_however_long_its_reader_takes(limited):
+def test_long_list_has_no_total_time_limit(limited):
     with limited.app_context():
-        batches = RowStream(counting(60_000), batch=20_000).batches()
+        batches = RowStream(counting(6_000), batch=2_000).batches()
         lengths = [len(next(batches))]
         time.sleep(2 * LIMIT)
         lengths += [len(batch) for batch in batches]
-    assert lengths == [20_000] * 3
+    assert lengths == [2_000] * 3
 
 
-def test_list_whose_first_row_takes_too_long_gives_its_connection_back(limited):
+def test_list_whose_first_row_takes_too_long_releases_its_connection(limited):
     with limited.app_context(), pytest.raises(OperationalError):
         RowStream(ENDLESS)
 
 
-def test_limit_of_0_is_none(make_app):
+def test_limit_of_0_means_no_limit(make_app):
     with make_app(SHOP_STATEMENT_TIMEOUT_SECONDS=0).app_context():
         assert fetch(counting(1_000_000, "max(i)")) == [(1_000_000,)]
 
 
-def test_migration_has_no_limit_and_leaves_that_of_others(make_app, fresh_database_url):
+def test_migration_has_no_limit_and_keeps_the_limits_of_others(make_app, fresh_database_url):
     app = make_app(DATABASE_URL=fresh_database_url, SHOP_STATEMENT_TIMEOUT_SECONDS=LIMIT)
     long = {"sqlite": counting(5_000_000, "max(i)"), "postgresql": text("SELECT pg_sleep(1)")}
     with app.app_context():
@@ -119,7 +121,7 @@ def test_long_lists_leave_room_for_other_reads(make_app, admin):
         streams[1].close()
 
 
-def test_long_list_that_nobody_reads_gives_its_connection_back(app):
+def test_unread_long_list_releases_its_connection(app):
     with app.app_context():
         RowStream(counting(5_000))  # and dropped
     assert_nothing_is_open(app)

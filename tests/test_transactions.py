@@ -1,4 +1,4 @@
-"""Transactions that start again because another one came first, and writers that take turns."""
+"""Transactions that are retried after conflicts, and queued writers on SQLite."""
 
 import sqlite3
 import threading
@@ -14,10 +14,12 @@ from app.db.session import now, run_in_transaction
 from app.models import IdempotencyRecord
 from tests.conftest import codes
 
+pytestmark = pytest.mark.pooler
+
 
 @pytest.fixture
 def waits(monkeypatch):
-    """The seconds that transactions have waited for; nobody waits."""
+    """The seconds that transactions would have waited for."""
     seconds = []
     monkeypatch.setattr(database.time, "sleep", seconds.append)
     return seconds
@@ -51,7 +53,7 @@ def test_retries_wait_a_little_longer_each_time(app, waits):
     assert all(limit / 2 <= wait <= limit for wait, limit in zip(waits, limits, strict=True))
 
 
-def test_first_attempt_waits_for_nothing(app, waits):
+def test_first_attempt_does_not_wait(app, waits):
     with app.app_context():
         assert run_in_transaction(refused(0)) == 1
     assert waits == []
@@ -73,9 +75,9 @@ def test_third_retry_is_logged(app, waits, caplog, times, lines):
     ] * lines
 
 
-def test_writer_whose_turn_does_not_come_is_told_to_try_again(admin, monkeypatch):
+def test_writer_that_waits_too_long_gets_503(admin, monkeypatch):
     """SQLite only: writers of PostgreSQL do not wait for each other."""
-    turn = admin.app.extensions[database._TURN]
+    turn = admin.app.extensions[database._WRITE_LOCK]
     if turn is None:
         assert admin.get("/healthz").status_code == 200
         return
@@ -87,7 +89,7 @@ def test_writer_whose_turn_does_not_come_is_told_to_try_again(admin, monkeypatch
 
 
 def test_writer_waits_for_another_process(app, admin):
-    if admin.app.extensions[database._TURN] is None:
+    if admin.app.extensions[database._WRITE_LOCK] is None:
         return
     with app.app_context():
         file = database.db.engine.url.database
@@ -100,7 +102,7 @@ def test_writer_waits_for_another_process(app, admin):
     assert response.status_code == 201
 
 
-def test_turn_is_given_on_after_an_error(app):
+def test_write_lock_is_released_after_an_error(app):
     def fail(session):
         raise KeyError
 

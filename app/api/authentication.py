@@ -1,20 +1,24 @@
-"""Authentication of the current request."""
+"""Authentication of requests, before every view (decisions 2).
+
+1. ``app.auth.credentials`` reads the credentials: HTTP Basic, or those of the legacy API.
+2. ``app.auth.api_keys`` looks up the API key, its user and the capabilities of the user. Most
+   lookups use a cache (``app.auth.principal_cache``).
+3. This module checks the permission and the resources of the key, and stores the principal in
+   ``flask.g``. Services check capabilities, because the order of errors is specified.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from flask import Flask, current_app, g, request
 
 from app.api.versions import current_api_version
+from app.auth.api_keys import authenticate, require_permission, require_resources
 from app.auth.credentials import FEW_FORMS, SignedCredentials
-from app.auth.principals import (
-    Credentials,
-    FailedLogins,
-    Principal,
-    authenticate,
-    require_permission,
-)
+from app.auth.failed_logins import FailedLogins
+from app.auth.principals import Credentials, Principal
 from app.errors import ShopError
 
 MAX_BYTES_WITHOUT_CAPABILITIES = 64 * 1024
@@ -36,16 +40,25 @@ def current_principal() -> Principal:
     return principal
 
 
-def authenticate_request() -> None:
-    """Authenticate the request and check the permission of the key, or raise ShopError."""
-    authenticate_any_permission()
-    require_permission(current_principal(), request.method)
+def authenticate_request(resource: str, *, any_permission: bool) -> None:
+    """Authenticate the request and check the permission and the resources of the key.
 
+    This is the only place that checks the permission and the resources of a key. It runs before
+    every view of every blueprint, in every API version.
 
-def authenticate_any_permission() -> None:
-    """Authenticate a request that accepts keys with any permission, or raise ShopError."""
-    # Stored before the permission is checked, so that the log contains the ID of a rejected key.
-    g.principal = principal = authenticate(_credentials(), _record_failure)
+    Args:
+        resource: the resource that the key must allow, in addition to those of the view.
+        any_permission: whether keys with any permission are accepted.
+    """
+    # Stored before the limits are checked, so that the log contains the ID of a rejected key.
+    principal = authenticate(_credentials(), _record_failure)
+    g.principal = principal = replace(principal, request_id=g.request_start.ids["request_id"])
+    if not any_permission:
+        require_permission(principal, request.method)
+    if principal.resources is not None:
+        view: Any = current_app.view_functions[request.endpoint or ""]
+        of_view = getattr(view, "_apidoc", {}).get("resources", ())
+        require_resources(principal, resource, *of_view)
     if not principal.capabilities:
         limit = current_app.config["MAX_CONTENT_LENGTH"]
         request.max_content_length = min(limit, MAX_BYTES_WITHOUT_CAPABILITIES)

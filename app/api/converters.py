@@ -5,7 +5,7 @@ from __future__ import annotations
 from werkzeug.routing import BaseConverter, ValidationError
 
 from app.numbers import INT64_MAX
-from app.schemas.kinds import PATH_CODE, PATH_EMAIL, PATH_ID
+from app.schemas.json_schema import PATH_CODE, PATH_EMAIL, PATH_ID
 from app.text import is_word
 
 

@@ -15,7 +15,8 @@ from werkzeug.exceptions import (
 from app.api.authentication import authentication_error
 from app.api.responses import json_response
 from app.api.versions import current_api_version
-from app.db.session import is_schema_mismatch, is_unavailable, schema_is_current
+from app.db.errors import is_schema_mismatch, is_unavailable
+from app.db.session import schema_is_current
 from app.db.timeouts import is_statement_timeout
 from app.errors import SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from flask import Response, request
 
+from app.api.blueprint import Blueprint
 from app.api.responses import json_response
-from app.api.smorest import Blueprint
 from app.errors import ShopError
 from app.services.bulk import Precondition
 

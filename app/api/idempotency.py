@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import dataclass
 from functools import wraps
 from hashlib import sha256
 from typing import Any, cast
@@ -20,15 +20,16 @@ from sqlalchemy import ColumnElement, Table, delete, insert, or_, select
 from sqlalchemy.orm import Session
 
 from app.api.authentication import current_principal
-from app.api.smorest import Blueprint
-from app.auth.principals import keyed_hash
+from app.api.blueprint import Blueprint
+from app.auth.encryption import decrypt, encrypt
+from app.auth.hashes import keyed_hash
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.errors import InvalidParams, ShopError
 from app.models import IdempotencyRecord
+from app.models.idempotency_record import RETENTION
 
 TABLE = cast("Table", IdempotencyRecord.__table__)
-RETENTION = timedelta(hours=24)
 MAX_BYTES = 16 * 1024 * 1024
 """Maximum size of a stored response."""
 MAX_DELETED = 20
@@ -44,7 +45,36 @@ def idempotent(view: View) -> View:
     are rejected first. The view can run more than once in a transaction that is rolled back. It
     must return JSON and have no side effects outside ``run_in_transaction``.
     """
+    return _idempotent(view, _PLAIN)
 
+
+def idempotent_with_secret(view: View) -> View:
+    """Do the same as ``idempotent``, and encrypt the stored response, which contains a secret."""
+    return _idempotent(view, _ENCRYPTED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How responses are stored: converts a body to what is stored, and back."""
+
+    store: Callable[[bytes], bytes]
+    load: Callable[[bytes], bytes]
+
+
+def _encrypt(body: bytes) -> bytes:
+    return encrypt(body.decode()).encode()
+
+
+def _decrypt(stored: bytes) -> bytes:
+    # The record was found by a hash with SECRET_KEY, so the same key has encrypted it.
+    return (decrypt(stored.decode()) or "").encode()
+
+
+_PLAIN = _Form(store=bytes, load=bytes)
+_ENCRYPTED = _Form(store=_encrypt, load=_decrypt)
+
+
+def _idempotent(view: View, form: _Form) -> View:
     @wraps(view)
     def wrapper(*args: Any, **kwargs: Any) -> Response:
         key = request.headers.get("Idempotency-Key")
@@ -53,18 +83,18 @@ def idempotent(view: View) -> View:
         request_hash, body_hash = _hashes(key)
 
         def work(session: Session) -> Response:
-            if stored := _stored_response(request_hash, body_hash):
+            if stored := _stored_response(request_hash, body_hash, form):
                 return stored
             response = view(*args, **kwargs)
             if response.status_code < 300:
-                _store_response(session, request_hash, body_hash, response)
+                _store_response(session, request_hash, body_hash, response, form)
             return response
 
         try:
             return run_in_transaction(work)
         except ShopError:
             # A concurrent request with the same key may have caused the error by succeeding first.
-            if stored := _stored_response(request_hash, body_hash):
+            if stored := _stored_response(request_hash, body_hash, form):
                 return stored
             raise
 
@@ -80,7 +110,7 @@ def _hashes(key: str) -> tuple[str, str]:
     return keyed_hash("\n".join(parts)), keyed_hash(sha256(request.get_data()).hexdigest())
 
 
-def _stored_response(request_hash: str, body_hash: str) -> Response | None:
+def _stored_response(request_hash: str, body_hash: str, form: _Form) -> Response | None:
     """Return the stored response of a request, or None if there is no response or it has expired.
 
     Raises:
@@ -92,13 +122,14 @@ def _stored_response(request_hash: str, body_hash: str) -> Response | None:
     (record,) = rows
     if record.body_hash != body_hash:
         raise ShopError("shop_api_idempotency_key_reused")
-    response = Response(record.response_body, record.status, mimetype="application/json")
+    body = form.load(record.response_body)
+    response = Response(body, record.status, mimetype="application/json")
     response.headers["Idempotent-Replayed"] = "true"
     return response
 
 
 def _store_response(
-    session: Session, request_hash: str, body_hash: str, response: Response
+    session: Session, request_hash: str, body_hash: str, response: Response, form: _Form
 ) -> None:
     """Store a response and delete some expired records."""
     data = response.get_data()
@@ -114,7 +145,7 @@ def _store_response(
             request_hash=request_hash,
             body_hash=body_hash,
             status=response.status_code,
-            response_body=data,
+            response_body=form.store(data),
             created_at=now(),
         )
     )

@@ -1,30 +1,28 @@
 """Extension of all orders in responses (spec 1, 2.3).
 
-The views of the core use an ``OrderView``, which extends orders before they are converted to JSON.
-For other views, of plugins or of plain Flask, the orders are found in the finished response, and
-the new keys are inserted into its text. In both cases, an extension is called once for all orders
-of a response or of a batch of a long list.
+The views of the core use an ``OrderSerializer``, which extends orders before they are converted to
+JSON. For other views, of plugins or of plain Flask, the orders are found in the finished response,
+and the new keys are inserted into its text. In both cases, an extension is called once for all
+orders of a response or of a batch of a long list.
 """
 
 from __future__ import annotations
 
 import json
-import json.decoder
-import json.scanner
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import marshmallow as ma
 from flask import Response, current_app, request
 
-from app.api.serializers import Serializer, narrowed
+from app.api.json_text import PositionDecoder, insert_members, parse_integer
+from app.api.serializers import Serializer, names_in, narrowed, require_known
 from app.db.session import reading_own_writes
 from app.errors import InvalidParams
-from app.plugins import registry
+from app.plugins import OrderExtension, registry
 from app.schemas.orders import OrderSchema
-from app.schemas.parameters import FieldList
+from app.schemas.parameters import FieldList, StrictSelection
 from app.services.order_queries import COLUMNS
 
 Selection = Mapping[str, Any] | None
@@ -32,7 +30,6 @@ Selection = Mapping[str, Any] | None
 ORDER = Serializer(OrderSchema, COLUMNS)
 _VIEWS_WITH_ORDERS = "shop_api_views_with_orders"  # on app.extensions
 _MAY_CONTAIN_ORDERS = re.compile(rb'"orders?"\s*:')
-_NOT_BLANK = re.compile(r"[^ \t\n\r]")
 _PARTIAL = 206
 
 # Headers that describe the body of the view, and Accept-Ranges, because ranges no longer work.
@@ -47,33 +44,38 @@ _BODY_HEADERS = (
 )
 
 
-class OrderView:
+class OrderSerializer:
     """Converts rows to extended orders, limited to the selected ``fields``.
 
     Args:
-        selection: what ``fields`` selected; None for everything.
-        serializer: of a schema of orders.
+        selection: the selection of ``fields``, or None for all fields.
+        serializer: a serializer with a schema of orders.
+
+    Raises:
+        InvalidParams: the request is strict and selects an unknown name.
     """
 
     def __init__(self, selection: Selection, serializer: Serializer = ORDER) -> None:
         extensions = registry().order_extensions
         self._selection = selection
+        if selection is not None:
+            _require_known(selection, extensions, serializer)
         self._extends = selection is None or not extensions.keys().isdisjoint(selection)
         # Extensions receive complete orders, even if the client selected few fields.
-        self._view = serializer if self._extends else serializer.only(selection)
-        self.columns = self._view.columns
+        self._serializer = serializer if self._extends else serializer.only(selection)
+        self.columns = self._serializer.columns
 
     def rows(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the orders of several rows."""
-        return self._extended(self._view.rows(rows))
+        return self._extended(self._serializer.rows(rows))
 
     def records(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the orders of records that are known by their column names.
+        """Return the orders of records by column name.
 
-        In a transaction, what extends them is read as it is there.
+        Within a transaction, the extensions see its changes.
         """
         with reading_own_writes():
-            return self._extended([self._view.record(record) for record in records])
+            return self._extended([self._serializer.record(record) for record in records])
 
     def _extended(self, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not self._extends:
@@ -85,6 +87,19 @@ class OrderView:
     def row(self, row: Any) -> dict[str, Any]:
         """Return the order for one row."""
         return self.rows([row])[0]
+
+
+def _require_known(
+    selection: Mapping[str, Any], added: Mapping[str, OrderExtension], serializer: Serializer
+) -> None:
+    """Reject unknown names in the selection of a strict request. Extensions add names to orders."""
+    if isinstance(selection, StrictSelection):
+        names = {key: names_in(extension.field) for key, extension in added.items()}
+        # The value of a plugin can contain any names.
+        checked = {
+            key: None if names.get(key, ()) is None else inner for key, inner in selection.items()
+        }
+        require_known(StrictSelection(checked), {**serializer.selectable, **names})
 
 
 def extend_response(response: Response) -> Response:
@@ -109,9 +124,9 @@ def extend_response(response: Response) -> Response:
         text = data.decode()
         # Parse with the fast decoder first, because most bodies contain no orders and the decoder
         # that records positions is slow.
-        if not any(select(json.loads(text, parse_int=_integer))):
+        if not any(select(json.loads(text, parse_int=parse_integer))):
             return response
-        orders = list(select(_Decoder().decode(text)))
+        orders = list(select(PositionDecoder().decode(text)))
     except (ValueError, RecursionError):
         return response
     selection = None
@@ -122,7 +137,7 @@ def extend_response(response: Response) -> Response:
             raise InvalidParams({"fields": " ".join(map(str, error.messages))}) from None
     new: list[dict[str, Any]] = [{} for _ in orders]
     _extend(new, orders, selection)
-    response.set_data(_insert_members(text, orders, new))  # with its Content-Length
+    response.set_data(insert_members(text, orders, new))  # with its Content-Length
     for name in _BODY_HEADERS:
         response.headers.pop(name, None)
     return response
@@ -138,95 +153,6 @@ def _is_whole_json(response: Response) -> bool:
         and not response.direct_passthrough
         and response.headers.get("Content-Encoding", "identity").strip().lower() == "identity"
     )
-
-
-class _Object(dict[str, Any]):
-    """A JSON object with the positions of its braces in the text."""
-
-    start: int
-    end: int
-
-
-class _Decoder(json.JSONDecoder):
-    """A JSON decoder that records the positions of objects.
-
-    Uses the scanner in Python, because the scanner in C does not call ``parse_object``.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(parse_int=_integer)
-        self.parse_object = self._parse_object
-        self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # missing in typeshed
-
-    def _parse_object(self, text_and_position: tuple[str, int], *args: Any) -> tuple[_Object, int]:
-        parsed, end = json.decoder.JSONObject(text_and_position, *args)  # type: ignore[attr-defined]  # missing in typeshed
-        found = _Object(parsed)
-        found.start, found.end = text_and_position[1] - 1, end - 1
-        return found, end
-
-
-def _integer(digits: str) -> int | Decimal:
-    """Parse an integer. Python does not convert thousands of digits to int, so use Decimal then."""
-    try:
-        return int(digits)
-    except ValueError:
-        return Decimal(digits)
-
-
-def _insert_members(
-    text: str, objects: Sequence[_Object], members: Sequence[Mapping[str, Any]]
-) -> str:
-    """Append members to objects in a JSON text, and remove existing members with the same names.
-
-    Args:
-        text: the JSON text.
-        objects: the objects to change, in any order.
-        members: the new members of each object.
-    """
-    edits: list[tuple[int, int, str]] = []  # start, end and replacement
-    for found, new in zip(objects, members, strict=True):
-        if not found.keys().isdisjoint(new):
-            edits.extend((*span, "") for span in _member_spans(text, found, new))
-        if new:
-            written = ",".join(
-                f"{json.dumps(name)}:{current_app.json.dumps(value)}" for name, value in new.items()
-            )
-            end = len(text[found.start : found.end].rstrip(" \t\n\r")) + found.start
-            edits.append((end, end, f",{written}"))
-    pieces, done = [], 0
-    for start, end, replacement in sorted(edits):
-        pieces += [text[done:start], replacement]
-        done = end
-    return "".join([*pieces, text[done:]])
-
-
-def _member_spans(text: str, found: _Object, names: Container[str]) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of the named members of an object, each with one comma.
-
-    At least one other member must remain, such as the ID of an order.
-    """
-    decode = json.JSONDecoder(parse_int=_integer).raw_decode
-    members: list[tuple[str, int, int]] = []
-    at = _skip_blanks(text, found.start + 1)
-    while at < found.end:
-        start = at
-        name, at = decode(text, at)
-        _, at = decode(text, _skip_blanks(text, _skip_blanks(text, at) + 1))  # after the colon
-        members.append((name, start, at))
-        at = _skip_blanks(text, _skip_blanks(text, at) + 1)  # after the comma
-    after_other = False
-    for index, (name, start, end) in enumerate(members):
-        if name not in names:
-            after_other = True
-        elif after_other:
-            yield members[index - 1][2], end  # from the comma before it
-        else:
-            yield start, members[index + 1][1]  # to the comma after it
-
-
-def _skip_blanks(text: str, at: int) -> int:
-    found = _NOT_BLANK.search(text, at)
-    return found.start() if found else len(text)
 
 
 def _is_documented_with_orders() -> bool | None:

@@ -1,6 +1,6 @@
-"""The OpenAPI document of the headers that a client may send, and of what they make us answer.
+"""Request headers in the OpenAPI document, and the response headers that depend on them.
 
-An operation that can answer the code of a header reads that header.
+An operation reads a header if its ``@blp.errors`` contain the error code of this header.
 """
 
 from __future__ import annotations
@@ -19,38 +19,74 @@ def _header(name: str, description: str, **schema: Any) -> Document:
 
 _OF_CODE = {
     "shop_api_precondition_failed": [
-        _header("If-Match", "Only if the record has one of these entity tags; `*` is any."),
-        _header("If-None-Match", "Only if the record has none of these entity tags; `*` is any."),
+        _header(
+            "If-Match", "Process the request only if the resource has one of these entity tags."
+        ),
+        _header(
+            "If-None-Match",
+            "Process the request only if the resource has none of these entity tags.",
+        ),
     ],
     "shop_api_idempotency_key_reused": [
         _header(
             "Idempotency-Key",
-            "Names this request: sent again with the same key and body within 24 hours, it gets "
-            "the first answer and does nothing.",
+            "Unique key that makes the request safe to retry for 24 hours.",
             pattern="^[!-~]{1,255}$",
         ),
     ],
 }
 
 
-def describe(operation: Document, method: str, codes: Collection[str]) -> None:
-    """Add to an operation the headers that it reads, and the ones that they bring.
+_POSITION = _header(
+    "X-Shop-Position",
+    "`X-Shop-Position` of an earlier response. A replica of the database may then serve the "
+    "request, and the response includes that write. Ignored by a service without replicas.",
+)
+_STRICT = (
+    "`handling=strict` rejects unknown names, and values that would be converted to other values."
+)
+_STALE = (
+    "`stale-while=<seconds>` lets a replica of the database serve the request, with data that is "
+    "at most that old. Ignored by a service without replicas."
+)
+
+
+def describe(
+    operation: Document,
+    method: str,
+    codes: Collection[str],
+    *,
+    may_be_strict: bool,
+    may_use_replica: bool,
+    writes: bool,
+) -> None:
+    """Add the request headers of an operation, and the response headers that they add.
 
     Args:
-        operation: with its successful responses.
-        method: in lower case.
-        codes: what it can answer.
+        operation: the operation with its successful responses.
+        method: the method in lower case.
+        codes: the error codes of the operation.
+        may_be_strict: whether the client can ask for strict handling.
+        may_use_replica: whether a replica can serve the operation if the client allows it.
+        writes: whether the operation can write.
     """
-    for code in codes:
-        if code in _OF_CODE:
-            operation.setdefault("parameters", []).extend(deepcopy(_OF_CODE[code]))
+    headers = [header for code in codes for header in _OF_CODE.get(code, ())]
+    if may_use_replica:
+        headers.append(_POSITION)
+    preferences = [_STRICT] * may_be_strict + [_STALE] * may_use_replica
+    if preferences:
+        headers.append(_header("Prefer", " ".join(preferences)))
+    if headers:
+        operation.setdefault("parameters", []).extend(deepcopy(headers))
     responses = operation.setdefault("responses", {})
+    if writes:
+        _add(responses, "X-Shop-Position")
     if "shop_api_idempotency_key_reused" in codes:
         _add(responses, "Idempotent-Replayed")
     if method == "get" and "shop_api_precondition_failed" in codes:
         _add(responses, "ETag")
         responses[304] = {
-            "description": "The record still has an entity tag that `If-None-Match` names.",
+            "description": "Not modified: the resource has an entity tag in `If-None-Match`.",
             "headers": references("ETag"),
         }
 

@@ -1,12 +1,10 @@
-"""Parsing of bodies and queries, and conversion of validation errors."""
+"""Parsing of bodies and queries."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import marshmallow as ma
@@ -17,12 +15,12 @@ from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from app.api.authentication import current_principal
+from app.api.strictness import is_strict
 from app.api.versions import current_api_version
 from app.auth.principals import Capability
 from app.errors import InvalidParams, ShopError
-from app.schemas.inputs import without_cleaning
+from app.schemas.loading import checker_of, instance_of, invalid_params
 from app.schemas.queries import Query
-from app.services.bulk import BulkItem
 
 MAX_QUERIES, MAX_QUERY_LENGTH = 1000, 500
 """Parsed-query cache: up to 1,000 entries of up to 500 bytes each."""
@@ -47,11 +45,12 @@ class ArgumentParser(FlaskParser):
         """
         substitute = current_api_version().schemas.get(type(argmap))
         needed = self.needs.get(type(argmap))
+        strict = is_strict()
+        kind: type[ma.Schema] = substitute or type(argmap)
         if needed and not current_principal().can(needed):
-            kind: type[ma.Schema] = substitute or type(argmap)
-            checked = super().parse(checker_of(kind), *args, **kwargs)
-            return {name: {} for name in checked}
-        schema = instance_of(substitute) if substitute else argmap
+            checker = checker_of(kind, strict=strict)
+            return {name: {} for name in super().parse(checker, *args, **kwargs)}
+        schema = instance_of(kind, strict=strict) if substitute or strict else argmap
         # Do not cache queries that can contain a secret.
         if isinstance(schema, Query) and not current_api_version().key_in_query:
             text = request.query_string
@@ -125,71 +124,3 @@ def _body_of(req: Any) -> bytes:
             headers={"Connection": "close"},
         ) from error
     return body
-
-
-@cache
-def instance_of(schema: type[ma.Schema]) -> ma.Schema:
-    """Return the shared instance of a schema."""
-    return schema()
-
-
-@cache
-def checker_of(schema: type[ma.Schema]) -> ma.Schema:
-    """Return the shared instance of a schema that checks input without cleaning."""
-    return without_cleaning(schema())
-
-
-def item_loader(
-    create: type[ma.Schema],
-    edit: type[ma.Schema],
-    *,
-    create_needs: Capability,
-    edit_needs: Capability,
-) -> Callable[[BulkItem], BulkItem]:
-    """Return a function that loads a bulk item like the body of a single operation.
-
-    Args:
-        create: the schema for creates.
-        edit: the schema for updates.
-        create_needs: the capability for creates. Without it, items are checked and then emptied.
-        edit_needs: the capability for updates, in the same way.
-    """
-    may_create, may_edit = (
-        current_principal().can(create_needs),
-        current_principal().can(edit_needs),
-    )
-
-    def load(draft: BulkItem) -> BulkItem:
-        schema, allowed = (create, may_create) if draft.id is None else (edit, may_edit)
-        try:
-            data = (instance_of if allowed else checker_of)(schema).load(draft.data)
-        except ValidationError as error:
-            raise invalid_params(error) from None
-        return replace(draft, data=data if allowed else {})
-
-    return load
-
-
-def invalid_params(error: ValidationError, depth: int = 0) -> InvalidParams:
-    """Convert the nested messages of marshmallow to InvalidParams.
-
-    Args:
-        error: the exception from ``Schema.load``.
-        depth: the number of outer levels to drop from names, such as the location in webargs.
-    """
-    reasons: dict[str, str] = {}
-
-    def collect(messages: Any, path: tuple[str, ...]) -> None:
-        if isinstance(messages, dict):
-            for key, inner in messages.items():
-                if key == "_schema":  # the object itself is none
-                    collect(inner, path)
-                elif isinstance(key, int):  # a place in a list: items[2]
-                    collect(inner, (*path[:-1], f"{path[-1]}[{key}]"))
-                else:
-                    collect(inner, (*path, str(key)))
-        else:
-            reasons[".".join(path[depth:])] = " ".join(messages)
-
-    collect(error.messages, ())
-    return InvalidParams(reasons)

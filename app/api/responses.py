@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import orjson
 from flask import Response, current_app, request, stream_with_context
@@ -19,7 +19,6 @@ from flask.json.provider import JSONProvider
 from app.api.versions import current_api_version
 from app.auth.credentials import QUERY_CREDENTIALS
 from app.db.read_pool import RowStream
-from app.services.bulk import BulkResult
 from app.services.pagination import Page
 
 MAX_DRAIN_BYTES = 64 * 1024 * 1024
@@ -140,10 +139,20 @@ def page_response(wrapper: str, make: Make, page: Page) -> Response:
     return response
 
 
-def bulk_response(wrapper: str, results: BulkResult) -> Response:
-    """Return the results of a bulk request under its wrapper key."""
-    status = current_api_version().status("bulk_created") if results.created else 200
-    return json_response({wrapper: results.items}, status)
+def next_link(parameter: str, value: int) -> dict[str, str]:
+    """Return the ``Link`` header to the next page of a feed (RFC 8288).
+
+    Args:
+        parameter: the parameter with the cursor.
+        value: the cursor after the current page.
+    """
+    query = [
+        pair
+        for pair in request.args.items(multi=True)
+        if pair[0] not in QUERY_CREDENTIALS and pair[0] != parameter
+    ]
+    address = f"{request_address()}?{urlencode([*query, (parameter, value)])}"
+    return {"Link": f'<{address}>; rel="next"'}
 
 
 def _stream_list(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
@@ -155,7 +164,9 @@ def _stream_list(wrapper: str, make: Make, rows: RowStream) -> Iterator[bytes]:
     prefix = f'{{"{wrapper}":['.encode()
     try:
         for batch in rows.batches():
-            yield prefix + orjson.dumps(make(batch))[1:-1]
+            with rows.reading():
+                made = make(batch)
+            yield prefix + orjson.dumps(made)[1:-1]
             prefix = b","
     except Exception:
         current_app.logger.exception("a list response was aborted")

@@ -121,7 +121,7 @@ def _enable_cors(app: Flask, origins: tuple[str, ...]) -> None:
     CORS(
         app,
         origins=list(origins),
-        expose_headers=[*openapi.HEADERS],
+        expose_headers=[*openapi.HEADERS, "Preference-Applied"],
         max_age=600,
         always_send=False,
         intercept_exceptions=False,  # errors pass through the same hooks as other responses

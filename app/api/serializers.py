@@ -6,7 +6,7 @@ output of a serializer equals ``Schema().dump()``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any
@@ -14,10 +14,12 @@ from typing import Any
 import marshmallow as ma
 from sqlalchemy import ColumnElement
 
-from app.schemas.fields import Lines, Output, Part
+from app.db.records import Row
+from app.errors import InvalidParams
+from app.schemas.fields import Lines, Output, Part, either
+from app.schemas.parameters import StrictSelection
+from app.schemas.strict import unknown_names
 
-Row = Sequence[Any]
-Columns = Mapping[str, ColumnElement[Any]]
 Frozen = tuple[tuple[str, "Frozen | None"], ...]
 Names = Mapping[str, "Names | None"]
 """The names in an object, each with the names in its nested object, or None."""
@@ -44,11 +46,15 @@ class Serializer:
     """
 
     def __init__(
-        self, schema: type[ma.Schema], columns: Columns, selection: Mapping[str, Any] | None = None
+        self,
+        schema: type[ma.Schema],
+        columns: Mapping[str, ColumnElement[Any]],
+        selection: Mapping[str, Any] | None = None,
     ) -> None:
         self._schema = schema
         self._all_columns = columns
-        self._selectable = _names_of(schema)
+        self.selectable = _names_of(schema)
+        """The names that ``fields`` can select."""
         self._narrow = lru_cache(maxsize=MAX_SELECTIONS)(self._compile)
         self._substitutes: dict[type[ma.Schema], Serializer] = {}
         self.names: list[str] = []
@@ -71,10 +77,16 @@ class Serializer:
         """Return the serializer for a selection of ``fields``, with fewer keys and columns.
 
         Unknown names are removed first, so that they do not fill the cache.
-        """
-        return self if selection is None else self._narrow(_frozen(selection, self._selectable))
 
-    def of(self, schemas: Mapping[type[ma.Schema], type[ma.Schema]]) -> Serializer:
+        Raises:
+            InvalidParams: the request is strict and selects an unknown name.
+        """
+        if selection is None:
+            return self
+        require_known(selection, self.selectable)
+        return self._narrow(_frozen(selection, self.selectable))
+
+    def for_schemas(self, schemas: Mapping[type[ma.Schema], type[ma.Schema]]) -> Serializer:
         """Return the serializer of the schema that replaces this schema, or this serializer."""
         schema = schemas.get(self._schema)
         if schema is None:
@@ -152,14 +164,46 @@ def _getter(column: Any, index: int | None, wire: Wire | None) -> Callable[[Any]
 
 def _names_of(schema: type[ma.Schema]) -> Names:
     """Return the names in the objects of a schema in order."""
-    return {
-        key: _names_of(field.part)
-        if isinstance(field, Part)
-        else _names_of(field.line)
-        if isinstance(field, Lines)
-        else None
-        for key, field in schema().fields.items()
-    }
+    return {key: names_in(field) for key, field in schema().fields.items()}
+
+
+def names_in(field: ma.fields.Field[Any]) -> Names | None:
+    """Return the names in the value of a field, or None if it has none, or they are not known."""
+    if isinstance(field, Part):
+        return _names_of(field.part)
+    if isinstance(field, Lines):
+        return _names_of(field.line)
+    if isinstance(field, either):
+        return {name: below for kind in field.schemas for name, below in _names_of(kind).items()}
+    return None
+
+
+def require_known(selection: Mapping[str, Any], names: Names) -> None:
+    """Reject unknown names in the selection of a strict request.
+
+    Raises:
+        InvalidParams: a name is unknown. The message suggests the nearest known name.
+    """
+    if isinstance(selection, StrictSelection):
+        selected = filter(None, _dotted(selection, within=False))
+        unknown = unknown_names(selected, set(_dotted(names, within=True)), "field")
+        if unknown:
+            messages = (message for (message,) in unknown.values())
+            raise InvalidParams({"fields": " ".join(messages)})
+
+
+def _dotted(names: Mapping[str, Any], *, within: bool) -> Iterator[str]:
+    """Yield names as ``fields`` contains them.
+
+    Args:
+        names: the names, each with the names within it, or None.
+        within: whether to yield a name that has names within it on its own, too.
+    """
+    for name, below in names.items():
+        if below is None or within:
+            yield name
+        for inner in below or ():
+            yield f"{name}.{inner}"
 
 
 def _frozen(selection: Mapping[str, Any], names: Names) -> Frozen:

@@ -1,4 +1,6 @@
-"""API versions, which differ in names, statuses and formats, but not in rules (decisions 12).
+"""API versions: native, and versions 2 and 3 of the legacy API (decisions 12).
+
+Versions differ in names, statuses and formats, but not in rules.
 
 All API versions use the same blueprints, schemas and services. The version of a request is in its
 WSGI environ, where the second mount of the blueprints sets it.
@@ -6,7 +8,9 @@ WSGI environ, where the second mount of the blueprints sets it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +19,8 @@ from flask import Request, request
 
 from app.auth.credentials import from_basic, from_legacy
 from app.auth.principals import Credentials
-from app.schemas.customers import CustomerSchema, CustomerV3Schema
-from app.schemas.legacy import QUERIES, CustomerOrdersV3Query, as_php_meant
+from app.schemas.customers import CustomerSchema, CustomerV3Schema, LegacyCustomerSchema
+from app.schemas.legacy import QUERIES, CustomerOrdersV3Query, native_body
 from app.schemas.legacy_orders import LEGACY_ORDERS
 from app.schemas.orders import DownloadList, LegacyDownloadList
 from app.schemas.queries import CustomerOrdersQuery
@@ -65,12 +69,12 @@ class ApiVersion:
         return text
 
     def schema(self, native: type[ma.Schema]) -> type[ma.Schema]:
-        """Return the schema that takes the place of a native one, or the native one."""
+        """Return the replacement for a native schema, or the native schema."""
         return self.schemas.get(native, native)
 
-    def status(self, happened: str) -> int:
-        """Return the status for an event."""
-        return self.statuses.get(happened, 200)
+    def status(self, event: str) -> int:
+        """Return the status for ``trashed`` or ``bulk_created``."""
+        return self.statuses.get(event, 200)
 
     def methods(self, native: Sequence[str]) -> list[str]:
         """Return the methods of a route, given its native methods."""
@@ -91,7 +95,12 @@ def _woocommerce(
 ) -> ApiVersion:
     return ApiVersion(
         f"wc-api-{version}",
-        words={"shop_api_": "woocommerce_api_", "X-Total": "X-WC-Total"},
+        words={
+            # The code of the legacy server has a plural here, unlike those of other records.
+            "shop_api_user_cannot_create_webhook": "woocommerce_api_user_cannot_create_webhooks",
+            "shop_api_": "woocommerce_api_",
+            "X-Total": "X-WC-Total",
+        },
         statuses={"trashed": 202, "bulk_created": 201},
         like_put=("POST", "PATCH"),
         hides_methods=True,
@@ -99,13 +108,14 @@ def _woocommerce(
         schemas={
             **QUERIES,
             **LEGACY_ORDERS,
+            CustomerSchema: LegacyCustomerSchema,
             DownloadList: LegacyDownloadList,
             **(schemas or {}),
         },
         credentials=from_legacy,
         key_in_query=True,
         converters={"code": "legacy_code"},
-        body=as_php_meant,
+        body=native_body,
         removes_trashed=True,
     )
 
@@ -122,8 +132,26 @@ OTHER_VERSION = WOOCOMMERCE["v3"]
 """The API version for other paths below ``/wc-api/``."""
 
 
+_is_native: ContextVar[bool] = ContextVar("is_native", default=False)
+
+
+@contextmanager
+def in_native_form() -> Iterator[None]:
+    """Make ``current_api_version`` return NATIVE, whatever the version of the request is.
+
+    Events have the native form, also when the legacy API makes the change (events 1).
+    """
+    token = _is_native.set(True)
+    try:
+        yield
+    finally:
+        _is_native.reset(token)
+
+
 def current_api_version() -> ApiVersion:
     """Return the API version of the current request, or NATIVE outside of a request."""
+    if _is_native.get():
+        return NATIVE
     try:
         api_version: ApiVersion = request.environ.get(IN_ENVIRON, NATIVE)
     except RuntimeError:

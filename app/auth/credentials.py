@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -15,19 +14,13 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 from werkzeug.datastructures import Authorization
 
+from app.auth.api_keys import ApiKeyCredentials, key_with_roles, principal_of
+from app.auth.authorization_header import authorization_header, parse_authorization
 from app.auth.encryption import UNKNOWN_KEY_TOKEN, decrypt
 from app.auth.oauth1 import ALGORITHMS, MAX_FORMS, Signature, SignedRequest
-from app.auth.principals import (
-    ApiKeyCredentials,
-    Credentials,
-    InvalidCredentials,
-    Principal,
-    cached_principal,
-    key_with_roles,
-    principal_of,
-)
+from app.auth.principal_cache import cached_principal
+from app.auth.principals import Credentials, InvalidCredentials, Principal
 from app.db.session import run_in_transaction
-from app.errors import InvalidParams
 from app.models import OAuthNonce
 
 if TYPE_CHECKING:
@@ -36,14 +29,8 @@ if TYPE_CHECKING:
 CLOCK_SKEW = 15 * 60
 """Maximum difference in seconds between the timestamp of a signature and the server time."""
 
-MAX_HEADER_LENGTH = 4096
-"""Longest ``Authorization`` header with parameters. A signature needs about 400 characters."""
-
 FEW_FORMS = 12
 """Number of signature forms to try for an address with many failed logins."""
-
-_ELEMENT = re.compile(r'(?:[^,"]|"[^"]*")+')
-_PARAMETER = re.compile(r"\s*(?:[^\s=]+\s*=|$)")
 
 QUERY_CREDENTIALS = frozenset(
     {
@@ -91,7 +78,7 @@ class Basic:
         return pair.load_principal()
 
     def _credentials(self) -> ApiKeyCredentials | None:
-        given = _authorization(self.header)
+        given = parse_authorization(self.header)
         if given is None or given.type != "basic":
             return None
         return ApiKeyCredentials(given.username or "", given.password or "")
@@ -182,7 +169,7 @@ def _use_nonce(key_id: int, nonce: str, sent: int, now: int) -> bool:
 
 def from_basic(request: Request) -> Credentials | None:
     """Return the credentials of the ``Authorization`` header, or None (decisions 2)."""
-    header = _header(request)
+    header = authorization_header(request)
     return None if header is None else Basic(header)
 
 
@@ -192,8 +179,8 @@ def from_legacy(request: Request) -> Credentials | None:
     The header takes precedence, with Basic or a signature. The query can contain a signature, or
     the consumer key and secret. These require HTTPS, because proxies log URLs.
     """
-    header = _header(request) or ""
-    given = _authorization(header)
+    header = authorization_header(request) or ""
+    given = parse_authorization(header)
     if given is not None and given.type == "basic":
         return Basic(header)
     signed = _signed(request, given)
@@ -254,34 +241,3 @@ def _methods(request: Request, sent: str) -> list[str]:
     """
     by_query = any(request.args.getlist("_method"))
     return list(dict.fromkeys([sent, request.method])) if by_query else [request.method]
-
-
-def _header(request: Request) -> str | None:
-    """Return the ``Authorization`` header, or None (decisions 17).
-
-    Servers join several headers with commas. A comma also separates the parameters of one header,
-    but a parameter has an equals sign after its name, unlike the scheme of a second header.
-
-    Raises:
-        InvalidParams: there are several headers, or a header with parameters is too long.
-    """
-    header: str | None = request.environ.get("HTTP_AUTHORIZATION")
-    if header is None:
-        return None
-    if "," in header:
-        if len(header) > MAX_HEADER_LENGTH:
-            reason = f"must be one header of at most {MAX_HEADER_LENGTH:,} characters."
-            raise InvalidParams({"Authorization": reason})
-        first, *others = _ELEMENT.findall(header) or [""]
-        basic = first.strip()[:6].lower() == "basic "  # has no parameters
-        if basic or not all(map(_PARAMETER.match, others)):
-            raise InvalidParams({"Authorization": "must be sent once."})
-    return header
-
-
-def _authorization(header: str) -> Authorization | None:
-    """Return the parsed header, or None for an empty or malformed header."""
-    try:
-        return Authorization.from_header(header)
-    except ValueError:  # raised by werkzeug for characters beyond ASCII
-        return None

@@ -37,7 +37,7 @@ class FailedLoginLimiter:
         self._pause_until = 0.0
 
     def hit(self, limits: Mapping[str, int]) -> int:
-        """Count an attempt under each name in turn, and stop at a name that is over its limit.
+        """Count an attempt under each name, one by one, and stop at a name that is over its limit.
 
         A client that is over its limit therefore cannot create more counters.
 

@@ -1,1 +1,1 @@
-"""The endpoint tables: views introduce schemas to services. Blueprints never import each other."""
+"""The endpoints. A view loads a schema, calls a service and returns a response."""

@@ -7,22 +7,23 @@ from typing import Any
 from flask import Flask, Response
 
 from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
 from app.api.responses import json_response
-from app.api.smorest import Api, Blueprint
-from app.schemas import examples
+from app.api.smorest import Api
 from app.schemas.carts import EvaluationRequest, EvaluationResponse
+from app.schemas.examples import redemptions as examples
 from app.services import coupon_evaluation
 
 blp = Blueprint(
     "coupon_evaluation",
     __name__,
     url_prefix="/coupons",
-    description="What a cart would get from coupons, and why not.",
+    description="Compute the discounts of a cart without storing anything.",
     any_permission=True,
 )
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
     """Register the route."""
     api.register_blueprint(blp)
 

@@ -7,12 +7,12 @@ from typing import Any
 from flask import Flask, Response, current_app
 
 from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
 from app.api.openapi import PAGE_HEADERS
 from app.api.responses import json_response, page_response
 from app.api.serializers import Serializer
-from app.api.smorest import Api, Blueprint
+from app.api.smorest import Api
 from app.models import Coupon
-from app.schemas import examples
 from app.schemas.coupons import (
     CouponResponse,
     CouponSchema,
@@ -20,6 +20,7 @@ from app.schemas.coupons import (
     TrashedCouponSchema,
 )
 from app.schemas.envelope import DeletedResponse
+from app.schemas.examples import coupons as examples
 from app.schemas.queries import CouponListQuery, TrashQuery
 from app.services import coupon_trash
 
@@ -29,7 +30,12 @@ COLUMNS = dict(Coupon.__table__.columns)
 COUPON = Serializer(CouponSchema, COLUMNS)
 TRASHED_COUPON = Serializer(TrashedCouponSchema, COLUMNS)
 
-blp = Blueprint("coupon_trash", __name__, url_prefix="/coupons", description="Trash of coupons.")
+blp = Blueprint(
+    "coupon_trash",
+    __name__,
+    url_prefix="/coupons",
+    description="List, restore and permanently delete coupons in the trash.",
+)
 
 
 def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
@@ -45,13 +51,13 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
 def list_trashed_coupons(query: Query) -> Response:
     """List the coupons in the trash.
 
-    Paginated and filtered like the list of coupons. The list is empty for a caller who cannot read
-    coupons.
+    Returns a page, filtered like the list of coupons. The list is empty if the user of the key
+    cannot read coupons.
     """
-    view = TRASHED_COUPON.only(query["selection"])
+    serializer = TRASHED_COUPON.only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
-    page = coupon_trash.list_trash(current_principal(), query, view.columns, size)
-    return page_response("coupons", view.rows, page)
+    page = coupon_trash.list_trash(current_principal(), query, serializer.columns, size)
+    return page_response("coupons", serializer.rows, page)
 
 
 @blp.route("/trash", methods=["DELETE"])

@@ -8,17 +8,18 @@ from typing import Any
 from flask import Flask, Response, current_app
 
 from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
+from app.api.bulk_requests import bulk_response
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi import PAGE_HEADERS
-from app.api.request_parser import item_loader
-from app.api.responses import bulk_response, json_response, page_response
+from app.api.responses import json_response, page_response
 from app.api.serializers import Serializer
-from app.api.smorest import Api, Blueprint
+from app.api.smorest import Api
 from app.api.versions import current_api_version
 from app.auth.principals import Capability
+from app.catalog import EXTENSION
 from app.models import Coupon
-from app.schemas import examples
 from app.schemas.coupons import (
     CouponBulkRequest,
     CouponBulkResponse,
@@ -31,8 +32,9 @@ from app.schemas.coupons import (
     CouponUpdateRequest,
 )
 from app.schemas.envelope import CountResponse, DeleteResponse
+from app.schemas.examples import coupons as examples
 from app.schemas.queries import CouponCountQuery, CouponListQuery, DeleteQuery, ReadQuery
-from app.services import bulk, coupons
+from app.services import coupon_queries, coupons
 
 Query = dict[str, Any]
 Body = dict[str, Any]
@@ -43,7 +45,7 @@ blp = Blueprint(
     "coupons",
     __name__,
     url_prefix="/coupons",
-    description="Discount coupons.",
+    description="Create, find, update and delete discount coupons.",
     extends_orders=True,
 )
 
@@ -52,9 +54,10 @@ def _body(coupon: Mapping[str, Any]) -> Body:
     return {"coupon": COUPON.record(coupon)}
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
-    """Register the coupon routes."""
+def init_app(app: Flask, api: Api) -> None:
+    """Register the coupon routes and the data of coupon events."""
     api.register_blueprint(blp)
+    app.extensions[EXTENSION].event_data["coupon"] = lambda found: [*map(_body, found)]
 
 
 @blp.route("")
@@ -63,13 +66,13 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's
 def list_coupons(query: Query) -> Response:
     """List coupons.
 
-    The published coupons that match, newest first. What the caller may not read is left out of
-    rows and totals alike.
+    Returns the published coupons that match, newest first. Coupons that the user of the key cannot
+    read are neither listed nor counted.
     """
-    view = COUPON.only(query["selection"])
+    serializer = COUPON.only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
-    page = coupons.list_coupons(current_principal(), query, view.columns, size)
-    return page_response("coupons", view.rows, page)
+    page = coupon_queries.list_coupons(current_principal(), query, serializer.columns, size)
+    return page_response("coupons", serializer.rows, page)
 
 
 @blp.route("", methods=["POST"])
@@ -91,7 +94,7 @@ def list_coupons(query: Query) -> Response:
 def create_coupon(body: Body) -> Response:
     """Create a coupon.
 
-    It is published at once. Only `code` is required.
+    The coupon is published immediately. Only `code` is required.
     """
     coupon = coupons.create_coupon(current_principal(), body["coupon"])
     return json_response(_body(coupon), 201)
@@ -104,9 +107,9 @@ def create_coupon(body: Body) -> Response:
 def count_coupons(query: Query) -> Response:
     """Count coupons.
 
-    How many published coupons match the filter.
+    Returns the number of published coupons that match.
     """
-    return json_response({"count": coupons.count_coupons(current_principal(), query)})
+    return json_response({"count": coupon_queries.count_coupons(current_principal(), query)})
 
 
 @blp.route("/<id:coupon_id>")
@@ -115,14 +118,13 @@ def count_coupons(query: Query) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, CouponResponse, example={"coupon": examples.COUPON})
 def get_coupon(query: Query, coupon_id: int) -> Response:
-    """Read a coupon by its id.
+    """Retrieve a coupon.
 
     Only published coupons are found.
     """
-    view = COUPON.only(query["selection"])
-    return json_response(
-        {"coupon": view.row(coupons.get_coupon(current_principal(), coupon_id, view.columns))}
-    )
+    serializer = COUPON.only(query["selection"])
+    row = coupon_queries.get_coupon(current_principal(), coupon_id, serializer.columns)
+    return json_response({"coupon": serializer.row(row)})
 
 
 @blp.route("/<id:coupon_id>", methods=["PUT"])
@@ -142,9 +144,9 @@ def get_coupon(query: Query, coupon_id: int) -> Response:
 )
 @blp.response(200, CouponResponse, example={"coupon": examples.UPDATED_COUPON})
 def update_coupon(body: Body, coupon_id: int) -> Response:
-    """Edit a coupon.
+    """Update a coupon.
 
-    Only supplied fields change; `null` is not supplied. An edit that fails changes nothing.
+    Fields that are absent keep their values. A request that fails changes nothing.
     """
     coupon = coupons.update_coupon(
         current_principal(), coupon_id, body["coupon"], precondition(_body)
@@ -164,8 +166,8 @@ def update_coupon(body: Body, coupon_id: int) -> Response:
 def delete_coupon(query: Query, coupon_id: int) -> Response:
     """Delete a coupon.
 
-    Moves it to the trash, where it is no longer readable and its code is free again; with
-    `force=true`, removes it permanently.
+    Moves the coupon to the trash, where it cannot be read and does not reserve its code. With
+    `force=true`, the coupon is deleted permanently.
     """
     force = query["force"] == "true"
     coupons.delete_coupon(
@@ -186,15 +188,14 @@ def delete_coupon(query: Query, coupon_id: int) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, CouponResponse, example={"coupon": examples.COUPON})
 def get_coupon_by_code(query: Query, code: str) -> Response:
-    """Read a coupon by its code, in any case.
+    """Retrieve a coupon by its code.
 
-    Only published coupons are found. The code is normalised as on create; of several coupons with
-    it, the newest is answered.
+    Only published coupons are found. The code is normalized as on create, so its letter case does
+    not matter.
     """
-    view = COUPON.only(query["selection"])
-    return json_response(
-        {"coupon": view.row(coupons.get_coupon_by_code(current_principal(), code, view.columns))}
-    )
+    serializer = COUPON.only(query["selection"])
+    row = coupon_queries.get_coupon_by_code(current_principal(), code, serializer.columns)
+    return json_response({"coupon": serializer.row(row)})
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])
@@ -204,24 +205,16 @@ def get_coupon_by_code(query: Query, code: str) -> Response:
 @idempotent
 @blp.response(200, CouponBulkResponse, example={"coupons": examples.COUPON_RESULTS})
 def bulk_coupons(body: Body) -> Response:
-    """Create and edit coupons in bulk.
+    """Create and update coupons in bulk.
 
-    An item with an `id` is an edit, one without is a create. BulkResult stand in the order of the
-    items; one that fails spoils only itself and says why in its result.
+    An item with an `id` updates that coupon; an item without an `id` creates one. The results are
+    in the order of the items. An item that fails changes nothing and does not affect the others.
     """
-    results = bulk.run(
+    return bulk_response(
+        "coupon",
         body["coupons"],
-        limit=current_app.config["SHOP_BULK_LIMIT"],
-        too_large="shop_api_coupons_request_entity_too_large",
-        invalid_id="shop_api_invalid_coupon_id",
-        load=item_loader(
-            CouponCreate,
-            CouponUpdate,
-            create_needs=Capability.PUBLISH_SHOP_COUPONS,
-            edit_needs=Capability.EDIT_SHOP_COUPONS,
-        ),
-        save=lambda drafts: coupons.save_coupons(current_principal(), drafts),
+        create=(CouponCreate, Capability.PUBLISH_SHOP_COUPONS),
+        update=(CouponUpdate, Capability.EDIT_SHOP_COUPONS),
+        save=coupons.save_coupons,
         dump=COUPON.record,
-        name=current_api_version().translate,
     )
-    return bulk_response("coupons", results)

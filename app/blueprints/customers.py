@@ -8,17 +8,17 @@ from typing import Any
 from flask import Flask, Response, current_app
 
 from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
+from app.api.bulk_requests import bulk_response
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi import PAGE_HEADERS
-from app.api.order_extensions import OrderView
-from app.api.request_parser import item_loader
-from app.api.responses import bulk_response, json_response, page_response
+from app.api.responses import json_response, page_response
 from app.api.serializers import Serializer
-from app.api.smorest import Api, Blueprint
+from app.api.smorest import Api
 from app.api.versions import current_api_version
 from app.auth.principals import Capability
-from app.schemas import examples
+from app.catalog import EXTENSION
 from app.schemas.customers import (
     CustomerBulkRequest,
     CustomerBulkResponse,
@@ -31,38 +31,44 @@ from app.schemas.customers import (
     CustomerUpdateRequest,
 )
 from app.schemas.envelope import CountResponse, DeleteResponse
-from app.schemas.orders import DownloadList, DownloadSchema, OrderList
+from app.schemas.examples import customers as examples
 from app.schemas.queries import (
     CustomerCountQuery,
     CustomerListQuery,
-    CustomerOrdersQuery,
     ReadQuery,
 )
-from app.services import bulk, customer_queries, customers, order_queries
+from app.services import customer_queries, customers
 from app.services.customer_statistics import COLUMNS
 
 Query = dict[str, Any]
 Body = dict[str, Any]
 
 CUSTOMER = Serializer(CustomerSchema, COLUMNS)
-DOWNLOAD = Serializer(DownloadSchema, order_queries.DOWNLOAD_COLUMNS)
 
 blp = Blueprint(
     "customers",
     __name__,
     url_prefix="/customers",
-    description="Customer accounts.",
+    description="Create, find, update and delete customer accounts.",
     extends_orders=True,
 )
 
 
+def _serializer() -> Serializer:
+    """Return the serializer of the API version. The legacy API has other fields."""
+    return CUSTOMER.for_schemas(current_api_version().schemas)
+
+
 def _body(customer: Mapping[str, Any]) -> Body:
-    return {"customer": CUSTOMER.of(current_api_version().schemas).record(customer)}
+    return {"customer": _serializer().record(customer)}
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
-    """Register the customer routes."""
+def init_app(app: Flask, api: Api) -> None:
+    """Register the customer routes and the data of customer events."""
     api.register_blueprint(blp)
+    app.extensions[EXTENSION].event_data["customer"] = lambda found: [
+        {"customer": CUSTOMER.record(customer)} for customer in found
+    ]
 
 
 @blp.route("")
@@ -71,13 +77,14 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's
 def list_customers(query: Query) -> Response:
     """List customers.
 
-    The users with a role, by registration. The list is empty for a caller who may not list users.
-    `filter[limit]=-1` answers all of them, written as they are read.
+    Returns the accounts that match, by default those with the role `customer`, in the order of
+    their registration. The list is empty if the user of the key cannot list users.
+    `filter[limit]=-1` returns all accounts in one response.
     """
-    view = CUSTOMER.of(current_api_version().schemas).only(query["selection"])
+    serializer = _serializer().only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
-    page = customer_queries.list_customers(current_principal(), query, view.columns, size)
-    return page_response("customers", view.rows, page)
+    page = customer_queries.list_customers(current_principal(), query, serializer.columns, size)
+    return page_response("customers", serializer.rows, page)
 
 
 @blp.route("", methods=["POST"])
@@ -100,8 +107,8 @@ def list_customers(query: Query) -> Response:
 def create_customer(body: Body) -> Response:
     """Create a customer.
 
-    Only `email` is required. Without a username one is made of the e-mail address; without a
-    password none opens the account.
+    Only `email` is required. Without a username, one is generated from the e-mail address. Without
+    a password, the account has no usable password.
     """
     customer = customers.create_customer(current_principal(), body["customer"])
     return json_response(_body(customer), 201)
@@ -114,7 +121,7 @@ def create_customer(body: Body) -> Response:
 def count_customers(query: Query) -> Response:
     """Count customers.
 
-    How many users match the filter.
+    Returns the number of accounts that match.
     """
     return json_response({"count": customer_queries.count_customers(current_principal(), query)})
 
@@ -129,13 +136,13 @@ def count_customers(query: Query) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, CustomerResponse, example={"customer": examples.CUSTOMER})
 def get_customer(query: Query, customer_id: int) -> Response:
-    """Read a customer by its id.
+    """Retrieve a customer.
 
-    Any user account is found, whatever its roles.
+    Accounts with any role are found.
     """
-    view = CUSTOMER.of(current_api_version().schemas).only(query["selection"])
-    row = customer_queries.get_customer(current_principal(), customer_id, view.columns)
-    return json_response({"customer": view.row(row)})
+    serializer = _serializer().only(query["selection"])
+    row = customer_queries.get_customer(current_principal(), customer_id, serializer.columns)
+    return json_response({"customer": serializer.row(row)})
 
 
 @blp.route("/<id:customer_id>", methods=["PUT"])
@@ -154,10 +161,10 @@ def get_customer(query: Query, customer_id: int) -> Response:
 )
 @blp.response(200, CustomerResponse, example={"customer": examples.UPDATED_CUSTOMER})
 def update_customer(body: Body, customer_id: int) -> Response:
-    """Edit a customer.
+    """Update a customer.
 
-    Only supplied fields change; `null` is not supplied. An e-mail address that is not valid or
-    belongs to another account leaves the stored one as it is. The username never changes.
+    Fields that are absent keep their values. An e-mail address that is invalid or belongs to
+    another account is ignored. The username cannot be updated.
     """
     customer = customers.update_customer(
         current_principal(), customer_id, body["customer"], precondition(_body)
@@ -177,7 +184,7 @@ def update_customer(body: Body, customer_id: int) -> Response:
 def delete_customer(customer_id: int) -> Response:
     """Delete a customer.
 
-    The account is removed for good. Its orders stay and become guest orders.
+    Deletes the account permanently. Its orders remain and become guest orders.
     """
     customers.delete_customer(current_principal(), customer_id, precondition(_body))
     return json_response({"message": "Permanently deleted customer"})
@@ -189,55 +196,13 @@ def delete_customer(customer_id: int) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, CustomerResponse, example={"customer": examples.CUSTOMER})
 def get_customer_by_email(query: Query, email: str) -> Response:
-    """Read a customer by its e-mail address, in any case.
+    """Retrieve a customer by e-mail address.
 
-    Any user account is found, whatever its roles.
+    Accounts with any role are found.
     """
-    view = CUSTOMER.of(current_api_version().schemas).only(query["selection"])
-    row = customer_queries.get_customer_by_email(current_principal(), email, view.columns)
-    return json_response({"customer": view.row(row)})
-
-
-@blp.route("/<id:customer_id>/orders")
-@blp.errors(
-    "shop_api_invalid_customer_id",
-    "shop_api_invalid_customer",
-    "shop_api_user_cannot_read_customer",
-)
-@blp.arguments(CustomerOrdersQuery, location="query")
-@blp.response(200, OrderList, example={"orders": [examples.ORDER]})
-def list_customer_orders(query: Query, customer_id: int) -> Response:
-    """List the orders of a customer, oldest first.
-
-    Each with its customer; an empty list when there are none.
-    """
-    view = OrderView(query["selection"])
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = order_queries.orders_of_customer(
-        current_principal(), customer_id, query, view.columns, size
-    )
-    return page_response("orders", view.rows, page)
-
-
-@blp.route("/<id:customer_id>/downloads")
-@blp.errors(
-    "shop_api_invalid_customer_id",
-    "shop_api_invalid_customer",
-    "shop_api_user_cannot_read_customer",
-)
-@blp.arguments(ReadQuery, location="query")
-@blp.response(200, DownloadList, example={"downloads": {"1": examples.DOWNLOAD}})
-def list_customer_downloads(query: Query, customer_id: int) -> Response:
-    """List what a customer may download now, by the id of the permission.
-
-    Downloads of orders that are processing or completed, as long as any remain and access has not
-    expired.
-    """
-    view = DOWNLOAD.only(query["selection"])
-    rows = order_queries.downloads_of_customer(current_principal(), customer_id, view.columns)
-    downloads = {key: view.row(row) for key, row in rows.items()}
-    in_a_list = DownloadList in current_api_version().schemas
-    return json_response({"downloads": [*downloads.values()] if in_a_list else downloads})
+    serializer = _serializer().only(query["selection"])
+    row = customer_queries.get_customer_by_email(current_principal(), email, serializer.columns)
+    return json_response({"customer": serializer.row(row)})
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])
@@ -247,24 +212,17 @@ def list_customer_downloads(query: Query, customer_id: int) -> Response:
 @idempotent
 @blp.response(200, CustomerBulkResponse, example={"customers": examples.CUSTOMER_RESULTS})
 def bulk_customers(body: Body) -> Response:
-    """Create and edit customers in bulk.
+    """Create and update customers in bulk.
 
-    An item with an `id` is an edit, one without is a create. BulkResult stand in the order of the
-    items; one that fails spoils only itself and says why in its result.
+    An item with an `id` updates that customer; an item without an `id` creates one. The results
+    are in the order of the items. An item that fails changes nothing and does not affect the
+    others.
     """
-    results = bulk.run(
+    return bulk_response(
+        "customer",
         body["customers"],
-        limit=current_app.config["SHOP_BULK_LIMIT"],
-        too_large="shop_api_customers_request_entity_too_large",
-        invalid_id="shop_api_invalid_customer_id",
-        load=item_loader(
-            CustomerCreate,
-            CustomerUpdate,
-            create_needs=Capability.CREATE_USERS,
-            edit_needs=Capability.EDIT_USERS,
-        ),
-        save=lambda drafts: customers.save_customers(current_principal(), drafts),
-        dump=CUSTOMER.of(current_api_version().schemas).record,
-        name=current_api_version().translate,
+        create=(CustomerCreate, Capability.CREATE_USERS),
+        update=(CustomerUpdate, Capability.EDIT_USERS),
+        save=customers.save_customers,
+        dump=_serializer().record,
     )
-    return bulk_response("customers", results)

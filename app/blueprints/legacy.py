@@ -1,8 +1,8 @@
-"""The WooCommerce legacy REST API: the same blueprints in another dialect (decisions 12).
+"""The WooCommerce legacy REST API at ``/wc-api/v2`` and ``/wc-api/v3`` (decisions 12).
 
-It serves programs written for ``/wc-api/v2`` and ``/wc-api/v3``. The case of a path and an
-overridden method are normalised before routing. Names, statuses and what else differs are data of
-the dialect. ``docs/legacy.md`` lists the endpoints, the clients that were tried and what differs.
+The legacy API uses the same blueprints as the native API. ``app.api.versions`` defines its names,
+statuses and formats, and a WSGI middleware normalizes paths and overridden methods before routing.
+``docs/legacy.md`` lists the endpoints, the tested clients and the differences to WooCommerce.
 """
 
 from __future__ import annotations
@@ -15,23 +15,36 @@ from urllib.parse import parse_qs
 
 from flask import Flask, Response, current_app, request
 
+from app.api.blueprint import Blueprint
 from app.api.responses import json_response, request_address
-from app.api.smorest import Api, Blueprint
+from app.api.smorest import Api
 from app.api.versions import IN_ENVIRON, OTHER_VERSION, WOOCOMMERCE, current_api_version
 from app.auth.credentials import ORIGINAL_REQUEST
 from app.config import VERSION
 from app.schemas.legacy import StoreResponse
 
-MOUNTED = "coupons", "customers", "orders", "order_notes"
+MOUNTED = "coupons", "customers", "customer_orders", "orders", "order_notes"
 WC_VERSION = "2.6.14"
-"""The generation of WooCommerce that the specification describes; clients compare it."""
+"""The WooCommerce version of the specification, which some clients check."""
 
 API_VERSIONS = {"wc-api-v3": "3.1.0"}
 
-DESCRIPTION = """The WooCommerce legacy REST API {version}, for programs written for it.
+DESCRIPTION = """The WooCommerce legacy REST API {version}, for existing programs.
 
-New programs use the API without a version in its paths. `docs/legacy.md` lists what a request may
-do otherwise than it is written here, and every difference from the server that is gone.
+New programs should use the API without a version in its paths, which this service describes at
+`/docs`. The guide to the legacy API lists its endpoints, the input that is tolerated, and every
+difference from WooCommerce.
+
+**Authentication.** The consumer key and the consumer secret are sent by HTTP Basic authentication,
+over TLS as `consumer_key` and `consumer_secret` in the query, or as an OAuth 1.0a signature.
+
+**Errors.** Every error has the body `{{"errors": [{{"code": "…", "message": "…"}}]}}`.
+
+**Pages.** `page` and `filter[limit]` select a page. The response headers `X-Total`, `X-TotalPages`
+and `Link` describe the pages.
+
+**Fields.** `fields=id,code` limits the fields of the records in a response. Without `fields`,
+records have all documented fields.
 """
 
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -39,36 +52,38 @@ _STRAY = re.compile(
     r"%3F(?=&oauth_consumer_key=[^&]*&oauth_timestamp=[^&]*&oauth_nonce=[^&]*"
     r"&oauth_signature_method=[^&]*&oauth_signature=[^&]*$)"
 )
-"""What the Python client writes behind an address that has parameters in it, as it signs it."""
+"""A question mark that the Python client appends to signed URLs that have parameters."""
 
 _VARIABLE = re.compile(r"<(?:\w+:)?(?:\w+_)?(\w+)>")
-"""A variable of a rule. The legacy server had shorter names: ``id`` for ``coupon_id``."""
+"""A variable of a rule. The legacy API has shorter names, such as ``id`` for ``coupon_id``."""
 
 _METHODS = "HEAD", "GET", "POST", "PUT", "PATCH", "DELETE"
 
-store = Blueprint("index", __name__, public=True, description="The shop and its routes.")
+store = Blueprint("index", __name__, public=True, description="Describes the shop and its routes.")
 
 
 def init_app(app: Flask, api: Api) -> None:
-    """Mount the blueprints once more for each version, unless ``SHOP_LEGACY_API`` is off."""
+    """Register the blueprints for each legacy version, unless ``SHOP_LEGACY_API`` is off."""
     if not app.config["SHOP_LEGACY_API"]:
         return
-    for version, dialect in WOOCOMMERCE.items():
+    for version, api_version in WOOCOMMERCE.items():
         path = f"/wc-api/{version}"
-        mount = api.mount(dialect, path, DESCRIPTION.format(version=version))
+        mount = api.mount(api_version, path, DESCRIPTION.format(version=version))
         for name in MOUNTED:
             mount.register_blueprint(app.blueprints[name])
         mount.register_blueprint(store)
-    app.wsgi_app = LegacyRequests(  # type: ignore[method-assign] # the way that Flask documents
+    app.wsgi_app = LegacyRequests(  # type: ignore[method-assign] # as documented by Flask
         app.wsgi_app, app.config["SHOP_URL_PREFIX"]
     )
 
 
 class LegacyRequests:
-    """WSGI middleware: gives the requests below ``/wc-api/`` their dialect, and a usual form.
+    """WSGI middleware that sets the API version of requests below ``/wc-api/``.
+
+    It also converts paths to lower case and applies overridden methods.
 
     Args:
-        app: what answers.
+        app: the wrapped WSGI application.
         prefix: ``SHOP_URL_PREFIX``.
     """
 
@@ -77,14 +92,14 @@ class LegacyRequests:
         self._start = f"{prefix}/wc-api/".lower()
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer a request."""
-        path = "/" + environ["PATH_INFO"].lstrip("/")  # as it is routed
+        """Handle a request."""
+        path = "/" + environ["PATH_INFO"].lstrip("/")  # as in routing
         start = len(self._start)
         if f"{path}/"[:start].translate(_LOWER) == self._start:
             query = environ.get("QUERY_STRING", "")
             environ[ORIGINAL_REQUEST] = environ["REQUEST_METHOD"], path, query
             environ["QUERY_STRING"] = _STRAY.sub("", query)
-            # Codes and addresses have no case either; a letter beyond ASCII is several bytes.
+            # Also codes and e-mail addresses. Letters beyond ASCII stay unchanged.
             rest = path[start:].translate(_LOWER)
             environ["PATH_INFO"] = path[: start - len("/wc-api/")] + "/wc-api/" + rest
             environ[IN_ENVIRON] = WOOCOMMERCE.get(rest.partition("/")[0], OTHER_VERSION)
@@ -94,10 +109,10 @@ class LegacyRequests:
 
 
 def _override(environ: dict[str, Any]) -> str:
-    """Return the method that a request asks for beside its own, empty for none.
+    """Return the method that overrides the method of a request, or an empty string.
 
-    HEAD is heard as GET: the server, which knows the request's own method only, would announce a
-    body that never comes.
+    HEAD is replaced with GET. gunicorn knows only the original method, so it would announce a body
+    that is never sent.
     """
     query = environ.get("QUERY_STRING", "")
     given = parse_qs(query).get("_method") if "_method=" in query else None
@@ -129,13 +144,13 @@ def _override(environ: dict[str, Any]) -> str:
     },
 )
 def get_store() -> Response:
-    """Say what this shop is, and which routes it has.
+    """Describe the shop and its routes.
 
-    Open to everyone.
+    Needs no API key.
     """
-    dialect = current_api_version()
+    api_version = current_api_version()
     here = request_address().rstrip("/")
-    version = API_VERSIONS.get(dialect.name)
+    version = API_VERSIONS.get(api_version.name)
     about = {
         "name": current_app.config["SHOP_NAME"],
         "description": f"Shop Administration API {VERSION}",
@@ -164,7 +179,7 @@ def get_store() -> Response:
 
 
 def _routes(here: str) -> dict[str, Any]:
-    """Return what can be done at each path of the mount that a request came to."""
+    """Return the routes of the API version at a URL, by path."""
     mount = f"{current_app.config['SHOP_URL_PREFIX']}/wc-api/{here.rpartition('/')[2]}"
     methods: dict[str, set[str]] = {}
     for rule in current_app.url_map.iter_rules():

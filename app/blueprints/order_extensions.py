@@ -1,4 +1,7 @@
-"""The extension that puts ``customer`` into every order response (spec 1, 2.3)."""
+"""The order extension ``customer``, and the hook that extends orders in other responses.
+
+Every order in a response contains its customer (spec 1, 2.3).
+"""
 
 from __future__ import annotations
 
@@ -27,31 +30,40 @@ CUSTOMER = Serializer(CustomerSchema, COLUMNS)
 blp = Blueprint("order_extensions", __name__)
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
-    """Register the extension and the hook that finds orders in other views' responses."""
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the extension, and the hook for the responses of other views."""
     app.register_blueprint(blp)
     with app.app_context():
         registry().add_order_extension(
-            OrderExtension("customer", either(CustomerSchema, GuestCustomerSchema), customers_of)
+            OrderExtension(
+                "customer",
+                either(
+                    "OrderCustomer",
+                    "Customer account, or the guest of the order. A guest has the ID 0.",
+                    CustomerSchema,
+                    GuestCustomerSchema,
+                ),
+                customers_of,
+            )
         )
 
 
 @blp.after_app_request
 def extend_order_response(response: Response) -> Response:
-    """Extend the orders of a response, whoever made it."""
+    """Extend the orders in the response of any view."""
     try:
         return extend_response(response)
     except InvalidParams as error:
-        # What a hook raises is a 500 to Flask, logged with its traceback.
+        # For Flask, an exception in this hook would be an internal error.
         return handle_exception(error)
 
 
 def customers_of(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the customer of each order: the account's, or the guest's form (spec 2.3)."""
+    """Return the customer of each order: the account, or the form for guests (spec 2.3)."""
     ids = {order["customer_id"] for order in found if 0 < order["customer_id"] <= INT64_MAX}
-    view = CUSTOMER.of(current_api_version().schemas)
-    rows = order_queries.customers_by_id(list(ids), view.columns) if ids else {}
-    customers = {customer_id: view.row(row) for customer_id, row in rows.items()}
+    serializer = CUSTOMER.for_schemas(current_api_version().schemas)
+    rows = order_queries.customers_by_id(list(ids), serializer.columns) if ids else {}
+    customers = {customer_id: serializer.row(row) for customer_id, row in rows.items()}
     return [customers.get(order["customer_id"]) or _guest(order) for order in found]
 
 

@@ -8,14 +8,16 @@ from typing import Any
 from flask import Flask, Response
 
 from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.responses import json_response
 from app.api.serializers import Serializer
-from app.api.smorest import Api, Blueprint
+from app.api.smorest import Api
+from app.catalog import EXTENSION
 from app.models import OrderNote
-from app.schemas import examples
 from app.schemas.envelope import DeleteResponse
+from app.schemas.examples import orders as examples
 from app.schemas.order_notes import (
     OrderNoteCreateRequest,
     OrderNoteList,
@@ -31,16 +33,24 @@ Body = dict[str, Any]
 
 NOTE = Serializer(OrderNoteSchema, dict(OrderNote.__table__.columns))
 
-blp = Blueprint("order_notes", __name__, url_prefix="/orders", description="Notes of orders.")
+blp = Blueprint(
+    "order_notes",
+    __name__,
+    url_prefix="/orders",
+    description="Create, list, update and delete the notes of an order.",
+)
 
 
 def _body(note: Mapping[str, Any]) -> Body:
     return {"order_note": NOTE.record(note)}
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the routes of order notes."""
+def init_app(app: Flask, api: Api) -> None:
+    """Register the routes of order notes and the data of their events."""
     api.register_blueprint(blp)
+    app.extensions[EXTENSION].event_data["order_note"] = lambda found: [
+        {**_body(note), "order_id": note["order_id"]} for note in found
+    ]
 
 
 @blp.route("/<id:order_id>/notes")
@@ -50,11 +60,11 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
 def list_order_notes(query: Query, order_id: int) -> Response:
     """List the notes of an order.
 
-    All notes, oldest first. A status change adds a note automatically.
+    Returns all notes, oldest first. A status change adds a note automatically.
     """
-    view = NOTE.only(query["selection"])
-    rows = order_note_queries.list_notes(current_principal(), order_id, view.columns)
-    return json_response({"order_notes": view.rows(rows)})
+    serializer = NOTE.only(query["selection"])
+    rows = order_note_queries.list_notes(current_principal(), order_id, serializer.columns)
+    return json_response({"order_notes": serializer.rows(rows)})
 
 
 @blp.route("/<id:order_id>/notes", methods=["POST"])
@@ -90,9 +100,9 @@ def get_order_note(query: Query, order_id: int, note_id: int) -> Response:
 
     The note must belong to the order.
     """
-    view = NOTE.only(query["selection"])
-    row = order_note_queries.get_note(current_principal(), order_id, note_id, view.columns)
-    return json_response({"order_note": view.row(row)})
+    serializer = NOTE.only(query["selection"])
+    row = order_note_queries.get_note(current_principal(), order_id, note_id, serializer.columns)
+    return json_response({"order_note": serializer.row(row)})
 
 
 @blp.route("/<id:order_id>/notes/<id:note_id>", methods=["PUT"])

@@ -8,20 +8,20 @@ from typing import Any
 from flask import Flask, Response, current_app
 
 from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
+from app.api.bulk_requests import bulk_response
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi import PAGE_HEADERS
-from app.api.order_extensions import OrderView
-from app.api.request_parser import item_loader
-from app.api.responses import bulk_response, json_response, page_response
-from app.api.serializers import Serializer
-from app.api.smorest import Api, Blueprint
-from app.api.versions import current_api_version
-from app.auth.principals import Capability
-from app.catalog import current_catalog
+from app.api.order_extensions import OrderSerializer
+from app.api.responses import json_response, page_response
+from app.api.smorest import Api
+from app.api.versions import current_api_version, in_native_form
+from app.auth.principals import Capability, Principal
+from app.catalog import EXTENSION, current_catalog
 from app.errors import ShopError
-from app.schemas import examples
-from app.schemas.envelope import CountResponse, DeletedResponse, DeleteResponse
+from app.schemas.envelope import CountResponse, DeleteResponse
+from app.schemas.examples import orders as examples
 from app.schemas.order_inputs import (
     OrderBulkRequest,
     OrderBulkResponse,
@@ -34,47 +34,44 @@ from app.schemas.orders import (
     OrderList,
     OrderResponse,
     OrderStatusList,
-    TrashedOrderList,
-    TrashedOrderSchema,
 )
 from app.schemas.queries import (
     DeleteQuery,
     OrderCountQuery,
     OrderListQuery,
     ReadQuery,
-    TrashQuery,
 )
-from app.services import bulk, order_queries, orders
+from app.services import order_queries, orders
 from app.services.bulk import BulkItem, WriteResult
+from app.services.order_records import with_total_tax
 
 Query = dict[str, Any]
 Body = dict[str, Any]
-
-TRASHED_ORDER = Serializer(TrashedOrderSchema, order_queries.TRASH_COLUMNS)
 
 blp = Blueprint(
     "orders",
     __name__,
     url_prefix="/orders",
-    description="Orders, each with its customer.",
+    description="Create, find, update and delete orders, each with its customer.",
     extends_orders=True,
 )
 
 
-# The legacy API has no trash that can be listed or restored.
-trash = Blueprint(
-    "orders_trash", __name__, url_prefix="/orders", description="Orders in the trash."
-)
-
-
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
-    """Register the order routes."""
+def init_app(app: Flask, api: Api) -> None:
+    """Register the order routes and the data of order events."""
     api.register_blueprint(blp)
-    api.register_blueprint(trash)
+    app.extensions[EXTENSION].event_data["order"] = _event_data
+
+
+def _event_data(found: Sequence[Mapping[str, Any]]) -> list[Body]:
+    """Return orders with their extensions, which are added to all orders at once."""
+    with in_native_form():
+        shown = OrderSerializer(None).records([with_total_tax(order) for order in found])
+    return [{"order": order} for order in shown]
 
 
 def _body(order: Mapping[str, Any]) -> Body:
-    return {"order": OrderView(None).records([order])[0]}
+    return {"order": OrderSerializer(None).records([order])[0]}
 
 
 @blp.route("")
@@ -83,13 +80,13 @@ def _body(order: Mapping[str, Any]) -> Body:
 def list_orders(query: Query) -> Response:
     """List orders.
 
-    The orders that match, newest first, each with its customer. The list is empty for a caller who
-    may not read orders.
+    Returns the orders that match, newest first, each with its customer. The list is empty if the
+    user of the key cannot read orders.
     """
-    view = OrderView(query["selection"])
+    serializer = OrderSerializer(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
-    page = order_queries.list_orders(current_principal(), query, view.columns, size)
-    return page_response("orders", view.rows, page)
+    page = order_queries.list_orders(current_principal(), query, serializer.columns, size)
+    return page_response("orders", serializer.rows, page)
 
 
 @blp.route("", methods=["POST"])
@@ -123,7 +120,7 @@ def create_order(body: Body) -> Response:
 def count_orders(query: Query) -> Response:
     """Count orders.
 
-    How many orders match the filter.
+    Returns the number of orders that match.
     """
     return json_response({"count": order_queries.count_orders(current_principal(), query)})
 
@@ -131,9 +128,9 @@ def count_orders(query: Query) -> Response:
 @blp.route("/statuses")
 @blp.response(200, OrderStatusList, example={"order_statuses": examples.ORDER_STATUSES})
 def list_order_statuses() -> Response:
-    """List the order statuses and what they are called.
+    """List the order statuses.
 
-    The keys are what `filter[status]` and the `status` of an order know.
+    Returns the label of each status. The keys are the values of `status` and `filter[status]`.
     """
     return json_response({"order_statuses": current_catalog().order_statuses})
 
@@ -144,15 +141,14 @@ def list_order_statuses() -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, OrderResponse, example={"order": examples.ORDER})
 def get_order(query: Query, order_id: int) -> Response:
-    """Read an order with its customer.
+    """Retrieve an order.
 
-    An order of an account shows the full customer, one of a guest the names and addresses that the
-    guest gave.
+    The `customer` of an order is the customer account, or for a guest order an object with the ID
+    0 and the billing and shipping address of the order.
     """
-    view = OrderView(query["selection"])
-    return json_response(
-        {"order": view.row(order_queries.get_order(current_principal(), order_id, view.columns))}
-    )
+    serializer = OrderSerializer(query["selection"])
+    row = order_queries.get_order(current_principal(), order_id, serializer.columns)
+    return json_response({"order": serializer.row(row)})
 
 
 @blp.route("/<id:order_id>", methods=["PUT"])
@@ -194,8 +190,8 @@ def update_order(body: Body, order_id: int) -> Response:
 def delete_order(query: Query, order_id: int) -> Response:
     """Delete an order.
 
-    Moves it to the trash, where it is in no list, count or sum. With `force=true`, removes it
-    permanently.
+    Moves the order to the trash, where it is not listed or counted. With `force=true`, the order
+    is deleted permanently.
     """
     force = query["force"] == "true"
     orders.delete_order(
@@ -222,74 +218,19 @@ def bulk_orders(body: Body) -> Response:
     An item with an `id` updates that order; an item without an `id` creates one. The results are
     in the order of the items. An item that fails changes nothing and does not affect the others.
     """
-    version = current_api_version()
-    results = bulk.run(
+    return bulk_response(
+        "order",
         body["orders"],
-        limit=current_app.config["SHOP_BULK_LIMIT"],
-        too_large="shop_api_orders_request_entity_too_large",
-        invalid_id="shop_api_invalid_order_id",
-        load=item_loader(
-            version.schema(OrderCreate),
-            version.schema(OrderUpdate),
-            create_needs=Capability.PUBLISH_SHOP_ORDERS,
-            edit_needs=Capability.EDIT_SHOP_ORDERS,
-        ),
-        save=_saved,
+        create=(OrderCreate, Capability.PUBLISH_SHOP_ORDERS),
+        update=(OrderUpdate, Capability.EDIT_SHOP_ORDERS),
+        save=_save_orders,
         dump=dict,
-        name=version.translate,
     )
-    return bulk_response("orders", results)
 
 
-def _saved(items: Sequence[BulkItem]) -> list[WriteResult]:
-    """Save orders and return them as responses show them, their customers read at once."""
-    results = orders.save_orders(current_principal(), items)
+def _save_orders(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
+    """Save orders and return them as in responses. The customers of all orders are read at once."""
+    results = orders.save_orders(actor, items)
     written = [result for result in results if not isinstance(result, ShopError)]
-    shown = iter(OrderView(None).records(written))
+    shown = iter(OrderSerializer(None).records(written))
     return [result if isinstance(result, ShopError) else next(shown) for result in results]
-
-
-@trash.route("/trash")
-@trash.arguments(OrderListQuery, location="query")
-@trash.response(
-    200, TrashedOrderList, headers=PAGE_HEADERS, example={"orders": [examples.TRASHED_ORDER]}
-)
-def list_trashed_orders(query: Query) -> Response:
-    """List the orders in the trash.
-
-    Filtered, sorted and paginated like the list of orders. `status` is the status that an order
-    had, and that it has again once it is restored. The list is empty for a caller who may not read
-    orders.
-    """
-    view = OrderView(query["selection"], TRASHED_ORDER)
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = order_queries.list_trash(current_principal(), query, view.columns, size)
-    return page_response("orders", view.rows, page)
-
-
-@trash.route("/<id:order_id>/restore", methods=["POST"])
-@trash.errors(
-    "shop_api_invalid_order_id",
-    "shop_api_user_cannot_edit_order",
-    "shop_api_coupon_not_applicable",
-)
-@trash.response(200, OrderResponse, example={"order": examples.ORDER})
-def restore_order(order_id: int) -> Response:
-    """Restore an order from the trash.
-
-    The order has the status again that it had before, and takes the uses of its coupons again.
-    """
-    return json_response(_body(orders.restore_order(current_principal(), order_id)))
-
-
-@trash.route("/trash", methods=["DELETE"])
-@trash.errors("shop_api_user_cannot_delete_order")
-@trash.arguments(TrashQuery, location="query")
-@trash.response(200, DeletedResponse, example={"deleted": 1})
-def empty_order_trash(query: Query) -> Response:
-    """Empty the trash of orders.
-
-    Permanently removes the orders that have been in the trash for `older_than_days` days.
-    """
-    deleted = orders.empty_trash(current_principal(), query["older_than_days"])
-    return json_response({"deleted": deleted})

@@ -8,36 +8,43 @@ from typing import Any
 from flask import Flask, Response, current_app
 
 from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi import PAGE_HEADERS
 from app.api.responses import json_response, page_response
 from app.api.serializers import Serializer
-from app.api.smorest import Api, Blueprint
-from app.schemas import examples
+from app.api.smorest import Api
 from app.schemas.envelope import CountResponse
-from app.schemas.queries import ReadQuery, RedemptionCountQuery, RedemptionListQuery
+from app.schemas.examples import redemptions as examples
+from app.schemas.queries import ReadQuery
+from app.schemas.redemption_queries import RedemptionCountQuery, RedemptionListQuery
 from app.schemas.redemptions import (
     RedemptionList,
     RedemptionRequest,
     RedemptionResponse,
     RedemptionSchema,
 )
-from app.services import redemption_queries, redemptions
+from app.services import redemption_queries, redemptions, reservations
 
 Query = dict[str, Any]
 Body = dict[str, Any]
 
 REDEMPTION = Serializer(RedemptionSchema, redemption_queries.COLUMNS)
 
-blp = Blueprint("redemptions", __name__, url_prefix="/redemptions", description="Uses of coupons.")
+blp = Blueprint(
+    "redemptions",
+    __name__,
+    url_prefix="/redemptions",
+    description="Reserve, confirm and release uses of coupons.",
+)
 
 
 def _response(redemption: Mapping[str, Any], status: int = 200) -> Response:
     return json_response({"redemption": REDEMPTION.record(redemption)}, status)
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's signature
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
     """Register the redemption routes."""
     api.register_blueprint(blp)
 
@@ -50,13 +57,13 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the plugin door's
 def list_redemptions(query: Query) -> Response:
     """List redemptions.
 
-    The redemptions that match, newest first. The list is empty for a caller who may not read
-    orders.
+    Returns the redemptions that match, newest first. The list is empty if the user of the key
+    cannot read orders.
     """
-    view = REDEMPTION.only(query["selection"])
+    serializer = REDEMPTION.only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
-    page = redemption_queries.list_redemptions(current_principal(), query, view.columns, size)
-    return page_response("redemptions", view.rows, page)
+    page = redemption_queries.list_redemptions(current_principal(), query, serializer.columns, size)
+    return page_response("redemptions", serializer.rows, page)
 
 
 @blp.route("", methods=["POST"])
@@ -78,7 +85,7 @@ def create_redemption(body: Body) -> Response:
     and reference again return the same redemption, with status 200. The limits are exact,
     regardless of how many clients reserve at the same time.
     """
-    redemption, created = redemptions.reserve_use(current_principal(), body["redemption"])
+    redemption, created = reservations.reserve_use(current_principal(), body["redemption"])
     return _response(redemption, 201 if created else 200)
 
 
@@ -89,7 +96,7 @@ def create_redemption(body: Body) -> Response:
 def count_redemptions(query: Query) -> Response:
     """Count redemptions.
 
-    How many redemptions match the filter.
+    Returns the number of redemptions that match.
     """
     return json_response(
         {"count": redemption_queries.count_redemptions(current_principal(), query)}
@@ -102,13 +109,13 @@ def count_redemptions(query: Query) -> Response:
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, RedemptionResponse, example={"redemption": examples.REDEMPTION})
 def get_redemption(query: Query, redemption_id: int) -> Response:
-    """Read a redemption.
+    """Retrieve a redemption.
 
     An expired reservation is shown as released.
     """
-    view = REDEMPTION.only(query["selection"])
-    row = redemption_queries.get_redemption(current_principal(), redemption_id, view.columns)
-    return json_response({"redemption": view.row(row)})
+    serializer = REDEMPTION.only(query["selection"])
+    row = redemption_queries.get_redemption(current_principal(), redemption_id, serializer.columns)
+    return json_response({"redemption": serializer.row(row)})
 
 
 @blp.route("/<id:redemption_id>/confirm", methods=["POST"])

@@ -1,4 +1,7 @@
-"""What is open to everyone: the index, health, and the documentation (decisions 2, 10, 11)."""
+"""Routes that need no API key: the index, health checks and the documentation.
+
+Source: decisions 2, 10 and 11.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,27 @@ from typing import cast
 from flask import Flask, Response, current_app, redirect, request, url_for
 from flask_swagger_ui import get_swaggerui_blueprint
 
+from app.api.blueprint import Blueprint
 from app.api.responses import json_response
-from app.api.smorest import Api, Blueprint
+from app.api.smorest import Api
 from app.config import VERSION
+from app.db.replicas import current_replicas
 from app.db.session import schema_is_current
 from app.errors import SCHEMA_IS_BEHIND, unavailable
-from app.schemas.system import ApiRootSchema, Health
+from app.schemas.system import ApiRootSchema, Health, Readiness
 
 HTML = "text/html"
 
-index = Blueprint("index", __name__, public=True, description="Where things are.")
-health = Blueprint("health", __name__, public=True, description="For operators.")
+index = Blueprint(
+    "index", __name__, public=True, description="Name, version and links of the service."
+)
+health = Blueprint(
+    "health", __name__, public=True, description="Liveness and readiness checks for operators."
+)
 
 
 def init_app(app: Flask, api: Api) -> None:
-    """Register the open routes: the index and the docs under the prefix, health at the root."""
+    """Register the index and the documentation, and the health checks without the prefix."""
     prefix = app.config["SHOP_URL_PREFIX"]
     api.register_blueprint(index)
     api.register_blueprint(health, prefixed=False)
@@ -29,13 +38,16 @@ def init_app(app: Flask, api: Api) -> None:
         get_swaggerui_blueprint(
             f"{prefix}/docs",
             f"{prefix}/openapi.json",
-            # The other layout asks a validator on the internet for its opinion.
+            # The standalone layout would send the document to a validator on the internet.
             config={
                 "app_name": app.config["SHOP_NAME"],
                 "layout": "BaseLayout",
                 "validatorUrl": None,
                 "tryItOutEnabled": True,
-                # Not used; else the page would repeat the address of the request in its script.
+                "persistAuthorization": True,
+                "filter": True,
+                "displayRequestDuration": True,
+                # Not used. Otherwise the script of the page would contain the URL of the request.
                 "oauth2RedirectUrl": None,
             },
         )
@@ -59,9 +71,9 @@ def init_app(app: Flask, api: Api) -> None:
     },
 )
 def get_index() -> Response:
-    """Say what this is: name, version and links.
+    """Retrieve the name, version and links of the service.
 
-    Open to everyone. A browser, which prefers `text/html`, is redirected to `/docs`.
+    Needs no API key. A browser, which prefers `text/html`, is redirected to `/docs`.
     """
     if request.accept_mimetypes.best_match(["application/json", HTML]) == HTML:
         response = cast("Response", redirect(url_for("swagger_ui.show")))
@@ -81,20 +93,33 @@ def get_index() -> Response:
 @health.route("/healthz")
 @health.response(200, Health, example={"status": "ok"})
 def get_health() -> Response:
-    """Say that the process lives.
+    """Check liveness.
 
-    Open to everyone. Says nothing of the database.
+    Returns 200 while the process runs. Does not use the database and needs no API key.
     """
     return json_response({"status": "ok"})
 
 
 @health.route("/readyz")
-@health.response(200, Health, example={"status": "ok"})
+@health.response(200, Readiness, example={"status": "ok"})
 def get_readiness() -> Response:
-    """Say whether requests can be served: the database answers and its schema is current.
+    """Check readiness.
 
-    Open to everyone. 503 while the database does not answer or its schema is not current.
+    Returns 200 while the database can be reached and its schema is current, otherwise 503. Needs no
+    API key.
     """
     if not schema_is_current():
         raise unavailable(SCHEMA_IS_BEHIND)
-    return json_response({"status": "ok"})
+    replicas = current_replicas()
+    if replicas is None:
+        return json_response({"status": "ok"})
+    replicas.start()
+    states = [
+        {
+            "replica": replica.number,
+            "state": str(replica.monitor.state),
+            "lag_seconds": None if (lag := replica.monitor.lag) is None else round(lag, 3),
+        }
+        for replica in replicas.all
+    ]
+    return json_response({"status": "ok", "replicas": states})

@@ -10,21 +10,24 @@ from typing import Any, NamedTuple, cast
 
 import click
 from flask.cli import with_appcontext
-from sqlalchemy import Table, func, insert, select, update
+from sqlalchemy import Table, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import dates
 from app.auth.principals import Permission
+from app.cli.demo_data import PRODUCTS
+from app.cli.demo_examples import add_examples
 from app.cli.demo_redemptions import add_cart_redemptions, add_order_redemptions
-from app.cli.demo_shop import PRODUCTS, DemoShop, Record
-from app.cli.keys import require_schema, show
+from app.cli.demo_shop import EXAMPLE, EXAMPLE_EMAIL, DemoShop, Record
+from app.cli.keys import require_schema, show_new
 from app.db import timeouts
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.models import Coupon, DemoRun, DownloadPermission, Order, User, UserRole
 from app.models.user import role_of
 from app.services import api_keys
-from app.services.customers import NEW_ROLE
+from app.services.customer_records import NEW_ROLE
+from app.services.import_runs import record_import
 
 CHUNK = 5000  # rows per statement and transaction
 
@@ -89,12 +92,15 @@ def demo(
     elif any(run[f"{part.name}_loaded"] for part in PARTS):
         click.echo("Resuming the interrupted run.", err=True)
     shop = DemoShop(run["seed"], run["present"])
+    taken = or_(User.username_normalized == EXAMPLE, User.email_normalized == EXAMPLE_EMAIL)
+    if not fetch(select(User.id).where(taken)):
+        shop.example_number = run[CUSTOMERS.first]
     _load(CUSTOMERS, run, shop)
     shop.customer_ids = _customers_of(run)
     _load(COUPONS, run, shop)
     run_in_transaction(lambda session: add_cart_redemptions(session, run["present"]))
     _load(ORDERS, run, shop)
-    show(run_in_transaction(lambda session: _finish(session, run["id"])))
+    show_new(run_in_transaction(lambda session: _finish(session, run)))
 
 
 def _unfinished(
@@ -176,10 +182,15 @@ def _insert(session: Session, *, part: Part, run_id: int, rows: list[Record], do
         part.then(session, sorted(ids), rows)
 
 
-def _finish(session: Session, run_id: int) -> api_keys.NewKey:
-    """Mark a run as finished and return an API key for the shop."""
-    session.execute(update(DemoRun).where(DemoRun.id == run_id).values(finished_at=now()))
-    return api_keys.create_key("admin", "administrator", Permission.READ_WRITE, "created by demo")
+def _finish(session: Session, run: Record) -> api_keys.NewKey:
+    """Add the last records of a run with one event, mark it as finished, and return an API key."""
+    session.execute(update(DemoRun).where(DemoRun.id == run["id"]).values(finished_at=now()))
+    record_import(session, "demo", {part.name: run[part.name] for part in PARTS})
+    key = api_keys.create_key(
+        "admin", "administrator", Permission.READ_WRITE, "created by demo", reports=False
+    )
+    add_examples(session, run["present"], key.user_id)
+    return key
 
 
 def _add_roles(session: Session, ids: list[int], users: list[Record]) -> None:

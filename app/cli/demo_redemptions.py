@@ -33,7 +33,10 @@ _OPEN: Record = {
     "minimum_amount": None,
     "customer_emails": [],
 }
-# By the number of the coupon: the first coupons of a shop are for trying out.
+GENERATED = tuple(f"gift-{digits}" for digits in ("2759", "3864", "4297", "5386", "7432"))
+"""Codes of a batch of generated coupons."""
+
+# By the number of the coupon. The first coupons of a demo shop are examples.
 LIMITED: dict[int, Record] = {
     1: _OPEN
     | {"code": PERCENT, "type": "percent", "amount": Decimal("10.00"), "usage_limit": 1_000_000},
@@ -54,13 +57,18 @@ LIMITED: dict[int, Record] = {
         "usage_limit": 1,
         "usage_count": 1,
     },
+    **{
+        number: _OPEN
+        | {"code": code, "type": "fixed_cart", "amount": Decimal("20.00"), "usage_limit": 1}
+        for number, code in enumerate(GENERATED, start=4)
+    },
 }
-# Of the first redemptions, which carts hold; the statuses in the order of their IDs.
+# Statuses of the first redemptions, which belong to carts, in the order of their IDs.
 _CARTS = ("confirmed",) * 3 + ("released",) * 2 + ("reserved",) * 4 + ("expired",)
 
 
 def with_limits(number: int, coupon: Record) -> Record:
-    """Return the coupon with a number, one with limits for the first numbers."""
+    """Return a coupon. The coupons with the first numbers have limits."""
     if number not in LIMITED:
         return coupon
     changed = coupon | LIMITED[number] | {"status": CouponStatus.PUBLISHED}
@@ -92,7 +100,7 @@ def add_cart_redemptions(session: Session, present: datetime) -> None:
 
 
 def add_order_redemptions(session: Session, ids: list[int], orders: list[Record]) -> None:
-    """Add the uses that orders of the demo shop hold."""
+    """Add the coupon uses of orders of the demo shop."""
     coupon_id = _coupon_id(session)
     if coupon_id is None:
         return
@@ -129,7 +137,7 @@ def _coupon_id(session: Session) -> int | None:
     return session.scalar(found)
 
 
-def _redemption(coupon_id: int, reference: str, email: str, moment: datetime) -> Record:
+def _redemption(coupon_id: int, reference: str, email: str, timestamp: datetime) -> Record:
     return {
         "coupon_id": coupon_id,
         "code": PERCENT,
@@ -138,8 +146,8 @@ def _redemption(coupon_id: int, reference: str, email: str, moment: datetime) ->
         "customer_id": None,
         "email": email,
         "email_normalized": comparable(email),
-        "created_at": moment,
-        "updated_at": moment,
+        "created_at": timestamp,
+        "updated_at": timestamp,
         "expires_at": None,
     }
 

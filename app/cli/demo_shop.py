@@ -1,4 +1,4 @@
-"""Data of the demo shop: names, places, products and random records."""
+"""Random records of the demo shop: customers, coupons and orders."""
 
 from __future__ import annotations
 
@@ -10,139 +10,36 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
+from app.cli.demo_data import (
+    COMPANIES,
+    FIRST_NAMES,
+    LAST_NAMES,
+    PAYMENT,
+    PLACES,
+    PRODUCTS,
+    SHIPPING,
+    STATUSES,
+    STREETS,
+)
 from app.cli.demo_redemptions import PERCENT, with_limits
 from app.db.search import search_text
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.models.coupon import CouponStatus
 from app.models.user import with_normalized
-from app.services.customers import BLANK
-from app.services.order_items import created_items
+from app.services.customer_records import BLANK
+from app.services.order_item_changes import created_items
 from app.services.order_records import BLANK as BLANK_ORDER
 from app.services.order_records import search_text_of
 from app.services.order_sums import cents
 
 Record = dict[str, Any]
 
+EXAMPLE = "grace"
+EXAMPLE_EMAIL = f"{EXAMPLE}@example.com"
+"""Account of the first customer, which the examples of the OpenAPI document name."""
+
 YEARS = timedelta(days=3 * 365)
 CENT = Decimal("0.01")
-
-FIRST_NAMES = [
-    "Ada",
-    "Alan",
-    "Amélie",
-    "Anna",
-    "Barbara",
-    "Carlos",
-    "Chloé",
-    "Dennis",
-    "Edsger",
-    "Elena",
-    "Émile",
-    "Fatima",
-    "Frances",
-    "Grace",
-    "Hedy",
-    "Hiro",
-    "Ida",
-    "Ivan",
-    "Jana",
-    "Jean",
-    "Jürgen",
-    "Katherine",
-    "Ken",
-    "Lea",
-    "Linus",
-    "Łukasz",
-    "Margaret",
-    "Mary",
-    "Mei",
-    "Niklaus",
-    "Olga",
-    "Omar",
-    "Priya",
-    "Radia",
-    "Rózsa",
-    "Søren",
-    "Sophie",
-    "Tim",
-    "Yuki",
-    "Zoë",
-]
-LAST_NAMES = [
-    "Allen",
-    "Bartik",
-    "Bauer",
-    "Berners",
-    "Cerf",
-    "Díaz",
-    "Dijkstra",
-    "Easley",
-    "Fischer",
-    "García",
-    "Hamilton",
-    "Hopper",
-    "Ivanova",
-    "Jensen",
-    "Johnson",
-    "Kaya",
-    "Knuth",
-    "Kowalski",
-    "Lamarr",
-    "Lamport",
-    "Lovelace",
-    "Martin",
-    "Müller",
-    "Nakamura",
-    "Nowak",
-    "O'Neil",
-    "Péter",
-    "Perlman",
-    "Ritchie",
-    "Rossi",
-    "Sato",
-    "Silva",
-    "Smith",
-    "Svensson",
-    "Tanaka",
-    "Thompson",
-    "Torvalds",
-    "Turing",
-    "Vaughan",
-    "Wirth",
-]
-PLACES = (
-    ("Berlin", "BE", "10115", "DE"), ("Köln", "NW", "50667", "DE"), ("Wien", "", "1010", "AT"),
-    ("Zürich", "ZH", "8001", "CH"), ("Paris", "", "75001", "FR"), ("Lyon", "", "69001", "FR"),
-    ("Milano", "MI", "20121", "IT"), ("Madrid", "M", "28001", "ES"), ("Kraków", "", "30-001", "PL"),
-    ("Aarhus", "", "8000", "DK"), ("London", "", "EC1A 1BB", "GB"), ("Austin", "TX", "73301", "US"),
-    ("Portland", "OR", "97201", "US"), ("Toronto", "ON", "M5H 2N2", "CA"),
-)  # fmt: skip
-STREETS = (
-    "Main Street",
-    "Hauptstraße",
-    "Rue de la Paix",
-    "Via Roma",
-    "Station Road",
-    "Calle Mayor",
-)
-COMPANIES = ("", "", "", "Analytical Engines Ltd", "Nordwind GmbH", "Café Zola")
-PRODUCTS = tuple(
-    (number, name, f"SKU-{number:03}", cents, digital)
-    for number, (name, cents, digital) in enumerate(
-        (
-            ("Teapot", 3450, False), ("Tea, Darjeeling, 250 g", 1290, False),
-            ("Tea, Sencha, 100 g", 990, False), ("Mug, blue", 850, False),
-            ("Mug, white", 850, False), ("Kettle", 5900, False), ("Honey", 640, False),
-            ("Biscuits", 375, False), ("Tray, oak", 4200, False), ("Strainer", 560, False),
-            ("E-book: The Way of Tea", 1199, True), ("Recipe collection (PDF)", 499, True),
-        ),
-        start=1,
-    )
-)  # fmt: skip
-STATUSES = ("completed",) * 6 + ("processing",) * 2 + (
-    "pending", "on-hold", "cancelled", "refunded", "failed")  # fmt: skip
-SHIPPING = (("flat_rate", "Flat rate", 490), ("free_shipping", "Free shipping", 0))
-PAYMENT = (("bacs", "Bank transfer"), ("card", "Credit card"), ("cod", "Cash on delivery"))
 
 
 class DemoShop:
@@ -154,6 +51,8 @@ class DemoShop:
         self.present = present
         self.customer_ids: list[int] = []
         self.progress = 0.0
+        self.example_number: int | None = None
+        """The number of the customer with the example account, if it is available."""
 
     def at(self, progress: float) -> DemoShop:
         """Set the progress of the shop from 0 to 1, which sets the time of the next records."""
@@ -168,6 +67,8 @@ class DemoShop:
         """Return a user with an address."""
         first, last = self.random.choice(FIRST_NAMES), self.random.choice(LAST_NAMES)
         username = f"{_ascii(first)}.{_ascii(last)}{number}"
+        if number == self.example_number:
+            first, last, username = "Grace", "Hopper", EXAMPLE
         timestamp = self._timestamp()
         account = {
             **BLANK,

@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,17 +19,20 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.auth.throttling import is_redis_available
-from app.cli.failures import UPGRADE, diagnose
-from app.cli.keys import NEW_KEY
-from app.config import unknown_settings
+from app.cli import program
+from app.cli.failures import diagnose
+from app.config.loading import unknown_settings
 from app.db.read_pool import fetch, read_engine
+from app.db.replica_monitor import State
+from app.db.replicas import current_replicas
 from app.db.session import schema_is_current
-from app.services import api_keys
+from app.services import api_key_queries, delivery_statistics
 
 SECRET_LENGTH = 32
 FREE_BYTES = 100 * 1024 * 1024
 YEARS = range(2026, 2100)
 CLOCK_SECONDS = 5
+CHECKS, PAUSE_SECONDS = 10, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,9 @@ def _check() -> Iterator[Finding]:
         yield schema
         if not schema.remedy:
             yield _key()
+            yield _webhooks()
         yield _clock("database", _database_time())
+        yield from _replicas()
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
         bug = f"{type(error).__name__}: {error}".splitlines()[0], "Report this"
         reason, remedy = diagnose(error) or bug
@@ -149,16 +155,50 @@ def _database() -> Finding:
     return Finding("database", f"{path} is available")
 
 
+_REPLICA_REMEDIES = {
+    State.LAGGING: "Check the replication, the network and the load of the standby.",
+    State.UNKNOWN: "Check the replication and the load of the standby.",
+    State.UNAVAILABLE: "Start the standby, or correct DATABASE_REPLICA_URLS.",
+    State.NOT_A_STANDBY: "Remove the URL from DATABASE_REPLICA_URLS, or make it a standby.",
+    State.OTHER_TIMELINE: "Let it follow the current primary (primary_conninfo).",
+    State.OLD_SCHEMA: "It lacks the newest migration. Check the replication.",
+}
+
+
+def _replicas() -> Iterator[Finding]:
+    """Check each replica several times, because a standby lags slightly."""
+    replicas = current_replicas()
+    for replica in replicas.all if replicas else ():
+        monitor = replica.monitor
+        for _ in range(CHECKS):
+            if monitor.check().current_at is not None:
+                break
+            time.sleep(PAUSE_SECONDS)
+        state, lag = monitor.state, monitor.lag
+        if state is State.OK:
+            yield Finding(f"replica {replica.number}", f"lags at most {lag:.1f} seconds")
+        else:
+            yield Finding(f"replica {replica.number}", state, _REPLICA_REMEDIES[state])
+
+
 def _schema() -> Finding:
     if schema_is_current():
         return Finding("schema", "current")
-    return Finding("schema", "not current", UPGRADE)
+    return Finding("schema", "not current", program.upgrade())
 
 
 def _key() -> Finding:
-    if keys := api_keys.list_keys():
-        return Finding("keys", f"{len(keys)} API {'key' if len(keys) == 1 else 'keys'}")
-    return Finding("keys", "no API keys", NEW_KEY)
+    if count := api_key_queries.count_keys():
+        return Finding("keys", f"{count} API {'key' if count == 1 else 'keys'}")
+    return Finding("keys", "no API keys", program.new_key())
+
+
+def _webhooks() -> Finding:
+    active = delivery_statistics.active_webhooks()
+    if stuck := delivery_statistics.stuck():
+        state = f"nothing is delivering, and {stuck} deliveries or events are waiting"
+        return Finding("webhooks", state, f"Start a worker: {program.command('worker')}")
+    return Finding("webhooks", f"{active} active, and nothing is overdue")
 
 
 def _database_time() -> datetime:

@@ -17,10 +17,9 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from app.db.session import is_schema_mismatch, is_unavailable
+from app.cli import program
+from app.db.errors import is_schema_mismatch, is_unavailable
 from app.db.timeouts import is_statement_timeout
-
-UPGRADE = ".venv/bin/flask --app wsgi db upgrade"
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _NOT_PERMITTED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -31,6 +30,8 @@ _CONNECTION_FIXES = {
     "password authentication failed": "Correct the user and the password in DATABASE_URL.",
     "no password supplied": "Add the password to DATABASE_URL.",
     "no pg_hba.conf entry": "Allow this user and address in pg_hba.conf.",
+    "unsupported startup parameter": "Set DATABASE_POOLER=transaction, as PgBouncer requires it.",
+    "query_wait_timeout": "Start the database server behind PgBouncer, or raise its pool size.",
     "too many clients": "Lower WEB_CONCURRENCY or WEB_THREADS, or raise max_connections.",
     "remaining connection slots": "Lower WEB_CONCURRENCY or WEB_THREADS, or raise max_connections.",
     "resolve host": "Correct the host in DATABASE_URL.",
@@ -115,7 +116,7 @@ def diagnose(error: BaseException) -> tuple[str, str] | None:
     if is_statement_timeout(error):
         return "The database statement timed out", "Raise SHOP_STATEMENT_TIMEOUT_SECONDS"
     if is_schema_mismatch(error):
-        return "The database schema is not current", f"Run `{UPGRADE}`"
+        return "The database schema is not current", f"Run `{program.upgrade()}`"
     if isinstance(error, PoolTimeoutError):
         return "All database connections are in use", "Try again"
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error

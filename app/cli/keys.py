@@ -1,30 +1,48 @@
-"""``flask --app wsgi keys``: create, list and revoke API keys."""
+"""``flask --app wsgi keys``: create, list, update, rotate and revoke API keys."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
+from typing import Any
 
 import click
 from flask.cli import AppGroup
 
 from app.auth import principals
-from app.cli.failures import UPGRADE
+from app.auth.api_keys import ApiKeyCredentials
+from app.cli import program
+from app.cli.key_options import NEVER, expiry, limits, names_in
 from app.db.session import schema_is_current
+from app.errors import ShopError
+from app.services import api_key_queries as queries
 from app.services import api_keys as service
+from app.services.api_key_rights import Rights, checked_expiry, checked_resources
 from app.text import is_username
 
-NEW_KEY = ".venv/bin/flask --app wsgi keys create --login NAME --role ROLE --permission read_write"
+keys = AppGroup("keys", help="API keys: create, list, update, rotate, revoke.")
 
-keys = AppGroup("keys", help="API keys: create, list, revoke.")
+PERMISSION = click.Choice([permission.value for permission in principals.Permission])
 
 
 def require_schema() -> None:
     """Raise ClickException with the upgrade command unless the schema is up to date."""
     if not schema_is_current():
-        raise click.ClickException(f"The database schema is not current. Run: {UPGRADE}")
+        raise click.ClickException(f"The database schema is not current. Run: {program.upgrade()}")
+
+
+@contextmanager
+def reporting_errors() -> Iterator[None]:
+    """Convert an error of a service into a message for the operator."""
+    try:
+        yield
+    except ShopError as error:
+        raise click.ClickException(error.message.removeprefix("key.")) from None
 
 
 @keys.command("create")
@@ -32,15 +50,12 @@ def require_schema() -> None:
 @click.option(
     "--role",
     type=click.Choice(list(principals.ROLES)),
-    help="Role of the user. Required for a new user; an existing user keeps its role.",
+    help="Role of the user. Required for a new user; an existing user keeps its role. On a "
+    "terminal, the command asks for it.",
 )
-@click.option(
-    "--permission",
-    type=click.Choice([permission.value for permission in principals.Permission]),
-    default="read",
-    show_default=True,
-)
+@click.option("--permission", type=PERMISSION, default="read", show_default=True)
 @click.option("--description", default="", help="Description of the key.")
+@limits
 @click.option(
     "--existing",
     is_flag=True,
@@ -54,6 +69,8 @@ def create(
     permission: str,
     description: str,
     *,
+    resources: str | None,
+    expires: str | None,
     existing: bool,
     as_json: bool,
 ) -> None:
@@ -64,25 +81,47 @@ def create(
             "must be 1 to 60 letters, digits, _ . - @ or single spaces between them.",
             param_hint="--login",
         )
+    allowed = principals.Permission(permission)
+    with reporting_errors():
+        names = names_in(principals.ALL_RESOURCES if resources is None else resources)
+        rights = Rights(allowed, checked_resources(names), checked_expiry(expiry(expires)))
     pair = existing_pair() if existing else None
+
+    def created(role: str | None) -> service.NewKey:
+        return service.create_key(login, role, allowed, description, pair, rights=rights)
+
     try:
-        key = service.create_key(login, role, principals.Permission(permission), description, pair)
+        try:
+            key = created(role)
+        except service.RoleRequired:
+            key = created(ask_for_role(login))
     except service.KeyExists:
         raise click.ClickException("This consumer key already exists.") from None
-    except service.RoleRequired:
-        raise click.UsageError(
-            f"User {login!r} does not exist. To create it, add --role: "
-            f"{', '.join(principals.ROLES)}."
-        ) from None
     if role and key.role != role:
         click.echo(f"User {key.login} already exists and keeps the role {key.role!r}.", err=True)
     if as_json:
         click.echo(json.dumps(asdict(key)))
         return
-    show(key)
+    show_new(key)
 
 
-def existing_pair() -> principals.ApiKeyCredentials:
+def ask_for_role(login: str) -> str:
+    """Ask for the role of a new user, or raise UsageError if there is no terminal."""
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            f"User {login!r} does not exist. To create it, add --role: "
+            f"{', '.join(principals.ROLES)}."
+        ) from None
+    click.echo(f"User {login!r} does not exist and is created.", err=True)
+    role: str = click.prompt(
+        "Role (shop_manager manages coupons, customers and orders)",
+        type=click.Choice(list(principals.ROLES)),
+        err=True,
+    )
+    return role
+
+
+def existing_pair() -> ApiKeyCredentials:
     """Prompt for a consumer key and its secret."""
     key = click.prompt("Consumer key", err=True)
     secret = click.prompt("Consumer secret", err=True, hide_input=sys.stdin.isatty())
@@ -92,35 +131,89 @@ def existing_pair() -> principals.ApiKeyCredentials:
             raise click.ClickException(
                 f"The {name} must be 20 to 200 visible ASCII characters without colons."
             )
-    return principals.ApiKeyCredentials(key, secret)
+    return ApiKeyCredentials(key, secret)
 
 
-def show(key: service.NewKey) -> None:
+def show_new(key: service.NewKey) -> None:
     """Print a new key."""
     click.echo(f"Key {key.key_id} of {key.login} ({key.role}), permission {key.permission}:")
-    click.echo(f"  consumer key     {key.consumer_key}")
-    click.echo(f"  consumer secret  {key.consumer_secret}")
+    show_secret(asdict(key))
+
+
+def show_secret(key: Mapping[str, Any]) -> None:
+    """Print the consumer key and the secret of a key."""
+    click.echo(f"  consumer key     {key['consumer_key']}")
+    click.echo(f"  consumer secret  {key['consumer_secret']}")
     click.echo("The secret is not shown again. To use it with curl, run this command:")
-    click.echo(f"  export KEY={key.consumer_key}:{key.consumer_secret}")
+    click.echo(f"  export KEY={key['consumer_key']}:{key['consumer_secret']}")
 
 
 @keys.command("list")
 def list_() -> None:
     """List all API keys without their secrets."""
     require_schema()
-    row = "{:>6}  {:<20} {:<11} {:<11} {:<20} {}"
-    click.echo(row.format("key_id", "login", "permission", "key", "created", "description"))
-    for key in service.list_keys():
+    row = "{:>6}  {:<20} {:<11} {:<11} {:<17} {:<17} {:<17} {:<20} {}"
+    click.echo(
+        row.format(
+            "key_id", "login", "permission", "key", "created", "last used", "expires",
+            "resources", "description",
+        )
+    )  # fmt: skip
+    for key in queries.every_key():
         click.echo(
             row.format(
                 key.id,
                 key.username,
                 key.permission,
                 f"…{key.truncated_key}",
-                f"{key.created_at:%Y-%m-%d %H:%M}",
+                minute(key.created_at, ""),
+                minute(key.last_used_at, NEVER),
+                minute(key.expires_at, NEVER),
+                key.resources,
                 key.description,
-            )
+            ).rstrip()
         )
+
+
+def minute(time: datetime | None, otherwise: str) -> str:
+    """Return a time to the minute, in UTC."""
+    return otherwise if time is None else f"{time:%Y-%m-%d %H:%M}"
+
+
+@keys.command("update")
+@click.argument("key_id", type=int)
+@click.option("--permission", type=PERMISSION)
+@click.option("--description", help="Description of the key.")
+@limits
+def update(key_id: int, expires: str | None, resources: str | None, **given: str | None) -> None:
+    """Change an API key. A restriction takes effect immediately."""
+    require_schema()
+    data: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if resources is not None:
+        data["resources"] = names_in(resources)
+    if expires is not None:
+        data["expires_at"] = expiry(expires)
+    if not data:
+        raise click.UsageError("Nothing to change. Add an option, for example --permission.")
+    with reporting_errors():
+        service.update_key(service.OPERATOR, known(key_id), data)
+    click.echo(f"Key {key_id} is updated.")
+
+
+@keys.command("rotate")
+@click.argument("key_id", type=int)
+@click.option("--json", "as_json", is_flag=True, help="Print only one line of JSON.")
+def rotate(key_id: int, *, as_json: bool) -> None:
+    """Replace the consumer key and the secret of an API key, and show them once."""
+    require_schema()
+    with reporting_errors():
+        key = service.rotate_key(service.OPERATOR, known(key_id))
+    if as_json:
+        shown = ("consumer_key", "consumer_secret")
+        click.echo(json.dumps({"key_id": key_id} | {name: key[name] for name in shown}))
+        return
+    click.echo(f"Key {key_id} of {key['username']} is rotated. The old key no longer works:")
+    show_secret(key)
 
 
 @keys.command("revoke")
@@ -128,6 +221,12 @@ def list_() -> None:
 def revoke(key_id: int) -> None:
     """Revoke an API key immediately."""
     require_schema()
-    if not service.revoke_key(key_id):
-        raise click.ClickException(f"Key {key_id} does not exist. List all keys with `keys list`.")
+    service.revoke_key(known(key_id))
     click.echo(f"Key {key_id} is revoked.")
+
+
+def known(key_id: int) -> int:
+    """Return the ID of a key, or raise ClickException if it does not exist."""
+    if not queries.exists(key_id):
+        raise click.ClickException(f"Key {key_id} does not exist. List all keys with `keys list`.")
+    return key_id

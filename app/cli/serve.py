@@ -5,21 +5,30 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from pathlib import Path
 
 import click
 from flask import current_app
 from flask.cli import with_appcontext
 
 from app.auth.principals import Permission
-from app.cli.keys import NEW_KEY, show
+from app.cli import program
+from app.cli.keys import show_new
+from app.cli.supervisor import run_with_worker
 from app.db import session
-from app.services import api_keys
+from app.files import runtime_folder
+from app.services import api_key_queries, api_keys
+
+RUNTIME = runtime_folder()
 
 
 @click.command("serve")
 @with_appcontext
 def serve() -> None:
-    """Upgrade the database schema, create a first API key if needed, and run gunicorn."""
+    """Upgrade the database schema, create a first API key if needed, and run gunicorn and a worker.
+
+    SHOP_WORKER=0 starts no worker.
+    """
     _require_free_port(current_app.config["HOST"], current_app.config["PORT"])
     if not session.schema_is_current():
         from flask_migrate import upgrade  # noqa: PLC0415  # slow import, rarely needed
@@ -28,16 +37,16 @@ def serve() -> None:
     config = current_app.config
     host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
     address = f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"
-    if api_keys.has_no_users():
+    if api_key_queries.has_no_users():
         first = api_keys.create_key(
             "admin", "administrator", Permission.READ_WRITE, "created by the first run"
         )
-        show(first)
+        show_new(first)
         click.echo(f"Example: curl -u $KEY {address}/coupons")
     else:
-        count = len(api_keys.list_keys())
+        count = api_key_queries.count_keys()
         click.echo(f"{count} API {'key exists' if count == 1 else 'keys exist'}. Create another:")
-        click.echo(f"  {NEW_KEY}")
+        click.echo(f"  {program.new_key()}")
     click.echo(f"API        {address}/")
     click.echo(f"Swagger UI {address}/docs")
     sys.stdout.flush()
@@ -45,8 +54,14 @@ def serve() -> None:
     for name in ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS"):
         if config[name] is not None:
             os.environ[name] = str(config[name])
-    gunicorn = os.path.join(os.path.dirname(sys.executable), "gunicorn")  # noqa: PTH118, PTH120  # for exec
-    os.execv(gunicorn, [gunicorn, "wsgi:app"])  # noqa: S606  # nosec B606  # a known program without a shell
+    # gunicorn.conf.py and wsgi.py are found by their folder, independent of the current folder.
+    paths = [str(RUNTIME), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    gunicorn = str(Path(sys.executable).parent / "gunicorn")
+    command = [gunicorn, "--config", str(RUNTIME / "gunicorn.conf.py"), "wsgi:app"]
+    if config["SHOP_WORKER"]:
+        sys.exit(run_with_worker(command))
+    os.execv(gunicorn, command)  # noqa: S606  # nosec B606  # a known program without a shell
 
 
 def _require_free_port(host: str, port: int) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Numeric
 
-from app.db.types import JsonObjectText, JsonTuple
+from app.db.types import JsonObjectText, JsonTuple, UtcDateTime
 
 
 class is_one_of(FunctionElement[bool]):  # noqa: N801  # named like an SQL function
@@ -55,7 +55,14 @@ def _json_array(element: json_tuple, compiler: Any, **kwargs: Any) -> str:
 
 @compiles(json_tuple, "postgresql")
 def _json_build_array(element: json_tuple, compiler: Any, **kwargs: Any) -> str:
-    return f"json_build_array({compiler.process(element.clauses, **kwargs)})"
+    values = (_in_utc(clause, compiler, **kwargs) for clause in element.clauses)
+    return f"json_build_array({', '.join(values)})"
+
+
+def _in_utc(value: Any, compiler: Any, **kwargs: Any) -> str:
+    """Return a value as SQL. JSON would contain a timestamp in the time zone of the connection."""
+    sql: str = compiler.process(value, **kwargs)
+    return f"({sql} AT TIME ZONE 'UTC')" if isinstance(value.type, UtcDateTime) else sql
 
 
 class json_text(FunctionElement[Any]):  # noqa: N801  # named like an SQL function

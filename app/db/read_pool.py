@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 from flask import current_app
 from sqlalchemy import Connection, Engine, Executable, Result, Row
@@ -32,43 +32,116 @@ def read_engine() -> Engine:
     return _engine(READ)
 
 
+def stream_engine() -> Engine:
+    """Return the engine for reads that take long."""
+    return _engine(STREAM)
+
+
 def _engine(name: str) -> Engine:
     engine: Engine = current_app.extensions["sqlalchemy"].engines[name]
     return engine
 
 
+class Source(Protocol):
+    """Where reads can come from instead of the primary."""
+
+    def engine(self, kind: str) -> Engine:
+        """Return the engine for single statements (READ) or for streams (STREAM)."""
+
+    def check(self, connection: Connection, lsn: int) -> None:
+        """Raise an error if a connection cannot show what was written up to an LSN."""
+
+
 _own_connection: ContextVar[Connection | None] = ContextVar("own_connection", default=None)
+_source: ContextVar[tuple[Source, int] | None] = ContextVar("source", default=None)
+
+
+@contextmanager
+def reading_from(source: Source, lsn: int) -> Iterator[None]:
+    """Let the reads of a block come from a source that shows what was written up to an LSN."""
+    token = _source.set((source, lsn))
+    try:
+        yield
+    finally:
+        _source.reset(token)
+
+
+def current_source() -> Source | None:
+    """Return the source of reads, or None for the primary."""
+    found = _source.get()
+    return found and found[0]
+
+
+def read_from_primary() -> None:
+    """Let all further reads of ``reading_from`` come from the primary, because a write begins."""
+    if _source.get() is not None:
+        _source.set(None)
+
+
+def _connect(name: str) -> Connection:
+    """Return a connection for reads, which is checked if it is not one to the primary."""
+    found = _source.get()
+    if found is None:
+        return _engine(name).connect()
+    source, lsn = found
+    connection = source.engine(name).connect()
+    try:
+        source.check(connection, lsn)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def fetch(statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Any]:
     """Return all rows of a select."""
     if (own := _own_connection.get()) is not None:
         return own.execute(statement, parameters).all()
-    with read_engine().connect() as connection:
+    with _transaction("BEGIN READ ONLY", only_if_limited=True) as connection:
         return connection.execute(statement, parameters).all()
+
+
+@contextmanager
+def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[Connection]:
+    """Yield a connection of the read engine with a transaction that only reads.
+
+    Args:
+        begin: statement that begins the transaction.
+        only_if_limited: do without a transaction, unless a pooler requires that the transaction
+            sets the statement timeout.
+    """
+    with _connect(READ) as connection:
+        limit = connection.get_execution_options().get(timeouts.LOCAL_LIMIT)
+        if only_if_limited and limit is None:
+            yield connection
+            return
+        driver: Any = connection.connection.driver_connection
+        # On SQLite these statements cannot fail, and the driver's method takes a tenth of the time.
+        on_sqlite = connection.dialect.name == "sqlite"
+        run = driver.execute if on_sqlite else connection.exec_driver_sql
+        try:
+            run(begin if limit is None else f"{begin}; {limit}")
+            yield connection
+            run("COMMIT")
+        except BaseException:
+            connection.invalidate()  # do not reuse a connection with an open transaction
+            raise
 
 
 @contextmanager
 def snapshot() -> Iterator[Fetch]:
     """Yield a ``fetch`` function whose calls all see the same state of the database."""
-    with read_engine().connect() as connection:
-        driver: Any = connection.connection.driver_connection
-        on_sqlite = connection.dialect.name == "sqlite"
-        # On SQLite these statements cannot fail, and the driver's method takes a tenth of the time.
-        run = driver.execute if on_sqlite else connection.exec_driver_sql
+    on_sqlite = read_engine().dialect.name == "sqlite"
+    with _transaction(
+        "BEGIN" if on_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    ) as connection:
 
         def fetch_in_snapshot(
             statement: Executable, parameters: Mapping[str, Any] | None = None
         ) -> Sequence[Any]:
             return connection.execute(statement, parameters).all()
 
-        try:
-            run("BEGIN" if on_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield fetch_in_snapshot
-            run("COMMIT")
-        except BaseException:
-            connection.invalidate()  # do not reuse a connection with an open transaction
-            raise
+        yield fetch_in_snapshot
 
 
 @contextmanager
@@ -94,9 +167,13 @@ class RowStream:
         self, statement: Executable, parameters: dict[str, Any] | None = None, batch: int = 500
     ) -> None:
         self._result: Result[Any] | None = None
-        self._connection = _engine(STREAM).connect().execution_options(yield_per=batch)
+        self._source = _source.get()
+        self._connection = _connect(STREAM)
+        in_batches = {"yield_per": batch}
         try:
-            self._result = self._connection.execute(statement, parameters)
+            self._result = self._connection.execute(
+                statement, parameters, execution_options=in_batches
+            )
             self._rest = self._result.partitions()
             self._first = next(self._rest, ())
         except BaseException:
@@ -113,6 +190,15 @@ class RowStream:
                 batch = next(self._rest, ())
         finally:
             self.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let other reads for the response come from the source of the stream."""
+        if self._source is None:
+            yield
+            return
+        with reading_from(*self._source):
+            yield
 
     def close(self) -> None:
         """Release the connection. Safe to call early, twice, or after the connection is lost."""

@@ -1,4 +1,4 @@
-"""Reading of records with cached selects.
+"""Reading of records with cached selects, and writing of records.
 
 Building a select of all columns takes longer than running it, so selects are cached.
 """
@@ -9,10 +9,21 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, select, type_coerce
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    bindparam,
+    func,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
 
 from app.db.functions import is_one_of
+from app.db.inserts import insert_rows
 from app.db.read_pool import MAX_SELECTS, Fetch
 from app.db.types import IdList
 
@@ -51,6 +62,54 @@ def fetch_by_ids(
     rows = fetch(select_where(tuple(columns), record_id, _is_wanted(record_id)), {WANTED: ids})
     by_id = {row[-1]: row for row in rows}
     return [by_id[record] for record in ids if record in by_id]
+
+
+def count_without(
+    record_id: ColumnElement[int],
+    conditions: Sequence[ColumnElement[bool]],
+    without: Sequence[int],
+) -> Select[Any]:
+    """Return a select that counts the records that meet conditions, without some of them.
+
+    The others are counted on their own. To compare each record with a list takes SQLite twice as
+    long as to count the records in an index.
+
+    Args:
+        record_id: the column with the ID.
+        conditions: the conditions.
+        without: IDs of records to leave out, which are few.
+    """
+    every = select(func.count()).select_from(record_id.table).where(*conditions)
+    left_out = select(func.count()).where(record_id.in_(without), *conditions)
+    return select(every.scalar_subquery() - left_out.scalar_subquery())
+
+
+def write_records(
+    session: Session,
+    table: Table,
+    *,
+    created: Sequence[dict[str, Any]],
+    updated: Sequence[dict[str, Any]],
+    key: str,
+) -> None:
+    """Insert and update records, with one statement for each.
+
+    Args:
+        created: new records by column name. The function sets the ``id`` of each record.
+        updated: complete existing records, in the order of the updates. They are written first, so
+            that unique values they no longer use are available for new records.
+        key: a column with unique values among the new records.
+    """
+    if updated:
+        session.execute(
+            update(table).where(table.c.id == bindparam("this")),
+            [{**record, "this": record["id"]} for record in updated],
+        )
+    if created:
+        rows = insert_rows(session, table, created, (table.c[key], table.c.id))
+        ids = {row[0]: row[1] for row in rows}
+        for record in created:
+            record["id"] = ids[record[key]]
 
 
 def as_printed(column: ColumnElement[Any]) -> ColumnElement[Any]:

@@ -1,7 +1,7 @@
 """Statement timeouts (``SHOP_STATEMENT_TIMEOUT_SECONDS``).
 
 PostgreSQL limits each statement and each batch of a long list. This module does the same for
-SQLite.
+SQLite. Behind a pooler in transaction mode, each transaction sets its own limit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 
 STEPS = 100_000
@@ -20,6 +20,12 @@ STEPS = 100_000
 
 A check needs the global interpreter lock, which a busy thread can hold for a while. With a check
 every 1000 steps, a long statement takes 2.6 times as long."""
+
+LOCAL_LIMIT = "shop_local_limit"
+"""Execution option of an engine: statement that limits each transaction, behind a pooler."""
+
+_UNLIMITED = "shop_unlimited"
+"""Key in ``Connection.info`` of a connection whose transactions have no limit."""
 
 _QUERY_CANCELED = "57014"
 
@@ -55,6 +61,23 @@ def postgresql_option(seconds: float) -> str:
     return f"-c statement_timeout={math.ceil(seconds * 1000)}"
 
 
+def local_limit(seconds: float) -> str:
+    """Return the statement that limits the statements of a transaction. 0 means no timeout."""
+    return f"SET LOCAL statement_timeout = {math.ceil(seconds * 1000)}"
+
+
+def limit_transactions(engine: Engine, seconds: float) -> None:
+    """Let each transaction of an engine on PostgreSQL set its own limit.
+
+    Behind a pooler in transaction mode, a limit of the session would apply to other clients.
+    """
+    limit, no_limit = local_limit(seconds), local_limit(0)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(no_limit if connection.info.get(_UNLIMITED) else limit)
+
+
 def sqlite_option(seconds: float) -> dict[str, Any]:
     """Return the ``sqlite3.connect`` arguments for the timeout. 0 seconds means no timeout."""
     return {"factory": partial(LimitedConnection, seconds=seconds)} if seconds else {}
@@ -71,6 +94,9 @@ def without_limit(connection: Connection) -> None:
     """Remove the timeout of a connection, and detach the connection from the pool."""
     driver = connection.connection.driver_connection
     connection.detach()
+    connection.info[_UNLIMITED] = True
+    if LOCAL_LIMIT in connection.get_execution_options():
+        return  # `SET` would change the session of other clients
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET statement_timeout = 0")
         connection.commit()

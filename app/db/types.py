@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import orjson
-from sqlalchemy import ARRAY, JSON, BigInteger, DateTime, Dialect
+from sqlalchemy import ARRAY, JSON, BigInteger, DateTime, Dialect, Text
 from sqlalchemy.types import Integer, String, TypeDecorator, TypeEngine
 
 Id = BigInteger().with_variant(Integer, "sqlite")
@@ -71,17 +71,17 @@ class Money(TypeDecorator[Decimal]):
 
 
 class OptionalMoneyText(MoneyText):
-    """Whole cents, read as the text of an amount; nothing is None."""
+    """Integer cents, read as formatted text, or None for NULL."""
 
     cache_ok = True
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
-        """Return what reads cents."""
+        """Return the function that formats cents."""
         return lambda cents: None if cents is None else self.read(cents)
 
 
 class OptionalMoney(Money):
-    """A decimal with two places that may be missing, which answers show as null."""
+    """A decimal with two places or NULL, which responses contain as null."""
 
     cache_ok = True
     printed = OptionalMoneyText()
@@ -100,8 +100,10 @@ class TimestampText(TypeDecorator[str]):
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
         """Return the function that formats a timestamp from the driver."""
-        if dialect.name == "postgresql":  # the time zone of the connection is UTC
-            return lambda value: None if value is None else f"{value.isoformat()[:19]}Z"
+        if dialect.name == "postgresql":  # in the time zone of the connection
+            return lambda value: (
+                None if value is None else f"{value.astimezone(UTC).isoformat()[:19]}Z"
+            )
         return self.read
 
     @staticmethod
@@ -128,13 +130,13 @@ class UtcDateTime(TypeDecorator[datetime]):
             return None
         if value.tzinfo is None:
             raise ValueError("a timestamp needs a time zone")
-        utc = value.astimezone(UTC)
+        utc = value if value.tzinfo is UTC else value.astimezone(UTC)
         return utc if dialect.name == "postgresql" else utc.replace(tzinfo=None)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read | None:
-        """Return the function that parses a UTC timestamp."""
-        if dialect.name == "postgresql":  # the time zone of the connection is UTC
-            return None
+        """Return the function that converts a value from the driver to a UTC timestamp."""
+        if dialect.name == "postgresql":  # in the time zone of the connection
+            return lambda value: None if value is None else value.astimezone(UTC)
         return lambda text: None if text is None else datetime.fromisoformat(f"{text}+00:00")
 
 
@@ -215,3 +217,12 @@ class JsonObjectText(TypeDecorator[orjson.Fragment]):
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
         """Return the function that marks text as JSON."""
         return orjson.Fragment
+
+
+class JsonText(TypeDecorator[str]):
+    """JSON as text, exactly as it was written."""
+
+    impl = Text
+    cache_ok = True
+    printed = JsonObjectText()
+    """The type for responses, which inserts the text unchanged."""

@@ -1,4 +1,4 @@
-"""The columns of the two addresses, the same for accounts and orders (spec 2.2, 2.3)."""
+"""Columns of billing and shipping addresses, shared by accounts and orders (spec 2.2, 2.3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADDRESS_COLUMNS = (
 
 
 class BillingColumns:
-    """A billing address: 11 parts."""
+    """The 11 columns of a billing address."""
 
     billing_first_name: Mapped[str] = mapped_column(Key)
     billing_last_name: Mapped[str] = mapped_column(Key)
@@ -41,7 +41,7 @@ class BillingColumns:
 
 
 class ShippingColumns:
-    """A shipping address: 9 parts, no e-mail and no phone."""
+    """The 9 columns of a shipping address, without e-mail and phone."""
 
     shipping_first_name: Mapped[str] = mapped_column(Key)
     shipping_last_name: Mapped[str] = mapped_column(Key)

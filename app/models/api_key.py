@@ -7,11 +7,11 @@ from datetime import datetime
 from sqlalchemy import CheckConstraint, ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.session import Base
+from app.db.session import Model
 from app.db.types import AUTOINCREMENT, Id, UtcDateTime
 
 
-class ApiKey(Base):
+class ApiKey(Model):
     """API key of a user. Deleted with the user (decisions 13)."""
 
     __tablename__ = "api_keys"
@@ -23,12 +23,17 @@ class ApiKey(Base):
     # Keyed hashes. Neither the consumer key nor the secret is stored in plaintext.
     consumer_key_hash: Mapped[str] = mapped_column(unique=True)
     consumer_secret_hash: Mapped[str]
-    # Last characters of the consumer key, by which its owner recognises it.
+    # Last characters of the consumer key, by which its owner recognizes it.
     truncated_key: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     # Encrypted secret, required to verify signatures. None if the legacy API was disabled when the
     # key was created.
     consumer_secret_encrypted: Mapped[str | None]
+    # Names separated by commas: ``all``, or the resources that the key can be used for.
+    resources: Mapped[str] = mapped_column(server_default="all")
+    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    # To the minute.
+    last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (
         CheckConstraint("permission IN ('read', 'write', 'read_write')", name="permission"),

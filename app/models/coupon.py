@@ -5,29 +5,34 @@ from __future__ import annotations
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.session import Base
+from app.db.session import Model
 from app.db.types import AUTOINCREMENT, Id, Json, Key, Money, UtcDateTime
 
 
 class CouponStatus(StrEnum):
-    """The states of a stored coupon (spec 3); the third state is being gone."""
+    """Status of a stored coupon (spec 3). Permanently deleted coupons are not stored."""
 
     PUBLISHED = "published"
     TRASH = "trash"
 
 
-class Coupon(Base):
+def _where(condition: str) -> dict[str, Any]:
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
+
+
+class Coupon(Model):
     """A discount coupon, published or in the trash."""
 
     __tablename__ = "coupons"
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     status: Mapped[str] = mapped_column(Key)
-    # Editing or deleting someone else's coupon needs another capability (decisions 2).
+    # Updating or deleting a coupon of another user requires a second capability (decisions 2).
     author_id: Mapped[int | None] = mapped_column(
         Id, ForeignKey("users.id", ondelete="SET NULL"), index=True
     )
@@ -43,8 +48,11 @@ class Coupon(Base):
     usage_limit_per_user: Mapped[int] = mapped_column(Id)
     limit_usage_to_x_items: Mapped[int] = mapped_column(Id)
     usage_count: Mapped[int] = mapped_column(Id)  # confirmed uses
-    # Redemptions with holds_slot, of which some may have expired (redemptions 4).
+    # Number of redemptions with holds_slot, including expired ones (redemptions 4).
     reserved_count: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=1)
+    # The batch with which it was generated. No foreign key: batches are never deleted, and the
+    # database would look up the batch for each of a million coupons.
+    batch_id: Mapped[int | None] = mapped_column(Id, sort_order=1)
     expiry_date: Mapped[date | None]
     enable_free_shipping: Mapped[bool]
     product_category_ids: Mapped[list[int]] = mapped_column(Json)
@@ -62,19 +70,52 @@ class Coupon(Base):
     __table_args__ = (
         CheckConstraint("status IN ('published', 'trash')", name="status"),
         CheckConstraint("code <> ''", name="code_not_empty"),
-        # spec 2.1: a code is unique among published coupons, whoever writes at the same time.
+        # spec 2.1: codes are unique among published coupons, also under concurrent writes.
         Index(
             "uq_coupons_published_code",
             "code",
             unique=True,
-            sqlite_where=text("status = 'published'"),
-            postgresql_where=text("status = 'published'"),
+            **_where("status = 'published'"),
         ),
-        Index("ix_coupons_status_type", "status", "type", "created_at", "id"),
+        # With the status, because SQLite would otherwise read it from the records. The type is the
+        # first column, because coupons of a type are counted entry by entry.
+        Index(
+            "ix_coupons_type",
+            "type",
+            "created_at",
+            "id",
+            "status",
+            **_where("status = 'published'"),
+        ),
         Index("ix_coupons_status_created", "status", "created_at", "id"),
         Index("ix_coupons_status_updated", "status", "updated_at", "id"),
         Index("ix_coupons_status_amount", "status", "amount", "id"),
+        # PostgreSQL reads an index backwards with the nulls first.
+        *(
+            Index(name, "status", text(f"{column} DESC NULLS LAST"), text("id DESC")).ddl_if(
+                "postgresql"
+            )
+            for name, column in (
+                ("ix_coupons_status_amount_desc", "amount"),
+                ("ix_coupons_status_expiry_desc", "expiry_date"),
+            )
+        ),
         Index("ix_coupons_status_usage_count", "status", "usage_count", "id"),
         Index("ix_coupons_status_expiry", "status", "expiry_date", "id"),
+        # Few coupons are generated, and few generated ones are used.
+        Index(
+            "ix_coupons_batch",
+            "batch_id",
+            "status",
+            "created_at",
+            "id",
+            **_where("batch_id IS NOT NULL"),
+        ),
+        Index(
+            "ix_coupons_batch_used",
+            "batch_id",
+            "status",
+            **_where("batch_id IS NOT NULL AND usage_count > 0"),
+        ),
         AUTOINCREMENT,
     )

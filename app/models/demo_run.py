@@ -1,4 +1,4 @@
-"""Runs of ``flask demo``, so that an interrupted one can be resumed and none repeats another."""
+"""Runs of ``flask demo``, stored so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from datetime import datetime
 
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.session import Base
+from app.db.session import Model
 from app.db.types import AUTOINCREMENT, Id, UtcDateTime
 
 
-class DemoRun(Base):
-    """A run: what it was asked for, and how far it came."""
+class DemoRun(Model):
+    """A run with its arguments and its progress."""
 
     __tablename__ = "demo_runs"
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     seed: Mapped[int] = mapped_column(Id)
-    # The shop's present time, which the run was given or began at.
+    # Current time of the shop: the argument --now, or the time when the run began.
     present: Mapped[datetime] = mapped_column(UtcDateTime)
-    # How many records it was asked for, and how many of them it has committed.
+    # Numbers of requested and of committed records.
     customers: Mapped[int] = mapped_column(Id)
     coupons: Mapped[int] = mapped_column(Id)
     orders: Mapped[int] = mapped_column(Id)
     customers_loaded: Mapped[int] = mapped_column(Id)
     coupons_loaded: Mapped[int] = mapped_column(Id)
     orders_loaded: Mapped[int] = mapped_column(Id)
-    # The numbers that its records begin with: no record of an earlier run has one from here on.
+    # First numbers of its records. Records of earlier runs have lower numbers.
     first_customer: Mapped[int] = mapped_column(Id)
     first_coupon: Mapped[int] = mapped_column(Id)
     first_order: Mapped[int] = mapped_column(Id)
-    # None while it is not complete.
+    # None until the run is complete.
     finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (AUTOINCREMENT,)

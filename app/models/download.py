@@ -1,4 +1,4 @@
-"""Permissions to download files that were bought (decisions 8)."""
+"""Permissions to download purchased files (decisions 8)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import datetime
 from sqlalchemy import ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.session import Base
+from app.db.session import Model
 from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
 
 
-class DownloadPermission(Base):
-    """That the buyer of an order may download a file."""
+class DownloadPermission(Model):
+    """Permission of an order's customer to download a file."""
 
     __tablename__ = "download_permissions"
 
@@ -24,7 +24,7 @@ class DownloadPermission(Base):
     download_url: Mapped[str] = mapped_column(Key)
     file_name: Mapped[str] = mapped_column(Key)
     file_url: Mapped[str] = mapped_column(Key)
-    # None is unlimited.
+    # None means unlimited.
     downloads_remaining: Mapped[int | None] = mapped_column(Id)
     access_expires: Mapped[datetime | None] = mapped_column(UtcDateTime)
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.session import Base
+from app.db.session import Model
 from app.db.types import Id, UtcDateTime
 
+RETENTION = timedelta(hours=24)
+"""How long a response is stored."""
 
-class IdempotencyRecord(Base):
+
+class IdempotencyRecord(Model):
     """Response to a completed request, stored in the same transaction as its changes."""
 
     __tablename__ = "idempotency_records"

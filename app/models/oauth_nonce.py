@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlalchemy import BigInteger
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.session import Base
+from app.db.session import Model
 from app.db.types import Key
 
 
-class OAuthNonce(Base):
+class OAuthNonce(Model):
     """Nonce used by an API key. Deleted when its timestamp is too old to be accepted."""
 
     __tablename__ = "oauth_nonces"

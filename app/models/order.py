@@ -1,4 +1,4 @@
-"""Orders, as the shop took them (decisions 7)."""
+"""Orders (decisions 7)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.session import Base
+from app.db.session import Model
 from app.db.types import AUTOINCREMENT, Id, Json, Key, Money, UtcDateTime
 from app.models.address import BillingColumns, ShippingColumns
 
 
-class Order(BillingColumns, ShippingColumns, Base):
-    """An order. Its lines and addresses are what was agreed at the time, kept as they were."""
+class Order(BillingColumns, ShippingColumns, Model):
+    """An order, with copies of its items and addresses as of the time of the order."""
 
     __tablename__ = "orders"
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    # None for a guest. An account that goes leaves its orders to a guest (decisions 5).
+    # None for a guest. Orders of a deleted account become guest orders (decisions 5).
     customer_id: Mapped[int | None] = mapped_column(Id, ForeignKey("users.id", ondelete="SET NULL"))
     order_number: Mapped[str] = mapped_column(Key)
     order_key: Mapped[str] = mapped_column(Key)
@@ -41,36 +41,36 @@ class Order(BillingColumns, ShippingColumns, Base):
     note: Mapped[str] = mapped_column(Key)
     customer_ip: Mapped[str] = mapped_column(Key)
     customer_user_agent: Mapped[str] = mapped_column(Key)
-    # Lines in the form in which the API shows them (decisions 7); money is text with 2 places.
+    # Items as responses contain them (decisions 7). Amounts are strings with 2 decimals.
     line_items: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     shipping_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     tax_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     fee_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     coupon_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
-    # What is stored of an item and not shown, by the ID of the item. None without any.
+    # Stored properties that responses do not contain, by item ID. None if there are none.
     item_details: Mapped[dict[str, dict[str, Any]] | None] = mapped_column(Json, sort_order=1)
-    # The ID of the next new item: IDs are unique within the order and never reused.
+    # ID of the next new item. IDs are unique within the order and never reused.
     next_item_id: Mapped[int] = mapped_column(Id, server_default=text("1"), sort_order=1)
-    # Everything that filter[q] searches.
+    # Lower-cased text that filter[q] searches.
     search_text: Mapped[str] = mapped_column(Key)
-    # Of an order in the trash, whose status is TRASH.
+    # Only set while the order is in the trash and its status is TRASH.
     trashed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=1)
     status_before_trash: Mapped[str | None] = mapped_column(Key, sort_order=1)
 
     @property
     def total_tax(self) -> Decimal:
-        """All taxes together."""
+        """Return the sum of all taxes."""
         return self.cart_tax + self.shipping_tax
 
     __table_args__ = (
         CheckConstraint("status <> ''", name="status_not_empty"),
-        # In cents. SQLite adds whole numbers of 64 bits: thousands of such orders of one customer.
+        # In cents, so that the sum of thousands of orders of a customer fits into SQLite's 64 bits.
         CheckConstraint("abs(total) <= 1000000000000000", name="total_in_range"),
-        # The sums and counts of a customer are read from this index alone.
+        # The statistics of a customer are read from this index alone.
         Index("ix_orders_customer", "customer_id", "status", "total", "id"),
-        # A download link contains the key of its order.
+        # Unique, because a download link identifies an order by its key.
         Index("uq_orders_order_key", "order_key", unique=True),
-        # With the status, so that a list of some statuses is read in its order from one index.
+        # With the status, so that a list of several statuses is read from one index in its order.
         Index("ix_orders_id", "id", "status"),
         Index("ix_orders_created", "created_at", "id", "status"),
         Index("ix_orders_updated", "updated_at", "id", "status"),

@@ -1,4 +1,4 @@
-"""Notes of orders: what happened to an order, and what was written about it (orders 7)."""
+"""Order notes, written by users or by status changes (orders 7)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import datetime
 from sqlalchemy import ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.session import Base
+from app.db.session import Model
 from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
 
 
-class OrderNote(Base):
-    """A note of an order; it is deleted with the order."""
+class OrderNote(Model):
+    """Note of an order. Deleted with the order."""
 
     __tablename__ = "order_notes"
 

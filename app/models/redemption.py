@@ -1,4 +1,4 @@
-"""Uses of coupons: the ledger of redemptions (redemptions 4)."""
+"""Redemptions: the ledger of coupon uses (redemptions 4)."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from enum import StrEnum
 from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.session import Base
+from app.db.session import Model
 from app.db.types import AUTOINCREMENT, Id, Key, OptionalMoney, UtcDateTime
 
 
 class RedemptionStatus(StrEnum):
-    """The states of a use. A reservation that has expired counts as released."""
+    """Status of a redemption. An expired reservation counts as released."""
 
     RESERVED = "reserved"
     CONFIRMED = "confirmed"
     RELEASED = "released"
 
 
-class Redemption(Base):
-    """A use of a coupon by a cart or an order."""
+class Redemption(Model):
+    """Use of a coupon by a cart or an order."""
 
     __tablename__ = "redemptions"
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
-    # None when the coupon was permanently deleted; the code stays (redemptions 4).
+    # None after the coupon was permanently deleted. The code remains (redemptions 4).
     coupon_id: Mapped[int | None] = mapped_column(Id, ForeignKey("coupons.id", ondelete="SET NULL"))
     code: Mapped[str] = mapped_column(Key)
     reference: Mapped[str] = mapped_column(Key)
-    # No foreign key: the ledger outlives orders, and IDs of orders are never reused.
+    # Not a foreign key, because redemptions outlive orders. Order IDs are never reused.
     order_id: Mapped[int | None] = mapped_column(Id)
     customer_id: Mapped[int | None] = mapped_column(Id, ForeignKey("users.id", ondelete="SET NULL"))
     email: Mapped[str] = mapped_column(Key)
@@ -48,7 +48,7 @@ class Redemption(Base):
     __table_args__ = (
         CheckConstraint("status IN ('reserved', 'confirmed', 'released')", name="status"),
         CheckConstraint("NOT holds_slot OR status = 'reserved'", name="holds_slot_when_reserved"),
-        # The same code and reference is the same redemption, whoever asks at the same time.
+        # Unique, so that concurrent requests with one code and reference get one redemption.
         Index(
             "uq_redemptions_coupon_reference",
             "coupon_id",
@@ -68,6 +68,21 @@ class Redemption(Base):
         ),
         # Live and expired reservations of a coupon.
         Index("ix_redemptions_slots", "coupon_id", "status", "holds_slot", "expires_at"),
+        # Coupons with reservations, without reading confirmed uses.
+        Index(
+            "ix_redemptions_reserved",
+            "coupon_id",
+            sqlite_where=text("status = 'reserved'"),
+            postgresql_where=text("status = 'reserved'"),
+        ),
+        # Reservations to expire, oldest first.
+        Index(
+            "ix_redemptions_expiring",
+            "expires_at",
+            "id",
+            sqlite_where=text("status = 'reserved' AND expires_at IS NOT NULL"),
+            postgresql_where=text("status = 'reserved' AND expires_at IS NOT NULL"),
+        ),
         # Uses of a coupon by one customer.
         Index("ix_redemptions_coupon_customer", "coupon_id", "customer_id"),
         Index("ix_redemptions_coupon_email", "coupon_id", "email_normalized"),

@@ -6,11 +6,11 @@ from datetime import date
 
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.session import Base
+from app.db.session import Model
 from app.db.types import Id, Key
 
 
-class RowCount(Base):
+class RowCount(Model):
     """Number of rows of a table and partition whose timestamp is in a week (from Monday, UTC).
 
     Lists read their totals here, and the number of whole weeks to skip before a page, instead of

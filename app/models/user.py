@@ -1,4 +1,4 @@
-"""User accounts: customers of the shop and those who administer it (spec 2.2)."""
+"""User accounts of customers and administrators (spec 2.2)."""
 
 from __future__ import annotations
 
@@ -8,25 +8,36 @@ from typing import Any
 from sqlalchemy import (
     CheckConstraint,
     ColumnElement,
+    Computed,
     ForeignKeyConstraint,
     Index,
     UniqueConstraint,
     func,
-    literal_column,
     text,
 )
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
 from app.db.search import comparable, search_text
-from app.db.session import Base
+from app.db.session import Model
 from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
 from app.models.address import BillingColumns, ShippingColumns
 
 
-class User(BillingColumns, ShippingColumns, Base):
-    """An account. The ``…_key`` columns hold its names as they are compared: without case.
+def sort_key(column: ColumnElement[str] | InstrumentedAttribute[str]) -> ColumnElement[str]:
+    """Return the sort key of a text column, shortened because index entries have a maximum size."""
+    return func.lower(func.substr(column, 1, 200))
 
-    Python lowers them: the lower() of the two databases differ.
+
+def _sort_key_of(name: str) -> Computed:
+    # Migration 0019 makes these columns virtual on SQLite, which cannot add stored ones.
+    return Computed(f"lower(substr({name}, 1, 200))", persisted=True)
+
+
+class User(BillingColumns, ShippingColumns, Model):
+    """A user account.
+
+    The ``…_normalized`` columns contain lower-cased values for comparisons. They are lower-cased in
+    Python, because ``lower()`` differs between the two databases.
     """
 
     __tablename__ = "users"
@@ -34,21 +45,27 @@ class User(BillingColumns, ShippingColumns, Base):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     username: Mapped[str] = mapped_column(Key)
     username_normalized: Mapped[str] = mapped_column(Key)
-    email: Mapped[str] = mapped_column(Key)  # empty when there is none
+    email: Mapped[str] = mapped_column(Key)  # empty if the account has no e-mail
     email_normalized: Mapped[str] = mapped_column(Key)
-    # None when no password opens the account.
+    # None if the account has no password.
     password_hash: Mapped[str | None]
     first_name: Mapped[str] = mapped_column(Key)
     last_name: Mapped[str] = mapped_column(Key)
     name_normalized: Mapped[str] = mapped_column(Key)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    # Everything that filter[q] searches.
+    # Lower-cased text that filter[q] searches.
     search_text: Mapped[str] = mapped_column(Key)
+
+    # Sort keys of names. These are generated columns, because PostgreSQL reads the
+    # records too if an index contains an expression.
+    name_sort: Mapped[str] = mapped_column(Key, _sort_key_of("name_normalized"), sort_order=1)
+    first_name_sort: Mapped[str] = mapped_column(Key, _sort_key_of("first_name"), sort_order=1)
+    last_name_sort: Mapped[str] = mapped_column(Key, _sort_key_of("last_name"), sort_order=1)
 
     __table_args__ = (
         CheckConstraint("username <> ''", name="username_not_empty"),
-        # decisions 5: several accounts may have no address; an address has one account.
+        # decisions 5: an e-mail belongs to one account, but several accounts may have none.
         Index(
             "uq_users_email_normalized",
             "email_normalized",
@@ -58,34 +75,24 @@ class User(BillingColumns, ShippingColumns, Base):
         ),
         Index("ix_users_created", "created_at", "id"),
         # Named after the column before migration 0011, because SQLite cannot rename a constraint.
-        UniqueConstraint("username_normalized", name="uq_users_username_key"),
+        # With the ID, so that PostgreSQL reads a list by username from this index alone.
+        UniqueConstraint(
+            "username_normalized", name="uq_users_username_key", postgresql_include=["id"]
+        ),
         # Both columns, because the foreign key of a role refers to both.
         UniqueConstraint("id", "created_at"),
-        # With the registration, so that changes of a time can be sorted by it.
+        # Includes created_at, so that users changed in a period can be sorted by it.
         Index("ix_users_updated", "updated_at", "id", "created_at"),
         Index("ix_users_email", "email_normalized", "id"),
+        Index("ix_users_name", "name_sort", "id"),
+        Index("ix_users_first_name", "first_name_sort", "id"),
+        Index("ix_users_last_name", "last_name_sort", "id"),
         AUTOINCREMENT,
     )
 
 
-def sort_key(column: ColumnElement[str] | InstrumentedAttribute[str]) -> ColumnElement[str]:
-    """Return what a column of unlimited text is sorted by: an index entry has its limits.
-
-    The numbers are literals: SQLite uses an index on an expression only for the same text.
-    """
-    return func.lower(func.substr(column, literal_column("1"), literal_column("200")))
-
-
-NAME_SORT, FIRST_NAME_SORT, LAST_NAME_SORT = (
-    sort_key(column) for column in (User.name_normalized, User.first_name, User.last_name)
-)
-Index("ix_users_name", NAME_SORT, User.id)
-Index("ix_users_first_name", FIRST_NAME_SORT, User.id)
-Index("ix_users_last_name", LAST_NAME_SORT, User.id)
-
-
 def with_normalized(account: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of an account, completed by the ones that are made of others."""
+    """Return the columns of an account with its derived columns added."""
     name = f"{account['first_name']} {account['last_name']}".strip()
     return {
         **account,
@@ -96,16 +103,16 @@ def with_normalized(account: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class UserRole(Base):
-    """A role that a user has; the first one is the one that the API shows (spec 2.2)."""
+class UserRole(Model):
+    """Role of a user. Responses contain the first role (spec 2.2)."""
 
     __tablename__ = "user_roles"
 
     user_id: Mapped[int] = mapped_column(Id, primary_key=True)
     role: Mapped[str] = mapped_column(Key, primary_key=True)
     position: Mapped[int]
-    # The user's registration, which the foreign key keeps the same: a list of one role by
-    # registration, and its total, are read from the index below alone.
+    # Copy of the user's created_at, kept equal by the foreign key, so that a list of one role by
+    # registration and its total are read from the index below alone.
     registered_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
     __table_args__ = (

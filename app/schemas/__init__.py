@@ -1,1 +1,1 @@
-"""The shapes on the wire: they convert and describe, they decide nothing."""
+"""The wire format. Schemas convert and describe values. Services check the rules of the shop."""

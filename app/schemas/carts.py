@@ -7,24 +7,26 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.schemas import fields, inputs
-from app.schemas.envelope import Base, ReasonSchema, Wrapped
+from app.schemas import fields, inputs, list_inputs, number_inputs
+from app.schemas.envelope import Base, OptionalFields, ReasonSchema, Wrapped
 
 
-class CartItemInput(Base):
+class CartItemInput(OptionalFields):
     """Item of a cart."""
 
-    product_id = inputs.Integer("Product ID, 0 for none.", load_default=0)
-    product_category_ids = inputs.IdArray(
+    product_id = number_inputs.Integer("Product ID, 0 for none.", load_default=0)
+    product_category_ids = list_inputs.IdArray(
         "IDs of the product categories of the product.", load_default=list
     )
-    quantity = inputs.Quantity("Number of units.", load_default=1)
-    price = inputs.Price("Price of one unit, with up to 6 decimals.")
+    quantity = number_inputs.Quantity("Number of units.", load_default=1)
+    price = number_inputs.Price("Price of one unit, with up to 6 decimals.")
     on_sale = inputs.StrictTrue("Whether the product is on sale.", load_default=False)
 
 
 class CartItems(ma.fields.List[Any]):
     """The items of a cart; null is an empty cart."""
+
+    null_is_absent = True
 
     def __init__(self) -> None:
         super().__init__(
@@ -42,15 +44,28 @@ class CartItems(ma.fields.List[Any]):
             return []
         if not isinstance(value, list):
             raise ma.ValidationError("must be an array.")
-        return self._deserialize(value, attr, data)
+        loaded: list[Any] = []
+        errors: dict[int, Any] = {}
+        for index, item in enumerate(value):
+            try:
+                if not isinstance(item, Mapping):
+                    raise ma.ValidationError("must be an object.")
+                loaded.append(self.inner.deserialize(item, attr, data))
+            except ma.ValidationError as error:
+                errors[index] = error.messages
+        if errors:
+            raise ma.ValidationError(errors)
+        return loaded
 
 
-class CartInput(Base):
+class CartInput(OptionalFields):
     """Cart to evaluate."""
 
-    customer_id = inputs.AccountId("ID of the customer account, 0 for a guest.", load_default=0)
+    customer_id = number_inputs.AccountId(
+        "ID of the customer account, 0 for a guest.", load_default=0
+    )
     email = inputs.Email("E-mail address of the customer.", load_default="")
-    coupons = inputs.CodeArray(
+    coupons = list_inputs.CodeArray(
         "Coupon codes in the order in which they apply, at most 20 (a setting). A code listed "
         "twice counts once.",
         load_default=list,
@@ -65,7 +80,7 @@ class EvaluationRequest(Base):
 
 
 class CouponResultSchema(Base):
-    """What one coupon gives."""
+    """Result of one coupon."""
 
     code = fields.String("Coupon code, normalised.")
     id = fields.OptionalIdentifier("Coupon ID, or null if no published coupon has the code.")
@@ -73,6 +88,7 @@ class CouponResultSchema(Base):
     discount = fields.Amount("Discount of this coupon; 0.00 if it does not apply.")
     reasons = ma.fields.List(
         ma.fields.Nested(ReasonSchema),
+        required=True,
         metadata={"description": "All reasons why the coupon does not apply."},
     )
 
@@ -87,14 +103,14 @@ class ItemResultSchema(Base):
 
 
 class EvaluationSchema(Base):
-    """What a cart gets from coupons."""
+    """Discounts of a cart."""
 
     subtotal = fields.Amount("Sum of the items before discounts.")
     discount = fields.Amount("Sum of all discounts.")
     total = fields.Amount("Sum of the items after discounts.")
     free_shipping = fields.Boolean("Whether a coupon that applies grants free shipping.")
-    coupons = ma.fields.List(ma.fields.Nested(CouponResultSchema))
-    items = ma.fields.List(ma.fields.Nested(ItemResultSchema))
+    coupons = ma.fields.List(ma.fields.Nested(CouponResultSchema), required=True)
+    items = ma.fields.List(ma.fields.Nested(ItemResultSchema), required=True)
 
 
 class EvaluationResponse(Base):

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import marshmallow as ma
 
-from app.schemas import fields, inputs, kinds
-from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, update_schema
+from app.schemas import fields, inputs, json_schema, list_inputs, number_inputs
+from app.schemas.envelope import (
+    Base,
+    BulkFailure,
+    OptionalFields,
+    Wrapped,
+    WrappedItems,
+    update_schema,
+)
 from app.schemas.fields import either
-from app.schemas.inputs import ZERO
+from app.schemas.number_inputs import ZERO
 
 _TYPE = "Discount type."
 _ALONE = "Whether the coupon cannot be combined with other coupons."
@@ -20,11 +27,10 @@ _NOT_CATEGORIES = "IDs of product categories that the coupon does not apply to."
 _SHIPPING = "Whether the coupon grants free shipping."
 _NOT_SALE = "Whether items on sale are excluded."
 _DATE = (
-    "Expiry date, for example `2030-12-31`. A date-time is converted to UTC. An empty string means "
-    "no expiry."
+    "Expiry date. The coupon is valid until the end of this day, in UTC. An empty string removes "
+    "the expiry date."
 )
 _AMOUNT = "Rounded half up to the cent. At most 16 digits before the decimal point."
-_COUNT = "The absolute value is stored."
 
 
 class CouponSchema(Base):
@@ -58,7 +64,7 @@ class CouponSchema(Base):
     description = fields.String("Description for the shop's staff.")
 
 
-class CouponCreate(Base):
+class CouponCreate(OptionalFields):
     """Fields of a new coupon. Only `code` is required."""
 
     code = inputs.Code(
@@ -66,44 +72,42 @@ class CouponCreate(Base):
         "lower case. Must be unique among published coupons.",
         required=True,
     )
-    type = inputs.CouponType(_TYPE, load_default="fixed_cart")
-    amount = inputs.Amount(
+    type = inputs.CouponTypeInput(_TYPE, load_default="fixed_cart")
+    amount = number_inputs.AmountInput(
         f"Discount: an amount of money or a percentage. {_AMOUNT}", load_default=ZERO
     )
     individual_use = inputs.StrictTrue(_ALONE, load_default=False)
-    product_ids = inputs.IdArray(_PRODUCTS, load_default=list)
-    exclude_product_ids = inputs.IdArray(_NOT_PRODUCTS, load_default=list)
-    usage_limit = inputs.Count(
-        f"Maximum number of uses. 0 means no limit. {_COUNT}", load_default=0
+    product_ids = list_inputs.IdArray(_PRODUCTS, load_default=list)
+    exclude_product_ids = list_inputs.IdArray(_NOT_PRODUCTS, load_default=list)
+    usage_limit = number_inputs.Count("Maximum number of uses. 0 means no limit.", load_default=0)
+    usage_limit_per_user = number_inputs.Count(
+        "Maximum number of uses per customer. 0 means no limit.", load_default=0
     )
-    usage_limit_per_user = inputs.Count(
-        f"Maximum number of uses per customer. 0 means no limit. {_COUNT}", load_default=0
-    )
-    limit_usage_to_x_items = inputs.Count(
-        f"Maximum number of items that the discount applies to. 0 means all items. {_COUNT}",
+    limit_usage_to_x_items = number_inputs.Count(
+        "Maximum number of items that the discount applies to. 0 means all items.",
         load_default=0,
     )
-    usage_count = inputs.Count(f"Number of uses. {_COUNT}", load_default=0)
-    expiry_date = inputs.DateText(_DATE, load_default=None)
+    usage_count = number_inputs.Count("Number of uses.", load_default=0)
+    expiry_date = number_inputs.DateText(_DATE, load_default=None)
     enable_free_shipping = inputs.StrictTrue(_SHIPPING, load_default=False)
-    product_category_ids = inputs.IdArray(_CATEGORIES, load_default=list)
-    exclude_product_category_ids = inputs.IdArray(_NOT_CATEGORIES, load_default=list)
+    product_category_ids = list_inputs.IdArray(_CATEGORIES, load_default=list)
+    exclude_product_category_ids = list_inputs.IdArray(_NOT_CATEGORIES, load_default=list)
     exclude_sale_items = inputs.StrictTrue(_NOT_SALE, load_default=False)
-    minimum_amount = inputs.DecimalInput(
+    minimum_amount = number_inputs.DecimalInput(
         f"Minimum order amount required to use the coupon. Empty means no minimum. {_AMOUNT}",
         load_default=None,
     )
-    maximum_amount = inputs.DecimalInput(
+    maximum_amount = number_inputs.DecimalInput(
         f"Maximum order amount allowed to use the coupon. Empty means no maximum. {_AMOUNT}",
         load_default=None,
     )
-    customer_emails = inputs.EmailArray(
+    customer_emails = list_inputs.EmailArray(
         "E-mail addresses that can use the coupon. `*@example.com` matches a domain. Invalid "
         "addresses are dropped.",
         load_default=list,
     )
     description = inputs.Text(
-        "Description for the shop's staff.", openapi=kinds.LONG_TEXT_IN, load_default=""
+        "Description for the shop's staff.", openapi=json_schema.LONG_TEXT_IN, load_default=""
     )
 
 
@@ -142,7 +146,12 @@ class TrashedCouponList(Base):
 class CouponBulkResponse(Base):
     """Results of a bulk request, in the order of its items."""
 
-    coupons = ma.fields.List(either(BulkFailure, CouponSchema), required=True)
+    coupons = ma.fields.List(
+        either(
+            "CouponBulkResult", "The coupon, or why the item failed.", BulkFailure, CouponSchema
+        ),
+        required=True,
+    )
 
 
 class CouponCreateRequest(Base):

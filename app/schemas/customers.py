@@ -8,11 +8,51 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.schemas import fields, inputs, kinds
-from app.schemas.envelope import Base, BulkFailure, Wrapped, WrappedItems, update_schema
+from app import emails
+from app.schemas import fields, inputs, json_schema
+from app.schemas.envelope import (
+    Base,
+    BulkFailure,
+    OptionalFields,
+    Wrapped,
+    WrappedItems,
+    update_schema,
+)
 from app.schemas.fields import either
 
 _CLEANED = "Tags are removed and white space is collapsed."
+
+
+class AccountEmail(inputs.Text):
+    """The e-mail address of an account to create."""
+
+    openapi = {**json_schema.EMAIL_IN, "format": "email"}
+
+
+class AccountEmailUpdate(inputs.Text):
+    """The e-mail address of an account in an update, where an invalid one is ignored (spec 4.2)."""
+
+    openapi = json_schema.EMAIL_IN
+
+    def loss(self, value: Any, converted: str) -> str:
+        """Return why the address is ignored or changed."""
+        address = emails.lower_domain(converted)
+        is_kept = not address or emails.sanitize_email(converted) == address
+        return "" if is_kept else "is not a valid e-mail address."
+
+
+class UnchangeableText(inputs.Text):
+    """Text that is ignored, because it cannot be updated."""
+
+    def loss(self, value: Any, converted: str) -> str:
+        """Return that the text is ignored."""
+        return "cannot be updated."
+
+
+class Password(inputs.Text):
+    """A password."""
+
+    openapi = json_schema.PASSWORD_IN
 
 
 class ShippingAddressSchema(Base):
@@ -72,7 +112,15 @@ class CustomerSchema(Base):
     shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
 
 
-class CustomerV3Schema(CustomerSchema):
+class LegacyCustomerSchema(CustomerSchema):
+    """Customer in responses of the legacy API."""
+
+    role = fields.String(
+        "First role of the user; `customer` for a user without a role.", attribute="legacy_role"
+    )
+
+
+class CustomerV3Schema(LegacyCustomerSchema):
     """Customer in responses of version 3 of the legacy API (decisions 12)."""
 
     last_update = fields.Timestamp("Time of the last update, in UTC.", attribute="updated_at")
@@ -84,7 +132,7 @@ class CustomerV3Schema(CustomerSchema):
         fields = (*_names[:2], "last_update", *_names[2:])
 
 
-class ShippingAddressInput(Base):
+class ShippingAddressInput(OptionalFields):
     """Parts of a shipping address. Other keys are ignored."""
 
     first_name = inputs.CleanText("First name.")
@@ -105,18 +153,16 @@ class BillingAddressInput(ShippingAddressInput):
     phone = inputs.CleanText("Phone number.")
 
 
-class CustomerCreate(Base):
+class CustomerCreate(OptionalFields):
     """Fields of a new customer. Only `email` is required."""
 
-    email = inputs.Address("E-mail address. Must be unique among all accounts.", required=True)
+    email = AccountEmail("E-mail address. Must be unique among all accounts.", required=True)
     username = inputs.Text(
         "Username: 1 to 60 letters, digits, `_ . - @` and single inner spaces. If empty, it is "
         "generated from the e-mail address.",
-        openapi=kinds.USERNAME_IN,
+        openapi=json_schema.USERNAME_IN,
     )
-    password = inputs.Password(
-        "Password. If empty, the account has no usable password.", load_only=True
-    )
+    password = Password("Password. If empty, the account has no usable password.", load_only=True)
     first_name = inputs.CleanText(f"First name. {_CLEANED}")
     last_name = inputs.CleanText(f"Last name. {_CLEANED}")
     billing_address = inputs.InputPart(BillingAddressInput)
@@ -124,20 +170,23 @@ class CustomerCreate(Base):
 
 
 _EDITS: dict[str, ma.fields.Field[Any]] = {
-    "email": inputs.Text(
+    "email": AccountEmailUpdate(
         "E-mail address. An invalid address or the address of another account is ignored. An empty "
         "string removes the address.",
-        openapi=kinds.EMAIL_IN,
     ),
-    "username": inputs.Text("Ignored. The username cannot be updated.", openapi=kinds.USERNAME_IN),
-    "password": inputs.Password("New password. An empty string changes nothing.", load_only=True),
+    "username": UnchangeableText(
+        "Ignored. The username cannot be updated.", openapi=json_schema.USERNAME_IN
+    ),
+    "password": Password("New password. An empty string changes nothing.", load_only=True),
 }
 CustomerUpdate = update_schema(CustomerCreate, "CustomerUpdate", **_EDITS)
 CustomerBulkItem = update_schema(
     CustomerCreate,
     "CustomerBulkItem",
     id=inputs.RecordId("ID of the customer to update. If absent or 0, a customer is created."),
-    email=inputs.Text("E-mail address. Required and unique on create.", openapi=kinds.EMAIL_IN),
+    email=inputs.Text(
+        "E-mail address. Required and unique on create.", openapi=json_schema.EMAIL_IN
+    ),
 )
 
 
@@ -156,7 +205,15 @@ class CustomerList(Base):
 class CustomerBulkResponse(Base):
     """Results of a bulk request, in the order of its items."""
 
-    customers = ma.fields.List(either(BulkFailure, CustomerSchema), required=True)
+    customers = ma.fields.List(
+        either(
+            "CustomerBulkResult",
+            "The customer, or why the item failed.",
+            BulkFailure,
+            CustomerSchema,
+        ),
+        required=True,
+    )
 
 
 class CustomerCreateRequest(Base):

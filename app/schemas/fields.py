@@ -1,6 +1,6 @@
-"""What the response tables of the specification are made of.
+"""Output fields: one class for each type of value in responses.
 
-An output field turns a stored value into what JSON prints, by a pure function.
+An output field converts a stored value to a JSON value with a pure function.
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.schemas import kinds
+from app.schemas import json_schema
 
 
 def described(meaning: str) -> dict[str, Any]:
-    """Return the keyword arguments that give a field its description."""
+    """Return the keyword arguments of a field for its description."""
     return {"metadata": {"description": meaning}} if meaning else {}
 
 
 class Output(ma.fields.Field[Any]):
     """A value of a response.
 
-    ``wire`` turns the stored value into one that JSON knows; None leaves it as it is. It is a
-    pure function, so that a serializer can be compiled from it (see ``app.api.serializers``).
+    ``wire`` converts the stored value to a JSON value. None means that no conversion is required.
+    It is a pure function, so that serializers can be compiled (see ``app.api.serializers``).
     """
 
     wire: Callable[[Any], Any] | None = None
-    openapi: kinds.Schema = {}  # its JSON Schema; app.openapi writes it into the document
+    openapi: json_schema.Schema = {}  # the JSON Schema of the value in the OpenAPI document
 
     def __init__(self, meaning: str = "", **kwargs: Any) -> None:
+        kwargs.setdefault("required", True)  # in the OpenAPI document (decisions 16)
         super().__init__(**described(meaning), **kwargs)
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
@@ -38,27 +39,33 @@ class Output(ma.fields.Field[Any]):
 
 
 class Identifier(Output):
-    """The id of a record."""
+    """The ID of a record."""
 
-    openapi = kinds.IDENTIFIER
+    openapi = json_schema.IDENTIFIER
 
 
 class OptionalIdentifier(Output):
-    """The id of a record, or null."""
+    """The ID of a record, or null."""
 
-    openapi = kinds.OPTIONAL_IDENTIFIER
+    openapi = json_schema.OPTIONAL_IDENTIFIER
+
+
+class GuestId(Output):
+    """The ID of a customer without an account."""
+
+    openapi = {"type": "integer", "const": 0}
 
 
 class Number(Output):
-    """A count."""
+    """A non-negative integer."""
 
-    openapi = kinds.NUMBER
+    openapi = json_schema.NUMBER
 
 
 class Limit(Output):
-    """A count of which 0 means none, printed as null."""
+    """A limit. The stored value 0 means no limit and is returned as null."""
 
-    openapi = {**kinds.NUMBER, "type": ["integer", "null"], "minimum": 1}
+    openapi = {**json_schema.NUMBER, "type": ["integer", "null"], "minimum": 1}
 
     wire = staticmethod(lambda value: value or None)
 
@@ -75,6 +82,12 @@ class OptionalString(Output):
     openapi = {"type": ["string", "null"]}
 
 
+class JsonObject(Output):
+    """A JSON object, stored as text and inserted into the response unchanged."""
+
+    openapi = {"type": "object", "additionalProperties": True}
+
+
 class Boolean(Output):
     """A boolean."""
 
@@ -82,20 +95,20 @@ class Boolean(Output):
 
 
 class Amount(Output):
-    """A decimal with 2 places, as a string; empty prints as 0.00 (decisions 3)."""
+    """A decimal with 2 places, as a string. A missing amount is 0.00 (decisions 3)."""
 
-    openapi = kinds.AMOUNT
+    openapi = json_schema.AMOUNT
 
     @staticmethod
     def wire(value: Decimal | str | None) -> str:
-        """Return the text of an amount, which may be read as its text already."""
+        """Return the amount as text. Accepts text, because most selects read formatted amounts."""
         return "0.00" if value is None else str(value)
 
 
 class OptionalAmount(Output):
     """A decimal with 2 places, as a string, or null."""
 
-    openapi = {**kinds.AMOUNT, "type": ["string", "null"]}
+    openapi = {**json_schema.AMOUNT, "type": ["string", "null"]}
 
     wire = staticmethod(lambda value: None if value is None else str(value))
 
@@ -103,42 +116,46 @@ class OptionalAmount(Output):
 class Timestamp(Output):
     """A UTC date-time without a fraction: 2026-11-20T09:38:00Z (decisions 6)."""
 
-    openapi = kinds.TIMESTAMP
+    openapi = json_schema.TIMESTAMP
 
     @staticmethod
     def wire(value: datetime | str | None) -> str | None:
-        """Return the text of a moment, which may be read as its text already."""
+        """Return the timestamp as text. Accepts text, because most selects read formatted text."""
         if value is None or isinstance(value, str):
             return value
-        # Of 2026-11-20T09:38:00+00:00, or with a fraction before the zone, the first 19 characters.
+        # The first 19 characters are the time without its fraction and its time zone.
         return None if value is None else f"{value.isoformat()[:19]}Z"
 
 
 class OptionalTimestamp(Timestamp):
     """A UTC date-time, or null."""
 
-    openapi = {**kinds.TIMESTAMP, "type": ["string", "null"]}
+    openapi = {**json_schema.TIMESTAMP, "type": ["string", "null"]}
 
 
 class Date(Output):
-    """A day, printed as its midnight UTC; null when there is none."""
+    """A date, returned as midnight UTC, or null."""
 
-    openapi = {**kinds.TIMESTAMP, "type": ["string", "null"], "examples": ["2030-12-31T00:00:00Z"]}
+    openapi = {
+        **json_schema.TIMESTAMP,
+        "type": ["string", "null"],
+        "examples": ["2030-12-31T00:00:00Z"],
+    }
 
     @staticmethod
     def wire(value: date | None) -> str | None:
-        """Return the text of a stored day."""
+        """Return the date as text."""
         return None if value is None else f"{value.isoformat()}T00:00:00Z"
 
 
 class EchoedIdentifier(Output):
-    """The id that a bulk item gave, whatever it identifies (decisions 13)."""
+    """The ID in a bulk item, even if no record has this ID (decisions 13)."""
 
     openapi = {"type": "integer"}
 
 
 class Identifiers(Output):
-    """A list of ids."""
+    """A list of IDs."""
 
     openapi = {"type": "array", "items": {"type": "integer", "format": "int64"}}
 
@@ -150,31 +167,39 @@ class StringList(Output):
 
 
 class Part(ma.fields.Nested):
-    """An object whose values stand beside those of its parent, under a common prefix."""
+    """An object whose values are columns of the parent record, with a common prefix."""
 
     def __init__(self, schema: type[ma.Schema], *, prefix: str = "", **kwargs: Any) -> None:
-        super().__init__(schema, **kwargs)
+        super().__init__(schema, required=True, **kwargs)
         self.part = schema
         self.prefix = prefix
 
     def serialize(self, attr: str, obj: Any, accessor: Any = None, **kwargs: Any) -> Any:
-        """Return the object, made of the parent's values."""
+        """Return the object from the values of the parent."""
         names = self.part._declared_fields
         values = {name: ma.utils.get_value(obj, self.prefix + name) for name in names}
         return self.schema.dump(values)
 
 
 class Lines(Output):
-    """A list of objects that are stored in the form in which they are shown."""
+    """A list of objects that are stored in the format of the response."""
 
     def __init__(self, schema: type[ma.Schema], meaning: str = "", **kwargs: Any) -> None:
         super().__init__(meaning, **kwargs)
         self.line = schema
 
 
-class either(ma.fields.Field[Any]):  # noqa: N801  # reads as what it says: either(A, B)
-    """One of several objects, for the document only."""
+class either(ma.fields.Field[Any]):  # noqa: N801  # used like a function: either(…, A, B)
+    """One of several objects, only for the OpenAPI document.
 
-    def __init__(self, *schemas: type[ma.Schema]) -> None:
-        super().__init__()
+    Args:
+        name: the name of this schema in the document.
+        meaning: the description of this schema.
+        schemas: the schemas of the objects. A client uses the first schema that matches.
+    """
+
+    def __init__(self, name: str, meaning: str, *schemas: type[ma.Schema]) -> None:
+        super().__init__(required=True)
+        self.schema_name = name
+        self.meaning = meaning
         self.schemas = schemas

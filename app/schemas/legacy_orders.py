@@ -1,4 +1,4 @@
-"""What clients of the legacy API send for orders (decisions 14, orders 3 and 9)."""
+"""Input schemas of orders in the legacy API (decisions 14, orders 3 and 9)."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ IDENTIFYING = {
     "fee_lines": "title",
     "coupon_lines": "code",
 }
-"""The key of an item whose null removes the item, by list."""
+"""For each list, the key that removes an item if its value is null."""
 
 _LISTS = (*IDENTIFYING, "tax_lines", "download_permissions")
 _PARTS = ("billing_address", "shipping_address", "payment_details")
 _STATUS_PREFIX = "wc-"
 
 
-def as_meant(order: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an order as a native client would have written it.
+def native_order(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert an order of a legacy client to the native form.
 
     PHP writes an empty object as ``[]``, and a list with gaps as an object with integer keys. A
-    status may have the prefix ``wc-``. An item whose identifying key is null is to be removed.
+    status may have the prefix ``wc-``. An item whose identifying key is null is removed.
 
     Args:
-        order: parsed JSON; it is not changed.
+        order: parsed JSON, which is not modified.
     """
-    meant = dict(order)
-    status = meant.get("status")
+    native = dict(order)
+    status = native.get("status")
     if isinstance(status, str):
-        meant["status"] = status.removeprefix(_STATUS_PREFIX)
+        native["status"] = status.removeprefix(_STATUS_PREFIX)
     for name in _PARTS:
-        if name in meant and meant[name] in ([], ""):
-            meant[name] = {}
+        if name in native and native[name] in ([], ""):
+            native[name] = {}
     for name in _LISTS:
-        items = meant.get(name)
+        items = native.get(name)
         if isinstance(items, dict) and all(re.fullmatch("-?[0-9]+", key) for key in items):
             items = list(items.values())
         if isinstance(items, list):
             key = IDENTIFYING.get(name)
-            meant[name] = [_removed(item, key) for item in items]
-    return meant
+            native[name] = [_removed(item, key) for item in items]
+    return native
 
 
 def _removed(item: Any, key: str | None) -> Any:
@@ -66,17 +66,17 @@ class LegacyOrderCreate(OrderCreate):
 
     @ma.pre_load
     def read(self, data: Any, **_: Any) -> Any:
-        """Read an order as it is meant."""
-        return as_meant(data) if isinstance(data, dict) else data
+        """Convert the order to the native form."""
+        return native_order(data) if isinstance(data, dict) else data
 
 
-class LegacyOrderUpdate(OrderUpdate):  # type: ignore[misc, valid-type] # made by a function
+class LegacyOrderUpdate(OrderUpdate):  # type: ignore[misc, valid-type] # created by a function
     """Fields of an update of an order in the legacy API."""
 
     @ma.pre_load
     def read(self, data: Any, **_: Any) -> Any:
-        """Read an order as it is meant."""
-        return as_meant(data) if isinstance(data, dict) else data
+        """Convert the order to the native form."""
+        return native_order(data) if isinstance(data, dict) else data
 
 
 class LegacyOrderCreateRequest(Base):
@@ -97,4 +97,4 @@ LEGACY_ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {
     OrderCreateRequest: LegacyOrderCreateRequest,
     OrderUpdateRequest: LegacyOrderUpdateRequest,
 }
-"""What takes the place of each input schema of orders in the legacy API."""
+"""Replacements for native input schemas of orders."""

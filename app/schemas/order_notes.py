@@ -6,7 +6,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.schemas import fields, inputs, kinds
+from app.schemas import fields, inputs, json_schema
 from app.schemas.envelope import Base, Wrapped
 
 MAX_NOTE_LENGTH = 65_536
@@ -19,7 +19,7 @@ _CUSTOMER = "Whether the note is addressed to the customer."
 class NoteText(inputs.Text):
     """Text of a note, kept as sent."""
 
-    openapi = {**kinds.TEXT_IN, "minLength": 1, "maxLength": MAX_NOTE_LENGTH}
+    openapi = {**json_schema.TEXT_IN, "minLength": 1, "maxLength": MAX_NOTE_LENGTH}
 
     def convert(self, value: Any) -> str:
         """Return the text."""

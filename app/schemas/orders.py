@@ -6,9 +6,17 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.schemas import fields, kinds
+from app.schemas import fields, json_schema
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.envelope import Base
+
+
+class LineMetaSchema(Base):
+    """Additional attribute of a line item."""
+
+    key = fields.String("Name of the attribute.")
+    label = fields.String("Label of the attribute.")
+    value = fields.String("Value of the attribute.")
 
 
 class LineItemSchema(Base):
@@ -26,7 +34,9 @@ class LineItemSchema(Base):
     product_id = fields.OptionalIdentifier("Product ID, or null.")
     sku = fields.OptionalString("Stock keeping unit, or null.")
     meta = ma.fields.List(
-        ma.fields.Dict(), metadata={"description": "Additional attributes of the line."}
+        ma.fields.Nested(LineMetaSchema),
+        required=True,
+        metadata={"description": "Additional attributes of the line."},
     )
 
 
@@ -43,7 +53,7 @@ class TaxLineSchema(Base):
     """Tax line of an order."""
 
     id = fields.Identifier("Line ID.")
-    rate_id = fields.Identifier("ID of the tax rate.")
+    rate_id = fields.Number("ID of the tax rate.")
     code = fields.String("Code of the tax rate.")
     title = fields.String("Title of the tax rate.")
     total = fields.Amount("Tax amount.")
@@ -79,14 +89,14 @@ class PaymentDetailsSchema(Base):
 class CustomerId(fields.Output):
     """ID of the customer account, 0 for a guest."""
 
-    openapi = kinds.NUMBER
+    openapi = json_schema.NUMBER
     wire = staticmethod(lambda value: value or 0)
 
 
 class Quantity(fields.Output):
     """Total quantity of all line items."""
 
-    openapi = kinds.NUMBER
+    openapi = json_schema.NUMBER
 
     @staticmethod
     def wire(line_items: list[dict[str, Any]]) -> int:
@@ -154,12 +164,12 @@ class OrderSchema(Base):
 class GuestCustomerSchema(Base):
     """Customer of a guest order: exactly six keys (spec 2.3)."""
 
-    id = fields.Number("Always 0.")
+    id = fields.GuestId("Always 0, which distinguishes a guest from a customer account.")
     email = fields.String("Billing e-mail address.")
     first_name = fields.String("Billing first name.")
     last_name = fields.String("Billing last name.")
-    billing_address = ma.fields.Nested(BillingAddressSchema)
-    shipping_address = ma.fields.Nested(ShippingAddressSchema)
+    billing_address = ma.fields.Nested(BillingAddressSchema, required=True)
+    shipping_address = ma.fields.Nested(ShippingAddressSchema, required=True)
 
 
 class OrderResponse(Base):
@@ -213,7 +223,7 @@ class DownloadSchema(Base):
 
     download_url = fields.String("URL from which the customer downloads the file.")
     download_id = fields.String("Identifier of the downloadable file.")
-    product_id = fields.Identifier("Product ID.")
+    product_id = fields.Number("Product ID.")
     download_name = fields.String("Name of the download.")
     order_id = fields.Identifier("ID of the order.")
     order_key = fields.String("Key of the order.")

@@ -1,4 +1,4 @@
-"""The kinds of query parameters: each converts text, or refuses it with a reason."""
+"""Types of query parameters. Each class converts text, or raises ValueError with a reason."""
 
 from __future__ import annotations
 
@@ -9,33 +9,35 @@ from typing import Any
 
 from app import dates, text
 from app.numbers import INT64_MAX
-from app.schemas import kinds
+from app.schemas import json_schema
 from app.schemas.inputs import Input
 
 WHITE_SPACE = " \t\n\v\f\r"
-"""What is blank; strip() alone would count control characters too, which can be searched for."""
+"""White space in parameters. Unlike for ``strip()``, most control characters do not count."""
 
 MAX_IDS = 1000
-"""IdListParam in one parameter: fewer than a database accepts values in one statement."""
-
-MAX_DAYS = 365_000
-"""Largest age in days that is told apart: older than any record."""
+"""Maximum number of IDs in a parameter, below the limit of a database for a statement."""
 
 Selection = dict[str, "Selection | None"]
-"""What ``fields`` selects: names; under a name None for all of it, or a selection of its parts."""
+"""Selection of the ``fields`` parameter. The value of a name is None for the whole field, or the
+selection within an object."""
+
+
+class StrictSelection(Selection):
+    """The selection of a strict request, whose names must be known."""
 
 
 def _entries(value: str) -> list[str]:
-    """Return the entries of a comma-separated list, trimmed, without the empty ones."""
+    """Return the trimmed, non-empty entries of a comma-separated list."""
     return [entry.strip() for entry in value.split(",") if entry.strip()]
 
 
 def _nothing() -> None:
-    """Be the default of what is not supplied; a plain None would stand in the document."""
+    """Return the default, None. A plain None would appear in the OpenAPI document."""
 
 
 class QueryField(Input):
-    """A query parameter; an empty one is not supplied unless its kind says otherwise."""
+    """A query parameter. Blank text means "not supplied"."""
 
     def __init__(self, data_key: str | None = None, meaning: str = "", **kwargs: Any) -> None:
         kwargs.setdefault("load_default", _nothing)
@@ -46,14 +48,14 @@ class QueryField(Input):
         return self.read(value) if value.strip(WHITE_SPACE) else self.deserialize(None)
 
     def read(self, value: str) -> Any:
-        """Convert text that is not blank, or raise ValueError."""
+        """Convert text that is not blank, or raise ValueError with a reason."""
         raise NotImplementedError
 
 
 class TextParam(QueryField):
-    """Text, as it is."""
+    """Text, unchanged."""
 
-    openapi = kinds.TEXT_PARAMETER
+    openapi = json_schema.TEXT_PARAMETER
 
     def read(self, value: str) -> str:
         """Return the text."""
@@ -63,37 +65,43 @@ class TextParam(QueryField):
 class CouponTypeParam(TextParam):
     """The name of a coupon type."""
 
-    openapi = kinds.KNOWN_COUPON_TYPE
+    openapi = json_schema.KNOWN_COUPON_TYPE
 
 
 class StatusListParam(TextParam):
     """Order statuses, separated by commas."""
 
-    openapi = kinds.STATUSES_PARAMETER
+    openapi = json_schema.STATUSES_PARAMETER
 
-    def read(self, value: str) -> list[str]:  # type: ignore[override] # a list of what TextParam reads
-        """Return the words; without any, the default."""
+    def read(self, value: str) -> list[str]:  # type: ignore[override] # a list instead of text
+        """Return the statuses, or the default without any."""
         return _entries(super().read(value)) or self.deserialize(None)
 
 
 class CodeParam(TextParam):
-    """A coupon code, normalised."""
+    """A coupon code, normalized."""
 
     def read(self, value: str) -> str:
-        """Return the code as it is stored."""
+        """Return the normalized code."""
         return text.coupon_code(super().read(value))
+
+
+class WordListParam(StatusListParam):
+    """Names, separated by commas."""
+
+    openapi = json_schema.TEXT_PARAMETER
 
 
 class RedemptionStatusParam(StatusListParam):
     """Statuses of redemptions, separated by commas."""
 
-    openapi = kinds.REDEMPTION_STATUSES_PARAMETER
+    openapi = json_schema.REDEMPTION_STATUSES_PARAMETER
 
 
 class FieldList(QueryField):
     """``fields``: names, separated by commas, with one level of dots (decisions 6)."""
 
-    openapi = kinds.FIELDS_PARAMETER
+    openapi = json_schema.FIELDS_PARAMETER
 
     def read(self, value: str) -> Selection:
         """Return the selection."""
@@ -107,81 +115,30 @@ class FieldList(QueryField):
         return selection
 
 
-class IntegerParam(QueryField):
-    """A whole number of at least ``minimum``."""
-
-    def __init__(
-        self, data_key: str | None = None, meaning: str = "", *, minimum: int = 0, **kwargs: Any
-    ) -> None:
-        super().__init__(data_key, meaning, **kwargs)
-        self.minimum = minimum
-        self.openapi = {"type": "integer", "minimum": minimum}
-
-    def read(self, value: str) -> int:
-        """Return the number."""
-        # More digits than any record could need, fewer than Python refuses to convert.
-        if not re.fullmatch(r"\s*[+-]?[0-9]{1,100}\s*", value) or int(value) < self.minimum:
-            raise ValueError(f"must be a whole number of at least {self.minimum}.")
-        return int(value)
-
-
-class PageNumber(IntegerParam):
-    """``page``: from 1; an empty one is the first (decisions 14)."""
-
-    def __init__(self) -> None:
-        super().__init__(None, "Which page of the list, from 1.", minimum=1, load_default=1)
-
-
-class DaysParam(IntegerParam):
-    """A number of days. More than MAX_DAYS is MAX_DAYS: no date is so far in the past."""
-
-    def __init__(self, meaning: str, *, default: int) -> None:
-        super().__init__(None, meaning, load_default=default)
-
-    def read(self, value: str) -> int:
-        """Return the number."""
-        return min(super().read(value), MAX_DAYS)
-
-
-class LimitParam(IntegerParam):
-    """A page size; 0 is the default, -1 is none (spec 4.2)."""
-
-    def __init__(self) -> None:
-        meaning = "Rows on a page; -1 is no limit, 0 or none the shop's page size."
-        super().__init__("filter[limit]", meaning, minimum=-1)
-
-
-class OffsetParam(IntegerParam):
-    """How many rows are skipped (spec 4.2)."""
-
-    def __init__(self) -> None:
-        super().__init__("filter[offset]", "Rows to skip; absent or 0, `page` says how many.")
-
-
 class SearchParam(TextParam):
-    """Text to search for, in which ``*`` is anything."""
+    """Text to search for, with ``*`` as a wildcard."""
 
-    openapi = kinds.SEARCH_PARAMETER
+    openapi = json_schema.SEARCH_PARAMETER
 
     def read(self, value: str) -> str:
-        """Return the pattern. Many stars could keep a database busy for long."""
+        """Return the pattern. Many wildcards could slow down the database."""
         if value.count("*") > 10:
             raise ValueError("has more than 10 stars.")
         return super().read(value)
 
 
 class TimestampParam(QueryField):
-    """A date-time: ISO with or without offset and fraction, a date, or Unix seconds."""
+    """A timestamp: an ISO date-time, an ISO date, or Unix seconds."""
 
-    openapi = kinds.MOMENT_PARAMETER
+    openapi = json_schema.TIMESTAMP_PARAMETER
 
     def read(self, value: str) -> datetime:
-        """Return the moment, UTC."""
+        """Return the timestamp, in UTC."""
         return dates.parse_timestamp(value)
 
 
 class ChoiceParam(QueryField):
-    """One of several words."""
+    """One of several values."""
 
     def __init__(
         self, data_key: str, meaning: str, *choices: str, default: str | None = None
@@ -191,14 +148,14 @@ class ChoiceParam(QueryField):
         self.openapi = {"type": "string", "enum": list(choices)}
 
     def read(self, value: str) -> str:
-        """Return the word."""
+        """Return the value."""
         if value not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}.")
         return value
 
 
 class Renamed(ChoiceParam):
-    """The same choice, with further words for some of its words."""
+    """A choice with additional names for some of its values."""
 
     def __init__(self, choice: ChoiceParam, words: Mapping[str, str]) -> None:
         super().__init__(
@@ -206,21 +163,29 @@ class Renamed(ChoiceParam):
             default=choice.load_default,
         )  # fmt: skip
         self.words = words
+        # Generators cannot name two values that differ only in letter case.
+        documented = {name.lower(): name for name in (*words, *choice.choices)}
+        self.openapi = {**self.openapi, "enum": sorted(documented.values(), key=self.choices.index)}
 
     def read(self, value: str) -> str:
-        """Return the word that the choice itself has."""
+        """Return the value of the original choice."""
         word = super().read(value)
         return self.words.get(word, word)
 
 
 class DirectionParam(ChoiceParam):
-    """``asc`` or ``desc``, in any case."""
+    """A sort direction: ``asc`` or ``desc``, in any letter case."""
 
     def __init__(self, *, default: str) -> None:
         super().__init__(
-            "filter[order]", "The direction of the sort, in any case.", "asc", "desc",
+            "filter[order]", "Sort direction.", "asc", "desc",
             default=default,
         )  # fmt: skip
+        self.openapi = {
+            **self.openapi,
+            json_schema.COMPONENT: "SortOrder",
+            "description": "Sort direction.",
+        }
 
     def read(self, value: str) -> str:
         """Return the direction in lower case."""
@@ -228,12 +193,12 @@ class DirectionParam(ChoiceParam):
 
 
 class IdListParam(QueryField):
-    """IdListParam, separated by commas; empty entries are skipped (decisions 14)."""
+    """IDs, separated by commas. Empty entries are skipped (decisions 14)."""
 
-    openapi = kinds.IDS_PARAMETER
+    openapi = json_schema.IDS_PARAMETER
 
     def read(self, value: str) -> list[int]:
-        """Return the ids; those beyond 64 bits identify nothing. Without any, the default."""
+        """Return the IDs, or the default without any. IDs beyond 64 bits are dropped."""
         if value.count(",") >= MAX_IDS:
             raise ValueError(f"has more than {MAX_IDS:,} ids.")
         entries = _entries(value)
@@ -245,9 +210,15 @@ class IdListParam(QueryField):
 
 
 class ForceWord(TextParam):
-    """``force``: only ``true`` itself removes permanently (spec 3)."""
+    """``force``. Only the text ``true`` deletes a record permanently (spec 3)."""
 
-    openapi = {**kinds.TEXT_PARAMETER, "examples": ["true"]}
+    openapi = {"type": "boolean"}
 
     def __init__(self) -> None:
-        super().__init__(None, "`true` removes permanently; anything else moves to the trash.")
+        super().__init__(
+            None, "`true` deletes the record permanently. Otherwise it is moved to the trash."
+        )
+
+    def loss(self, value: Any, converted: str) -> str:
+        """Return why the value is neither true nor false, or an empty string."""
+        return "" if value in {"true", "false"} else "must be true or false."

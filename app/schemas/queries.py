@@ -1,100 +1,132 @@
-"""The queries, parameter by parameter, named as on the wire: ``filter[limit]``, ``page``."""
+"""Query parameters of each list and count, with their names: ``filter[limit]``, ``page``.
+
+``app.schemas.parameters`` converts each parameter. The functions in ``app.services`` that end in
+``_queries`` turn a loaded query into SQL.
+"""
 
 from __future__ import annotations
 
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.envelope import Base
-from app.schemas.parameters import (
-    MAX_IDS,
-    ChoiceParam,
-    CodeParam,
-    CouponTypeParam,
+from app.schemas.number_parameters import (
     DaysParam,
-    DirectionParam,
-    FieldList,
-    ForceWord,
-    IdListParam,
     IntegerParam,
     LimitParam,
     OffsetParam,
     PageNumber,
-    RedemptionStatusParam,
+)
+from app.schemas.parameters import (
+    MAX_IDS,
+    ChoiceParam,
+    CouponTypeParam,
+    DirectionParam,
+    FieldList,
+    ForceWord,
+    IdListParam,
     SearchParam,
     StatusListParam,
     TextParam,
     TimestampParam,
 )
 
-_TIMES = "a date-time, a date (its midnight, UTC) or Unix seconds."
+TIMES = "A date-time in UTC or with an offset."
 
 
 class Query(Base):
-    """A query: the same text always means the same, so that what it means is remembered."""
+    """Parameters of a request.
+
+    Parsed queries are cached by their text, so a field must not depend on anything else.
+
+    Attributes:
+        undocumented: names of parameters that are checked and have no effect (decisions 13). The
+            OpenAPI document omits them (decisions 16).
+    """
+
+    undocumented: frozenset[str] = frozenset()
 
 
 class ReadQuery(Query):
-    """What a read of one object takes."""
+    """Query of a request that returns records."""
 
     selection = FieldList(
         "fields",
-        "Only these fields of each object, separated by commas; a dot names a field of a field: "
-        "`billing_address.city`.",
+        "Fields of the records in the response, separated by commas, for example "
+        "`id,billing_address.city`. The records then have only these fields.",
     )
 
 
 class CustomerOrdersQuery(ReadQuery):
-    """The query of a customer's orders."""
+    """Query of the orders of a customer."""
+
+
+class CountQuery(Query):
+    """Base of counts, which check the parameters of the list. Paging and order have no effect."""
+
+    undocumented = frozenset({"limit", "offset", "order", "orderby", "orderby_meta_key"})
+
+
+class PageQuery(Query):
+    """Base of lists with pages."""
+
+    page = PageNumber()
+
+
+class LimitQuery(Query):
+    """Base of lists with a limit, an offset and a sort direction."""
+
+    limit = LimitParam()
+    offset = OffsetParam()
+    order = DirectionParam(default="desc")
 
 
 class Times(Query):
-    """When a record was created and last changed (decisions 6)."""
+    """Filter by creation and update times (decisions 6)."""
 
     created_at_min = TimestampParam(
-        "filter[created_at_min]", f"Created at or after this time: {_TIMES}"
+        "filter[created_at_min]", f"Only records created at or after this time. {TIMES}"
     )
     created_at_max = TimestampParam(
-        "filter[created_at_max]", f"Created at or before this time: {_TIMES}"
+        "filter[created_at_max]", f"Only records created at or before this time. {TIMES}"
     )
     updated_at_min = TimestampParam(
-        "filter[updated_at_min]", f"Changed at or after this time: {_TIMES}"
+        "filter[updated_at_min]", f"Only records updated at or after this time. {TIMES}"
     )
     updated_at_max = TimestampParam(
-        "filter[updated_at_max]", f"Changed at or before this time: {_TIMES}"
+        "filter[updated_at_max]", f"Only records updated at or before this time. {TIMES}"
     )
 
 
 class CouponFilter(Times):
-    """Which coupons (decisions 4)."""
+    """Filter of coupons (decisions 4)."""
 
-    q = TextParam("filter[q]", "Part of the code or the description, in any case.")
-    type = CouponTypeParam("filter[type]", "Only this coupon type.")
-    in_ = IdListParam("filter[in]", f"Only these ids, separated by commas; at most {MAX_IDS:,}.")
+    q = TextParam("filter[q]", "Text in the code or the description, in any letter case.")
+    type = CouponTypeParam("filter[type]", "Only coupons of this type.")
+    in_ = IdListParam("filter[in]", f"Only these IDs, separated by commas. At most {MAX_IDS:,}.")
     not_in = IdListParam(
-        "filter[not_in]", f"Without these ids, separated by commas; at most {MAX_IDS:,}."
+        "filter[not_in]", f"Without these IDs, separated by commas. At most {MAX_IDS:,}."
     )
+    batch = IntegerParam("filter[batch]", "Only coupons that were generated with this batch.")
 
 
 class CouponOrder(CouponFilter):
-    """Which coupons, and how they are sorted."""
+    """Filter and order of coupons."""
 
     offset = OffsetParam()
     order = DirectionParam(default="desc")
     orderby = ChoiceParam(
         "filter[orderby]",
-        "What the list is sorted by; `date` is the creation.",
+        "Sort key. `date` is the creation time.",
         "date", "modified", "id", "code", "amount", "usage_count", "expiry_date",
         default="date",
     )  # fmt: skip
 
 
-class CouponCountQuery(CouponOrder):
-    """The query of a count: offset and order are checked, and change nothing (decisions 13)."""
+class CouponCountQuery(CountQuery, CouponOrder):
+    """Query of a count of coupons."""
 
 
-class CouponListQuery(CouponOrder, ReadQuery):
-    """The query of a list."""
-
-    page = PageNumber()
+class CouponListQuery(PageQuery, CouponOrder, ReadQuery):
+    """Query of a list of coupons. Coupons have no ``filter[limit]`` in the native API."""
 
 
 META_KEYS = (
@@ -106,111 +138,87 @@ META_KEYS = (
 
 
 class CustomerFilter(Times):
-    """Which customers (spec 4.2, decisions 5)."""
+    """Filter of customers (spec 4.2, decisions 5)."""
 
-    role = TextParam("filter[role]", "A single role; `all` is every role.", load_default="customer")
+    role = TextParam(
+        "filter[role]",
+        "Only accounts with this role. `all` includes every role.",
+        load_default="customer",
+    )
     q = SearchParam(
-        "filter[q]", "Part of the e-mail, username or name, in any case; `*` is anything."
+        "filter[q]",
+        "Text in the e-mail address, username or name, in any letter case. `*` matches any text.",
     )
 
 
-class CustomerCountQuery(CustomerFilter):
-    """The query of a count: paging and order are checked, and change nothing (decisions 13)."""
+class CustomerOrder(LimitQuery, CustomerFilter):
+    """Filter and order of customers."""
 
-    limit = LimitParam()
-    offset = OffsetParam()
     order = DirectionParam(default="asc")
     orderby = ChoiceParam(
         "filter[orderby]",
-        "What the list is sorted by. `meta_value` and `meta_value_num` sort by the field that "
-        "`filter[orderby_meta_key]` names, as text or as a number.",
+        "Sort key. `meta_value` and `meta_value_num` sort by the field in "
+        "`filter[orderby_meta_key]`, as text or as a number.",
         "registered", "id", "email", "login", "username", "name", "first_name", "last_name",
         "modified", "orders_count", "total_spent", "meta_value", "meta_value_num",
         default="registered",
     )  # fmt: skip
     orderby_meta_key = ChoiceParam(
-        "filter[orderby_meta_key]", "Needed by `meta_value` and `meta_value_num`.", *META_KEYS
+        "filter[orderby_meta_key]",
+        "Field to sort by. Required by `meta_value` and `meta_value_num`.",
+        *META_KEYS,
     )
 
 
-class CustomerListQuery(CustomerCountQuery, ReadQuery):
-    """The query of a list."""
+class CustomerCountQuery(CountQuery, CustomerOrder):
+    """Query of a count of customers."""
 
-    page = PageNumber()
+
+class CustomerListQuery(PageQuery, CustomerOrder, ReadQuery):
+    """Query of a list of customers."""
 
 
 class OrderFilter(Times):
-    """Which orders (decisions 7)."""
+    """Filter of orders (decisions 7)."""
 
-    status = StatusListParam("filter[status]", "Only these statuses, separated by commas.")
-    customer_id = IntegerParam("filter[customer_id]", "Only orders of this account; 0 is guests.")
-    q = TextParam("filter[q]", "Part of the number, or of a name or an address, in any case.")
+    status = StatusListParam(
+        "filter[status]", "Only orders in these statuses, separated by commas."
+    )
+    customer_id = IntegerParam(
+        "filter[customer_id]", "Only orders of this customer. 0 means guests."
+    )
+    q = TextParam(
+        "filter[q]", "Text in the order number, a name or an address, in any letter case."
+    )
 
 
-class OrderCountQuery(OrderFilter):
-    """The query of a count: paging and order are checked, and change nothing (decisions 13)."""
+class OrderOrder(LimitQuery, OrderFilter):
+    """Filter and order of orders."""
 
-    limit = LimitParam()
-    offset = OffsetParam()
-    order = DirectionParam(default="desc")
     orderby = ChoiceParam(
         "filter[orderby]",
-        "What the list is sorted by; `date` is the creation.",
+        "Sort key. `date` is the creation time.",
         "date", "modified", "id", "total",
         default="date",
     )  # fmt: skip
 
 
-class OrderListQuery(OrderCountQuery, ReadQuery):
-    """The query of a list."""
-
-    page = PageNumber()
+class OrderCountQuery(CountQuery, OrderOrder):
+    """Query of a count of orders."""
 
 
-class RedemptionFilter(Times):
-    """Which redemptions (redemptions 4)."""
-
-    code = CodeParam("filter[code]", "Only redemptions of this coupon code.")
-    coupon_id = IntegerParam("filter[coupon_id]", "Only redemptions of this coupon.")
-    customer_id = IntegerParam(
-        "filter[customer_id]", "Only redemptions of this account; 0 is guests."
-    )
-    email = TextParam("filter[email]", "Only redemptions with this e-mail, in any case.")
-    reference = TextParam("filter[reference]", "Only redemptions with this reference.")
-    order_id = IntegerParam("filter[order_id]", "Only redemptions of this order.")
-    status = RedemptionStatusParam(
-        "filter[status]", "Only these statuses, separated by commas. Expired means released."
-    )
-
-
-class RedemptionCountQuery(RedemptionFilter):
-    """Query of a count. Paging and order are checked and change nothing."""
-
-    limit = LimitParam()
-    offset = OffsetParam()
-    order = DirectionParam(default="desc")
-    orderby = ChoiceParam(
-        "filter[orderby]",
-        "What the list is sorted by; `date` is the creation.",
-        "date", "id", "expires_at",
-        default="date",
-    )  # fmt: skip
-
-
-class RedemptionListQuery(RedemptionCountQuery, ReadQuery):
-    """Query of a list."""
-
-    page = PageNumber()
+class OrderListQuery(PageQuery, OrderOrder, ReadQuery):
+    """Query of a list of orders."""
 
 
 class DeleteQuery(Query):
-    """The query of a delete."""
+    """Query of a deletion."""
 
     force = ForceWord()
 
 
 class TrashQuery(Query):
-    """The query that empties a trash (orders 4)."""
+    """Query that empties a trash (orders 4)."""
 
     older_than_days = DaysParam(
         "Delete the records that have been in the trash for at least this number of days.",

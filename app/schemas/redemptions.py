@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import marshmallow as ma
 
-from app.schemas import fields, inputs
+from app import text
+from app.schemas import fields, inputs, json_schema, number_inputs
 from app.schemas.envelope import Base, Wrapped
 from app.schemas.orders import CustomerId
+
+
+class Reference(inputs.Input):
+    """The caller's cart or order number: 1 to 191 characters. Required."""
+
+    rejects_absence = True
+    openapi = json_schema.REFERENCE_IN
+
+    def convert(self, value: Any) -> str:
+        """Return the reference without blanks around it."""
+        reference = text.to_string(value).strip()
+        if not 1 <= len(reference) <= 191:  # redemptions 4
+            raise ValueError("must have 1 to 191 characters.")
+        if re.fullmatch("order-[0-9]+", reference):
+            raise ValueError(
+                "must not be order-<number>, which is reserved for orders of this service."
+            )
+        return reference
 
 
 class RedemptionSchema(Base):
@@ -36,15 +58,17 @@ class RedemptionInput(Base):
     """Use of a coupon to reserve. Only `code` and `reference` are required."""
 
     code = inputs.Code("Coupon code, in any letter case.", required=True)
-    reference = inputs.Reference(
+    reference = Reference(
         "The caller's cart or order number, 1 to 191 characters. The same code and reference again "
         "return the same redemption.",
         required=True,
     )
-    customer_id = inputs.AccountId("ID of the customer account, 0 for a guest.", load_default=0)
+    customer_id = number_inputs.AccountId(
+        "ID of the customer account, 0 for a guest.", load_default=0
+    )
     email = inputs.Email("E-mail address of the customer.", load_default="")
-    amount = inputs.DecimalInput("Discount, for the record.", load_default=None)
-    expires_in = inputs.ExpiresIn("Seconds until the reservation expires.", load_default=900)
+    amount = number_inputs.DecimalInput("Discount, for the record.", load_default=None)
+    expires_in = number_inputs.ExpiresIn("Seconds until the reservation expires.", load_default=900)
 
 
 class RedemptionRequest(Base):

@@ -1,4 +1,4 @@
-"""The shapes of the open routes."""
+"""Schemas of the routes that need no API key."""
 
 from __future__ import annotations
 
@@ -9,14 +9,45 @@ from app.schemas.envelope import Base
 
 
 class ApiRootSchema(Base):
-    """What this service is."""
+    """Name, version and links of the service."""
 
-    name = fields.String("The name of the shop's API.", required=True)
-    version = fields.String("The version of the API.", required=True)
-    links = ma.fields.Dict(keys=ma.fields.String(), values=ma.fields.String(), required=True)
+    name = fields.String("Name of the shop's API.")
+    version = fields.String("Version of the API.")
+    links = ma.fields.Dict(
+        keys=ma.fields.String(),
+        values=ma.fields.String(),
+        required=True,
+        metadata={"description": "URLs of the lists and of the documentation, by name."},
+    )
 
 
 class Health(Base):
-    """That all is well."""
+    """State of the service."""
 
-    status = fields.String("`ok`.", required=True)
+    status = fields.String("`ok`.")
+
+
+class _Seconds(fields.Output):
+    """A number of seconds, or null."""
+
+    openapi = {"type": ["number", "null"], "minimum": 0}
+
+
+class ReplicaState(Base):
+    """State of a replica of the database."""
+
+    replica = fields.Number("Its place in `DATABASE_REPLICA_URLS`, from 1.")
+    state = fields.String(
+        "`ok`, or why it is not used: `unknown`, `lagging`, `unavailable`, `not_a_standby`, "
+        "`other_timeline`, `old_schema`.",
+    )
+    lag_seconds = _Seconds("Seconds that it lags behind at most; null if not known.")
+
+
+class Readiness(Health):
+    """State of the service and of the replicas of its database."""
+
+    replicas = ma.fields.List(
+        ma.fields.Nested(ReplicaState),
+        metadata={"description": "Replicas of the database. Only with `DATABASE_REPLICA_URLS`."},
+    )

@@ -1,4 +1,6 @@
-"""The rules, one file a noun: guards first, in the specified order, write last.
+"""The rules of the shop, one file per noun.
+
+In each function, the checks come first, in the specified order of errors, and the write comes last.
 
 Nothing here reads the request or knows a schema: a view, a command, a plugin and a test call the
 same functions, with the actor as an argument.

@@ -1,29 +1,51 @@
-"""API keys: create, list, revoke (decisions 2)."""
+"""Writing API keys: create, update, rotate, revoke (decisions 2)."""
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from flask import current_app
-from sqlalchemy import Row, delete, select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from app.auth.encryption import encrypt
-from app.auth.principals import ApiKeyCredentials, Permission, keyed_hash, note_revocation
-from app.db.read_pool import fetch
-from app.db.search import comparable
-from app.db.session import now, run_in_transaction
-from app.models import ApiKey, User, UserRole
-from app.models.user import role_of, with_normalized
+from app.auth.api_keys import ApiKeyCredentials
+from app.auth.hashes import keyed_hash
+from app.auth.principal_cache import note_revocation
+from app.auth.principals import Capability, Permission, Principal, capabilities_of
+from app.db.session import call_after_commit, run_in_transaction
+from app.errors import ShopError
+from app.models import ApiKey
 from app.numbers import INT64_MAX
-from app.services.customers import BLANK
+from app.services.api_key_queries import require_own_key
+from app.services.api_key_records import (
+    columns_of,
+    insert_key,
+    new_credentials,
+    record_of,
+    record_with_secret,
+    secret_columns,
+    set_columns,
+)
+from app.services.api_key_rights import (
+    Rights,
+    checked_expiry,
+    checked_resources,
+    require_rights,
+    rights_of,
+)
+from app.services.api_key_users import create_user, find_user, report_user, user_for
+from app.services.user_roles import roles_of
+
+Record = dict[str, Any]
+
+OPERATOR = Principal(user_id=0, capabilities=frozenset(Capability))
+"""The actor of commands. Commands have all capabilities."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key as it is shown once, when it is created."""
+    """A new key with its secret, which is shown only once."""
 
     key_id: int
     user_id: int
@@ -34,26 +56,12 @@ class NewKey:
     consumer_secret: str
 
 
-_KEYS = (
-    select(
-        ApiKey.id,
-        User.username,
-        ApiKey.permission,
-        ApiKey.truncated_key,
-        ApiKey.created_at,
-        ApiKey.description,
-    )
-    .join(User, User.id == ApiKey.user_id)
-    .order_by(ApiKey.id)
-)
-
-
 class KeyExists(Exception):
     """Another key has this consumer key."""
 
 
 class RoleRequired(Exception):
-    """There is no user with this name, and no role for a new one was given."""
+    """The user does not exist, and no role for a new user was given."""
 
 
 def create_key(
@@ -62,86 +70,174 @@ def create_key(
     permission: Permission,
     description: str,
     pair: ApiKeyCredentials | None = None,
+    *,
+    rights: Rights | None = None,
+    reports: bool = True,
 ) -> NewKey:
-    """Create a key for a user, and the user with that role when there is none.
+    """Create a key for a user, for a command. Create the user if it does not exist.
+
+    Unlike ``issue_key``, this function checks no capabilities.
 
     Args:
-        login: the username, compared without case.
-        role: a key of ROLES, used only for a new user; None when the user must exist.
-        pair: a key and secret that clients already have; None makes new ones.
+        login: the username, in any letter case.
+        role: a key of ROLES, used only for a new user; None if the user must exist.
+        permission: the permission of the key.
+        pair: a key and secret that clients already have; None generates them.
+        rights: limits of the key in addition to its permission.
+        reports: whether a new user is an event. False if a summary reports it.
 
     Raises:
-        KeyExists: the key of ``pair`` is another one's here.
-        RoleRequired: there is no such user, and ``role`` is None.
+        KeyExists: another key has the consumer key of ``pair``.
+        RoleRequired: the user does not exist, and ``role`` is None.
     """
-    pair = pair or ApiKeyCredentials(f"ck_{secrets.token_hex(20)}", f"cs_{secrets.token_hex(20)}")
-    consumer_key, consumer_secret = pair.consumer_key, pair.consumer_secret
-
-    signs = current_app.config["SHOP_LEGACY_API"]
-    secret_to_sign_with = encrypt(consumer_secret) if signs else None
+    pair = pair or new_credentials()
+    rights = replace(rights or Rights(permission), permission=permission)
 
     def work(session: Session) -> NewKey:
-        mine = ApiKey.consumer_key_hash == keyed_hash(consumer_key)
-        if session.scalar(select(ApiKey.id).where(mine)):
+        same_key = ApiKey.consumer_key_hash == keyed_hash(pair.consumer_key)
+        if session.scalar(select(ApiKey.id).where(same_key)):
             raise KeyExists
-        user = session.scalar(select(User).where(User.username_normalized == comparable(login)))
+        user = find_user(session, login)
         if user is None:
             if role is None:
                 raise RoleRequired
-            moment = now()
-            account = BLANK | {"username": login, "email": ""}
-            user = User(**with_normalized(account), created_at=moment, updated_at=moment)
-            session.add(user)
-            session.flush()
-            session.add(UserRole(**role_of(user.id, role, moment)))
-            session.flush()
-        roles = session.scalars(
-            select(UserRole.role).where(UserRole.user_id == user.id).order_by(UserRole.position)
-        ).all()
-        key = ApiKey(
-            user_id=user.id,
-            permission=permission.value,
-            description=description,
-            consumer_key_hash=keyed_hash(consumer_key),
-            consumer_secret_hash=keyed_hash(consumer_secret),
-            consumer_secret_encrypted=secret_to_sign_with,
-            truncated_key=consumer_key[-7:],
-            created_at=now(),
-        )
-        session.add(key)
-        session.flush()
+            user = create_user(session, login, role)
+            if reports:
+                report_user(session, None, user)
+        roles = roles_of(session, user.id)
+        key = insert_key(session, user.id, rights, description, pair)
         return NewKey(
             key_id=key.id,
             user_id=user.id,
             login=user.username,
             role=roles[0] if roles else "",
             permission=permission.value,
-            consumer_key=consumer_key,
-            consumer_secret=consumer_secret,
+            consumer_key=pair.consumer_key,
+            consumer_secret=pair.consumer_secret,
         )
 
     return run_in_transaction(work)
 
 
-def list_keys() -> list[Row[Any]]:
-    """Return every key with its user, oldest first, without either secret."""
-    return list(fetch(_KEYS))
+def issue_key(actor: Principal, data: Mapping[str, Any]) -> Record:
+    """Create a key for a request with a loaded ``ApiKeyCreate``.
+
+    Returns:
+        The key with ``consumer_key`` and ``consumer_secret``, which are not shown again.
+
+    Raises:
+        ShopError: the actor does not manage keys, the user cannot have a key, or the key would have
+            more rights than the key of the actor.
+    """
+    actor.require("shop_api_user_cannot_create_key", Capability.MANAGE_API_KEYS)
+    rights = Rights(
+        Permission(data["permission"]),
+        checked_resources(data["resources"]),
+        checked_expiry(data["expires_at"]),
+    )
+    require_rights(actor, rights)
+    pair = new_credentials()
+
+    def work(session: Session) -> Record:
+        user = user_for(session, actor, data)
+        _require_not_above(session, actor, user.id, "shop_api_user_cannot_create_key")
+        return record_with_secret(
+            session, insert_key(session, user.id, rights, data["description"], pair), pair
+        )
+
+    return run_in_transaction(work)
 
 
-def has_no_users() -> bool:
-    """Tell whether the shop has no user yet."""
-    return not fetch(select(User.id).limit(1))
+def update_key(actor: Principal, key_id: int, data: Mapping[str, Any]) -> Record:
+    """Change the supplied fields of a key. A restriction takes effect immediately.
+
+    Raises:
+        ShopError: there is no such key, the actor does not manage keys, or the key would get rights
+            that the key of the actor does not have.
+    """
+
+    def work(session: Session) -> Record:
+        key = _locked(session, key_id)
+        actor.require("shop_api_user_cannot_edit_key", Capability.MANAGE_API_KEYS)
+        _require_not_above(session, actor, key.user_id, "shop_api_user_cannot_edit_key")
+        held = wanted = rights_of(columns_of(key))
+        if "permission" in data:
+            wanted = replace(wanted, permission=Permission(data["permission"]))
+        if "resources" in data:
+            wanted = replace(wanted, resources=checked_resources(data["resources"]))
+        if "expires_at" in data:
+            wanted = replace(wanted, expires_at=checked_expiry(data["expires_at"]))
+        require_rights(actor, wanted, held)
+        set_columns(
+            key, {"description": data.get("description", key.description), **wanted.columns}
+        )
+        call_after_commit(session, note_revocation)
+        return record_of(session, key)
+
+    return run_in_transaction(work)
+
+
+def rotate_key(actor: Principal, key_id: int) -> Record:
+    """Replace the consumer key and the secret of a key. The old ones stop working immediately.
+
+    Returns:
+        The key with the new ``consumer_key`` and ``consumer_secret``, which are not shown again.
+
+    Raises:
+        ShopError: there is no such key, it is the key of another user and the actor does not manage
+            keys, or it has more rights than the key of the actor.
+    """
+    pair = new_credentials()
+
+    def work(session: Session) -> Record:
+        key = _locked(session, key_id)
+        require_own_key(actor, key.user_id, "shop_api_user_cannot_edit_key")
+        _require_not_above(session, actor, key.user_id, "shop_api_user_cannot_edit_key")
+        # The actor learns the new secret, and with it obtains all rights of the key.
+        require_rights(actor, rights_of(columns_of(key)))
+        set_columns(key, secret_columns(pair))
+        call_after_commit(session, note_revocation)
+        return record_with_secret(session, key, pair)
+
+    return run_in_transaction(work)
+
+
+def delete_key(actor: Principal, key_id: int) -> None:
+    """Revoke a key immediately, whatever its rights.
+
+    Raises:
+        ShopError: there is no such key, or the actor does not manage keys.
+    """
+
+    def work(session: Session) -> None:
+        key = _locked(session, key_id)
+        actor.require("shop_api_user_cannot_delete_key", Capability.MANAGE_API_KEYS)
+        session.delete(key)
+        call_after_commit(session, note_revocation)
+
+    run_in_transaction(work)
 
 
 def revoke_key(key_id: int) -> bool:
-    """End a key at once. Return False when there is none with this id."""
+    """Revoke a key immediately, for a command. Returns False if it does not exist."""
     if key_id > INT64_MAX:
         return False
 
     def work(session: Session) -> bool:
-        gone = session.execute(delete(ApiKey).where(ApiKey.id == key_id).returning(ApiKey.id))
-        return gone.first() is not None
+        deleted = session.execute(delete(ApiKey).where(ApiKey.id == key_id).returning(ApiKey.id))
+        call_after_commit(session, note_revocation)
+        return deleted.first() is not None
 
-    revoked = run_in_transaction(work)
-    note_revocation()
-    return revoked
+    return run_in_transaction(work)
+
+
+def _require_not_above(session: Session, actor: Principal, user_id: int, code: str) -> None:
+    """Raise ShopError if a user has capabilities that the actor lacks (decisions 2)."""
+    actor.require(code, *capabilities_of(roles_of(session, user_id)))
+
+
+def _locked(session: Session, key_id: int) -> ApiKey:
+    key = session.get(ApiKey, key_id, with_for_update=True) if key_id <= INT64_MAX else None
+    if key is None:
+        raise ShopError("shop_api_invalid_key_id")
+    return key

@@ -1,4 +1,4 @@
-"""The one way of a bulk request: items in, results out, in the order of the items (spec 4.3)."""
+"""Bulk requests: items and their results, in the same order (spec 4.3)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ from app.errors import InvalidParams, ShopError
 from app.numbers import int_if_integral
 
 Precondition = Callable[[Mapping[str, Any]], None]
-"""Looks at a record as it is before it is written, and raises ShopError if that must not be."""
+"""Function that takes the stored record and raises ShopError if it must not be changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkItem:
-    """What a caller wants written: a new record (no id), or changes to the one with this id."""
+    """A record to create or update.
+
+    Args:
+        id: ID of the record to update, or None to create a record.
+        data: the fields of the record.
+        precondition: check of the stored record before an update, or None.
+    """
 
     id: int | None
-    data: Mapping[str, Any] = field(repr=False)  # it may hold a password
+    data: Mapping[str, Any] = field(repr=False)  # can contain a password
     precondition: Precondition | None = None
 
 
@@ -28,7 +34,7 @@ class BulkResult:
     """The results of a bulk request, in the order of its items.
 
     Args:
-        items: a written record, as the API shows it, or the error of its item.
+        items: the written record as the API returns it, or the error, of each item.
         created: whether at least one record was created.
     """
 
@@ -37,37 +43,37 @@ class BulkResult:
 
 
 WriteResult = Mapping[str, Any] | ShopError
-"""A written record, or why it was refused."""
+"""A written record by its column names, or the error that prevented it."""
 
 
 def run(
+    record: str,
     items: Sequence[Any],
     *,
     limit: int,
-    too_large: str,
-    invalid_id: str,
     load: Callable[[BulkItem], BulkItem],
     save: Callable[[Sequence[BulkItem]], Sequence[WriteResult]],
     dump: Callable[[Mapping[str, Any]], Any],
     name: Callable[[str], str],
 ) -> BulkResult:
-    """Write bulk items and return the result of each, in their order.
+    """Write the items of a bulk request and return their results in the same order.
+
+    An item that cannot be loaded or written does not affect the other items.
 
     Args:
-        items: the items as the client sent them, whatever they are.
-        limit: how many items are accepted.
-        too_large: the code when there are more.
-        invalid_id: the code for a negative id.
-        load: converts the data of a draft, or raises ShopError.
-        save: writes all drafts in one transaction and answers one outcome for each, in order.
-        dump: turns a written record into its result.
-        name: says what an error code is called.
+        record: the name of the records in error codes, such as ``coupon``.
+        items: the items as the client sent them, of any type.
+        limit: maximum number of items.
+        load: converts the data of an item, or raises ShopError.
+        save: writes the loaded items in one transaction and returns one result per item, in order.
+        dump: converts a written record to its result.
+        name: returns the name of an error code in the API version.
 
     Raises:
-        ShopError: there are too many items; nothing was written.
+        ShopError: there are too many items. Nothing was written.
     """
     if len(items) > limit:
-        raise ShopError(too_large, limit=limit)
+        raise ShopError(f"shop_api_{record}s_request_entity_too_large", limit=limit)
     results: list[Any] = [None] * len(items)
     accepted: dict[int, BulkItem] = {}
     for position, item in enumerate(items):
@@ -75,31 +81,31 @@ def run(
         try:
             bulk_item = _bulk_item(item)
             if bulk_item.id is not None and bulk_item.id < 0:
-                raise ShopError(invalid_id)
+                raise ShopError(f"shop_api_invalid_{record}_id")
             accepted[position] = load(bulk_item)
         except ShopError as error:
             results[position] = _failure(bulk_item, error, name)
     created = False
-    outcomes = save(list(accepted.values())) if accepted else ()
-    for (position, bulk_item), outcome in zip(accepted.items(), outcomes, strict=True):
-        if isinstance(outcome, ShopError):
-            results[position] = _failure(bulk_item, outcome, name)
+    written = save(list(accepted.values())) if accepted else ()
+    for (position, bulk_item), result in zip(accepted.items(), written, strict=True):
+        if isinstance(result, ShopError):
+            results[position] = _failure(bulk_item, result, name)
         else:
-            results[position] = dump(outcome)
+            results[position] = dump(result)
             created |= bulk_item.id is None
     return BulkResult(results, created)
 
 
-def single_result(outcomes: Sequence[WriteResult]) -> dict[str, Any]:
-    """Return the one record of a single write, or raise its error."""
-    (outcome,) = outcomes
-    if isinstance(outcome, ShopError):
-        raise outcome
-    return dict(outcome)
+def single_result(results: Sequence[WriteResult]) -> dict[str, Any]:
+    """Return the record of the only result, or raise its error."""
+    (result,) = results
+    if isinstance(result, ShopError):
+        raise result
+    return dict(result)
 
 
 def _bulk_item(item: Any) -> BulkItem:
-    """Tell an edit from a create (spec 4.3 rule 3, decisions 13)."""
+    """Return the item. An ID other than 0 means an update (spec 4.3 rule 3, decisions 13)."""
     if not isinstance(item, dict):
         raise InvalidParams({"item": "must be an object."})
     given = int_if_integral(item.get("id"))

@@ -1,4 +1,4 @@
-"""What a cart would get from coupons, and why not (redemptions 1). Nothing is stored."""
+"""Evaluation of the coupons of a cart (redemptions 1). Nothing is stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Record = dict[str, Any]
 
 
 def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
-    """Return the evaluation of a cart, as the API shows it.
+    """Return the evaluation of a cart, as the API returns it.
 
     Args:
         data: a loaded ``CartInput``.

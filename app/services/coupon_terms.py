@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from sqlalchemy import (
     ColumnElement,
+    Select,
     Table,
     and_,
     bindparam,
@@ -22,15 +23,18 @@ from sqlalchemy import (
 )
 
 from app.carts import CouponTerms
+from app.db.functions import is_one_of
+from app.db.index_hints import frequent
 from app.db.read_pool import Fetch
 from app.db.search import comparable
 from app.db.session import now
-from app.db.types import Id, UtcDateTime
+from app.db.types import Id, IdList, TextList, UtcDateTime
 from app.errors import ShopError
 from app.models import Coupon, Redemption, User
 from app.models.coupon import CouponStatus
 from app.models.redemption import RedemptionStatus
 from app.numbers import INT64_MAX
+from app.services.coupon_queries import PUBLISHED
 
 COUPONS = cast("Table", Coupon.__table__)
 REDEMPTIONS = cast("Table", Redemption.__table__)
@@ -39,15 +43,14 @@ USERS = cast("Table", User.__table__)
 # The values are computed for each execution, so that a statement is built once.
 NOW: Any = bindparam("now", callable_=now, type_=UtcDateTime)
 
-PUBLISHED = COUPONS.c.status == CouponStatus.PUBLISHED
 IS_LIVE_RESERVATION = and_(
     REDEMPTIONS.c.status == RedemptionStatus.RESERVED,
     or_(REDEMPTIONS.c.expires_at.is_(None), REDEMPTIONS.c.expires_at > NOW),
 )
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
 _IS_OF_CUSTOMER = or_(
-    REDEMPTIONS.c.customer_id.in_(bindparam("customer_ids", expanding=True, type_=Id)),
-    REDEMPTIONS.c.email_normalized.in_(bindparam("email_keys", expanding=True)),
+    is_one_of(REDEMPTIONS.c.customer_id, bindparam("customer_ids", type_=IdList)),
+    is_one_of(REDEMPTIONS.c.email_normalized, bindparam("email_keys", type_=TextList)),
 )
 # 0 is no order: nothing is left out.
 _IS_OF_ANOTHER_ORDER = REDEMPTIONS.c.order_id.is_distinct_from(bindparam("own_order_id", type_=Id))
@@ -68,33 +71,50 @@ USES_BY_CUSTOMER = number_of_redemptions(
 """Uses of a coupon by the customer of ``Customer.parameters``."""
 
 _RESERVED = number_of_redemptions(IS_LIVE_RESERVATION)
+# Reservations from a time when the coupon had no limit.
+_UNCOUNTED = number_of_redemptions(IS_LIVE_RESERVATION, ~REDEMPTIONS.c.holds_slot)
+IS_BELOW_LIMIT = (
+    COUPONS.c.usage_count + COUPONS.c.reserved_count + _UNCOUNTED < COUPONS.c.usage_limit
+)
+"""Whether a coupon has a free slot, even if no reservation has expired."""
+
 _TERMS = (
     "type", "amount", "individual_use", "product_ids", "exclude_product_ids",
     "product_category_ids", "exclude_product_category_ids", "exclude_sale_items",
     "limit_usage_to_x_items", "usage_limit", "usage_limit_per_user", "expiry_date",
     "enable_free_shipping", "minimum_amount", "maximum_amount", "customer_emails",
 )  # fmt: skip
-_SELECT = select(
-    COUPONS.c.id,
-    COUPONS.c.code,
-    COUPONS.c.status,
-    *(COUPONS.c[name] for name in _TERMS),
-    # Nothing is counted for a limit that the coupon does not have.
-    case(
-        (COUPONS.c.usage_limit > 0, COUPONS.c.usage_count + _RESERVED), else_=COUPONS.c.usage_count
-    ).label("uses"),
-    case((COUPONS.c.usage_limit_per_user > 0, USES_BY_CUSTOMER), else_=null()).label(
-        "uses_by_customer"
-    ),
-)
-_WITH_CODES = _SELECT.where(COUPONS.c.code.in_(bindparam("codes", expanding=True)), PUBLISHED)
-_WITH_ID = _SELECT.where(COUPONS.c.id == bindparam("coupon_id"))
+
+
+def _terms(uses_by_customer: ColumnElement[Any]) -> Select[Any]:
+    return select(
+        COUPONS.c.id,
+        COUPONS.c.code,
+        COUPONS.c.status,
+        *(COUPONS.c[name] for name in _TERMS),
+        # Nothing is counted for a limit that the coupon does not have or has not reached, because a
+        # coupon can have any number of live reservations.
+        case(
+            (COUPONS.c.usage_limit == 0, COUPONS.c.usage_count),
+            (IS_BELOW_LIMIT, COUPONS.c.usage_count + COUPONS.c.reserved_count),
+            else_=COUPONS.c.usage_count + _RESERVED,
+        ).label("uses"),
+        uses_by_customer.label("uses_by_customer"),
+    )
+
+
+_OF_CUSTOMER = _terms(case((COUPONS.c.usage_limit_per_user > 0, USES_BY_CUSTOMER), else_=null()))
+_OF_GUEST = _terms(null())
+_HAS_CODE = and_(is_one_of(COUPONS.c.code, bindparam("codes", type_=TextList)), frequent(PUBLISHED))
+_WITH_CODES = _OF_CUSTOMER.where(_HAS_CODE)
+_WITH_CODES_OF_GUEST = _OF_GUEST.where(_HAS_CODE)
+_WITH_ID = _OF_CUSTOMER.where(COUPONS.c.id == bindparam("coupon_id"))
 _CUSTOMERS = select(USERS.c.id, USERS.c.email, USERS.c.email_normalized, USERS.c.billing_email)
 
 
 @dataclass(frozen=True, slots=True)
 class Customer:
-    """Who wants to use coupons.
+    """Customer of a cart, an order or a redemption.
 
     Args:
         customer_id: the account, None for a guest.
@@ -127,7 +147,7 @@ GUEST = Customer()
 
 @dataclass(frozen=True, slots=True)
 class FoundCoupon:
-    """A stored coupon, and what it grants and requires now."""
+    """A stored coupon and its current terms."""
 
     id: int
     code: str
@@ -141,7 +161,7 @@ class FoundCoupon:
 
 
 def find_customer(fetch: Fetch, customer_id: int, email: str, *, param: str) -> Customer:
-    """Return who an ID and an e-mail identify (redemptions 2 and 6).
+    """Return the customer that an ID and an e-mail identify (redemptions 2 and 6).
 
     Args:
         fetch: runs the statement.
@@ -179,8 +199,13 @@ def coupons_by_code(
     Args:
         own_order_id: an order whose uses do not count against the customer.
     """
-    parameters = {"codes": list(codes), "own_order_id": own_order_id, **customer.parameters}
-    rows = fetch(_WITH_CODES, parameters) if codes else ()
+    if not codes:
+        return {}
+    if customer.is_known:
+        parameters = {"codes": codes, "own_order_id": own_order_id, **customer.parameters}
+        rows = fetch(_WITH_CODES, parameters)
+    else:
+        rows = fetch(_WITH_CODES_OF_GUEST, {"codes": codes})
     return {row.code: _found(row, customer) for row in rows}
 
 

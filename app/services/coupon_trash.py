@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import CursorResult, delete, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
+from app.catalog import Change
 from app.db.records import Columns
 from app.db.search import contains
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models.coupon import CouponStatus
-from app.services.coupons import (
+from app.services.change_notifications import notify, notify_deleted
+from app.services.coupon_queries import (
     PUBLISHED,
-    SORT_KEYS,
     TABLE,
-    Record,
     conditions_of,
+    fetch_coupons,
     require_known_filter,
-    require_own,
 )
+from app.services.coupons import Record, require_own
 from app.services.filtering import FilteredSet
-from app.services.pagination import Page, fetch_page, page_size
+from app.services.pagination import Page
 
 TRASHED = TABLE.c.status == CouponStatus.TRASH
 
@@ -41,17 +42,7 @@ def list_trash(
         default_size: rows on a page when the query sets no limit.
     """
     require_known_filter(query)
-    size = page_size(query, default_size)
-    if not actor.can(Capability.READ_PRIVATE_SHOP_COUPONS):
-        return Page([], 0, query["page"], size or default_size)
-    return fetch_page(
-        columns,
-        TABLE.c.id,
-        lambda _: _matching(query),
-        key=SORT_KEYS[query["orderby"]],
-        query=query,
-        size=size,
-    )
+    return fetch_coupons(actor, lambda _: _matching(query), query, columns, default_size)
 
 
 def _matching(query: Mapping[str, Any]) -> FilteredSet:
@@ -73,11 +64,12 @@ def restore(actor: Principal, coupon_id: int) -> Record:
     """
 
     def work(session: Session) -> Record:
-        coupon = session.execute(
+        row = session.execute(
             select(TABLE).where(TABLE.c.id == coupon_id, TRASHED).with_for_update()
         ).mappings().first()  # fmt: skip
-        if coupon is None:
+        if row is None:
             raise ShopError("shop_api_invalid_coupon_id")
+        coupon = dict(row)
         require_own(
             actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
             Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
@@ -91,7 +83,9 @@ def restore(actor: Principal, coupon_id: int) -> Record:
             "updated_at": now(),
         }
         session.execute(update(TABLE).where(TABLE.c.id == coupon_id).values(restored))
-        return {**coupon, **restored}
+        after = {**coupon, **restored}
+        notify(session, actor, [Change("coupon.restored", coupon, after)])
+        return after
 
     return run_in_transaction(work)
 
@@ -113,8 +107,9 @@ def empty_trash(actor: Principal, older_than_days: int) -> int:
     before = now() - timedelta(days=older_than_days)
 
     def work(session: Session) -> int:
-        statement = delete(TABLE).where(TRASHED, TABLE.c.trashed_at <= before)
-        deleted = cast("CursorResult[Any]", session.execute(statement))
-        return deleted.rowcount
+        old = delete(TABLE).where(TRASHED, TABLE.c.trashed_at <= before)
+        deleted = session.scalars(old.returning(TABLE.c.id)).all()
+        notify_deleted(session, actor, "coupon", deleted)
+        return len(deleted)
 
     return run_in_transaction(work)

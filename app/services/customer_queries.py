@@ -7,30 +7,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    bindparam,
-    exists,
-    func,
-    literal,
-    select,
-    union,
-)
+from sqlalchemy import ColumnElement, bindparam, exists, func, literal, select, union
 
 from app.auth.principals import Capability, Principal
 from app.db.functions import leading_number
 from app.db.read_pool import Fetch, fetch
-from app.db.records import WANTED, Columns, Row, select_where
+from app.db.records import WANTED, Columns, Row, count_without, select_where
 from app.db.search import Search, comparable, matches, number_found, without_wildcards
 from app.emails import is_email
 from app.errors import InvalidParams, ShopError
 from app.models import RowCount
-from app.models.user import FIRST_NAME_SORT, LAST_NAME_SORT, NAME_SORT, sort_key
-from app.services.customer_statistics import ROLES, SUMS, TABLE, TOTALS
+from app.models.user import sort_key
+from app.services.customer_statistics import SUMS, TABLE, TOTALS, USER_ROLES
 from app.services.filtering import FEW, FEW_FOUND, FilteredSet, RowCountFilter, between, count
-from app.services.pagination import Page, fetch_page, page_size
-
-Record = dict[str, Any]
+from app.services.pagination import Page, fetch_page
 
 ALL_ROLES = "all"
 
@@ -44,58 +34,61 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "email": TABLE.c.email_normalized,
     "login": TABLE.c.username_normalized,
     "username": TABLE.c.username_normalized,
-    "name": NAME_SORT,
-    "first_name": FIRST_NAME_SORT,
-    "last_name": LAST_NAME_SORT,
+    "name": TABLE.c.name_sort,
+    "first_name": TABLE.c.first_name_sort,
+    "last_name": TABLE.c.last_name_sort,
     **TOTALS,
 }
 _COUNTS: Any = RowCount.__table__.c
-# How many users there are, and how many of each role.
+# The number of users, and the number of users with each role.
 _NUMBERS = (
     select(_COUNTS.table_name, _COUNTS.partition, func.sum(_COUNTS.count))
     .where(_COUNTS.table_name.in_(["users", "user_roles"]))
     .group_by(_COUNTS.table_name, _COUNTS.partition)
 )
-# Users that changed in a period registered at about the same time, and their ids follow each other:
-# in these orders all of them may come last. Up to this number they are sorted instead.
+# Users that were updated in a period often registered at the same time, so all of them can come
+# last in the order of registration or ID. Up to this number of users is sorted instead.
 _FEW_CHANGED = 100_000
-# The sums of those that have orders, and 0 for all others.
+# The sums of users with orders, or 0 for users without orders.
 _SUM_KEYS = {name: func.coalesce(sums.c[1], literal(0)) for name, sums in SUMS.items()}
 
 
 def list_customers(
     actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
 ) -> Page:
-    """Return a page of the users with a role, by registration unless ``query`` says otherwise.
+    """Return a page of the users that match, by default in the order of their registration.
 
     Args:
         query: a loaded ``CustomerListQuery``.
         columns: what to select, of COLUMNS.
         default_size: rows on a page when the query sets no limit.
     """
-    size = page_size(query, default_size)
-    key = _sort_key(query)
-    if not actor.can(Capability.LIST_USERS):
-        return Page([], 0, query["page"], size or default_size)
-    find = partial(_matching, query)
-    return fetch_page(columns, TABLE.c.id, find, key=key, query=query, size=size)
+    return fetch_page(
+        columns,
+        TABLE.c.id,
+        partial(_matching, query),
+        key=_sort_key(query),
+        query=query,
+        default_size=default_size,
+        may_read=actor.can(Capability.LIST_USERS),
+    )
 
 
 def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
-    """Return how many users match."""
+    """Return the number of users that match."""
     _sort_key(query)
     actor.require("shop_api_user_cannot_read_customers_count", Capability.LIST_USERS)
     return count(partial(_matching, query))
 
 
 def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row:
-    """Return the user with this id."""
+    """Return the user with this ID."""
     require_positive(customer_id)
     return _readable(actor, _HAS_ID, customer_id, "shop_api_invalid_customer", columns)
 
 
 def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row:
-    """Return the user with this e-mail address, in any case (spec 4.2)."""
+    """Return the user with this e-mail address, in any letter case (spec 4.2)."""
     if not is_email(email):
         raise ShopError("shop_api_invalid_customer_email")
     key = comparable(email)
@@ -103,7 +96,7 @@ def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row
 
 
 def require_positive(customer_id: int) -> None:
-    """Refuse an id that is not positive (spec 7.2)."""
+    """Raise ShopError if an ID is not positive (spec 7.2)."""
     if customer_id < 1:
         raise ShopError("shop_api_invalid_customer_id")
 
@@ -127,51 +120,54 @@ def _readable(
 def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
     """Return the users that match a loaded ``CustomerFilter``.
 
-    Where ``user_roles`` has everything that is asked for, its index by role and registration is
-    read alone. Otherwise a role that few users have is looked up first; one that most users have is
-    checked while the users are read in the order of the list.
+    If the query needs only columns of ``user_roles``, its index by role and registration is read
+    alone. Otherwise, the users with a rare role are looked up first, and a frequent role is checked
+    while the users are read in the order of the list.
     """
     role, orderby = query["role"], query["orderby"]
     if role == ALL_ROLES:
         every = FilteredSet(
-            select(TABLE.c.id), row_count=RowCountFilter("users", TABLE.c.created_at)
+            select(TABLE.c.id), row_count=RowCountFilter("users", TABLE.c.created_at), without=()
         )
         return _of_users(query, every, [])
-    row_count = RowCountFilter("user_roles", ROLES.c.registered_at, (role,))
-    of_role = select(ROLES.c.user_id).where(ROLES.c.role == role)
+    row_count = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (role,))
+    of_role = select(USER_ROLES.c.user_id).where(USER_ROLES.c.role == role)
     is_changed_then = query["updated_at_min"] or query["updated_at_max"]
-    search = _search(query, ROLES.c.user_id)
+    search = _search(query, USER_ROLES.c.user_id)
     if not search and not is_changed_then and orderby in {"registered", *SUMS}:
-        conditions = between({"created_at": ROLES.c.registered_at}, query)
+        conditions = between({"created_at": USER_ROLES.c.registered_at}, query)
         return FilteredSet(
             of_role.where(*conditions),
             row_count=None if conditions else row_count,
-            **_sums(query) or {"key": ROLES.c.registered_at},
+            **_sums(query) or {"key": USER_ROLES.c.registered_at},
         )
     numbers = {(kind, label): int(number) for kind, label, number in fetch(_NUMBERS)}
     number = numbers.get(("user_roles", role), 0)
     if number <= FEW_FOUND:
-        found = of_role.join(TABLE, TABLE.c.id == ROLES.c.user_id).where(*between(TABLE.c, query))
+        found = of_role.join(TABLE, TABLE.c.id == USER_ROLES.c.user_id).where(
+            *between(TABLE.c, query)
+        )
         if search:
             found = found.where(search.few)
         return FilteredSet(found, found=found, finds_quickly=True, **_sums(query))
     others = _others(role, numbers, fetch)
     has_role = (
-        exists().where(ROLES.c.user_id == TABLE.c.id, ROLES.c.role == role)
+        exists().where(USER_ROLES.c.user_id == TABLE.c.id, USER_ROLES.c.role == role)
         if others is None
         else TABLE.c.id.not_in(others)
     )
-    return _of_users(query, FilteredSet(select(TABLE.c.id).where(has_role), number=number), others)
+    with_role = FilteredSet(select(TABLE.c.id).where(has_role), number=number, without=others)
+    return _of_users(query, with_role, others)
 
 
 def _of_users(
     query: Mapping[str, Any], every: FilteredSet, others: Sequence[int] | None
 ) -> FilteredSet:
-    """Return the users that match, of those with a frequent role.
+    """Return the users with a frequent role that match.
 
     Args:
         every: the users with the role.
-        others: all users without it; None if they are many.
+        others: IDs of all users without the role, or None if there are many.
     """
     conditions = between(TABLE.c, query)
     ids = every.ids.where(*conditions)
@@ -180,7 +176,8 @@ def _of_users(
         if not conditions:
             return replace(every, **_sums(query))
         sorted_up_to = _FEW_CHANGED if _follows_changes(query) else 0
-        return FilteredSet(ids, sorted_up_to=sorted_up_to, **_sums(query))
+        number = count_without(TABLE.c.id, conditions, others) if others else None
+        return FilteredSet(ids, sorted_up_to=sorted_up_to, number=number, **_sums(query))
     number = None
     text = without_wildcards(query["q"])
     if text is not None and others is not None and not conditions:
@@ -195,7 +192,7 @@ def _of_users(
 
 
 def _follows_changes(query: Mapping[str, Any]) -> bool:
-    """Return whether a period of changes is sorted by what a change follows."""
+    """Return whether the query has a period of updates and is sorted by registration or ID."""
     has_period = query["updated_at_min"] or query["updated_at_max"]
     return bool(has_period) and query["orderby"] in {"registered", "id"}
 
@@ -206,18 +203,20 @@ def _search(query: Mapping[str, Any], user_id: ColumnElement[int]) -> Search | N
 
 
 def _sums(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a list is sorted by, if these are sums of orders; empty otherwise."""
+    """Return the sort key for a list that is sorted by a sum of orders, otherwise nothing."""
     name = query["orderby"]
     return {"key": _SUM_KEYS[name], "key_from": SUMS[name]} if name in SUMS else {}
 
 
 def _others(role: str, numbers: Mapping[tuple[str, str], int], fetch: Fetch) -> list[int] | None:
-    """Return the ids of all users without a role; None if they are many.
+    """Return the IDs of all users without a role, or None if there are many.
 
-    They are found by their other roles. The numbers tell whether there are users without any.
+    The users are found by their other roles. The row counts show whether all users have roles.
 
     Args:
-        numbers: how many users there are, and how many of each role.
+        role: the role.
+        numbers: the number of users, and the number of users with each role.
+        fetch: runs a select.
     """
     missing = numbers.get(("users", ""), 0) - numbers.get(("user_roles", role), 0)
     others = sum(
@@ -227,12 +226,12 @@ def _others(role: str, numbers: Mapping[tuple[str, str], int], fetch: Fetch) -> 
     )
     if max(missing, others) > FEW:
         return None
-    same = ROLES.alias("same")
-    has_role = exists().where(same.c.user_id == ROLES.c.user_id, same.c.role == role)
-    # Two ranges of the index of roles; an inequality is none, and neither is an OR.
+    same = USER_ROLES.alias("same")
+    has_role = exists().where(same.c.user_id == USER_ROLES.c.user_id, same.c.role == role)
+    # Two ranges of the index of roles, because an inequality or an OR would not use the index.
     ranges = (
-        select(ROLES.c.user_id).where(other, ~has_role)
-        for other in (ROLES.c.role < role, ROLES.c.role > role)
+        select(USER_ROLES.c.user_id).where(other, ~has_role)
+        for other in (USER_ROLES.c.role < role, USER_ROLES.c.role > role)
     )
     ids = [row[0] for row in fetch(union(*ranges))]
     return ids if len(ids) == missing else None

@@ -1,7 +1,7 @@
-"""What a customer is made of beside its own row: role, avatar and the statistics of its orders.
+"""Computed columns of customers: role, avatar and order statistics.
 
-Statistics are read from the orders themselves, in the statement that reads the customers. They
-are exact at all times, whoever writes orders, and a page needs no statement of its own for them.
+The statement that reads the customers computes the statistics from the orders, so they are exact at
+all times and need no statement of their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.numbers import INT64_MAX
 
 TABLE = cast("Table", User.__table__)
-ROLES = cast("Table", UserRole.__table__)
+USER_ROLES = cast("Table", UserRole.__table__)
 ORDERS = cast("Table", Order.__table__)
 
 
@@ -34,7 +34,7 @@ _avatars: Any = bindparam("avatars", callable_=lambda: current_app.config["SHOP_
 _is_known = is_one_of(ORDERS.c.status, _known)
 _is_paid = is_one_of(ORDERS.c.status, _paid)
 
-# What is summed over the orders of a customer, and over which of them.
+# Each sum over the orders of a customer, with the condition of these orders.
 _SUMMED: Mapping[str, tuple[Any, ColumnElement[bool]]] = {
     "orders_count": (func.count(), _is_known),
     "total_spent": (func.sum(ORDERS.c.total, type_=Money), _is_paid),
@@ -42,15 +42,15 @@ _SUMMED: Mapping[str, tuple[Any, ColumnElement[bool]]] = {
 
 
 def _of_orders() -> ColumnElement[Any]:
-    """Return the statistics of the customer that a row is about, by one look into an index.
+    """Return the order statistics of a row's customer, computed from one index lookup.
 
-    The most recent order is the one with the highest id (spec 2.2).
+    The most recent order is the order with the highest ID (spec 2.2).
     """
     counted = select(
         case((_is_known, ORDERS.c.id)).label("known"),
         case((_is_paid, ORDERS.c.total)).label("paid"),
     ).where(ORDERS.c.customer_id == TABLE.c.id)
-    # The limit limits nothing: without it SQLite would ask for the status of an order three times.
+    # This limit has no effect on the result, but without it, SQLite checks each status three times.
     theirs = counted.correlate(TABLE).limit(INT64_MAX).subquery()
     known, paid = theirs.c
     sums = select(
@@ -64,7 +64,7 @@ def _of_orders() -> ColumnElement[Any]:
 
 
 def _total(value: Any, which: ColumnElement[bool]) -> ColumnElement[Any]:
-    """Return a sum alone, for the customer that a row is about; 0 without such orders."""
+    """Return a single sum for a row's customer; 0 without such orders."""
     theirs = select(func.coalesce(value, literal(0))).where(
         ORDERS.c.customer_id == TABLE.c.id, which
     )
@@ -72,7 +72,7 @@ def _total(value: Any, which: ColumnElement[bool]) -> ColumnElement[Any]:
 
 
 def _by_customer(value: Any, which: ColumnElement[bool]) -> Subquery:
-    """Return a sum for all customers with such orders, in one pass: their ids and the sum."""
+    """Return a select of the IDs and sums of all customers with such orders, in one pass."""
     sums = select(ORDERS.c.customer_id, value.label("value"))
     sums = sums.where(ORDERS.c.customer_id.is_not(None), which)
     return sums.group_by(ORDERS.c.customer_id).subquery()
@@ -82,16 +82,17 @@ def _address(prefix: str, parts: Sequence[str]) -> ColumnElement[Any]:
     return json_text({part: TABLE.c[f"{prefix}{part}"] for part in parts})
 
 
+_FIRST_ROLE = (
+    select(USER_ROLES.c.role)
+    .where(USER_ROLES.c.user_id == TABLE.c.id)
+    .order_by(USER_ROLES.c.position)
+    .limit(1)
+    .correlate(TABLE)
+    .scalar_subquery()
+)
 _COMPUTED: Mapping[str, ColumnElement[Any]] = {
-    "role": func.coalesce(
-        select(ROLES.c.role)
-        .where(ROLES.c.user_id == TABLE.c.id)
-        .order_by(ROLES.c.position)
-        .limit(1)
-        .correlate(TABLE)
-        .scalar_subquery(),
-        "",
-    ),
+    "role": func.coalesce(_FIRST_ROLE, ""),
+    "legacy_role": func.coalesce(_FIRST_ROLE, "customer"),
     "statistics": _of_orders(),
     "avatar_url": case((_avatars, TABLE.c.email)),
 }

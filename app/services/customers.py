@@ -1,59 +1,65 @@
-"""The rules for writing customers: creation, edits, deletion (spec 4.2, 4.3; decisions 5)."""
+"""The rules for writing customers: create, update, delete (spec 4.2, 4.3; decisions 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from flask import current_app
-from sqlalchemy import (
-    delete,
-    insert,
-    or_,
-    select,
-)
+from sqlalchemy import delete, insert, or_, select
 from sqlalchemy.orm import Session
 
-from app.auth.passwords import hash_passwords
-from app.auth.principals import Capability, Principal, capabilities_of, note_revocation
+from app.auth.principal_cache import note_revocation
+from app.auth.principals import Capability, Principal
+from app.catalog import Change
+from app.db.records import write_records
 from app.db.search import comparable
-from app.db.session import now, run_in_transaction, write_records
-from app.emails import is_email, lower_domain, sanitize_email, username_from_email
+from app.db.session import now, run_in_transaction
+from app.emails import is_email, lower_domain, sanitize_email
 from app.errors import ShopError
-from app.models.address import ADDRESS_COLUMNS
 from app.models.user import role_of, with_normalized
 from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
+from app.services.change_notifications import notify, write_items
 from app.services.customer_queries import require_positive
-from app.services.customer_statistics import COLUMNS, COMPUTED, ROLES, TABLE
+from app.services.customer_records import (
+    BLANK,
+    NEW_ROLE,
+    WRITABLE,
+    check_precondition,
+    columns_of,
+    public_account,
+    with_computed,
+    with_password_hashes,
+)
+from app.services.customer_statistics import TABLE, USER_ROLES
+from app.services.event_erasure import erase_customer
+from app.services.user_roles import capabilities_by_user
+from app.services.usernames import first_usernames, free_username
+from app.services.webhook_states import disable_webhooks_of
 from app.text import is_username
 
 Record = dict[str, Any]
 
-NEW_ROLE = "customer"
-BLANK = {"password_hash": None} | dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), "")
-# How many generated usernames are looked up along with everything else; more are hardly needed.
-_LOCKED_NAMES = 9
-# How many are looked up in one statement beyond them, and up to which power of two.
-_LOOKED_UP = 40
-_DOUBLINGS = 30
-
 
 def save_customers(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
-    """Create and edit customers, in their order, in one transaction (spec 4.3).
+    """Create and update customers in the given order, in one transaction (spec 4.3).
 
     Returns:
-        For each draft the customer by the names of COLUMNS, or the error why nothing was written
-        of it.
+        For each item the customer by the names of COLUMNS, or the error because of which it was
+        not written.
     """
     may_write = actor.can(Capability.CREATE_USERS) or actor.can(Capability.EDIT_USERS)
-    prepared = _with_hashes(items) if may_write else items
-    return run_in_transaction(lambda session: _save(session, actor, prepared))
+    prepared = with_password_hashes(items) if may_write else items
+
+    def work(session: Session) -> list[WriteResult]:
+        return write_items(session, "customer", prepared, partial(_save, session, actor))
+
+    return run_in_transaction(work)
 
 
 def create_customer(actor: Principal, data: Mapping[str, Any]) -> Record:
-    """Create one customer; return it by the names of COLUMNS."""
+    """Create a customer and return it by the names of COLUMNS."""
     return single_result(save_customers(actor, [BulkItem(None, data)]))
 
 
@@ -63,11 +69,11 @@ def update_customer(
     data: Mapping[str, Any],
     precondition: Precondition | None = None,
 ) -> Record:
-    """Change the supplied fields of one customer; return it by the names of COLUMNS.
+    """Update the supplied fields of a customer and return it by the names of COLUMNS.
 
     Raises:
-        ShopError: with status 400, also for an id that fails its checks (spec 4.2, edit rule 2);
-            what ``precondition`` raises keeps its own.
+        ShopError: always with status 400, even for an invalid ID (spec 4.2, update rule 2), except
+            for the status 412 of ``precondition``.
     """
     if customer_id < 1:
         raise ShopError("shop_api_invalid_customer_id").with_status(400)
@@ -80,7 +86,7 @@ def update_customer(
 def delete_customer(
     actor: Principal, customer_id: int, precondition: Precondition | None = None
 ) -> None:
-    """Remove a user for good; its orders stay, as a guest's (spec 7.2, decisions 5)."""
+    """Delete a user permanently. Its orders become guest orders (spec 7.2, decisions 5)."""
     require_positive(customer_id)
     this = TABLE.c.id == customer_id
 
@@ -88,56 +94,49 @@ def delete_customer(
         customer = session.execute(select(TABLE).where(this).with_for_update()).first()
         if customer is None:
             raise ShopError("shop_api_invalid_customer")
-        held = _capabilities(session, [customer_id]).get(customer_id, frozenset())
+        held = capabilities_by_user(session, [customer_id]).get(customer_id, frozenset())
         actor.require("shop_api_user_cannot_delete_customer", Capability.DELETE_USERS, *held)
         if customer_id == actor.user_id:
             raise ShopError("shop_api_cannot_delete_customer")
-        _check(session, precondition, dict(customer._mapping))
+        before = dict(customer._mapping)
+        check_precondition(session, precondition, before)
+        disable_webhooks_of(session, [customer_id])
         session.execute(delete(TABLE).where(this))
+        # After the deletion, which waits for concurrent orders of the customer and their events.
+        erase_customer(session, customer_id)
+        notify(session, actor, [Change("customer.deleted", public_account(before), None)])
 
     run_in_transaction(work)
-    note_revocation()  # the account's keys are deleted with it
-
-
-def _with_hashes(items: Sequence[BulkItem]) -> list[BulkItem]:
-    """Replace passwords by their hashes, before a transaction begins: hashing takes its time."""
-    given = [position for position, item in enumerate(items) if item.data.get("password")]
-    hashes = hash_passwords([items[position].data["password"] for position in given])
-    prepared = [
-        replace(item, data={k: v for k, v in item.data.items() if k != "password"})
-        for item in items
-    ]
-    for position, hashed in zip(given, hashes, strict=True):
-        data = {**prepared[position].data, "password_hash": hashed}
-        prepared[position] = replace(prepared[position], data=data)
-    return prepared
+    note_revocation()  # the API keys of the account are deleted with it
 
 
 def _save(session: Session, actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
-    """Decide about the drafts one after the other, then write what was accepted.
+    """Check the items one by one, then write all accepted items.
 
-    Each decision sees what the earlier ones will have written: an address or a username that an
-    earlier item took is taken, an address that it gave up is free.
+    Each check takes earlier items into account: the e-mail addresses and usernames that they use
+    are taken, and the e-mail addresses that they no longer use are available.
     """
     accounts = _lock(session, items)
-    held = _capabilities(session, [item.id or 0 for item in items])
+    held = capabilities_by_user(session, [item.id or 0 for item in items])
     customers = {account["id"]: account for account in accounts}
     emails: dict[str, int | None] = {
         account["email_normalized"]: account["id"] for account in accounts if account["email"]
     }
     usernames = {account["username_normalized"] for account in accounts}
-    outcomes: list[WriteResult] = []
+    written: list[WriteResult] = []
     created: list[Record] = []
-    edited: list[Record] = []
+    updated: list[Record] = []
+    befores: list[Record | None] = []  # one per item, None for a new account
     for item in items:
+        before = None
         try:
             if item.id is not None:
                 before = customers.get(item.id)
                 after = _prepare_update(actor, before, item.data, emails, held)
-                _check(session, item.precondition, before)
+                check_precondition(session, item.precondition, before)
                 if before and item.data:
                     emails.pop(before["email_normalized"], None)
-                    edited.append(after)
+                    updated.append(after)
                 customers[item.id] = after
             else:
                 after = _prepare_create(session, actor, item.data, emails, usernames)
@@ -145,18 +144,30 @@ def _save(session: Session, actor: Principal, items: Sequence[BulkItem]) -> list
                 created.append(after)
             if after["email_normalized"]:
                 emails[after["email_normalized"]] = item.id
-            outcomes.append(after)
+            written.append(after)
         except ShopError as error:
-            outcomes.append(error)
-    write_records(session, TABLE, created=created, edited=edited, key="username_normalized")
+            written.append(error)
+        befores.append(before)
+    write_records(session, TABLE, created=created, updated=updated, key="username_normalized")
     if created:
         roles = [role_of(account["id"], NEW_ROLE, account["created_at"]) for account in created]
-        session.execute(insert(ROLES), roles)
-    return _with_computed(session, outcomes)
+        session.execute(insert(USER_ROLES), roles)
+    results = with_computed(session, written)
+    changes = [
+        Change(
+            "customer.updated" if before else "customer.created",
+            before and public_account(before),
+            public_account(result),
+        )
+        for before, result in zip(befores, results, strict=True)
+        if not isinstance(result, ShopError)
+    ]
+    notify(session, actor, changes)
+    return results
 
 
 def _lock(session: Session, items: Sequence[BulkItem]) -> list[Record]:
-    """Return the accounts that the drafts name or may clash with, held until the commit."""
+    """Return the accounts that the items name or conflict with, locked until the commit."""
     ids = [item.id for item in items if 0 < (item.id or 0) <= INT64_MAX]
     given = [item.data.get("email", "") for item in items]
     emails = {comparable(address) for address in given}
@@ -164,9 +175,9 @@ def _lock(session: Session, items: Sequence[BulkItem]) -> list[Record]:
     usernames = {comparable(item.data.get("username", "")) for item in items}
     for item in items:
         if item.id is None and not item.data.get("username"):
-            usernames |= _generated(item.data.get("email", ""), range(1, _LOCKED_NAMES + 1))
+            usernames |= first_usernames(item.data.get("email", ""))
     statement = (
-        select(TABLE)
+        select(*WRITABLE)
         .where(
             or_(
                 TABLE.c.id.in_(ids),
@@ -174,7 +185,7 @@ def _lock(session: Session, items: Sequence[BulkItem]) -> list[Record]:
                 TABLE.c.username_normalized.in_(usernames - {""}),
             )
         )
-        .order_by(TABLE.c.id)  # everyone locks in one order
+        .order_by(TABLE.c.id)  # the same order everywhere avoids deadlocks
         .with_for_update()
     )
     return [dict(row) for row in session.execute(statement).mappings()]
@@ -187,7 +198,7 @@ def _prepare_create(
     emails: Mapping[str, int | None],
     usernames: set[str],
 ) -> Record:
-    """Return the account that shall be created (spec 4.2, create rules in their order)."""
+    """Return the new account (spec 4.2, create rules in their order)."""
     actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
     if "email" not in data:
         raise ShopError("shop_api_missing_customer_email")
@@ -196,20 +207,20 @@ def _prepare_create(
     email = lower_domain(data["email"])
     if comparable(email) in emails:
         raise ShopError("registration-error-email-exists")
-    username = data.get("username") or _free_username(session, email, usernames)
+    username = data.get("username") or free_username(session, email, usernames)
     if not is_username(username):
         raise ShopError("registration-error-invalid-username")
     if comparable(username) in usernames:
         raise ShopError("registration-error-username-exists")
-    moment = now()
+    timestamp = now()
     return with_normalized(
         {
             **BLANK,
-            **_columns(data),
+            **columns_of(data),
             "username": username,
             "email": email,
-            "created_at": moment,
-            "updated_at": moment,
+            "created_at": timestamp,
+            "updated_at": timestamp,
         }
     )
 
@@ -221,117 +232,19 @@ def _prepare_update(
     emails: Mapping[str, int | None],
     held: Mapping[int, frozenset[Capability]],
 ) -> Record:
-    """Return the account as it shall become (spec 4.2, edit rules; decisions 2 and 5)."""
+    """Return the updated account (spec 4.2, update rules; decisions 2 and 5)."""
     if customer is None:
         raise ShopError("shop_api_invalid_customer")
-    # No escalation: whoever edits an account must hold whatever it holds.
-    more = held.get(customer["id"], frozenset())
-    actor.require("shop_api_user_cannot_edit_customer", Capability.EDIT_USERS, *more)
+    # To prevent privilege escalation, the actor needs all capabilities of the account.
+    theirs = held.get(customer["id"], frozenset())
+    actor.require("shop_api_user_cannot_edit_customer", Capability.EDIT_USERS, *theirs)
     if not data:
         return customer
-    after = {**customer, **_columns(data), "updated_at": now()}
+    after = {**customer, **columns_of(data), "updated_at": now()}
     if data.get("email") == "":
         after["email"] = ""
     email = sanitize_email(data.get("email", ""))
-    # An address that is none, or that another account has, changes nothing and is no error.
+    # An invalid address, or the address of another account, is ignored without an error.
     if email and emails.get(comparable(email), customer["id"]) == customer["id"]:
         after["email"] = email
     return with_normalized(after)
-
-
-def _check(session: Session, precondition: Precondition | None, account: Record | None) -> None:
-    """Show an account to a precondition, if there is one, as a read would show it."""
-    if precondition and account:
-        precondition(single_result(_with_computed(session, [account])))
-
-
-def _columns(data: Mapping[str, Any]) -> Record:
-    """Return the columns of supplied names, password hash and addresses."""
-    names = ("first_name", "last_name", "password_hash")
-    columns = {name: data[name] for name in names if name in data}
-    for kind in ("billing", "shipping"):
-        parts = data.get(f"{kind}_address", {})
-        columns |= {f"{kind}_{part}": value for part, value in parts.items()}
-    return columns
-
-
-def _with_computed(session: Session, outcomes: Sequence[WriteResult]) -> list[WriteResult]:
-    """Add what a customer is made of beside its row, read for all at once."""
-    ids = {outcome["id"] for outcome in outcomes if not isinstance(outcome, ShopError)}
-    if not ids:
-        return list(outcomes)
-    statement = select(TABLE.c.id, *(COLUMNS[name].label(name) for name in COMPUTED)).where(
-        TABLE.c.id.in_(ids)
-    )
-    computed = {row["id"]: dict(row) for row in session.execute(statement).mappings()}
-    # The avatar belongs to the address that this outcome shows, also when a later item changed it.
-    avatars = current_app.config["SHOP_GRAVATAR"]
-    return [
-        outcome
-        if isinstance(outcome, ShopError)
-        else {
-            **outcome,
-            **computed[outcome["id"]],
-            "avatar_url": outcome["email"] if avatars else None,
-        }
-        for outcome in outcomes
-    ]
-
-
-def _free_username(session: Session, email: str, taken: set[str]) -> str:
-    """Return a username made of an address that nobody has (decisions 5).
-
-    The first numbers are tried one after the other. Beyond them, a free number whose predecessor is
-    taken is searched by halving, so that the cost hardly depends on how many are taken: a few
-    statements, each of which looks up as many names.
-
-    Args:
-        taken: the normalized usernames that are known to be taken, also by this transaction; what
-            is looked up is added.
-    """
-
-    def is_taken(number: int) -> bool:
-        return comparable(_numbered(email, number)) in taken
-
-    for number in range(1, _LOCKED_NAMES + 1):
-        if not is_taken(number):
-            return _numbered(email, number)
-    low, high = _LOCKED_NAMES, _LOCKED_NAMES * 2**_DOUBLINGS
-    numbers = [_LOCKED_NAMES * 2**power for power in range(1, _DOUBLINGS + 1)]
-    while high - low > 1:
-        taken |= set(_existing(session, _generated(email, numbers)))
-        for number in numbers:
-            if not is_taken(number):
-                high = number
-                break
-            low = number
-        step = -(-(high - low) // (_LOOKED_UP + 1))
-        numbers = list(range(low + step, high, step))
-    return _numbered(email, high)
-
-
-def _existing(session: Session, names: Iterable[str]) -> Iterable[str]:
-    return session.scalars(
-        select(TABLE.c.username_normalized).where(TABLE.c.username_normalized.in_(names))
-    )
-
-
-def _generated(email: str, numbers: Iterable[int]) -> set[str]:
-    return {comparable(_numbered(email, number)) for number in numbers}
-
-
-def _numbered(email: str, number: int) -> str:
-    """Return a numbered username made of an address: john, john2, john3 and so on."""
-    local = username_from_email(email)[:50] or NEW_ROLE
-    return local if number == 1 else f"{local}{number}"
-
-
-def _capabilities(session: Session, ids: Sequence[int]) -> dict[int, frozenset[Capability]]:
-    """Return what each of some users may do."""
-    wanted = [id_ for id_ in ids if 0 < id_ <= INT64_MAX]
-    roles: dict[int, list[str]] = {}
-    for user_id, role in session.execute(
-        select(ROLES.c.user_id, ROLES.c.role).where(ROLES.c.user_id.in_(wanted))
-    ):
-        roles.setdefault(user_id, []).append(role)
-    return {user_id: capabilities_of(names) for user_id, names in roles.items()}

@@ -1,4 +1,4 @@
-"""Download permissions of orders: the rules of their items, and how they are stored (orders 6)."""
+"""The rules for download permissions of orders (orders 6)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import ShopError
 from app.models import DownloadPermission
-from app.services.order_items import MAX_ITEMS
+from app.services.order_item_changes import MAX_ITEMS
 
 TABLE = cast("Table", DownloadPermission.__table__)
 DOWNLOAD_PERMISSIONS = "download_permissions"
@@ -31,17 +31,17 @@ BLANK: Record = {
     "access_expires": None,
 }
 IDENTIFYING = ("product_id", "download_id", "download_url")
-"""At least one of these must not be empty: otherwise nothing says what can be downloaded."""
+"""Columns of which at least one must not be empty, because they identify the download."""
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadPermissions:
-    """The download permissions of an order while it is created or updated. No database.
+    """Download permissions of an order during a create or an update. Does not use the database.
 
     Attributes:
-        stored: the permissions that have an ID, as they become.
-        created: those that are added; they get an ID when they are written.
-        updated: IDs of the stored permissions that change.
+        stored: existing permissions after the change.
+        created: new permissions, which get an ID when they are written.
+        updated: IDs of the existing permissions that change.
         removed: IDs of the permissions that are removed.
     """
 
@@ -54,11 +54,11 @@ class DownloadPermissions:
         """Return the permissions after the items of a request, and every violated rule.
 
         Args:
-            items: loaded items. One with an ``id`` updates or removes the permission with this ID,
-                one without adds a permission.
+            items: loaded items. An item with an ``id`` updates or removes that permission. An item
+                without an ``id`` adds a permission.
 
         Returns:
-            The changed permissions, and the reason for each violated rule by its location.
+            The changed permissions, and the reasons for violated rules by their location.
 
         Raises:
             ShopError: the order would have too many permissions.
@@ -107,10 +107,10 @@ class DownloadPermissions:
 
 
 def permissions_of(session: Session, order_ids: Sequence[int]) -> dict[int, DownloadPermissions]:
-    """Return the download permissions of orders, by the ID of the order, in one statement.
+    """Return the download permissions of orders by order ID, in one statement.
 
     Args:
-        order_ids: IDs of orders that this transaction has locked, so that nobody else changes them.
+        order_ids: IDs of orders that this transaction has locked.
     """
     if not order_ids:
         return {}
@@ -127,7 +127,7 @@ def write_permissions(session: Session, changes: Iterable[tuple[int, DownloadPer
     """Write the changed permissions of orders, in one statement for each kind of change.
 
     Args:
-        changes: IDs of orders, each with its permissions as they become.
+        changes: order IDs with their permissions after the change.
     """
     pairs = list(changes)
     created = [
@@ -150,7 +150,7 @@ def write_permissions(session: Session, changes: Iterable[tuple[int, DownloadPer
 
 
 def _columns(item: Item) -> Record:
-    """Return the columns that an item supplies."""
+    """Return the columns that an item sets."""
     columns = {name: item[name] for name in BLANK if name in item}
     file = item.get("file", {})
     if "name" in file:
@@ -161,7 +161,7 @@ def _columns(item: Item) -> Record:
 
 
 def _violations(record: Record, place: str, errors: dict[str, str]) -> bool:
-    """Add the rules that a permission violates to the errors; return whether there are any."""
+    """Add the rules that a permission violates to the errors, and return whether there are any."""
     known = len(errors)
     if not any(record[name] for name in IDENTIFYING):
         errors[place] = "needs a product_id, a download_id or a download_url."

@@ -1,8 +1,8 @@
-"""What matches a query, and how many that are (decisions 6)."""
+"""Filtered lists and their totals (decisions 6)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import lru_cache
@@ -12,17 +12,18 @@ from sqlalchemy import Column, ColumnElement, FromClause, Select, false, func, s
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.db.read_pool import Fetch, snapshot
+from app.errors import InvalidParams
 from app.models import RowCount
 
 MAX_SELECTS = 100
-"""How many selects of counters are kept: one for each role or set of statuses in use."""
+"""Number of cached selects of row counts, one per role or set of statuses."""
 
 FEW = 1000
-"""Up to this number, matches are found first and sorted then; more are read in the order of the
-list from an index, page by page."""
+"""Up to this number, matches are found first and then sorted. More matches are read page by page
+from an index in the order of the list."""
 
 FEW_FOUND = 10_000
-"""The same for matches that an index of their own finds: those of a search, or of a role."""
+"""The same limit for matches from the index of a search or a role."""
 
 
 _COUNTS: Any = RowCount.__table__.c
@@ -30,13 +31,13 @@ _COUNTS: Any = RowCount.__table__.c
 
 @dataclass(frozen=True, slots=True)
 class RowCountFilter:
-    """Records of a table, or of some of its partitions, that ``RowCount`` counts.
+    """Records that ``RowCount`` counts: those of a table, or of some of its partitions.
 
     Args:
         table_name: the counted table.
         timestamp: column that determines the week, as the select of IDs sees it.
         partitions: counted partitions of the table; None for all.
-        without: a partition that is not counted; None for none.
+        without: a partition to leave out; None to leave out nothing.
     """
 
     table_name: str
@@ -45,14 +46,14 @@ class RowCountFilter:
     without: str | None = None
 
     def total(self, fetch: Fetch) -> int:
-        """Return how many records there are."""
+        """Return the number of records."""
         return int(fetch(_sum_of_counts(self.table_name, self.partitions, self.without))[0][0])
 
     def skip(self, fetch: Fetch, offset: int, order: str) -> tuple[ColumnElement[bool], int]:
-        """Return how to pass over the first records without reading them.
+        """Return a condition that skips the first records without reading them.
 
         Returns:
-            A condition that leaves out whole weeks, and how many records are to skip after that.
+            The condition, which leaves out whole weeks, and the number of records still to skip.
         """
         ascending = order == "asc"
         ahead: ColumnElement[bool] = true()
@@ -97,20 +98,23 @@ def _of_table(
 
 @dataclass(frozen=True, slots=True)
 class FilteredSet:
-    """The records that match a query.
+    """Records that match a query.
 
     Args:
-        ids: selects their ids, without an order.
-        row_count: the counted records, if the list consists of exactly these.
-        found: selects the same ids, faster where they are few: from the index of a condition
-            instead of the index of the order.
-        finds_quickly: whether ``found`` reads an index of a search or a role: it is used for up to
-            FEW_FOUND matches instead of FEW.
-        sorted_up_to: up to how many matches are found first and sorted then, if these are more.
-        number: their number, if known, or a select of it that is faster than counting ``ids``.
-        key: what the list is sorted by, as ``ids`` sees it; None for the column of the record.
-        key_from: where ``key`` comes from, if ``ids`` does not read it: an id and a value, for
-            some of the records.
+        ids: selects their IDs, without an order.
+        row_count: the counted records, if they are exactly the matching ones.
+        found: selects the same IDs from the index of a condition instead of the index of the sort
+            order, which is faster for few matches.
+        finds_quickly: whether ``found`` reads the index of a search or a role. It is then used for
+            up to FEW_FOUND matches instead of FEW.
+        sorted_up_to: number of matches up to which they are found first and then sorted, if it is
+            higher than FEW or FEW_FOUND.
+        number: the number of matches, or a select of it that is faster than counting ``ids``.
+        key: the sort key as a column of ``ids``; None to use the column of the record.
+        without: the IDs of the few records that ``ids`` omits, if it selects all other records of
+            a table. Otherwise None.
+        key_from: source of ``key`` if ``ids`` does not contain it: a select of an ID and a value
+            for some of the records.
     """
 
     ids: Select[Any]
@@ -119,11 +123,12 @@ class FilteredSet:
     finds_quickly: bool = False
     sorted_up_to: int = 0
     number: int | Select[Any] | None = None
+    without: Sequence[int] | None = None
     key: ColumnElement[Any] | None = None
     key_from: FromClause | None = None
 
     def total(self, fetch: Fetch) -> int:
-        """Return how many they are."""
+        """Return the number of matches."""
         if self.row_count:
             return self.row_count.total(fetch)
         if isinstance(self.number, int):
@@ -136,13 +141,29 @@ class FilteredSet:
 
 
 Find = Callable[[Fetch], FilteredSet]
-"""Returns what matches a query, by what it looks up in the snapshot of the list."""
+"""Function that returns the matching records. It can run selects in the snapshot of the list."""
 
 
 def count(find: Find) -> int:
-    """Return how many records match."""
+    """Return the number of matching records."""
     with snapshot() as fetch:
         return find(fetch).total(fetch)
+
+
+def require_known_status(query: Mapping[str, Any], known: Collection[str]) -> None:
+    """Raise InvalidParams if a status in ``filter[status]`` does not exist.
+
+    Args:
+        query: a loaded filter.
+        known: the known statuses, in the order of the message.
+
+    Raises:
+        InvalidParams: a status is not known.
+    """
+    for status in query["status"] or ():
+        if status not in known:
+            reason = f"has no status {status!r}; known are {', '.join(known)}."
+            raise InvalidParams({"filter[status]": reason})
 
 
 def between(
@@ -158,8 +179,8 @@ def between(
     conditions = []
     for name in ("created_at", "updated_at"):
         if name in columns:
-            if (moment := query[f"{name}_min"]) is not None:
-                conditions.append(columns[name] >= moment)
-            if (moment := query[f"{name}_max"]) is not None:
-                conditions.append(columns[name] <= moment)
+            if (timestamp := query[f"{name}_min"]) is not None:
+                conditions.append(columns[name] >= timestamp)
+            if (timestamp := query[f"{name}_max"]) is not None:
+                conditions.append(columns[name] <= timestamp)
     return conditions

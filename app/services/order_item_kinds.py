@@ -1,4 +1,4 @@
-"""What the five lists of an order hold (orders 2, decisions 7)."""
+"""The five kinds of order items and their properties (orders 2, decisions 7)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ItemKind:
-    """What one list of an order holds.
+    """Properties of the items of one list.
 
     Attributes:
-        shown: the keys of an item in a response, in their order; the first is ``id``.
-        amounts: those that are amounts.
-        details: the keys that are stored and not shown.
-        defaults: the value of each key that a request may leave out.
-        unset: the keys whose empty value is stored and shown as null.
-        required: the key whose value may not be empty.
+        shown: keys of an item in responses, in their order, beginning with ``id``.
+        amounts: keys that contain amounts.
+        details: keys that are stored, but not contained in responses.
+        defaults: default values of optional keys.
+        unset: keys whose empty value is stored and returned as null.
+        required: key whose value must not be empty.
     """
 
     shown: tuple[str, ...]

@@ -13,7 +13,9 @@ from app.catalog import TRASH
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.services.bulk import Precondition
+from app.services.change_notifications import notify
 from app.services.order_note_queries import ORDERS, TABLE
+from app.services.order_records import note_created
 
 Record = dict[str, Any]
 
@@ -26,11 +28,12 @@ def create_note(actor: Principal, order_id: int, data: Mapping[str, Any]) -> Rec
     """
 
     def work(session: Session) -> Record:
-        _lock_order(session, order_id)
+        customer_id = _lock_order(session, order_id)
         actor.require("shop_api_user_cannot_create_order_note", Capability.EDIT_SHOP_ORDERS)
         _require_text(data.get("note", ""))
         note = {**data, "order_id": order_id, "created_at": now()}
         note_id = session.execute(insert(TABLE).values(note).returning(TABLE.c.id)).scalar_one()
+        notify(session, actor, [note_created(note_id, note, customer_id)])
         return note | {"id": note_id}
 
     return run_in_transaction(work)
@@ -79,18 +82,23 @@ def delete_note(
     run_in_transaction(work)
 
 
-def _lock_order(session: Session, order_id: int) -> None:
-    """Require an order that is not in the trash, and keep it from being deleted until the commit.
+def _lock_order(session: Session, order_id: int) -> int | None:
+    """Lock an order against deletion until the commit, and return its customer.
 
-    The lock does not make writers of other columns of the order wait.
+    Updates of the order do not wait for this lock.
+
+    Raises:
+        ShopError: the order does not exist or is in the trash.
     """
     found = session.execute(
-        select(ORDERS.c.id)
+        select(ORDERS.c.customer_id)
         .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
         .with_for_update(read=True, key_share=True)
     ).first()
     if found is None:
         raise ShopError("shop_api_invalid_order_id")
+    customer_id: int | None = found.customer_id
+    return customer_id
 
 
 def _lock_note(session: Session, order_id: int, note_id: int) -> Record:

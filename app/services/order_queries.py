@@ -10,18 +10,27 @@ from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, or_, selec
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, current_catalog
+from app.db.index_hints import frequent
 from app.db.read_pool import Fetch, fetch
 from app.db.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
-from app.db.search import contains, frequent, number_found
+from app.db.search import contains, number_found
 from app.db.session import now
 from app.db.types import Money
-from app.errors import InvalidParams, ShopError
+from app.errors import ShopError
 from app.models import DownloadPermission, Order
 from app.numbers import INT64_MAX
 from app.services.customer_queries import get_customer
 from app.services.customer_statistics import COLUMNS as CUSTOMER_COLUMNS
-from app.services.filtering import FEW, FilteredSet, RowCountFilter, between, count
-from app.services.pagination import Page, fetch_page, page_size
+from app.services.filtering import (
+    FEW,
+    FilteredSet,
+    Find,
+    RowCountFilter,
+    between,
+    count,
+    require_known_status,
+)
+from app.services.pagination import Page, fetch_page
 
 TABLE = cast("Table", Order.__table__)
 DOWNLOADS = cast("Table", DownloadPermission.__table__)
@@ -35,11 +44,6 @@ _OLDEST_FIRST = (TABLE.c.created_at, TABLE.c.id)
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **TABLE.c,
     "total_tax": type_coerce(TABLE.c.cart_tax + TABLE.c.shipping_tax, Money),
-}
-TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    **COLUMNS,
-    # The status that the order had, and that it has again once it is restored.
-    "status": TABLE.c.status_before_trash,
 }
 DOWNLOAD_COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **DOWNLOADS.c,
@@ -57,60 +61,27 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
 def list_orders(
     actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
 ) -> Page:
-    """Return a page of the orders that match, newest first unless ``query`` says otherwise.
+    """Return a page of the orders that match, newest first by default.
 
     Args:
         query: a loaded ``OrderListQuery``.
         columns: what to select, of COLUMNS.
         default_size: rows on a page when the query sets no limit.
     """
-    _require_known_filter(query)
-    size = page_size(query, default_size)
-    if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
-        return Page([], 0, query["page"], size or default_size)
-    return _page(query, columns, size)
-
-
-def list_trash(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> Page:
-    """Return a page of the orders in the trash that match, filtered and sorted like the list.
-
-    Args:
-        query: a loaded ``OrderListQuery``; its status is the one before the trash.
-        columns: what to select, of TRASH_COLUMNS.
-        default_size: rows on a page when the query sets no limit.
-    """
-    _require_known_filter(query)
-    size = page_size(query, default_size)
-    conditions = [IS_TRASHED, *_conditions(query)]
-    if (statuses := query["status"]) is not None:
-        conditions.append(TABLE.c.status_before_trash.in_(statuses))
-    matching = FilteredSet(select(TABLE.c.id).where(*conditions))
-    if (q := query["q"]) is not None:
-        search = contains(TABLE.c.search_text, q, TABLE.c.id)
-        matching = FilteredSet(matching.ids.where(search.many))
-    if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
-        return Page([], 0, query["page"], size or default_size)
-    return fetch_page(
-        columns,
-        TABLE.c.id,
-        lambda _: matching,
-        key=SORT_KEYS[query["orderby"]],
-        query=query,
-        size=size,
-    )
+    require_known_status(query, current_catalog().order_statuses)
+    may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
+    return fetch_orders(partial(_matching, query), query, columns, default_size, may_read=may_read)
 
 
 def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
     """Return how many orders match."""
-    _require_known_filter(query)
+    require_known_status(query, current_catalog().order_statuses)
     actor.require("shop_api_user_cannot_read_orders_count", Capability.READ_PRIVATE_SHOP_ORDERS)
     return count(partial(_matching, query))
 
 
 def get_order(actor: Principal, order_id: int, columns: Columns) -> Row:
-    """Return the order with this id."""
+    """Return the order with this ID."""
     rows: Sequence[Row] = fetch(
         select_where(tuple(columns), TABLE.c.id, _HAS_ID), {WANTED: order_id}
     )
@@ -139,13 +110,14 @@ def orders_of_customer(
     get_customer(actor, customer_id, [])
     if "page" in query:
         query = {**query, "customer_id": customer_id}
-        return _page(query, columns, page_size(query, default_size))
+        find = partial(_matching, query)
+        return fetch_orders(find, query, columns, default_size, may_read=True)
     theirs = select_where(tuple(columns), TABLE.c.id, _IS_OF_CUSTOMER, *_OLDEST_FIRST)
     return Page(fetch(theirs, {WANTED: customer_id}), total=None)
 
 
 def downloads_of_customer(actor: Principal, customer_id: int, columns: Columns) -> dict[str, Row]:
-    """Return what a customer may download now, by the id of the permission (decisions 8)."""
+    """Return the available downloads of a customer by the ID of the permission (decisions 8)."""
     get_customer(actor, customer_id, [])
     rows = fetch(
         select(*map(as_printed, columns), DOWNLOADS.c.id)
@@ -162,40 +134,35 @@ def downloads_of_customer(actor: Principal, customer_id: int, columns: Columns) 
 
 
 def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
-    """Return the values of some customers for the orders that name them, in one statement.
+    """Return the selected values of customers by their IDs, in one statement.
 
-    Complete whatever the caller may list: whoever may read an order may read who ordered
-    (decisions 5).
+    Does not check capabilities: an order response contains the complete customer, regardless of
+    what the caller may list (decisions 5).
 
     Args:
-        ids: customer ids; those that nobody has are left out.
+        ids: customer IDs. Unknown IDs are omitted.
         columns: what to select, of the columns of a customer.
     """
     rows = fetch_by_ids(fetch, columns, CUSTOMER_COLUMNS["id"], ids)
     return {row[-1]: row for row in rows}
 
 
-def _page(query: Mapping[str, Any], columns: Columns, size: int | None) -> Page:
+def fetch_orders(
+    find: Find, query: Mapping[str, Any], columns: Columns, default_size: int, *, may_read: bool
+) -> Page:
+    """Return a page of the orders that ``find`` selects, in the sort order of ``query``."""
     return fetch_page(
         columns,
         TABLE.c.id,
-        partial(_matching, query),
+        find,
         key=SORT_KEYS[query["orderby"]],
         query=query,
-        size=size,
+        default_size=default_size,
+        may_read=may_read,
     )
 
 
-def _require_known_filter(query: Mapping[str, Any]) -> None:
-    """Refuse a status that does not exist."""
-    known = current_catalog().order_statuses
-    for status in query["status"] or ():
-        if status not in known:
-            reason = f"has no status {status!r}; known are {', '.join(known)}."
-            raise InvalidParams({"filter[status]": reason})
-
-
-def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     """Return the conditions of a loaded ``OrderFilter`` without its status and its search."""
     conditions = between(TABLE.c, query)
     if query["customer_id"]:
@@ -214,12 +181,13 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
     """Return the orders that match a loaded ``OrderFilter``, without those in the trash."""
     ids = select(TABLE.c.id)
     statuses, by_date = query["status"], query["orderby"] == "date"
-    conditions = _conditions(query)
+    conditions = conditions_of(query)
     without = TRASH if statuses is None else None
     partitions = None if statuses is None else tuple(sorted(set(statuses)))
     row_count = RowCountFilter("orders", TABLE.c.created_at, partitions, without)
     has_status = TABLE.c.status != TRASH if statuses is None else TABLE.c.status.in_(statuses)
-    # One status by date is an index; otherwise the status is checked in the index of the order.
+    # One status by date has its own index. Otherwise, the status is part of the index of the sort
+    # order.
     in_order = ids.where(
         *conditions,
         TABLE.c.status == statuses[0]

@@ -1,4 +1,4 @@
-"""What an order is made of when it is written: its columns, status, texts and automatic notes."""
+"""Columns of orders: conversion, status changes, search text and automatic notes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from base64 import b32encode
 from collections.abc import Mapping
 from typing import Any
 
-from app.catalog import current_catalog
+from app.catalog import Change, current_catalog
 from app.db.search import search_text
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS
@@ -33,7 +33,7 @@ BLANK: Record = {
 
 
 def columns_of(data: Mapping[str, Any]) -> Record:
-    """Return the columns of supplied texts, customer, payment details and addresses."""
+    """Return the columns for the supplied texts, customer, payment details and addresses."""
     columns: Record = {name: data[name] for name in TEXTS if name in data}
     if "customer_id" in data:
         columns["customer_id"] = data["customer_id"] or None
@@ -47,7 +47,7 @@ def columns_of(data: Mapping[str, Any]) -> Record:
 
 
 def next_status(status: str, data: Mapping[str, Any]) -> str:
-    """Return the status after an update: the given one, or the one that payment leads to."""
+    """Return the status after an update: the supplied one, or processing after a payment."""
     if "status" in data:
         return str(data["status"])
     paid = data.get("payment_details", {}).get("paid")
@@ -66,25 +66,34 @@ def status_note(order: Record, status_before: str) -> Record:
     }
 
 
+def note_created(note_id: int, note: Mapping[str, Any], customer_id: int | None) -> Change:
+    """Return the change of a new note.
+
+    Args:
+        customer_id: the customer of the order, whom the text can mention.
+    """
+    return Change("order_note.created", None, {**note, "id": note_id, "customer_id": customer_id})
+
+
 def search_text_of(order: Record) -> str:
-    """Return what a search of orders looks at."""
+    """Return the lower-cased text that searches of orders use."""
     name = f"{order['billing_first_name']} {order['billing_last_name']}"
     parts = (order[f"billing_{part}"] for part in ("email", "company", "city"))
     return search_text(order["order_number"], name, *parts)
 
 
 def new_key() -> str:
-    """Return an order key that nobody can guess."""
+    """Return a random order key."""
     return "order_" + b32encode(secrets.token_bytes(9)).decode().lower()[:13]
 
 
 def with_total_tax(order: Mapping[str, Any]) -> Record:
-    """Return an order with the sum of its taxes, as responses show it."""
+    """Return an order with ``total_tax`` added, as in responses."""
     return {**order, "total_tax": order["cart_tax"] + order["shipping_tax"]}
 
 
 def require_known_status(status: str) -> None:
-    """Raise ShopError unless an order can have this status."""
+    """Raise ShopError if the order status does not exist."""
     known = current_catalog().order_statuses
     if status not in known:
         raise ShopError("shop_api_invalid_order_status", statuses=", ".join(known))

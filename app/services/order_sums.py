@@ -1,4 +1,4 @@
-"""Amounts of orders in whole cents, and the sums of an order (orders 2 and 9). No database."""
+"""Sums of an order in cents (orders 2 and 9). The functions are pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from app.numbers import INT64_MAX
 
 MAX_TOTAL = 10**15
-"""Largest total of an order in cents: SQLite adds thousands of them for one customer."""
+"""Largest total of an order in cents. The sum of thousands of totals fits into 64 bits."""
 
 PRICE_UNITS = 10**6
 """Parts of a currency unit in which a price per unit is counted."""
@@ -18,18 +18,18 @@ Item = Mapping[str, Any]
 
 
 def cents(amount: Decimal) -> int:
-    """Return an amount with two places as whole cents."""
+    """Return an amount with two decimals in cents."""
     return int(amount.scaleb(2))
 
 
 def amount_text(value: int) -> str:
-    """Return whole cents as the text of an amount: 1050 is ``10.50``."""
+    """Return cents as a decimal string: 1050 is ``10.50``."""
     units, rest = divmod(abs(value), 100)
     return f"{'-' if value < 0 else ''}{units}.{rest:02}"
 
 
 def divided(value: int, by: int) -> int:
-    """Return a quotient as a whole number, half away from zero.
+    """Return a quotient, rounded half away from zero to an integer.
 
     Args:
         value: any integer.
@@ -40,7 +40,7 @@ def divided(value: int, by: int) -> int:
 
 
 def price_times_quantity(price: Decimal, quantity: int) -> int:
-    """Return the cents of a number of units; the price is exact up to six places (orders 9)."""
+    """Return price * quantity in cents. Prices have up to six decimals (orders 9)."""
     return divided(int(price.scaleb(6)) * quantity, PRICE_UNITS // 100)
 
 
@@ -60,7 +60,7 @@ def sums_of(lists: Mapping[str, Iterable[Item]], shipping_tax: int) -> dict[str,
     reduced = subtotal - line_totals
     applied = sum(coupon["amount"] for coupon in coupons if coupon["applied"])
     recorded = sum(coupon["amount"] for coupon in coupons if not coupon["applied"])
-    # A recorded amount counts as far as no line was reduced by it.
+    # Recorded amounts count only if no line total contains them (orders 9).
     discount = reduced + max(0, recorded - (reduced - applied))
     fee_totals = sum(fee["total"] for fee in fees)
     return {
@@ -74,7 +74,7 @@ def sums_of(lists: Mapping[str, Iterable[Item]], shipping_tax: int) -> dict[str,
 
 
 def sum_error(sums: Mapping[str, int]) -> str | None:
-    """Return why sums cannot be those of an order; None if they can."""
+    """Return the reason why sums are outside the allowed range, or None."""
     if sums["total"] < 0:
         return "the total must not be below zero."
     if sums["total"] > MAX_TOTAL:

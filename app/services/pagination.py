@@ -1,24 +1,31 @@
-"""A page of a list: its rows, its total and the headers that tell them (decisions 6, 13)."""
+"""Pages of lists and their headers (decisions 6, 13)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from sqlalchemy import (
     BigInteger,
+    Column,
     ColumnElement,
     FromClause,
     Select,
+    UniqueConstraint,
     asc,
     bindparam,
     desc,
+    false,
+    func,
+    literal,
     select,
+    tuple_,
 )
 
-from app.db.read_pool import RowStream, snapshot
+from app.db.index_hints import unindexed
+from app.db.read_pool import Fetch, RowStream, read_engine, snapshot
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.numbers import INT64_MAX
 from app.services.filtering import FEW, FEW_FOUND, Find
@@ -32,14 +39,14 @@ STREAM_ABOVE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows of a list and where they stand in it.
+    """Rows of a page, and their position in the list.
 
     Args:
-        rows: what the page shows; of a long page they come in batches.
-        total: how many rows match, whatever the offset and the page size; None for a list without
-            pages, which has no headers.
-        number: the page that was asked for, from 1.
-        size: rows on a page; None when one page holds everything.
+        rows: the rows; a long page reads them in batches.
+        total: the number of matching rows, regardless of offset and page size; None for a list
+            without pages, which has no headers.
+        number: the requested page, from 1.
+        size: rows per page; None if the list has a single page.
     """
 
     rows: Sequence[Any] | RowStream
@@ -53,13 +60,13 @@ class Page:
         return 1 if self.size is None else -(-(self.total or 0) // self.size)
 
     def headers(self, address: str, query: Sequence[tuple[str, str]]) -> dict[str, str]:
-        """Return ``X-Total``, ``X-TotalPages`` and, where one applies, one ``Link`` (RFC 8288).
+        """Return ``X-Total``, ``X-TotalPages`` and, if there are other pages, ``Link`` (RFC 8288).
 
         A ``Link`` longer than MAX_LINK_BYTES is omitted; the totals remain.
 
         Args:
             address: the absolute URL of the list, in ASCII, without its query.
-            query: the parameters of the request; the links keep all but ``page``.
+            query: the parameters of the request. The links contain all except ``page``.
         """
         if self.total is None:
             return {}
@@ -79,8 +86,8 @@ class Page:
 
 
 def page_size(query: Mapping[str, Any], default: int) -> int | None:
-    """Return the rows on a page: ``limit``, where -1 is no limit and 0 the default (spec 4.2)."""
-    limit = query.get("limit")  # where a list knows it
+    """Return the rows per page: ``limit``, where -1 means no limit and 0 the default (spec 4.2)."""
+    limit = query.get("limit")  # some lists have no limit parameter
     return None if limit == -1 else limit or default
 
 
@@ -91,20 +98,25 @@ def fetch_page(
     *,
     key: ColumnElement[Any],
     query: Mapping[str, Any],
-    size: int | None,
+    default_size: int,
+    may_read: bool,
 ) -> Page:
-    """Return a page of records.
+    """Return a page of records, which is empty if the actor may not read them (spec 5).
 
     Args:
-        columns: what to select of each record; its id comes behind them.
-        record_id: the column of the records' ids.
-        find: returns the records that match.
-        key: what the records are sorted by; nulls come last. Equal ones are sorted by id in the
-            same direction, so that pages never overlap.
-        query: ``order``, ``offset`` (absent or 0: by page) and ``page``.
-        size: rows on a page; None for all of them.
+        columns: the columns to select, which the record's ID follows.
+        record_id: the column with the ID.
+        find: returns the matching records.
+        key: the sort key. Nulls come last. Equal keys are sorted by ID in the same direction, so
+            that pages never overlap. Unique keys need no ID.
+        query: ``order``, ``offset`` (if absent or 0, ``page`` determines it) and ``page``.
+        default_size: rows per page if the query has no limit.
+        may_read: whether the actor may read these records.
     """
-    # Without a limit there is one page in total; the ones after it are empty.
+    size = page_size(query, default_size)
+    if not may_read:
+        return Page([], 0, query["page"], size or default_size)
+    # Without a limit, the list has a single page, and all later pages are empty.
     offset = min(query["offset"] or (size or INT64_MAX) * (query["page"] - 1), INT64_MAX)
     with snapshot() as fetch_here:
         matching = find(fetch_here)
@@ -113,7 +125,7 @@ def fetch_page(
         total = matching.total(fetch_here)
         ids = page = matching.ids
         if offset or size is not None:
-            # The page is found in an index first: of rows that are skipped, no column is read.
+            # IDs are read from an index first, so that no columns of skipped rows are read.
             in_weeks = row_count is not None and by is row_count.timestamp
             most = max(FEW_FOUND if matching.finds_quickly else FEW, matching.sorted_up_to)
             few = total <= most and (matching.found is not None or row_count is None)
@@ -122,6 +134,10 @@ def fetch_page(
                 ids = ids if matching.found is None else matching.found
             elif row_count is not None and in_weeks and offset:
                 condition, offset = row_count.skip(fetch_here, offset, query["order"])
+                ids = ids.where(condition)
+            elif matching.without is not None and isinstance(by, Column) and offset > FEW:
+                place = _Place(by, record_id, query["order"])
+                condition, offset = place.after(fetch_here, offset, total, matching.without)
                 ids = ids.where(condition)
             page = _in_order(ids, by, matching.key_from, query["order"], few=few)
         window = {"offset": offset, "limit": INT64_MAX if size is None else min(size, INT64_MAX)}
@@ -136,6 +152,52 @@ def fetch_page(
     return Page(rows, total, query["page"], size)
 
 
+class _Place(NamedTuple):
+    """A place in the list of all records of a table.
+
+    Args:
+        key: the sort key, which has no nulls.
+        record_id: the column with the ID.
+        order: ``asc`` or ``desc``.
+    """
+
+    key: Column[Any]
+    record_id: ColumnElement[int]
+    order: str
+
+    def after(
+        self, fetch: Fetch, offset: int, total: int, without: Sequence[int]
+    ) -> tuple[ColumnElement[bool], int]:
+        """Return a condition that skips records whose index entries need not be looked at.
+
+        A database skips index entries in a third of the time if it need not compare each one with
+        the conditions of the list. The entries are skipped from the nearer end of the index.
+
+        Args:
+            offset: how many records of the list to skip.
+            total: the length of the list.
+            without: IDs of all records that are not in the list.
+
+        Returns:
+            The condition, and the number of records of the list still to skip.
+        """
+        last = total + len(without) - 1
+        if offset > last:
+            return false(), 0
+        is_near = offset <= last // 2
+        order = self.order if is_near else {"asc": "desc", "desc": "asc"}[self.order]
+        columns = [self.key] if _is_unique(self.key) else [self.key, self.record_id]
+        nth = select(*columns).order_by(*_order(order, self.key, self.record_id))
+        (place,) = fetch(nth.limit(1).offset(offset if is_near else last - offset))
+        here = tuple_(*map(literal, place, (column.type for column in columns)))
+        there = tuple_(*columns)
+        is_before, is_after = (
+            (there < here, there >= here) if self.order == "asc" else (there > here, there <= here)
+        )
+        left_out = select(func.count()).where(self.record_id.in_(without), is_before)
+        return is_after, fetch(left_out)[0][0] if without else 0
+
+
 def _in_order(
     ids: Select[Any],
     key: ColumnElement[Any],
@@ -144,16 +206,17 @@ def _in_order(
     *,
     few: bool,
 ) -> Select[Any]:
-    """Return a window of the ids, sorted: its ``offset`` and ``limit`` are parameters."""
+    """Return the sorted IDs, limited by the parameters ``offset`` and ``limit``."""
     (found_id,) = ids.selected_columns
     if key_from is not None:
         ids = ids.outerjoin(key_from, key_from.c[0] == found_id)
-    if few:
-        # A limit that limits nothing: without it databases walk an index in the order that is
-        # asked for, past a million rows, until they have met the few.
+    if few and read_engine().dialect.name == "sqlite":
+        sorted_ids = ids.order_by(*_order(order, unindexed(key), found_id, of=key))
+    elif few:
+        # This limit has no effect on the result, but without it, PostgreSQL reads the index of the
+        # sort order, up to a million entries, until it has found the few matches.
         found = ids.add_columns(key.label("key")).limit(INT64_MAX).subquery()
-        sorted_ids = select(found.c[0])
-        sorted_ids = sorted_ids.order_by(*_order(order, found.c.key, found.c[0], of=key))
+        sorted_ids = select(found.c[0]).order_by(*_order(order, found.c.key, found.c[0], of=key))
     else:
         sorted_ids = ids.order_by(*_order(order, key, found_id))
     return sorted_ids.offset(bindparam("offset", type_=BigInteger)).limit(
@@ -169,5 +232,19 @@ def _order(
 ) -> Any:
     direction = asc if order == "asc" else desc
     way = direction(key)
-    nullable = getattr(key if of is None else of, "nullable", False)
-    return (way.nulls_last() if nullable else way, direction(tie))
+    column = key if of is None else of
+    if _is_unique(column):
+        return (way,)
+    return (way.nulls_last() if getattr(column, "nullable", False) else way, direction(tie))
+
+
+def _is_unique(column: ColumnElement[Any]) -> bool:
+    """Return whether a constraint makes the values of a column unique, and none is null."""
+    return (
+        isinstance(column, Column)
+        and not column.nullable
+        and any(
+            isinstance(constraint, UniqueConstraint) and list(constraint.columns) == [column]
+            for constraint in column.table.constraints
+        )
+    )

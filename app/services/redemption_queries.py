@@ -11,17 +11,17 @@ from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.db.search import comparable
-from app.errors import InvalidParams, ShopError
+from app.errors import ShopError
 from app.models.redemption import RedemptionStatus
 from app.numbers import INT64_MAX
 from app.services.coupon_terms import IS_LIVE_RESERVATION, NOW
 from app.services.coupon_terms import REDEMPTIONS as TABLE
-from app.services.filtering import FilteredSet, count
-from app.services.pagination import Page, fetch_page, page_size
+from app.services.filtering import FilteredSet, between, count, require_known_status
+from app.services.pagination import Page, fetch_page
 
 HAS_EXPIRED = and_(TABLE.c.status == RedemptionStatus.RESERVED, TABLE.c.expires_at <= NOW)
 
-# A reservation counts as released from the second on in which it expires, without any job.
+# A reservation counts as released from the second in which it expires.
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **TABLE.c,
     "status": case((HAS_EXPIRED, literal(RedemptionStatus.RELEASED.value)), else_=TABLE.c.status),
@@ -42,24 +42,22 @@ _HAS_STATUS: Mapping[str, ColumnElement[bool]] = {
 def list_redemptions(
     actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
 ) -> Page:
-    """Return a page of the redemptions that match, newest first unless ``query`` says otherwise.
+    """Return a page of the redemptions that match, newest first by default.
 
     Args:
         query: a loaded ``RedemptionListQuery``.
         columns: what to select, of COLUMNS.
         default_size: rows on a page when the query sets no limit.
     """
-    size = page_size(query, default_size)
     matching = _matching(query)
-    if not actor.can(Capability.READ_PRIVATE_SHOP_ORDERS):
-        return Page([], 0, query["page"], size or default_size)
     return fetch_page(
         columns,
         TABLE.c.id,
         lambda _: matching,
         key=SORT_KEYS[query["orderby"]],
         query=query,
-        size=size,
+        default_size=default_size,
+        may_read=actor.can(Capability.READ_PRIVATE_SHOP_ORDERS),
     )
 
 
@@ -84,12 +82,12 @@ def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Ro
 
 def _matching(query: Mapping[str, Any]) -> FilteredSet:
     """Return the redemptions that match a loaded ``RedemptionFilter``."""
-    conditions: list[ColumnElement[bool]] = []
-    for name in ("created_at", "updated_at"):
-        if (moment := query[f"{name}_min"]) is not None:
-            conditions.append(COLUMNS[name] >= moment)
-        if (moment := query[f"{name}_max"]) is not None:
-            conditions.append(COLUMNS[name] <= moment)
+    return FilteredSet(select(TABLE.c.id).where(*conditions_of(query)))
+
+
+def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``RedemptionFilter``."""
+    conditions = between(COLUMNS, query)
     if query["code"] is not None:
         conditions.append(TABLE.c.code == query["code"])
     if query["reference"] is not None:
@@ -97,20 +95,17 @@ def _matching(query: Mapping[str, Any]) -> FilteredSet:
     if query["email"] is not None:
         conditions.append(TABLE.c.email_normalized == comparable(query["email"].strip()))
     conditions += [
-        TABLE.c[name] == min(query[name], INT64_MAX)  # beyond it is nothing
+        TABLE.c[name] == min(query[name], INT64_MAX)  # larger IDs identify no record
         for name in ("coupon_id", "order_id")
         if query[name] is not None
     ]
     if (customer_id := query["customer_id"]) is not None:
         conditions.append(
-            TABLE.c.customer_id == min(customer_id, INT64_MAX)  # beyond it is nobody
+            TABLE.c.customer_id == min(customer_id, INT64_MAX)  # larger IDs identify no account
             if customer_id
             else TABLE.c.customer_id.is_(None)
         )
+    require_known_status(query, _HAS_STATUS)
     if query["status"] is not None:
-        for status in query["status"]:
-            if status not in _HAS_STATUS:
-                reason = f"has no status {status!r}; known are {', '.join(_HAS_STATUS)}."
-                raise InvalidParams({"filter[status]": reason})
         conditions.append(or_(*(_HAS_STATUS[status] for status in query["status"])))
-    return FilteredSet(select(TABLE.c.id).where(*conditions))
+    return conditions

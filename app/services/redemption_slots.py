@@ -1,26 +1,27 @@
-"""Slots of limited coupons: taken, given back and moved exactly (redemptions 4 and 6).
+"""Exact counting of the uses of limited coupons (redemptions 4 and 6).
 
-A slot is taken by one conditional UPDATE of the coupon's row, whose condition and counters are all
-in this row: the database repeats the condition for whoever waited for the row, on PostgreSQL at
-READ COMMITTED, too. What is counted in other rows (uses by one customer) is counted while the row
-is held. Everybody locks the coupon first and its redemptions after it.
+Each use takes a slot with one conditional UPDATE of the coupon's row, which contains all counters
+of the condition. If another transaction holds the row, the database waits and then checks the
+condition again, on PostgreSQL also at READ COMMITTED. Uses by one customer are counted in other
+rows, so the coupon is locked first. All transactions lock the coupon before its redemptions, except
+that orders add uses of coupons without limits to ``usage_count`` at the end (``with_coupons``).
 
-``coupons.reserved_count`` includes the reservations with ``holds_slot``. Those that have expired
-are subtracted when somebody finds no slot, so no job has to run. A coupon without limits does not
-count reservations, and its reservations do not wait for each other.
+``coupons.reserved_count`` counts the reservations with ``holds_slot``. Expired reservations are
+subtracted when there is no free slot, so no scheduled job is required. Coupons without limits do
+not count reservations, and their reservations do not wait for each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, cast
 
 from sqlalchemy import (
     ColumnElement,
     CursorResult,
-    Update,
+    Executable,
     and_,
     bindparam,
     case,
@@ -29,41 +30,36 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.orm import Session
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.db.read_pool import Fetch
 from app.errors import ShopError
 from app.evaluation import REASONS, Reason, limit_reasons
 from app.models.redemption import RedemptionStatus
+from app.services.coupon_queries import PUBLISHED
 from app.services.coupon_terms import (
     COUPONS,
-    IS_LIVE_RESERVATION,
+    IS_BELOW_LIMIT,
     NOW,
-    PUBLISHED,
     REDEMPTIONS,
     USES_BY_CUSTOMER,
     Customer,
     FoundCoupon,
     coupon_by_id,
-    number_of_redemptions,
 )
 
 NOT_FOUND = Reason("not_found", REASONS["not_found"])
 
 _THIS = COUPONS.c.id == bindparam("this")
-# Reserved while the coupon had no limit.
-_UNCOUNTED = number_of_redemptions(IS_LIVE_RESERVATION, ~REDEMPTIONS.c.holds_slot)
-_HAS_SLOT = or_(
-    COUPONS.c.usage_limit == 0,
-    COUPONS.c.usage_count + COUPONS.c.reserved_count + _UNCOUNTED < COUPONS.c.usage_limit,
-)
+_HAS_SLOT = or_(COUPONS.c.usage_limit == 0, IS_BELOW_LIMIT)
 _HAS_SLOT_FOR_CUSTOMER = or_(
     COUPONS.c.usage_limit_per_user == 0, COUPONS.c.usage_limit_per_user > USES_BY_CUSTOMER
 )
 _IS_UNLIMITED = and_(COUPONS.c.usage_limit == 0, COUPONS.c.usage_limit_per_user == 0)
-# The foreign key of a new redemption takes the same lock. An update that sets a limit waits for it.
-# By whether the coupon must be published.
+# The foreign key of a new redemption takes the same lock, and an update that sets a limit waits for
+# it. The key of the dict is whether the coupon must be published.
 _HOLD_UNLIMITED = {
-    published: select(COUPONS.c.id)
+    published: select(COUPONS)
     .where(_THIS, _IS_UNLIMITED, *([PUBLISHED] if published else []))
     .with_for_update(read=True, key_share=True)
     for published in (True, False)
@@ -78,14 +74,30 @@ _EXPIRED = and_(
 _GIVE_UP_EXPIRED = update(REDEMPTIONS).where(_EXPIRED).values(holds_slot=False)
 
 
-def _taking(column: ColumnElement[int], *conditions: ColumnElement[bool]) -> Update:
-    return update(COUPONS).where(_THIS, *conditions).values({column: column + 1})
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A slot that a use has taken.
+
+    Attributes:
+        coupon: the coupon by its column names, with this use if it is counted.
+        is_counted: ``holds_slot`` of the redemption.
+        uncounted: what the caller adds to ``usage_count``: 1 if a coupon without limits is used.
+    """
+
+    coupon: Mapping[str, Any]
+    is_counted: bool
+    uncounted: int = 0
+
+
+def _taking(column: ColumnElement[int], *conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
+    taking = update(COUPONS).where(_THIS, *conditions).values({column: column + 1})
+    return taking.returning(*COUPONS.c)
 
 
 class _Check(StrEnum):
-    """What is checked in addition to ``usage_limit`` when a slot is taken."""
+    """Condition of a slot in addition to ``usage_limit``."""
 
-    NOTHING = "nothing"  # without an ID and an e-mail, the limit per user is not checked
+    NOTHING = "nothing"  # the limit per user is not checked without an ID and an e-mail
     NO_LIMIT_PER_USER = "no_limit_per_user"
     USES_BY_CUSTOMER = "uses_by_customer"
 
@@ -95,7 +107,7 @@ _CONDITIONS: Mapping[_Check, Sequence[ColumnElement[bool]]] = {
     _Check.NO_LIMIT_PER_USER: (COUPONS.c.usage_limit_per_user == 0,),
     _Check.USES_BY_CUSTOMER: (_HAS_SLOT_FOR_CUSTOMER,),
 }
-# By whether the coupon must be published, whether the use is confirmed at once, and the check.
+# Keys: whether the coupon must be published, whether the use is confirmed immediately, the check.
 _TAKE = {
     (published, confirmed, check): _taking(
         COUPONS.c.usage_count if confirmed else COUPONS.c.reserved_count,
@@ -107,8 +119,11 @@ _TAKE = {
     for confirmed in (True, False)
     for check in _Check
 }
-_CHANGE = update(COUPONS).where(_THIS).values(
-    # A count that an update has set lower never falls below 0 (redemptions 6).
+RESERVE = _TAKE[True, False, _Check.NO_LIMIT_PER_USER]
+"""Takes a slot for a reservation of a published coupon without a limit per user."""
+
+CHANGE_COUNTS = update(COUPONS).where(_THIS).values(
+    # Never below 0, because an update can set a lower count (redemptions 6).
     usage_count=case(
         (COUPONS.c.usage_count + bindparam("usage") < 0, 0),
         else_=COUPONS.c.usage_count + bindparam("usage"),
@@ -118,7 +133,7 @@ _CHANGE = update(COUPONS).where(_THIS).values(
 
 
 def fetch_in(session: Session) -> Fetch:
-    """Return what runs selects in the transaction of a session."""
+    """Return a function that runs selects in the transaction of a session."""
 
     def fetch(statement: Any, parameters: Any = None) -> Any:
         return session.execute(statement, dict(parameters or {})).all()
@@ -127,7 +142,7 @@ def fetch_in(session: Session) -> Fetch:
 
 
 def not_applicable(code: str, reasons: Iterable[Reason], param: str) -> ShopError:
-    """Return the error of a coupon that cannot be used, with all reasons."""
+    """Return the error for a coupon that is not applicable, with all reasons."""
     listed = [{"code": reason.code, "message": reason.message} for reason in reasons]
     reason = " ".join(each["message"] for each in listed)
     return ShopError(
@@ -136,8 +151,13 @@ def not_applicable(code: str, reasons: Iterable[Reason], param: str) -> ShopErro
 
 
 def lock_coupon(session: Session, coupon_id: int) -> bool:
-    """Hold a coupon until the commit; return whether it exists."""
+    """Lock a coupon until the commit. Return whether it exists."""
     return session.scalar(_LOCK, {"this": coupon_id}) is not None
+
+
+def hold_unlimited(session: Session, coupon_id: int) -> bool:
+    """Return whether a coupon has no limits. If so, no update sets one before the commit."""
+    return _row(session, _HOLD_UNLIMITED[False], {"this": coupon_id}) is not None
 
 
 def take_slot(
@@ -149,58 +169,55 @@ def take_slot(
     published: bool = True,
     own_order_id: int = 0,
     param: str,
-) -> bool:
-    """Take one use of a coupon, within its limits.
+) -> Slot:
+    """Take a slot of a coupon within its limits.
 
     Args:
-        coupon: as it was read; its limits are looked at again.
-        confirmed: whether the use is confirmed at once, or reserved.
-        published: whether a coupon in the trash is refused.
-        own_order_id: an order whose uses do not count against the customer.
+        coupon: the coupon as it was read. Its limits are checked again.
+        confirmed: whether the use is confirmed immediately, or reserved.
+        published: whether to reject a coupon in the trash.
+        own_order_id: ID of an order whose uses do not count against the customer.
         param: location of the code in the error.
 
-    Returns:
-        ``holds_slot`` of the redemption.
-
     Raises:
-        ShopError: a limit is reached; with the reasons.
+        ShopError: a limit is reached, with the reasons.
     """
     this = {"this": coupon.id}
     by_customer = this | {"own_order_id": own_order_id, **customer.parameters}
-    if not confirmed and not coupon.is_limited:
-        if session.scalar(_HOLD_UNLIMITED[published], this):
-            return False
+    if not coupon.is_limited:
+        if held := _row(session, _HOLD_UNLIMITED[published], this):
+            return Slot(held, is_counted=False, uncounted=int(confirmed))
     elif customer.is_known and coupon.terms.usage_limit_per_user:
-        lock_coupon(session, coupon.id)  # what is counted next is counted while the row is held
+        lock_coupon(session, coupon.id)  # so that the count of the customer's uses cannot change
         taking = _TAKE[published, confirmed, _Check.USES_BY_CUSTOMER]
-        if _changed(session, taking, by_customer):
-            return not confirmed
+        if taken := _row(session, taking, by_customer):
+            return Slot(taken, is_counted=not confirmed)
     else:
         check = _Check.NO_LIMIT_PER_USER if customer.is_known else _Check.NOTHING
-        if _changed(session, _TAKE[published, confirmed, check], this):
-            return not confirmed
-    # No slot, as far as can be seen without the lock. With it, everything is exact.
+        if taken := _row(session, _TAKE[published, confirmed, check], this):
+            return Slot(taken, is_counted=not confirmed)
+    # No slot was free. Lock the coupon, free the slots of expired reservations and try again.
     lock_coupon(session, coupon.id)
     check = _Check.USES_BY_CUSTOMER if customer.is_known else _Check.NOTHING
     while True:
         give_up_expired(session, coupon.id)
-        if _changed(session, _TAKE[published, confirmed, check], by_customer):
-            return not confirmed
+        if taken := _row(session, _TAKE[published, confirmed, check], by_customer):
+            return Slot(taken, is_counted=not confirmed)
         now_found = coupon_by_id(fetch_in(session), coupon.id, customer, own_order_id)
         if now_found is None or (published and not now_found.is_published):
             raise not_applicable(coupon.code, [NOT_FOUND], param)
         if reasons := list(limit_reasons(now_found.terms)):
             raise not_applicable(coupon.code, reasons, param)
-        # A reservation expired between these statements: its slot is free.
+        # A reservation expired between these statements, so a slot is free.
 
 
 def require_use_left(
     session: Session, coupon_id: int | None, customer: Customer, own_order_id: int, param: str
 ) -> None:
-    """Refuse a customer who has used up a coupon, for an order that changes its customer.
+    """Reject a new customer of an order who has used up a coupon of the order.
 
     Raises:
-        ShopError: the limit per user is reached by other uses than the order's own.
+        ShopError: uses other than those of the order reach the limit per user.
     """
     if coupon_id is None or not customer.is_known or not lock_coupon(session, coupon_id):
         return
@@ -214,16 +231,20 @@ def require_use_left(
 def change_counts(
     session: Session, coupon_id: int | None, *, usage: int = 0, reserved: int = 0
 ) -> None:
-    """Add to the confirmed and the reserved uses of a coupon, if it still exists."""
+    """Add to the numbers of confirmed and reserved uses of a coupon, if it still exists."""
     if coupon_id is not None and (usage or reserved):
-        session.execute(_CHANGE, {"this": coupon_id, "usage": usage, "reserved": reserved})
+        session.execute(CHANGE_COUNTS, {"this": coupon_id, "usage": usage, "reserved": reserved})
 
 
 def give_up_expired(session: Session, coupon_id: int) -> None:
-    """Free the slots of the expired reservations of a coupon that is held."""
+    """Free the slots of expired reservations of a locked coupon."""
     result = session.execute(_GIVE_UP_EXPIRED, {"this": coupon_id})
     change_counts(session, coupon_id, reserved=-cast("CursorResult[Any]", result).rowcount)
 
 
-def _changed(session: Session, statement: Update, parameters: dict[str, Any]) -> bool:
-    return cast("CursorResult[Any]", session.execute(statement, parameters)).rowcount == 1
+def _row(
+    session: Session, statement: Executable, parameters: dict[str, Any]
+) -> Mapping[str, Any] | None:
+    # Core's execute takes two thirds of the time of the session's.
+    row = session.connection().execute(statement, parameters).mappings().first()
+    return dict(row) if row else None

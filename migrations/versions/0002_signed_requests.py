@@ -1,6 +1,6 @@
-"""Signed requests: the secrets of keys, encrypted, and the nonces that were used.
+"""Add encrypted secrets of keys and used nonces, for signed requests.
 
-Keys that are there already have no such secret: they go on working, but cannot sign.
+Existing keys have no stored secret. They keep working, but cannot sign requests.
 """
 
 import sqlalchemy as sa

@@ -1,4 +1,4 @@
-"""Answers that are given again to a repeated request."""
+"""Add stored responses to requests with an Idempotency-Key."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Count users, roles, coupons and orders by their weeks, in triggers."""
+"""Count users, roles, coupons and orders per week with triggers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -9,7 +9,7 @@ down_revision = "0003"
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 KEY = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
-# Table: the column that is counted apart, and the moment whose week counts.
+# Table: the column by which its rows are partitioned, and the timestamp that determines the week.
 COUNTED = {
     "users": (None, "created_at"),
     "user_roles": ("role", "registered_at"),
@@ -17,7 +17,7 @@ COUNTED = {
     "orders": ("status", "created_at"),
 }
 
-# The Monday that a week begins with, in UTC.
+# The Monday on which a week begins, in UTC.
 SQLITE_WEEK = "date({moment}, 'weekday 0', '-6 days')"
 POSTGRESQL_WEEK = "date_trunc('week', {moment} AT TIME ZONE 'UTC')::date"
 
@@ -35,8 +35,8 @@ VALUES ('{table}', {label}, {week}, 0, {change})
 ON CONFLICT DO UPDATE SET number = number + excluded.number;
 """
 
-# A slot that another transaction has changed is left to it. A new one has the number of this
-# connection, so that no other makes the same one at the same time.
+# A slot that another transaction has changed is left alone. A new slot has the number of this
+# connection, so that no two connections create the same one at the same time.
 POSTGRESQL_TALLY = """
 CREATE FUNCTION tally(of_kind text, of_label text, of_week date, change bigint) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -54,7 +54,7 @@ BEGIN
     END IF;
 END $$
 """
-# Once a statement, however many rows it writes.
+# Called once per statement, regardless of the number of rows that it writes.
 POSTGRESQL = """
 CREATE FUNCTION tally_{table}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -106,7 +106,7 @@ def upgrade() -> None:
     if postgresql:
         op.execute(POSTGRESQL_TALLY)
     for table, (label, moment) in COUNTED.items():
-        # The triggers first: they keep other writers out until the commit.
+        # Create the triggers first, because they block other writers until the commit.
         triggers = (_postgresql if postgresql else _sqlite)(table, label, moment)
         for statement in triggers.split(";\n\n"):
             op.execute(statement)

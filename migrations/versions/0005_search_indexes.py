@@ -1,4 +1,4 @@
-"""Index what is searched by its trigrams: FTS5 on SQLite, pg_trgm on PostgreSQL that has it."""
+"""Add trigram indexes for searches: FTS5 on SQLite, and pg_trgm on PostgreSQL servers with it."""
 
 import click
 import sqlalchemy as sa
@@ -10,7 +10,7 @@ down_revision = "0004"
 
 SEARCHED = ("users", "coupons", "orders")
 
-# The texts stay where they are; the index tells case apart, since they are lower-cased already.
+# The texts stay in their table. The index is case-sensitive, because they are already lower-cased.
 SQLITE = """
 CREATE VIRTUAL TABLE {table}_search USING fts5(
     search_text, content='{table}', content_rowid='id', columnsize=0,
@@ -36,8 +36,8 @@ VALUES ('delete', OLD.id, OLD.search_text);
 
 POSTGRESQL = "CREATE INDEX ix_{table}_search ON {table} USING gin (search_text gin_trgm_ops)"
 WITHOUT = (
-    "Searches will read every record: this server does not let this user create the extension"
-    " pg_trgm. See docs/operations.md."
+    "Searches will read every record, because this user cannot create the extension pg_trgm. "
+    "See docs/operations.md."
 )
 
 
@@ -58,7 +58,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     for table in SEARCHED:
         if op.get_bind().dialect.name == "postgresql":
-            # The extension stays: others may use it.
+            # The extension is kept, because other programs may use it.
             op.execute(f"DROP INDEX IF EXISTS ix_{table}_search")
             continue
         for event in ("insert", "update", "delete"):

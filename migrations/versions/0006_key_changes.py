@@ -1,11 +1,11 @@
-"""Tell those who listen on PostgreSQL that a key, or a role of somebody with a key, has changed."""
+"""Add PostgreSQL notifications about changes of keys and of roles of users with keys."""
 
 from alembic import op
 
 revision = "0006"
 down_revision = "0005"
 
-# Customers without a key are no news: every notice makes commits wait for each other.
+# No notification for users without a key, because notifications serialize commits.
 FUNCTION = """
 CREATE FUNCTION tell_{table}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -30,7 +30,7 @@ TOLD = {
 
 def upgrade() -> None:
     if op.get_bind().dialect.name != "postgresql":
-        return  # SQLite tells of every commit
+        return  # SQLite detects every commit
     for table, (condition, events) in TOLD.items():
         op.execute(FUNCTION.format(table=table, condition=condition))
         for event, rows in events.items():

@@ -1,4 +1,4 @@
-"""Find the first role of a user in an index alone, as every list of customers does."""
+"""Add an index for the first role of a user, which every list of customers reads."""
 
 from alembic import op
 

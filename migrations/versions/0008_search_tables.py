@@ -1,7 +1,7 @@
-"""Give what is searched a table of its own on PostgreSQL, too: narrow, so that it is read quickly.
+"""Add narrow search tables on PostgreSQL.
 
-To count what an index of trigrams finds, PostgreSQL looks at each row: among whole records, of which
-there are two on a page, that takes three times as long.
+To count the matches of a trigram index, PostgreSQL reads each row. With two complete records per
+page, that takes three times as long as with a narrow table.
 """
 
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ down_revision = "0007"
 
 SEARCHED = ("users", "coupons", "orders")
 
-# The names of the columns are those that SQLite's full-text tables have.
+# The columns have the same names as those of the full-text tables on SQLite.
 TABLE = """
 CREATE TABLE {table}_search (
     rowid bigint PRIMARY KEY,
@@ -51,14 +51,14 @@ BEFORE = "CREATE INDEX ix_{table}_search ON {table} USING gin (search_text gin_t
 def upgrade() -> None:
     if op.get_bind().dialect.name != "postgresql":
         return  # SQLite has them since 0005
-    # Reads go on meanwhile; writers wait, for all of it at once, so that none waits for another.
+    # Reads continue. Writers wait for one lock on all tables, which prevents deadlocks.
     op.execute(f"LOCK TABLE {', '.join(SEARCHED)} IN SHARE ROW EXCLUSIVE MODE")
     for table in SEARCHED:
         for statement in TABLE.format(table=table).split(";\n\n"):
             op.execute(statement)
         if _has_trigrams():
             op.execute(INDEX.format(table=table))
-    for table in SEARCHED:  # last: readers wait from here to the end
+    for table in SEARCHED:  # at the end, because readers wait from here
         op.execute(f"DROP INDEX IF EXISTS ix_{table}_search")
 
 

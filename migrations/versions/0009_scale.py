@@ -1,4 +1,4 @@
-"""Indexes for lists of a large shop, unique order keys, and the state of ``flask demo``."""
+"""Add indexes for lists of large shops, unique order keys and the state of ``flask demo``."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -22,7 +22,7 @@ ADDED = {
 }
 GUESTS = sa.text("customer_id IS NULL")
 
-# Of several orders with one key, the first keeps it; the others add their id to it.
+# The first of several orders with one key keeps it. The ID is appended to the other keys.
 UNIQUE_KEYS = """
 UPDATE orders SET order_key = order_key || '-' || id WHERE id IN (
     SELECT id FROM (
@@ -34,7 +34,7 @@ UPDATE orders SET order_key = order_key || '-' || id WHERE id IN (
 
 def upgrade() -> None:
     while op.get_bind().execute(sa.text(UNIQUE_KEYS)).rowcount:
-        pass  # a new key may be one that another order has
+        pass  # a new key can be in use by another order
     op.create_index("uq_orders_order_key", "orders", ["order_key"], unique=True)
     for name, (table, _, columns) in CHANGED.items():
         op.drop_index(name, table)

@@ -1,4 +1,4 @@
-"""Drop the triggers that told PostgreSQL's listeners of changed keys: nothing listens any more."""
+"""Drop the notifications about changes of keys, which are no longer used."""
 
 from alembic import op
 

@@ -74,5 +74,5 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("redemptions")
-    # SQLite drops a column in place, too: a copy of the table would lose its triggers.
+    # SQLite also drops a column in place, because a copy of the table would lose its triggers.
     op.execute("ALTER TABLE coupons DROP COLUMN reserved_count")

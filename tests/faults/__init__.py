@@ -1,4 +1,5 @@
-"""Kills in the middle of writes, and what must be left of them (docs/operations.md, Durability).
+"""Kills during writes, followed by a comparison of the data (docs/operations.md, Durability).
 
-``python -m tests.faults --help`` says how to run a campaign; tests/test_faults.py runs a short one.
+``python -m tests.faults --help`` describes how to run a campaign. tests/test_faults.py runs a short
+one.
 """

@@ -1,4 +1,4 @@
-"""A campaign: load, a kill, a restart, a comparison, again and again."""
+"""A campaign: load, a kill, a restart and a comparison, repeated."""
 
 import tempfile
 import time
@@ -20,6 +20,8 @@ from tests.faults.clients import (
     stored,
 )
 from tests.faults.databases import DATABASES
+from tests.faults.deliveries import Deliveries
+from tests.faults.feed import Feed
 from tests.faults.service import Service
 
 CLIENTS = 6
@@ -27,11 +29,13 @@ LOAD = (0.05, 1.0)  # seconds of writes before a kill
 AFTERMATH = 0.2  # seconds of writes after it
 
 
-def run(database, kills, seed, tell=lambda line: None, load=0):
-    """Kill, restart and compare ``kills`` times; return the problems and the figures.
+def run(database, kills, seed, tell=lambda line: None, load=0, deliveries=False):
+    """Kill, restart and compare ``kills`` times, and return the problems and the figures.
 
     Args:
-        load: seconds of traffic before, without a kill, after which is compared too.
+        load: seconds of traffic without a kill, followed by a comparison, before the first kill.
+        deliveries: whether to also kill a worker that delivers to a webhook, and to compare the
+            deliveries with the feed at the end.
     """
     with tempfile.TemporaryDirectory(prefix="shop-faults-") as folder:
         store = DATABASES[database](folder)
@@ -39,7 +43,14 @@ def run(database, kills, seed, tell=lambda line: None, load=0):
             store.start()
             service = Service(store.url, folder)
             try:
-                return Campaign(store, service, seed, tell).run(kills, load)
+                campaign = Campaign(store, service, seed, tell)
+                if not deliveries:
+                    return campaign.run(kills, load)
+                campaign.deliveries = Deliveries(service, seed)
+                try:
+                    return campaign.run(kills, load)
+                finally:
+                    campaign.deliveries.close()
             finally:
                 service.close()
         finally:
@@ -47,15 +58,17 @@ def run(database, kills, seed, tell=lambda line: None, load=0):
 
 
 class Campaign:
-    """One service, one database, the clients' journals."""
+    """A service, a database, and the journals of the clients."""
 
     def __init__(self, store, service, seed, tell):
         self.store, self.service, self.tell = store, service, tell
         self.random = Random(seed)
         self.journals = new_journals(self.random, CLIENTS)
         self.figures = Counter()
+        self.feed = Feed()
         self.problems = []
         self.orphans = []
+        self.deliveries = None
 
     def run(self, kills, load):
         """Return the problems and the figures."""
@@ -64,10 +77,17 @@ class Campaign:
         self.service.wait_until_ready(self._caller)
         status, answer = self._caller.send("POST", "/coupons", {"coupon": SHARED})
         assert status == 201, answer
+        # The events of the setup. The list of customers does not contain the administrator.
+        self.feed.compare(self._caller, Counter())
+        self.feed.copies["customer"].clear()
         targets = ["worker", "master", "everything", *self.store.targets]
+        if self.deliveries:
+            targets.append("deliverer")
+            self.deliveries.create_webhook(self._caller)
+            self.deliveries.start()
         self.random.shuffle(targets)
         if load:
-            self._caller.close()  # the service does not keep it as long
+            self._caller.close()  # the service closes it earlier
             self._traffic(partial(time.sleep, load))
             self._compare()
             self.tell(f"{load:g} seconds of load: {len(self.problems)} problems so far")
@@ -77,6 +97,9 @@ class Campaign:
             self._restart()
             self._compare()
             self.tell(f"kill {number + 1}, {target}: {len(self.problems)} problems so far")
+        if self.deliveries:
+            problems, self.figures["deliveries"] = self.deliveries.compare(self._caller)
+            self.problems += problems
         return self.problems, dict(self.figures)
 
     def _traffic(self, meanwhile):
@@ -110,6 +133,8 @@ class Campaign:
             self.orphans = self.service.kill_master()
         elif target == "everything":
             self.orphans = self.service.kill_everything()
+        elif target == "deliverer":
+            self.deliveries.kill()
         elif target == "backend":
             self.store.kill_backend(self.random)
         else:
@@ -117,17 +142,20 @@ class Campaign:
 
     def _restart(self):
         self.store.start()
-        if self.service.process.poll() is not None:
-            self.service.start()
-        # What orphans still do is part of the store that is compared.
+        # Writes of orphaned workers are part of the compared store. The orphans keep the port.
         psutil.wait_procs(self.orphans, timeout=60)
         self.orphans = []
+        if self.service.process.poll() is not None:
+            self.service.start()
+        if self.deliveries:
+            self.deliveries.start()
         self.service.wait_until_ready(self._caller)
 
     def _compare(self):
         shown = {kind: stored(self._caller, kind) for kind in KINDS}
-        self._caller.close()  # an idle connection would keep a worker that shall stop
+        self._caller.close()  # an idle connection would delay the stop of a worker
         by_name = {kind.name: shown[kind] for kind in KINDS}
+        everything = {name: list(records.values()) for name, records in by_name.items()}
         shared = by_name["coupon"].pop(SHARED["code"])
         self.problems += shared_problems(shared, by_name["redemption"].values())
         for name, kind, journal in self.journals:
@@ -141,5 +169,19 @@ class Campaign:
             self.figures["of them carried out"] += done
             self.problems += problems
         for kind, rest in shown.items():
-            self.problems += [f"nobody's {kind.name}: {key}" for key in rest]
+            self.problems += [f"unexpected {kind.name}: {key}" for key in rest]
+        self._compare_events(everything)
         self.problems += self.store.check()
+
+    def _compare_events(self, stored):
+        """Check that every committed change has one event, and that the last event shows the record."""
+        expected = Counter()
+        for _, _, journal in self.journals:
+            expected.update(journal.events)
+            journal.events.clear()
+        problems, number = self.feed.compare(self._caller, expected)
+        self._caller.close()
+        for kind in self.feed.copies:
+            problems += self.feed.differences(kind, stored[kind])
+        self.figures["events"] += number
+        self.problems += problems

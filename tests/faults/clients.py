@@ -1,4 +1,4 @@
-"""Clients that create, edit, delete, send bulks and read, and keep a journal of the answers."""
+"""Clients that create, update, delete, send bulk requests and read, and record the responses."""
 
 import http.client
 import json
@@ -7,13 +7,13 @@ from base64 import b64encode
 
 from tests.faults.journal import ABSENT, Journal
 
-SECONDS = 60  # nothing takes as long; what does is stuck
-REFUSED = {503}  # what a service may answer while its database is away
-PAUSE = 0.02  # seconds before the next request to a service that is away
+SECONDS = 60  # no request takes this long unless it hangs
+REFUSED = {503}  # possible responses while the database is unavailable
+PAUSE = 0.02  # seconds before the next request to an unavailable service
 
 
 class Caller:
-    """Sends JSON over one kept connection, and opens another one when it breaks."""
+    """Sends JSON over a persistent connection, which it opens again after an error."""
 
     def __init__(self, port, key):
         pair = f"{key.consumer_key}:{key.consumer_secret}"
@@ -22,7 +22,7 @@ class Caller:
         self._connection = None
 
     def send(self, method, path, body=None):
-        """Return status and JSON of the answer; OSError or HTTPException when there is none."""
+        """Return the status and the JSON of the response. Raises OSError or HTTPException without one."""
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=SECONDS)
         try:
@@ -42,7 +42,7 @@ class Caller:
 
 
 class Kind:
-    """A kind of record: where it lives, what names it, and what is written into it."""
+    """A kind of record: its path, its key, and the values to write."""
 
     def __init__(self, name, key, new, change):
         self.name, self.plural, self.key = name, f"{name}s", key
@@ -90,7 +90,7 @@ KINDS = [
 
 
 class Client:
-    """Writes records of its own, one request after the other, and reads what it wrote."""
+    """Writes its own records, one request after the other, and reads them."""
 
     def __init__(self, name, kind, journal, random, caller):
         self.name, self.kind, self.journal = name, kind, journal
@@ -98,7 +98,7 @@ class Client:
         self.problems = []
 
     def run(self, stop):
-        """Send requests until the event says to stop; return the problems."""
+        """Send requests until the event is set, and return the problems."""
         while not stop.is_set():
             self._one_request()
         self.caller.close()
@@ -124,7 +124,7 @@ class Client:
             self._read(f"/{self.kind.plural}?filter[q]={self.name}&page=1", records)
 
     def _settled(self):
-        """The keys of the records whose fate is known."""
+        """The keys of the records without a request of unknown outcome."""
         return sorted(self.journal.records.keys() - self.journal.open_keys())
 
     def _new(self):
@@ -155,7 +155,7 @@ class Client:
         self._send("POST", f"/{self.kind.plural}/bulk", wanted)
 
     def _read(self, path, keys):
-        """Read some of its own records: they are as the last write was answered."""
+        """Read some of its own records, and check that they equal the last response to a write."""
         try:
             status, answer = self.caller.send("GET", path)
         except (OSError, http.client.HTTPException, ValueError):
@@ -174,12 +174,12 @@ class Client:
         bulk = path.endswith("/bulk")
         (one, *_) = wanted.values()
         body = {self.kind.plural: list(wanted.values())} if bulk else {self.kind.name: one}
-        if more:  # sent, and not shown
+        if more:  # sent, but not returned
             body = {self.kind.name: one | more}
         try:
             status, answer = self.caller.send(method, path, None if method == "DELETE" else body)
         except ConnectionRefusedError:
-            time.sleep(PAUSE)  # it was not even sent
+            time.sleep(PAUSE)  # it was not sent
             return
         except (OSError, http.client.HTTPException, ValueError):
             self.journal.lose(wanted)
@@ -188,7 +188,7 @@ class Client:
             self.journal.lose(wanted)
             time.sleep(PAUSE)
         elif status == 400 and self.kind.name == "redemption" and method == "POST":
-            pass  # no use is left, and nothing has changed
+            pass  # no use was left, so nothing has changed
         elif status not in {200, 201}:
             self.problems.append(f"{method} {path} with {wanted}: {status} {answer}")
             self.journal.lose(wanted)
@@ -248,8 +248,8 @@ def shared_problems(coupon, redemptions):
 
 
 def stored(caller, kind):
-    """Return all records of a kind that the service shows, by their keys."""
-    # Coupons have no limit of their own: the campaign's shop has a page that holds them all.
+    """Return all records of a kind in the service, by their keys."""
+    # The page size of the shop is large enough for all coupons.
     status, answer = caller.send("GET", f"/{kind.plural}")
     assert status == 200, answer
     found = {record[kind.key]: record for record in answer[kind.plural]}
@@ -261,6 +261,10 @@ def stored(caller, kind):
 def new_journals(random, clients):
     """Return for each client its name, its kind and an empty journal."""
     return [
-        (f"c{number}r{random.getrandbits(24):x}", KINDS[number % len(KINDS)], Journal())
+        (
+            f"c{number}r{random.getrandbits(24):x}",
+            kind := KINDS[number % len(KINDS)],
+            Journal(kind.name),
+        )
         for number in range(clients)
     ]

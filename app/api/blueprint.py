@@ -1,0 +1,156 @@
+"""The blueprint class of the API and of plugins, which customizes that of flask-smorest.
+
+It adds authentication, shared schema instances, operation IDs and the error codes of operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import flask_smorest
+from flask.blueprints import BlueprintSetupState
+
+from app.api import replica_reads, strictness
+from app.api.authentication import authenticate_request
+from app.api.openapi_operations import describe_operation
+from app.api.request_parser import ArgumentParser
+from app.api.versions import NATIVE
+from app.auth.principals import Capability
+from app.error_codes import ERRORS
+from app.schemas.loading import instance_of
+
+
+class _Mount(BlueprintSetupState):
+    """The registration of a blueprint. Extension point: ``Blueprint.make_setup_state``."""
+
+    def add_url_rule(self, rule: str, *args: Any, **options: Any) -> None:
+        """Add a route with the methods and converters of the API version."""
+        api_version = self.options.get("api_version", NATIVE)
+        options["methods"] = api_version.methods(options.get("methods", ["GET"]))
+        super().add_url_rule(api_version.rule(rule), *args, **options)
+
+
+class Blueprint(flask_smorest.Blueprint):
+    """A blueprint of the API or a plugin, with authentication.
+
+    Args:
+        public: disables authentication.
+        extends_orders: declares that the views extend their orders with an OrderSerializer, or
+            return no orders. The responses of all other blueprints are searched for orders.
+        any_permission: accepts keys with any permission for every method.
+        resource: the resource that a key must allow to use the views. By default, the first
+            segment of ``url_prefix``, or the name of the blueprint.
+    """
+
+    ARGUMENTS_PARSER = ArgumentParser()
+
+    def __init__(
+        self,
+        *args: Any,
+        public: bool = False,
+        any_permission: bool = False,
+        extends_orders: bool = False,
+        resource: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.public = public
+        self.extends_orders = extends_orders
+        segment = (self.url_prefix or "").strip("/").partition("/")[0]
+        self.resource = None if public else resource or segment or self.name
+        if self.resource:
+            self.before_request(
+                partial(authenticate_request, self.resource, any_permission=any_permission)
+            )
+            self.before_request(strictness.apply_handling)
+        self._prepare_doc_cbks.append(self._prepare_shop_doc)
+
+    def make_setup_state(
+        self, app: Any, options: dict[str, Any], first_registration: bool = False
+    ) -> BlueprintSetupState:
+        """Return the object that registers the routes of this blueprint."""
+        return _Mount(self, app, options, first_registration)
+
+    def add_url_rule(
+        self, rule: str, endpoint: Any = None, view_func: Any = None, **kwargs: Any
+    ) -> None:
+        """Register a view. Its name in camel case becomes the operation ID."""
+        first, *rest = view_func.__name__.split("_")
+        view_func._apidoc = getattr(view_func, "_apidoc", {}) | {
+            "operation_id": first + "".join(word.title() for word in rest),
+            "methods": kwargs.get("methods", ["GET"]),
+            "has_variable": "<" in rule,
+        }
+        super().add_url_rule(rule, endpoint, view_func, **kwargs)
+
+    def arguments(
+        self, schema: Any, *, needs: Capability | None = None, **kwargs: Any
+    ) -> Callable[[Any], Any]:
+        """Load and document input with one schema instance for all requests.
+
+        webargs would create an instance for each request and copy all of its fields.
+
+        Args:
+            schema: the schema of the input.
+            needs: the capability that the view requires. Without it, the body is only checked and
+                the view gets an empty record. No other view can use the schema.
+        """
+        instance = instance_of(schema) if isinstance(schema, type) else schema
+        if needs:
+            self.ARGUMENTS_PARSER.needs[type(instance)] = needs
+        decorate: Callable[[Any], Any] = super().arguments(instance, **kwargs)
+        return decorate
+
+    def register_views_in_doc(self, api: Any, *args: Any, **kwargs: Any) -> None:
+        """Describe the views, when the OpenAPI document is first used."""
+        api.describe_later(partial(super().register_views_in_doc, api, *args, **kwargs))
+
+    @staticmethod
+    def errors(*codes: str) -> Callable[[Any], Any]:
+        """Document the error codes of an operation, in addition to the common error codes."""
+        return _document_codes({code: ERRORS[code][0] for code in codes})
+
+    @staticmethod
+    def errors_as(status: int, *codes: str) -> Callable[[Any], Any]:
+        """Document error codes that have another status in this operation (spec 4.2)."""
+        return _document_codes(dict.fromkeys(codes, status))
+
+    @staticmethod
+    def also_requires(*resources: str) -> Callable[[Any], Any]:
+        """Require a key that allows these resources, in addition to that of the blueprint."""
+        return lambda view: _update_apidoc(view, "resources", resources)
+
+    @staticmethod
+    def status(event: str) -> Callable[[Any], Any]:
+        """Document the status of an event, which depends on the API version."""
+        return lambda view: _update_apidoc(view, "status_events", [event])
+
+    def _prepare_shop_doc(
+        self, doc: dict[str, Any], doc_info: dict[str, Any], *, api: Any, method: str, **_: Any
+    ) -> dict[str, Any]:
+        """Complete the documentation of an operation. flask-smorest calls it for each method."""
+        describe_operation(
+            doc,
+            doc_info,
+            method,
+            api.api_version,
+            is_public=self.public,
+            may_use_replica=self.name in replica_reads.BLUEPRINTS,
+        )
+        return doc
+
+
+def _document_codes(codes: dict[str, int]) -> Callable[[Any], Any]:
+    def decorate(view: Any) -> Any:
+        known = getattr(view, "_apidoc", {}).get("codes", {})
+        return _update_apidoc(view, "codes", known | codes)
+
+    return decorate
+
+
+def _update_apidoc(view: Any, what: str, value: Any) -> Any:
+    # Create a new dict for this view.
+    view._apidoc = getattr(view, "_apidoc", {}) | {what: value}
+    return view

@@ -1,0 +1,72 @@
+"""Bulk requests of coupons, customers and orders (spec 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import marshmallow as ma
+from flask import Response, current_app
+from marshmallow import ValidationError
+
+from app.api.authentication import current_principal
+from app.api.responses import json_response
+from app.api.strictness import is_strict
+from app.api.versions import current_api_version
+from app.auth.principals import Capability, Principal
+from app.schemas.loading import checker_of, instance_of, invalid_params
+from app.services import bulk
+from app.services.bulk import BulkItem, WriteResult
+
+ItemInput = tuple[type[ma.Schema], Capability]
+"""The schema of an item, and the capability to write it."""
+
+
+def bulk_response(
+    record: str,
+    items: Sequence[Any],
+    *,
+    create: ItemInput,
+    update: ItemInput,
+    save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]],
+    dump: Callable[[Mapping[str, Any]], Any],
+) -> Response:
+    """Write the items of a bulk request and return the response with their results.
+
+    Without the required capability, an item is only checked, like the body of a single operation.
+
+    Args:
+        record: the name of the records, such as ``coupon``. Its plural is the wrapper key.
+        items: the items as the client sent them.
+        create: the input of an item without an ID.
+        update: the input of an item with an ID.
+        save: writes the loaded items in one transaction and returns one result per item, in order.
+        dump: converts a written record to its result.
+
+    Raises:
+        ShopError: there are more than ``SHOP_BULK_LIMIT`` items. Nothing was written.
+    """
+    principal, api_version, strict = current_principal(), current_api_version(), is_strict()
+
+    def load(item: BulkItem) -> BulkItem:
+        native, capability = create if item.id is None else update
+        schema, is_allowed = api_version.schema(native), principal.can(capability)
+        instance = (instance_of if is_allowed else checker_of)(schema, strict=strict)
+        try:
+            data = instance.load(item.data)
+        except ValidationError as error:
+            raise invalid_params(error) from None
+        return replace(item, data=data if is_allowed else {})
+
+    results = bulk.run(
+        record,
+        items,
+        limit=current_app.config["SHOP_BULK_LIMIT"],
+        load=load,
+        save=lambda loaded: save(principal, loaded),
+        dump=dump,
+        name=api_version.translate,
+    )
+    status = api_version.status("bulk_created") if results.created else 200
+    return json_response({f"{record}s": results.items}, status)

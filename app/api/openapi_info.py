@@ -1,0 +1,90 @@
+"""The introduction of the OpenAPI document: ``info`` and the links to the guides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.files import folder_of
+
+GUIDES = folder_of("docs")
+"""Folder of the guides. An installation without it has no links to guides."""
+
+_INTRODUCTION = """Administer the coupons, customers and orders of a shop.
+
+**Authentication.** Every request needs an API key: the consumer key is the username and the
+consumer secret is the password of HTTP Basic authentication. Press *Authorize* to enter a key.
+Create one with `flask --app wsgi keys create`.
+
+**Bodies.** Request and response bodies are JSON objects. A record is wrapped in a key with its
+name: `{"coupon": {…}}`. An update changes the fields that it contains and keeps all others.
+
+**Errors.** Every error has the body `{"errors": [{"code": "…", "message": "…"}]}`. `code` is for
+programs and does not change; `message` is for people. Errors in an input have a `param` with its
+name. A rejected request changes nothing.
+
+**Pages.** Lists are paginated. `page` selects a page, and the response headers `X-Total`,
+`X-TotalPages` and `Link` describe the pages.
+
+**Fields.** `fields=id,code` limits the fields of the records in a response. Without `fields`,
+records have all documented fields.
+
+**Retries.** An `Idempotency-Key` makes a request that creates records safe to retry. `ETag` and
+`If-Match` prevent lost updates. Wait for the seconds in `Retry-After` after 429 and 503.
+
+**Strictness.** This document describes the input to send. The service accepts more: unknown fields
+and parameters are ignored, `null` means that a field is absent, and values are converted. With the
+header `Prefer: handling=strict`, it rejects such input and suggests the nearest known name.
+
+**Versions.** The version follows semantic versioning: a release that removes or changes something
+in this document has a new major version, additions have a new minor version.
+"""
+_GUIDES = "\n**Guides.** {links}.\n"
+_NATIVE_GUIDES = {
+    "quickstart": "Quick start",
+    "api": "Conventions",
+    "coupons": "Coupons",
+    "orders": "Orders",
+    "errors": "Errors",
+    "clients": "Generated clients",
+    "legacy": "Legacy API",
+}
+
+
+def info(config: Mapping[str, Any], description: str | None) -> dict[str, Any]:
+    """Return the ``info`` of a document without its title and version.
+
+    Args:
+        config: the configuration of the app.
+        description: the introduction; None for the one of the native API.
+    """
+    is_30 = config["SHOP_OPENAPI_VERSION"].startswith("3.0")
+    licence = {"url": "https://opensource.org/license/mit"} if is_30 else {"identifier": "MIT"}
+    return {
+        "description": _introduction(config) if description is None else description,
+        "license": {"name": "MIT", **licence},
+        "contact": contact(config),
+    }
+
+
+def _introduction(config: Mapping[str, Any]) -> str:
+    links = ", ".join(
+        f"[{title}]({guide_url(config, name)})"
+        for name, title in _NATIVE_GUIDES.items()
+        if (GUIDES / f"{name}.md").exists()
+    )
+    return _INTRODUCTION + (_GUIDES.format(links=links) if links else "")
+
+
+def contact(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the contact for users of the API: the operator, or otherwise the authors."""
+    given = config["SHOP_CONTACT"]
+    if not given:
+        return {"name": "The Shop Administration API authors"}
+    key = "email" if "@" in given and "://" not in given else "url"
+    return {"name": config["SHOP_NAME"], key: given}
+
+
+def guide_url(config: Mapping[str, Any], name: str) -> str:
+    """Return the URL path of a guide."""
+    return f"{config['SHOP_URL_PREFIX']}/docs/guides/{name}.md"

@@ -1,0 +1,127 @@
+"""Selection of the requests that may read from a replica.
+
+A replica can serve ``GET`` and ``HEAD`` requests of the blueprints in ``BLUEPRINTS`` if the client
+requests all records at once, or states in a header how current the response must be. All other
+requests use the primary. API keys and the event feed are always read from the primary.
+``app.db.replicas`` selects the replica.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple
+
+from flask import Flask, Response, current_app, request
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.api.security_headers import SAFE_METHODS
+from app.db.positions import Position, current_position
+from app.db.replicas import Replicas, current_replicas
+from app.db.session import has_committed
+
+POSITION = "X-Shop-Position"
+"""Header of a write response, and of a request that must see the write."""
+
+BLUEPRINTS = frozenset(
+    {
+        "coupons",
+        "coupon_trash",
+        "customers",
+        "customer_orders",
+        "orders",
+        "order_trash",
+        "order_notes",
+        "redemptions",
+    }
+)
+"""Blueprints whose reads may come from a replica, in every API version."""
+
+_STALE_WHILE = re.compile(r"stale-while\s*=\s*\"?([0-9]{1,9})\"?")
+
+
+class Wanted(NamedTuple):
+    """How current a response that comes from a replica must be.
+
+    Args:
+        position: what it must include, or None.
+        max_lag: seconds that it may lag behind, or None for SHOP_REPLICA_LAG_SECONDS.
+    """
+
+    position: Position | None = None
+    max_lag: float | None = None
+
+
+def init_app(app: Flask) -> None:
+    """Let reads of an app use its replicas, and add the position to responses of writes.
+
+    Does nothing without DATABASE_REPLICA_URLS. Call this after all routes are registered.
+    """
+    if not app.config["DATABASE_REPLICA_URLS"]:
+        return
+    for rule in app.url_map.iter_rules():
+        if "GET" in (rule.methods or ()) and blueprint_of(app, rule.endpoint) in BLUEPRINTS:
+            app.view_functions[rule.endpoint] = _routed(app.view_functions[rule.endpoint])
+    app.after_request(_add_position)
+
+
+def blueprint_of(app: Flask, endpoint: str) -> str | None:
+    """Return the name of the blueprint of an endpoint, without the API version."""
+    name = endpoint.rpartition(".")[0]
+    return app.blueprints[name].name if name in app.blueprints else None
+
+
+def wanted() -> Wanted | None:
+    """Return how current the response to this request must be, or None for the primary.
+
+    The primary serves requests with a malformed preference, or with a position in the format of
+    another version of the service.
+    """
+    if request.method not in {"GET", "HEAD"}:
+        return None
+    max_lag = None
+    if preferred := _STALE_WHILE.search(",".join(request.headers.getlist("Prefer"))):
+        max_lag = float(preferred[1])
+    if (sent := request.headers.get(POSITION)) is not None:
+        position = Position.parse(sent)
+        return position and Wanted(position, max_lag)
+    if max_lag is not None:
+        return Wanted(max_lag=max_lag)
+    every = request.args.get("filter[limit]", "").strip() == "-1"
+    return Wanted() if every else None
+
+
+def _routed(view: Callable[..., Any]) -> Callable[..., Any]:
+    if hasattr(view, "reads_replicas"):  # a view with several rules
+        return view
+
+    @wraps(view)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        how = wanted()
+        if how is None:
+            return view(*args, **kwargs)
+        return _replicas().read(
+            lambda: view(*args, **kwargs), position=how.position, max_lag=how.max_lag
+        )
+
+    wrapper.reads_replicas = True  # type: ignore[attr-defined]  # a mark on the view
+    return wrapper
+
+
+def _replicas() -> Replicas:
+    replicas = current_replicas()
+    assert replicas is not None  # noqa: S101  # nosec B101  # see init_app
+    return replicas
+
+
+def _add_position(response: Response) -> Response:
+    """Add the position to the response of a request that has written."""
+    if request.method not in SAFE_METHODS and response.status_code < 400 and has_committed():
+        try:
+            response.headers[POSITION] = str(current_position())
+        except SQLAlchemyError:
+            # The write is stored, so the response must say so. Without a position, the client
+            # reads from the primary.
+            current_app.logger.warning("The position after a write could not be read.")
+    return response

@@ -1,0 +1,41 @@
+"""What applies to every request of an app, before and after its view."""
+
+from __future__ import annotations
+
+from string import punctuation
+from urllib.parse import quote
+
+from flask import Flask, Request, request
+from flask.sessions import SessionInterface
+
+from app.api import authentication, converters
+from app.api.error_handlers import handle_exception
+from app.api.responses import JsonProvider, drain_request_body
+
+
+def _encode_query() -> None:
+    """Percent-encode non-ASCII bytes in the query, because werkzeug expects ASCII."""
+    query = request.query_string
+    if not query.isascii():
+        request.query_string = quote(query, safe=punctuation).encode()
+
+
+class NoSessionInterface(SessionInterface):
+    """Disables cookie sessions. Extension point: ``Flask.session_interface``."""
+
+    def open_session(self, app: Flask, request: Request) -> None:
+        """Return None, so that writing to ``flask.session`` raises an error."""
+
+
+def init_app(app: Flask) -> None:
+    """Set what applies to every request: JSON, paths, authentication and errors."""
+    app.json = JsonProvider(app)
+    app.session_interface = NoSessionInterface()
+    app.url_map.converters |= converters.CONVERTERS
+    # Paths work with and without a trailing slash and never redirect (decisions 6).
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+    authentication.init_app(app)
+    app.register_error_handler(Exception, handle_exception)
+    app.before_request(_encode_query)
+    app.after_request(drain_request_body)

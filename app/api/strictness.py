@@ -1,0 +1,61 @@
+"""Strict handling of requests: ``Prefer: handling=strict`` (RFC 7240, decisions 15).
+
+``app.schemas.strict`` checks the input. This module decides which requests are strict, rejects the
+parameters of operations without parameters, and sets ``Preference-Applied``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from flask import Response, after_this_request, current_app, request
+
+from app.api.versions import NATIVE, current_api_version
+from app.errors import InvalidParams
+from app.schemas.strict import unknown_names
+
+_HANDLING = re.compile(r'(?:^|,)\s*handling\s*=\s*"?(strict|lenient)"?\s*(?:[,;]|$)', re.IGNORECASE)
+
+
+def is_strict() -> bool:
+    """Return whether the current request is strict.
+
+    The preference of the request takes precedence over SHOP_STRICT. The legacy API is never strict.
+    """
+    prefer = request.environ.get("HTTP_PREFER")
+    if prefer is None:
+        by_default: bool = current_app.config["SHOP_STRICT"]
+        return by_default and current_api_version() is NATIVE
+    return _handling(prefer) == "strict" and current_api_version() is NATIVE
+
+
+def _handling(prefer: str) -> str:
+    """Return ``strict`` or ``lenient``. The first of several preferences applies."""
+    found = _HANDLING.search(prefer)
+    if found:
+        return found[1].lower()
+    return "strict" if current_app.config["SHOP_STRICT"] else "lenient"
+
+
+def apply_handling() -> None:
+    """Reject the unknown parameters of a strict request to an operation that has no parameters.
+
+    The schema of the parameters checks all other operations.
+
+    Raises:
+        InvalidParams: the request has parameters.
+    """
+    if not is_strict():
+        return
+    after_this_request(_add_preference_applied)
+    view: Any = current_app.view_functions[request.endpoint or ""]
+    arguments = getattr(view, "_apidoc", {}).get("arguments", {}).get("parameters", ())
+    has_query = any(argument["in"] == "query" for argument in arguments)
+    if not has_query and (unknown := unknown_names(request.args, set(), "parameter")):
+        raise InvalidParams({name: reason for name, (reason,) in unknown.items()})
+
+
+def _add_preference_applied(response: Response) -> Response:
+    response.headers["Preference-Applied"] = "handling=strict"
+    return response

@@ -1,0 +1,148 @@
+"""Lookup and verification of API keys (decisions 2)."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Row, bindparam, select
+
+from app.auth.hashes import NO_SECRET, keyed_hash, woocommerce_hash
+from app.auth.key_usage import record_use
+from app.auth.principal_cache import cached_principal
+from app.auth.principals import (
+    ALL_RESOURCES,
+    Credentials,
+    InvalidCredentials,
+    Permission,
+    Principal,
+    capabilities_of,
+)
+from app.db.read_pool import fetch
+from app.errors import ShopError
+from app.models import ApiKey, UserRole
+
+_KEY_WITH_ROLES = (
+    select(
+        ApiKey.id,
+        ApiKey.user_id,
+        ApiKey.permission,
+        ApiKey.resources,
+        ApiKey.expires_at,
+        ApiKey.last_used_at,
+        ApiKey.consumer_secret_hash,
+        ApiKey.consumer_secret_encrypted,
+        UserRole.role,
+    )
+    .outerjoin(UserRole, UserRole.user_id == ApiKey.user_id)
+    .where(
+        ApiKey.consumer_key_hash.in_(
+            (bindparam("consumer_key_hash"), bindparam("woocommerce_key_hash"))
+        )
+    )
+    .order_by(ApiKey.id)
+)
+
+
+def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
+    """Return one row for each role of the user of a key, or no rows for an unknown key."""
+    hashes = {
+        "consumer_key_hash": keyed_hash(consumer_key),
+        "woocommerce_key_hash": woocommerce_hash(consumer_key),
+    }
+    rows = fetch(_KEY_WITH_ROLES, hashes)
+    # If a key was created here and also imported, use the older record.
+    return [row for row in rows if row.id == rows[0].id]
+
+
+def principal_of(key: Sequence[Row[Any]]) -> Principal:
+    """Return the principal of a key whose secret has been verified, and record its use.
+
+    Raises:
+        InvalidCredentials: the key has expired.
+    """
+    first = key[0]
+    if first.expires_at is not None and first.expires_at <= datetime.now(UTC):
+        raise InvalidCredentials("The API key has expired.")
+    record_use(first.id, first.last_used_at)
+    return Principal(
+        user_id=first.user_id,
+        key_id=first.id,
+        permission=Permission(first.permission),
+        resources=allowed_resources(first.resources),
+        expires_at=first.expires_at,
+        capabilities=capabilities_of([row.role for row in key if row.role]),
+    )
+
+
+def allowed_resources(stored: str) -> frozenset[str] | None:
+    """Return the resources in the ``resources`` column of a key, or None if all are allowed."""
+    names = frozenset(stored.split(","))
+    return None if ALL_RESOURCES in names else names
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKeyCredentials:
+    """A consumer key and its secret (decisions 2)."""
+
+    consumer_key: str
+    consumer_secret: str = field(repr=False)
+
+    def principal(self) -> Principal:
+        """Return the principal of the key, or raise InvalidCredentials."""
+        return cached_principal(f"{self.consumer_key}\0{self.consumer_secret}", self.load_principal)
+
+    def load_principal(self) -> Principal:
+        """Load the principal from the database, without the cache."""
+        key = key_with_roles(self.consumer_key)
+        # Unknown keys take as much work as wrong secrets.
+        expected = key[0].consumer_secret_hash if key else NO_SECRET
+        if not hmac.compare_digest(keyed_hash(self.consumer_secret), expected) or not key:
+            raise InvalidCredentials("The consumer key or its secret is wrong.")
+        return principal_of(key)
+
+
+def authenticate(
+    credentials: Credentials | None, record_failure: Callable[[str, str], ShopError]
+) -> Principal:
+    """Return the principal of a request (decisions 2).
+
+    Args:
+        credentials: the credentials of the request, or None.
+        record_failure: function that takes the consumer key of invalid credentials and the reason,
+            and returns the error to raise.
+
+    Raises:
+        ShopError: credentials are missing or invalid.
+    """
+    if credentials is None:
+        raise authentication_error("Send an API key by HTTP Basic authentication.")
+    try:
+        return credentials.principal()
+    except InvalidCredentials as error:
+        raise record_failure(credentials.consumer_key, str(error)) from None
+
+
+def require_permission(principal: Principal, method: str) -> None:
+    """Raise ShopError unless the permission of the key allows an HTTP method (decisions 2)."""
+    if not principal.permission.allows(method):
+        kind = "read" if method in {"GET", "HEAD"} else "write"
+        raise authentication_error(f"This API key has no {kind} permission.")
+
+
+def require_resources(principal: Principal, *needed: str) -> None:
+    """Raise ShopError unless the key allows all of the resources."""
+    if principal.resources is not None:
+        for resource in needed:
+            if resource not in principal.resources:
+                reason = f"This API key is not valid for the resource {resource}."
+                raise authentication_error(reason)
+
+
+def authentication_error(reason: str) -> ShopError:
+    """Return the error for missing, invalid or insufficient credentials."""
+    headers = {"WWW-Authenticate": 'Basic realm="Shop Administration API", charset="UTF-8"'}
+    return ShopError("shop_api_authentication_error", headers=headers, reason=reason)

@@ -1,0 +1,29 @@
+"""Stored hashes of consumer keys and secrets, which have 160 random bits each."""
+
+from __future__ import annotations
+
+import hmac
+
+from flask import current_app
+
+WOOCOMMERCE_HASH = "wc-api:"
+"""Prefix of a stored hash that WooCommerce made of a consumer key.
+
+An imported key has no other hash, because its source does not store the key itself."""
+
+NO_SECRET = "0" * 64
+"""A value with the length of a hash that matches no secret."""
+
+
+def woocommerce_hash(consumer_key: str) -> str:
+    """Return the stored hash of an imported consumer key: HMAC-SHA256 with a public key.
+
+    This is sufficient for a consumer key with 160 random bits.
+    """
+    return WOOCOMMERCE_HASH + hmac.digest(b"wc-api", consumer_key.encode(), "sha256").hex()
+
+
+def keyed_hash(secret: str) -> str:
+    """Return a keyed hash. Secrets with 160 random bits do not need a slow hash."""
+    key: str = current_app.config["SECRET_KEY"]
+    return hmac.digest(key.encode(), secret.encode(), "sha256").hex()

@@ -1,0 +1,72 @@
+"""The orders and downloads of a customer (spec 4.2, decisions 7 and 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, Response, current_app
+
+from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
+from app.api.order_extensions import OrderSerializer
+from app.api.responses import json_response, page_response
+from app.api.serializers import Serializer
+from app.api.smorest import Api
+from app.api.versions import current_api_version
+from app.schemas.examples import orders as examples
+from app.schemas.orders import DownloadList, DownloadSchema, OrderList
+from app.schemas.queries import CustomerOrdersQuery, ReadQuery
+from app.services import order_queries
+
+Query = dict[str, Any]
+
+DOWNLOAD = Serializer(DownloadSchema, order_queries.DOWNLOAD_COLUMNS)
+READ_ERRORS = (
+    "shop_api_invalid_customer_id",
+    "shop_api_invalid_customer",
+    "shop_api_user_cannot_read_customer",
+)
+TAGS = ["customers"]
+
+blp = Blueprint("customer_orders", __name__, url_prefix="/customers", extends_orders=True)
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the routes of the orders and downloads of a customer."""
+    api.register_blueprint(blp)
+
+
+@blp.route("/<id:customer_id>/orders", tags=TAGS)
+@blp.also_requires("orders")
+@blp.errors(*READ_ERRORS)
+@blp.arguments(CustomerOrdersQuery, location="query")
+@blp.response(200, OrderList, example={"orders": [examples.ORDER]})
+def list_customer_orders(query: Query, customer_id: int) -> Response:
+    """List the orders of a customer.
+
+    Returns all orders of the customer, oldest first.
+    """
+    serializer = OrderSerializer(query["selection"])
+    size = current_app.config["SHOP_PAGE_SIZE"]
+    page = order_queries.orders_of_customer(
+        current_principal(), customer_id, query, serializer.columns, size
+    )
+    return page_response("orders", serializer.rows, page)
+
+
+@blp.route("/<id:customer_id>/downloads", tags=TAGS)
+@blp.also_requires("orders")
+@blp.errors(*READ_ERRORS)
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, DownloadList, example={"downloads": {"1": examples.DOWNLOAD}})
+def list_customer_downloads(query: Query, customer_id: int) -> Response:
+    """List the downloads of a customer.
+
+    Returns the available downloads by the ID of their permission: downloads of orders in the
+    status `processing` or `completed` that are not used up and have not expired.
+    """
+    serializer = DOWNLOAD.only(query["selection"])
+    rows = order_queries.downloads_of_customer(current_principal(), customer_id, serializer.columns)
+    downloads = {key: serializer.row(row) for key, row in rows.items()}
+    in_a_list = DownloadList in current_api_version().schemas
+    return json_response({"downloads": [*downloads.values()] if in_a_list else downloads})

@@ -1,0 +1,67 @@
+"""Events: the feed of changes, and one event. Native only (events 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, Response, current_app
+
+from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
+from app.api.etags import with_etag
+from app.api.openapi import LINK_HEADER
+from app.api.responses import json_response, next_link
+from app.api.serializers import Serializer
+from app.api.smorest import Api
+from app.schemas.events import EventList, EventListQuery, EventResponse, EventSchema
+from app.schemas.examples import events as examples
+from app.schemas.queries import ReadQuery
+from app.services import event_queries
+
+Query = dict[str, Any]
+
+EVENT = Serializer(EventSchema, event_queries.COLUMNS)
+
+blp = Blueprint(
+    "events", __name__, url_prefix="/events", description="Read the feed of all changes of records."
+)
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the routes of events."""
+    api.register_blueprint(blp)
+
+
+@blp.route("")
+@blp.errors("shop_api_user_cannot_read_events", "shop_api_events_expired")
+@blp.arguments(EventListQuery, location="query")
+@blp.response(200, EventList, headers=LINK_HEADER, example={"events": [examples.EVENT]})
+def list_events(query: Query) -> Response:
+    """List events.
+
+    Returns the events that match, oldest first. Store the ID of the last event that you have
+    processed, and pass it as `filter[after]` to continue. No event at or below an ID that you have
+    read appears later.
+    """
+    serializer = EVENT.only(query["selection"])
+    size = current_app.config["SHOP_PAGE_SIZE"]
+    page = event_queries.list_events(current_principal(), query, serializer.columns, size)
+    links = next_link("filter[after]", page.rows[-1][-1]) if page.has_more else {}
+    return json_response({"events": serializer.rows(page.rows)}, headers=links)
+
+
+@blp.route("/<id:event_id>")
+@with_etag
+@blp.errors(
+    "shop_api_invalid_event_id", "shop_api_events_expired", "shop_api_user_cannot_read_event"
+)
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, EventResponse, example={"event": examples.EVENT})
+def get_event(query: Query, event_id: int) -> Response:
+    """Retrieve an event.
+
+    Events are retained for a number of days (`SHOP_EVENTS_DAYS`).
+    """
+    serializer = EVENT.only(query["selection"])
+    row = event_queries.get_event(current_principal(), event_id, serializer.columns)
+    return json_response({"event": serializer.row(row)})

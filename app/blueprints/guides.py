@@ -1,0 +1,75 @@
+"""Guides: the Markdown files in ``docs``, served as HTML pages."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from flask import Blueprint, Flask, Response, abort
+from markdown_it import MarkdownIt
+
+from app.api.openapi_info import GUIDES
+from app.api.smorest import Api
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+body {{ font: 16px/1.6 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto }}
+body {{ padding: 0 1rem }}
+pre {{ overflow-x: auto; padding: 1rem; background: #8881 }}
+code {{ font-size: 0.9em }}
+table {{ border-collapse: collapse; display: block; overflow-x: auto }}
+th, td {{ border: 1px solid #8886; padding: 0.3rem 0.6rem; text-align: left; vertical-align: top }}
+img {{ max-width: 100% }}
+</style>
+{body}
+</html>
+"""
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; frame-ancestors 'none'"
+_NAME = re.compile(r"[a-z0-9-]+")
+_LINK_OUTSIDE = re.compile(r'<a href="\.\./[^"]*">(.*?)</a>')
+_HEADING = re.compile(r"<h([2-4])>(.*?)</h\1>")
+
+blp = Blueprint("guides", __name__)
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the route of the guides, if they are installed."""
+    if GUIDES.is_dir():
+        app.register_blueprint(blp, url_prefix=f"{app.config['SHOP_URL_PREFIX']}/docs/guides")
+
+
+@blp.route("/<name>.md")
+def show_guide(name: str) -> Response:
+    """Return a guide as HTML. Links between guides work as in the repository."""
+    path = GUIDES / f"{name}.md"
+    if not _NAME.fullmatch(name) or not path.is_file():
+        abort(404)
+    text = path.read_text(encoding="utf-8")
+    body = MarkdownIt("commonmark").enable("table").render(text)
+    body = _LINK_OUTSIDE.sub(r"\1", body)  # files of the repository, which are not served
+    body = _HEADING.sub(_with_anchor, body)
+    title = text.partition("\n")[0].lstrip("# ")
+    page = _PAGE.format(title=escape(title), body=body)
+    return Response(page, mimetype="text/html", headers={"Content-Security-Policy": _POLICY})
+
+
+@blp.route("/<name>.png")
+def show_picture(name: str) -> Response:
+    """Return a picture of a guide."""
+    path = GUIDES / f"{name}.png"
+    if not _NAME.fullmatch(name) or not path.is_file():
+        abort(404)
+    return Response(path.read_bytes(), mimetype="image/png")
+
+
+def _with_anchor(heading: re.Match[str]) -> str:
+    """Return a heading with an ID for links, in the same form as on code hosting sites."""
+    level, text = heading.groups()
+    words = re.sub(r"<[^>]*>", "", text).lower()
+    anchor = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+    return f'<h{level} id="{anchor}">{text}</h{level}>'

@@ -1,0 +1,84 @@
+"""The trash of orders (orders 4). Native only: the legacy API has no such routes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, Response, current_app
+
+from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
+from app.api.openapi import PAGE_HEADERS
+from app.api.order_extensions import OrderSerializer
+from app.api.responses import json_response, page_response
+from app.api.serializers import Serializer
+from app.api.smorest import Api
+from app.schemas.envelope import DeletedResponse
+from app.schemas.examples import orders as examples
+from app.schemas.orders import OrderResponse, TrashedOrderList, TrashedOrderSchema
+from app.schemas.queries import OrderListQuery, TrashQuery
+from app.services import order_trash
+
+Query = dict[str, Any]
+
+TRASHED_ORDER = Serializer(TrashedOrderSchema, order_trash.TRASH_COLUMNS)
+
+blp = Blueprint(
+    "order_trash",
+    __name__,
+    url_prefix="/orders",
+    description="List, restore and permanently delete orders in the trash.",
+    extends_orders=True,
+)
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the routes of the order trash."""
+    api.register_blueprint(blp)
+
+
+@blp.route("/trash")
+@blp.arguments(OrderListQuery, location="query")
+@blp.response(
+    200, TrashedOrderList, headers=PAGE_HEADERS, example={"orders": [examples.TRASHED_ORDER]}
+)
+def list_trashed_orders(query: Query) -> Response:
+    """List the orders in the trash.
+
+    Returns a page, filtered and sorted like the list of orders. `status` is the status before the
+    deletion, which a restored order gets again. The list is empty if the user of the key cannot
+    read orders.
+    """
+    serializer = OrderSerializer(query["selection"], TRASHED_ORDER)
+    size = current_app.config["SHOP_PAGE_SIZE"]
+    page = order_trash.list_trash(current_principal(), query, serializer.columns, size)
+    return page_response("orders", serializer.rows, page)
+
+
+@blp.route("/<id:order_id>/restore", methods=["POST"])
+@blp.errors(
+    "shop_api_invalid_order_id",
+    "shop_api_user_cannot_edit_order",
+    "shop_api_coupon_not_applicable",
+)
+@blp.response(200, OrderResponse, example={"order": examples.ORDER})
+def restore_order(order_id: int) -> Response:
+    """Restore an order from the trash.
+
+    The order gets its previous status and uses its coupons again.
+    """
+    order = order_trash.restore(current_principal(), order_id)
+    return json_response({"order": OrderSerializer(None).records([order])[0]})
+
+
+@blp.route("/trash", methods=["DELETE"])
+@blp.errors("shop_api_user_cannot_delete_order")
+@blp.arguments(TrashQuery, location="query")
+@blp.response(200, DeletedResponse, example={"deleted": 1})
+def empty_order_trash(query: Query) -> Response:
+    """Empty the trash of orders.
+
+    Permanently deletes the orders that have been in the trash for at least `older_than_days`.
+    """
+    deleted = order_trash.empty_trash(current_principal(), query["older_than_days"])
+    return json_response({"deleted": deleted})

@@ -1,0 +1,239 @@
+"""Webhooks and their deliveries (events 2). The legacy API has its own form (events 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Flask, Response, current_app
+
+from app.api import webhook_errors
+from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
+from app.api.etags import precondition, with_etag
+from app.api.idempotency import idempotent_with_secret
+from app.api.openapi import PAGE_HEADERS
+from app.api.responses import json_response, page_response
+from app.api.serializers import Serializer
+from app.api.smorest import Api
+from app.models import Webhook, WebhookDelivery
+from app.schemas.envelope import CountResponse, DeleteResponse
+from app.schemas.examples import webhooks as examples
+from app.schemas.queries import (
+    ReadQuery,
+)
+from app.schemas.webhook_queries import (
+    WebhookCountQuery,
+    WebhookDeliveryListQuery,
+    WebhookListQuery,
+)
+from app.schemas.webhooks import (
+    PingResponse,
+    ReplayRequest,
+    ReplayResponse,
+    WebhookCreateRequest,
+    WebhookDeliveryList,
+    WebhookDeliveryResponse,
+    WebhookDeliverySchema,
+    WebhookList,
+    WebhookResponse,
+    WebhookSchema,
+    WebhookUpdateRequest,
+    WebhookWithSecretResponse,
+)
+from app.services import webhook_pings, webhook_queries, webhook_replays, webhooks
+
+Query = dict[str, Any]
+Body = dict[str, Any]
+
+WEBHOOK = Serializer(WebhookSchema, dict(Webhook.__table__.columns))
+DELIVERY = Serializer(WebhookDeliverySchema, dict(WebhookDelivery.__table__.columns))
+
+blp = Blueprint(
+    "webhooks",
+    __name__,
+    url_prefix="/webhooks",
+    description="Send events to the URLs of other systems.",
+)
+
+
+def _body(webhook: Mapping[str, Any]) -> Body:
+    """Return the body of a response, with the secret if it was generated."""
+    secret = {name: webhook[name] for name in (webhooks.SECRET,) if name in webhook}
+    return {"webhook": WEBHOOK.record(webhook) | secret}
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the routes of webhooks."""
+    api.register_blueprint(blp)
+
+
+@blp.route("")
+@blp.arguments(WebhookListQuery, location="query")
+@blp.response(200, WebhookList, headers=PAGE_HEADERS, example={"webhooks": [examples.WEBHOOK]})
+def list_webhooks(query: Query) -> Response:
+    """List webhooks.
+
+    Returns the webhooks that match, newest first. The list is empty for a caller who cannot manage
+    webhooks.
+    """
+    serializer = WEBHOOK.only(query["selection"])
+    size = current_app.config["SHOP_PAGE_SIZE"]
+    page = webhook_queries.list_webhooks(current_principal(), query, serializer.columns, size)
+    return page_response("webhooks", serializer.rows, page)
+
+
+@blp.route("", methods=["POST"])
+@blp.errors(*webhook_errors.CREATE)
+@blp.arguments(WebhookCreateRequest, example={"webhook": examples.NEW_WEBHOOK})
+@idempotent_with_secret
+@blp.response(201, WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET})
+def create_webhook(body: Body) -> Response:
+    """Create a webhook.
+
+    `topics` and `delivery_url` are required. Without `secret`, a secret is generated and returned
+    in this response only, and again for the same `Idempotency-Key`. The webhook receives the events
+    from now on. A key that is limited to resources needs the resource of each topic, or `events`.
+    """
+    return json_response(_body(webhooks.create_webhook(current_principal(), body["webhook"])), 201)
+
+
+@blp.route("/count")
+@blp.errors(*webhook_errors.COUNT)
+@blp.arguments(WebhookCountQuery, location="query")
+@blp.response(200, CountResponse, example={"count": 1})
+def count_webhooks(query: Query) -> Response:
+    """Count webhooks.
+
+    Returns the number of webhooks that match the filter.
+    """
+    return json_response({"count": webhook_queries.count_webhooks(current_principal(), query)})
+
+
+@blp.route("/<id:webhook_id>")
+@with_etag
+@blp.errors(*webhook_errors.GET)
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, WebhookResponse, example={"webhook": examples.WEBHOOK})
+def get_webhook(query: Query, webhook_id: int) -> Response:
+    """Retrieve a webhook.
+
+    The secret is never returned.
+    """
+    serializer = WEBHOOK.only(query["selection"])
+    row = webhook_queries.get_webhook(current_principal(), webhook_id, serializer.columns)
+    return json_response({"webhook": serializer.row(row)})
+
+
+@blp.route("/<id:webhook_id>", methods=["PUT"])
+@blp.errors(*webhook_errors.UPDATE, "shop_api_precondition_failed")
+@blp.arguments(WebhookUpdateRequest, example={"webhook": examples.WEBHOOK_UPDATE})
+@blp.response(200, WebhookResponse, example={"webhook": examples.UPDATED_WEBHOOK})
+def update_webhook(body: Body, webhook_id: int) -> Response:
+    """Update a webhook.
+
+    A webhook that becomes active receives the events from then on. Replay the events that it has
+    missed.
+    """
+    webhook = webhooks.update_webhook(
+        current_principal(), webhook_id, body["webhook"], precondition(_body)
+    )
+    return json_response(_body(webhook))
+
+
+@blp.route("/<id:webhook_id>", methods=["DELETE"])
+@blp.errors(*webhook_errors.DELETE, "shop_api_precondition_failed")
+@blp.response(200, DeleteResponse, example={"message": "Permanently deleted webhook"})
+def delete_webhook(webhook_id: int) -> Response:
+    """Delete a webhook permanently.
+
+    Its deliveries are deleted with it.
+    """
+    webhooks.delete_webhook(current_principal(), webhook_id, precondition(_body))
+    return json_response({"message": "Permanently deleted webhook"})
+
+
+@blp.route("/<id:webhook_id>/rotate-secret", methods=["POST"])
+@blp.errors(*webhook_errors.EDIT)
+@blp.response(200, WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET})
+def rotate_webhook_secret(webhook_id: int) -> Response:
+    """Rotate the secret of a webhook.
+
+    The new secret is returned in this response only. For 24 hours, deliveries are signed with the
+    old secret, too.
+    """
+    return json_response(_body(webhooks.rotate_secret(current_principal(), webhook_id)))
+
+
+@blp.route("/<id:webhook_id>/ping", methods=["POST"])
+@blp.errors(*webhook_errors.EDIT)
+@blp.response(200, PingResponse, example={"ping": examples.PING})
+def ping_webhook(webhook_id: int) -> Response:
+    """Send a ping to a webhook.
+
+    Sends an event of type `ping` immediately, whatever the status of the webhook, and returns the
+    status of the response.
+    """
+    return json_response({"ping": webhook_pings.ping(current_principal(), webhook_id)})
+
+
+@blp.route("/<id:webhook_id>/replay", methods=["POST"])
+@blp.errors(*webhook_errors.RESEND)
+@blp.arguments(ReplayRequest, example={"after": 0})
+@blp.response(200, ReplayResponse, example={"replay": {"after": 0, "through": 0}})
+def replay_webhook(body: Body, webhook_id: int) -> Response:
+    """Send events to a webhook again.
+
+    All retained events with a higher ID than `after` that match the topics are sent, in their
+    order, with the same `webhook-id` as before.
+    """
+    replay = webhook_replays.replay(current_principal(), webhook_id, body["after"])
+    return json_response({"replay": replay})
+
+
+@blp.route("/<id:webhook_id>/deliveries")
+@blp.errors(*webhook_errors.GET)
+@blp.arguments(WebhookDeliveryListQuery, location="query")
+@blp.response(200, WebhookDeliveryList, headers=PAGE_HEADERS, example={"webhook_deliveries": []})
+def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
+    """List the deliveries of a webhook.
+
+    Returns the deliveries with their attempts, newest first. A delivery is removed together with
+    its event.
+    """
+    serializer = DELIVERY.only(query["selection"])
+    size = current_app.config["SHOP_PAGE_SIZE"]
+    page = webhook_queries.list_deliveries(
+        current_principal(), webhook_id, query, serializer.columns, size
+    )
+    return page_response("webhook_deliveries", serializer.rows, page)
+
+
+@blp.route("/<id:webhook_id>/deliveries/<id:delivery_id>")
+@with_etag
+@blp.errors(*webhook_errors.GET_DELIVERY)
+@blp.arguments(ReadQuery, location="query")
+@blp.response(200, WebhookDeliveryResponse, example={"webhook_delivery": examples.DELIVERY})
+def get_webhook_delivery(query: Query, webhook_id: int, delivery_id: int) -> Response:
+    """Retrieve a delivery.
+
+    Returns the delivery with its attempts, the time of the next attempt, and the start of the last
+    response.
+    """
+    serializer = DELIVERY.only(query["selection"])
+    row = webhook_queries.get_delivery(
+        current_principal(), webhook_id, delivery_id, serializer.columns
+    )
+    return json_response({"webhook_delivery": serializer.row(row)})
+
+
+@blp.route("/<id:webhook_id>/deliveries/<id:delivery_id>/redeliver", methods=["POST"])
+@blp.errors(*webhook_errors.RESEND, "shop_api_invalid_webhook_delivery_id")
+@blp.response(200, WebhookDeliveryResponse, example={"webhook_delivery": examples.DELIVERY})
+def redeliver_webhook_delivery(webhook_id: int, delivery_id: int) -> Response:
+    """Send a delivery again.
+
+    A successful delivery can be sent again, too. The schedule of retries starts from the beginning.
+    """
+    delivery = webhook_replays.redeliver(current_principal(), webhook_id, delivery_id)
+    return json_response({"webhook_delivery": DELIVERY.record(delivery)})

@@ -1,0 +1,116 @@
+"""``flask --app wsgi coupons``: generate coupons with random codes, in any number."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import click
+import marshmallow as ma
+import orjson
+from flask.cli import AppGroup
+from sqlalchemy import select
+
+from app.auth.principals import ROLES, Principal
+from app.cli.keys import require_schema
+from app.cli.progress import showing_progress
+from app.db.read_pool import fetch
+from app.db.search import comparable
+from app.errors import ShopError
+from app.models import User
+from app.schemas.coupon_batches import CHARSET, CodesInput
+from app.schemas.loading import invalid_params
+from app.services import coupon_batches
+
+coupons = AppGroup("coupons", help="Coupons: generate batches of codes.")
+
+
+@coupons.command("generate")
+@click.option("--count", required=True, type=click.IntRange(min=1), help="Number of coupons.")
+@click.option("--prefix", default="", help="Text that all codes begin with.")
+@click.option(
+    "--pattern",
+    default="####-####",
+    show_default=True,
+    help="Text that follows the prefix. Each # becomes a random character.",
+)
+@click.option(
+    "--charset", default=CHARSET, show_default=True, help="Letters and digits for the # signs."
+)
+@click.option(
+    "--coupon",
+    default="{}",
+    metavar="JSON|@FILE",
+    help='Fields of every coupon, as in the API: \'{"type": "percent", "amount": "10"}\'.',
+)
+@click.option(
+    "--allow-guessable",
+    is_flag=True,
+    help="Accept 100 times as many possible codes as coupons, instead of a million times.",
+)
+@click.option("--login", help="Username of the author. By default, the coupons have no author.")
+@click.option("--json", "as_json", is_flag=True, help="Print only one line of JSON.")
+def generate(
+    *,
+    count: int,
+    prefix: str,
+    pattern: str,
+    charset: str,
+    coupon: str,
+    login: str | None,
+    allow_guessable: bool,
+    as_json: bool,
+) -> None:
+    """Generate coupons with random codes, all of them or none.
+
+    List the codes with `export coupons --filter batch=ID`.
+    """
+    require_schema()
+    given = {
+        "prefix": prefix,
+        "pattern": pattern,
+        "charset": charset,
+        "allow_guessable": allow_guessable,
+        "coupon": _fields(coupon),
+    }
+    actor = author(login)
+    try:
+        data = CodesInput().load(given)
+        with showing_progress("coupons", count) as note_progress:
+            batch = coupon_batches.generate(actor, data, count, note_progress)
+    except ma.ValidationError as error:
+        raise click.ClickException(invalid_params(error).message) from None
+    except ShopError as error:
+        raise click.ClickException(error.message.replace("generate.", "--")) from None
+    if as_json:
+        shown = {name: batch[name] for name in ("id", "count", "prefix", "pattern", "charset")}
+        click.echo(orjson.dumps(shown))
+        return
+    click.echo(f"Batch {batch['id']}: {count:,} coupons.")
+
+
+def _fields(text: str) -> Any:
+    """Return the fields of every coupon, from JSON or from a file with JSON."""
+    if text.startswith("@"):
+        text = Path(text[1:]).read_text(encoding="utf-8")
+    try:
+        orjson.loads(text)  # rejects NaN and lone surrogates
+        found = json.loads(text, parse_float=Decimal)
+    except ValueError as error:
+        raise click.BadParameter(f"is not valid JSON: {error}", param_hint="--coupon") from None
+    if not isinstance(found, dict):
+        raise click.BadParameter("must be a JSON object.", param_hint="--coupon")
+    return found
+
+
+def author(login: str | None) -> Principal:
+    """Return the author of records: the operator, on behalf of a user or without a user."""
+    user_id = 0
+    if login is not None:
+        rows = fetch(select(User.id).where(User.username_normalized == comparable(login)))
+        if not rows:
+            raise click.BadParameter(f"user {login!r} does not exist.", param_hint="--login")
+        user_id = rows[0].id
+    return Principal(user_id, ROLES["administrator"])

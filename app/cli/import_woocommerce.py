@@ -1,0 +1,177 @@
+"""``flask --app wsgi import woocommerce``: import the database of a WooCommerce shop."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+from flask.cli import with_appcontext
+
+from app.catalog import current_catalog
+from app.cli.imports import imports
+from app.cli.keys import require_schema
+from app.cli.stopping import Stopped, stopping_between_batches
+from app.imports.errors import SourceError
+from app.imports.report import COLUMNS, Report
+from app.services.order_sums import amount_text
+
+if TYPE_CHECKING:
+    from app.imports.verification import Verification
+
+_ROW = "{:<12}" + " {:>10}" * len(COLUMNS) + " {:>9}"
+
+
+def _of_source(command: Any) -> Any:
+    """Add the options that locate a source."""
+    for option in (
+        click.option(
+            "--database", metavar="NAME", help="Database of the shop, if a dump has several."
+        ),
+        click.option("--users-prefix", help="Prefix of the tables of users. Default: --prefix."),
+        click.option(
+            "--prefix", default="wp_", show_default=True, help="Prefix of the tables of the shop."
+        ),
+        click.argument("source"),
+    ):
+        command = option(command)
+    return command
+
+
+@imports.command("woocommerce")
+@_of_source
+@click.option("--dry-run", is_flag=True, help="Run the whole import and write nothing.")
+@click.option(
+    "--report", "report_file", type=click.Path(dir_okay=False, path_type=Path),
+    help="File for one line of JSON for each record that is left out, altered, kept or missing.",
+)  # fmt: skip
+@click.option(
+    "--new-ids",
+    is_flag=True,
+    help="Give every record a new ID. Use it to import into a shop that has records.",
+)
+@click.option(
+    "--same-shop", is_flag=True, help="The shop was imported before, under another address."
+)
+@click.option("--overwrite", is_flag=True, help="Replace records that were edited in this shop.")
+@with_appcontext
+def woocommerce(
+    source: str,
+    prefix: str,
+    users_prefix: str | None,
+    database: str | None,
+    report_file: Path | None,
+    *,
+    dry_run: bool,
+    new_ids: bool,
+    same_shop: bool,
+    overwrite: bool,
+) -> None:
+    """Import the WooCommerce database SOURCE.
+
+    SOURCE is a dump (dump.sql or dump.sql.gz), or the URL of a MySQL or MariaDB server:
+    mysql+pymysql://user:password@host/database. It is only read. Run the command again to import
+    what has changed since, or to complete an interrupted import.
+    """
+    # Import on first use, because only these commands need the drivers and the progress bars.
+    from app.cli.import_progress import ImportProgress  # noqa: PLC0415  # see above
+    from app.imports.woocommerce import Location, Options, import_shop  # noqa: PLC0415  # see above
+
+    require_schema()
+    location = Location(source, prefix, users_prefix, database)
+    options = Options(dry_run=dry_run, new_ids=new_ids, overwrite=overwrite, same_shop=same_shop)
+    with _opened(report_file) as lines, stopping_between_batches() as check:
+        report = Report(lines)
+        try:
+            import_shop(location, options, current_catalog(), ImportProgress(check), report)
+        except SourceError as error:
+            raise click.ClickException(str(error)) from None
+        except Stopped as stopped:
+            _show(report, report_file)
+            click.echo(
+                "Stopped. Nothing was written (--dry-run)." if dry_run else
+                "Stopped. The records above are stored. Run the same command again to continue."
+            )  # fmt: skip
+            sys.exit(stopped.exit_code)
+    _show(report, report_file)
+    if dry_run:
+        click.echo("Nothing was written (--dry-run).")
+
+
+@imports.command("verify")
+@_of_source
+@click.option(
+    "--sample", default=200, show_default=True, type=click.IntRange(min=0),
+    help="Records of each kind that are compared field by field.",
+)  # fmt: skip
+@click.option("--seed", type=int, help="Seed of the random sample.")
+@with_appcontext
+def verify(
+    source: str,
+    prefix: str,
+    users_prefix: str | None,
+    *,
+    database: str | None,
+    sample: int,
+    seed: int | None,
+) -> None:
+    """Compare this shop with the WooCommerce database SOURCE that was imported.
+
+    Compares numbers of records, sums of money of each status, and a random sample field by field.
+    The exit status is 1 if there are differences.
+    """
+    from app.cli.import_progress import ImportProgress  # noqa: PLC0415  # see woocommerce
+    from app.imports.loading import Location  # noqa: PLC0415  # see woocommerce
+    from app.imports.verification import verify_shop  # noqa: PLC0415  # see woocommerce
+
+    require_schema()
+    location = Location(source, prefix, users_prefix, database)
+    with stopping_between_batches() as check:
+        try:
+            found = verify_shop(
+                location, current_catalog(), ImportProgress(check), sample=sample, seed=seed
+            )
+        except SourceError as error:
+            raise click.ClickException(str(error)) from None
+        except Stopped as stopped:
+            click.echo("Stopped. The comparison is not complete.")
+            sys.exit(stopped.exit_code)
+    _show_verification(found)
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[IO[str] | None]:
+    with path.open("w", encoding="utf-8") if path else nullcontext() as file:
+        yield file
+
+
+def _show(report: Report, report_file: Path | None) -> None:
+    click.echo(_ROW.format("", *(name.replace("_", " ") for name in COLUMNS), "seconds"))
+    for label, counts in report.counts.items():
+        numbers = (f"{getattr(counts, name):,}" for name in COLUMNS)
+        click.echo(_ROW.format(label, *numbers, f"{counts.seconds:,.1f}"))
+    for currency, cents in report.refunded.items():
+        click.echo(f"Refunded: {amount_text(cents)} {currency}")
+    kept = sum(counts.kept for counts in report.counts.values())
+    missing = sum(counts.missing for counts in report.counts.values())
+    if kept:
+        click.echo(f"Edited in this shop and kept: {kept:,}. Replace them with --overwrite.")
+    if missing:
+        click.echo(f"No longer at the source, and kept: {missing:,}.")
+    if report_file:
+        click.echo(f"Details: {report_file}")
+    elif any(counts.altered or counts.left_out for counts in report.counts.values()):
+        click.echo("Add --report FILE for a line about each record altered or left out.")
+
+
+def _show_verification(found: Verification) -> None:
+    for line in found.lines:
+        click.echo(line)
+    if found.differences:
+        for difference in found.differences:
+            click.echo(f"DIFFERENT {difference}")
+        raise click.ClickException(f"{found.number:,} differences found.")
+    click.echo("No differences found.")

@@ -1,0 +1,43 @@
+"""Options of the commands for API keys: resources and expiry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import click
+
+from app.dates import parse_timestamp
+
+NEVER = "never"
+
+
+def limits(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for the resources and the expiry of a key to a command."""
+    resources = click.option(
+        "--resources",
+        help="Resources that the key can be used for, separated by commas: coupons, customers, "
+        "orders, keys and others, or all.",
+    )
+    expires = click.option(
+        "--expires",
+        metavar="DATE",
+        help=f"When the key expires, as a date or date-time in UTC, or {NEVER}.",
+    )
+    return resources(expires(command))
+
+
+def names_in(resources: str) -> list[str]:
+    """Return the names in a comma-separated list."""
+    return [name.strip() for name in resources.split(",") if name.strip()]
+
+
+def expiry(text: str | None) -> datetime | None:
+    """Return the time in the option ``--expires``, or None for never."""
+    if text is None or text == NEVER:
+        return None
+    try:
+        return parse_timestamp(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--expires") from None

@@ -1,0 +1,26 @@
+"""How to run the commands, for messages that suggest one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+SCRIPT = "shop-api"
+"""Name of the console script."""
+
+
+def command(arguments: str) -> str:
+    """Return the command line for a command, in the form in which the current one was run."""
+    if Path(sys.argv[0]).name == SCRIPT:
+        return f"{sys.argv[0]} {arguments}"
+    return f".venv/bin/flask --app wsgi {arguments}"
+
+
+def upgrade() -> str:
+    """Return the command line that migrates the database."""
+    return command("db upgrade")
+
+
+def new_key() -> str:
+    """Return the command line that creates a key."""
+    return command("keys create --login NAME --role ROLE --permission read_write")

@@ -1,0 +1,118 @@
+"""Running gunicorn and one worker as children of ``serve`` (events 2)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess  # nosec B404  # only our own programs are started
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+import click
+
+POLL_SECONDS = 0.2
+
+STOP_SECONDS = 20
+"""Time for the worker to finish the deliveries in flight, which take up to 15 seconds."""
+
+RESTART_SECONDS = 0.5, 30.0
+"""Shortest and longest wait before a worker that died is restarted. The wait doubles each time."""
+
+STEADY_SECONDS = 10.0
+"""A worker that ran this long is restarted without a longer wait."""
+
+PARENT_VARIABLE = "SERVE_PID"
+"""Environment variable that makes gunicorn stop when this process ends (``gunicorn.conf.py``)."""
+
+FORWARDED = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGHUP,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+    signal.SIGUSR1,
+)
+_ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
+
+
+class Supervisor:
+    """Runs gunicorn until it ends, and a worker that is restarted when it dies.
+
+    Args:
+        gunicorn: command of gunicorn.
+        worker: command of the worker.
+    """
+
+    def __init__(self, gunicorn: Sequence[str], worker: Sequence[str]) -> None:
+        self._commands = gunicorn, worker
+        self._gunicorn: subprocess.Popen[bytes] | None = None
+        self._worker: subprocess.Popen[bytes] | None = None
+        self._stopping = False
+        self._pause = RESTART_SECONDS[0]
+        self._start_at = 0.0
+
+    def run(self) -> int:
+        """Return the exit status of gunicorn, once both processes have ended."""
+        for number in FORWARDED:
+            signal.signal(number, self._forward)
+        gunicorn, _ = self._commands
+        environment = os.environ | {PARENT_VARIABLE: str(os.getpid())}
+        self._gunicorn = subprocess.Popen(gunicorn, env=environment)  # noqa: S603  # nosec B603  # our own
+        if self._stopping:  # a signal arrived before the process existed
+            self._gunicorn.terminate()
+        while (status := self._gunicorn.poll()) is None:
+            if not self._stopping:
+                self._keep_worker()
+            time.sleep(POLL_SECONDS)
+        self._stopping = True
+        self._stop_worker()
+        return status
+
+    def _keep_worker(self) -> None:
+        """Start the worker if it does not run."""
+        now = time.monotonic()
+        if self._worker is not None:
+            status = self._worker.poll()
+            if status is None:
+                return
+            self._worker = None
+            if status:  # after a reload, it exits without an error and is restarted immediately
+                shortest, longest = RESTART_SECONDS
+                is_steady = now - self._start_at >= STEADY_SECONDS
+                self._pause = shortest if is_steady else min(self._pause * 2, longest)
+                self._start_at = now + self._pause
+                click.echo(
+                    f"The worker ended with status {status}. It is restarted in {self._pause:g} s.",
+                    err=True,
+                )
+        if now >= self._start_at:
+            self._start_at = now
+            self._worker = subprocess.Popen(self._commands[1])  # noqa: S603  # nosec B603  # our own
+
+    def _stop_worker(self) -> None:
+        if self._worker is None:
+            return
+        self._worker.terminate()
+        try:
+            self._worker.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._worker.kill()
+            self._worker.wait()
+
+    def _forward(self, number: int, _: FrameType | None) -> None:
+        """Send a signal to gunicorn. Stop the worker on TERM and INT, and replace it on HUP."""
+        is_ending = number in _ENDING
+        self._stopping = self._stopping or is_ending
+        if self._gunicorn is not None:
+            self._gunicorn.send_signal(signal.SIGTERM if number == signal.SIGINT else number)
+        if self._worker is not None and (is_ending or number == signal.SIGHUP):
+            self._worker.terminate()
+
+
+def run_with_worker(gunicorn: Sequence[str]) -> int:
+    """Run gunicorn and a worker, and return the exit status of gunicorn."""
+    worker = [sys.executable, "-m", "flask", "--app", "wsgi", "worker", "--with-parent"]
+    return Supervisor(gunicorn, worker).run()

@@ -1,0 +1,27 @@
+"""``flask --app wsgi worker``: deliver webhooks, number events and remove expired records."""
+
+from __future__ import annotations
+
+import click
+from flask import current_app
+from flask.cli import with_appcontext
+
+from app.cli.keys import require_schema
+
+
+@click.command("worker")
+@click.option(
+    "--with-parent", is_flag=True, help="Stop when the parent process ends, as under `serve`."
+)
+@with_appcontext
+def worker(*, with_parent: bool) -> None:
+    """Deliver webhooks, number events and remove expired records.
+
+    Any number of workers on any number of machines share the work. SIGTERM finishes the deliveries
+    in flight.
+    """
+    from app.worker.loop import Worker  # noqa: PLC0415  # slow import, for this command only
+
+    require_schema()
+    app = current_app._get_current_object()  # type: ignore[attr-defined] # as Flask documents it
+    Worker(app, with_parent=with_parent).run()

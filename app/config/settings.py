@@ -1,0 +1,212 @@
+"""Every setting: name, default and description.
+
+A setting is read from the environment, then from ``instance/config.py``, then from the default here
+(see ``app.config.loading``). A test compares the descriptions with ``docs/configuration.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import marshmallow as ma
+
+from app.config.fields import (
+    DatabaseUrl,
+    NetworkList,
+    OrderStatusList,
+    OriginList,
+    PathPrefix,
+    ReplicaUrlList,
+)
+
+Field = type[ma.fields.Field[Any]]
+
+
+def _setting(field: Field, default: Any, description: str, **kwargs: Any) -> Any:
+    return field(load_default=default, metadata={"description": description}, **kwargs)
+
+
+def _string(default: str | None, description: str, **kwargs: Any) -> Any:
+    return _setting(ma.fields.String, default, description, **kwargs)
+
+
+def _boolean(default: bool, description: str) -> Any:
+    return _setting(ma.fields.Boolean, default, description)
+
+
+def _integer(
+    default: int | None, description: str, *, minimum: int, maximum: int | None = None
+) -> Any:
+    limits = ma.validate.Range(min=minimum, max=maximum)
+    return _setting(ma.fields.Integer, default, description, validate=limits)
+
+
+def _seconds(default: float, description: str) -> Any:
+    return _setting(ma.fields.Float, default, description, validate=ma.validate.Range(min=0))
+
+
+class SettingsSchema(ma.Schema):
+    """The settings of the service, in the order of ``docs/configuration.md``."""
+
+    DATABASE_URL = _setting(
+        DatabaseUrl,
+        "sqlite:///shop.db",
+        "Database as a SQLAlchemy URL: `sqlite:///…` (relative to `instance/`) or "
+        "`postgresql://…` (psycopg 3). `postgres://…` is accepted as well, and so are several "
+        "hosts: `postgresql://a,b/shop?target_session_attrs=read-write`.",
+    )
+    DATABASE_POOLER = _string(
+        None,
+        "`transaction` if `DATABASE_URL` leads to a pooler in transaction mode, such as "
+        "PgBouncer. The service then uses no feature of PostgreSQL that needs a session.",
+        validate=ma.validate.OneOf(["transaction"]),
+    )
+    DATABASE_REPLICA_URLS = _setting(
+        ReplicaUrlList,
+        (),
+        "Standbys of the PostgreSQL database that serve reads whose clients allow it, as URLs "
+        "separated by commas or blanks. Each URL leads to one server.",
+    )
+    HOST = _string("127.0.0.1", "Address that gunicorn listens on.")
+    PORT = _integer(8000, "Port that gunicorn listens on.", minimum=1, maximum=65535)
+    WEB_CONCURRENCY = _integer(
+        None, "Number of gunicorn workers. By default, one per CPU core.", minimum=1
+    )
+    WEB_THREADS = _integer(4, "Threads per gunicorn worker.", minimum=1)
+    SECRET_KEY = _string(
+        None,
+        "Server secret used to hash API keys. Use 32 random characters. By default, the secret "
+        "is read from `instance/secret_key`, which is created once with mode 0600. Machines "
+        "that share a database must use the same secret.",
+    )
+    SHOP_NAME = _string(
+        "Shop Administration API", "Name shown by `GET /` and in the API documentation."
+    )
+    SHOP_PAGE_SIZE = _integer(10, "Rows per page of a list.", minimum=1)
+    SHOP_BULK_LIMIT = _integer(
+        100, "Maximum number of items in a bulk request, up to 1000.", minimum=1, maximum=1000
+    )
+    SHOP_CART_ITEM_LIMIT = _integer(100, "Items accepted in a cart that is evaluated.", minimum=1)
+    SHOP_CART_CODE_LIMIT = _integer(
+        20, "Different coupon codes accepted in a cart that is evaluated.", minimum=1
+    )
+    SHOP_SEQUENTIAL_DISCOUNTS = _boolean(
+        False,
+        "Whether each coupon applies to the value left by earlier coupons instead of the "
+        "original value.",
+    )
+    SHOP_MAX_BODY_BYTES = _integer(
+        5 * 1024 * 1024, "Maximum size of a request body, in bytes.", minimum=1
+    )
+    SHOP_URL_PREFIX = _setting(
+        PathPrefix,
+        "",
+        "Path prefix of all routes, for example `/shop`. `/healthz` and `/readyz` stay at the "
+        "root.",
+    )
+    SHOP_OPENAPI_VERSION = _string(
+        "3.1.0",
+        "OpenAPI version of the generated document: `3.1.0`, or `3.0.3` for older tools.",
+        validate=ma.validate.OneOf(["3.1.0", "3.0.3"]),
+    )
+    SHOP_TRUSTED_PROXIES = _integer(
+        0,
+        "Number of reverse proxies in front of the service. That many values of "
+        "`X-Forwarded-For`, `-Proto` and `-Host` are trusted.",
+        minimum=0,
+    )
+    SHOP_PAID_STATUSES = _setting(
+        OrderStatusList,
+        ("processing", "completed"),
+        "Order statuses that count towards `total_spent`, separated by commas.",
+    )
+    SHOP_GRAVATAR = _boolean(True, "Whether customers have an `avatar_url` on Gravatar.")
+    SHOP_ARGON2_TIME_COST = _integer(2, "Number of argon2id passes for a password hash.", minimum=1)
+    SHOP_ARGON2_MEMORY_KIB = _integer(
+        19 * 1024, "Memory that argon2id uses for a password hash, in KiB.", minimum=8
+    )
+    SHOP_AUTH_FAILURES_PER_MINUTE = _integer(
+        60,
+        "Failed logins per minute that each worker accepts from one address before it returns "
+        "429. For one key, it accepts ten times as many. 0 disables the limit.",
+        minimum=0,
+    )
+    SHOP_REDIS_URL = _string(
+        None,
+        "Redis server in which all workers and machines count failed logins together: "
+        "`redis://…`, `rediss://…` or `redis+unix://…`. By default, each worker counts "
+        "separately.",
+        validate=ma.validate.Regexp(r"(rediss?|redis\+unix)://.+", error="Not a valid Redis URL."),
+    )
+    SHOP_CORS_ORIGINS = _setting(
+        OriginList,
+        (),
+        "Origins of other sites whose pages may use the API in a browser, such as "
+        "`https://admin.example`, separated by commas. `*` allows every site.",
+    )
+    SHOP_STATEMENT_TIMEOUT_SECONDS = _seconds(
+        30.0,
+        "Time limit for each database statement of a request. A statement that exceeds it is "
+        "cancelled, and the response is 503. 0 disables the limit.",
+    )
+    SHOP_REPLICA_LAG_SECONDS = _seconds(
+        10.0,
+        "Seconds that a standby may lag behind. A standby that lags more is not used until it "
+        "has caught up.",
+    )
+    SHOP_EVENTS_DAYS = _integer(
+        30,
+        "Days after which the worker removes events. Events with pending deliveries are kept.",
+        minimum=1,
+    )
+    SHOP_PUBLIC_URL = _setting(
+        ma.fields.Url,
+        None,
+        "Public address of the shop, such as `https://shop.example`. Deliveries of the legacy "
+        "API name it as their source. By default, the address that gunicorn listens on.",
+        schemes={"http", "https"},
+        require_tld=False,
+    )
+    SHOP_WEBHOOK_ALLOWED_NETWORKS = _setting(
+        NetworkList,
+        (),
+        "Networks that are not globally reachable and may receive webhooks, such as "
+        "`10.0.0.0/8,::1`, separated by commas.",
+    )
+    SHOP_WORKER = _boolean(
+        True, "Whether `make run` and `serve` start a worker alongside gunicorn."
+    )
+    SHOP_METRICS = _boolean(False, "Whether `/metrics` is served for Prometheus, at the root.")
+    SHOP_SLOW_REQUEST_SECONDS = _seconds(
+        1.0, "Requests that take this long are logged as warnings with `slow`. 0 disables this."
+    )
+    SHOP_LEGACY_API = _boolean(
+        True,
+        "Whether the WooCommerce legacy REST API is served at `/wc-api/v2` and `/wc-api/v3`. "
+        "API keys created while it is off can never sign requests.",
+    )
+    SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH = _boolean(
+        False,
+        "Whether the legacy API accepts `consumer_key` and `consumer_secret` in the query of a "
+        "request that was sent without TLS.",
+    )
+    SHOP_STRICT = _boolean(
+        False,
+        "Whether requests are strict by default, as with `Prefer: handling=strict`. Requests to"
+        " the legacy API are never strict.",
+    )
+    SHOP_CONTACT = _string(
+        "",
+        "E-mail address or URL of the people who run the service, shown as the contact in the "
+        "API documentation.",
+    )
+    SHOP_CURRENCY = _string(
+        "USD",
+        "Currency of the shop (ISO 4217), shown in the index of the legacy API.",
+        validate=ma.validate.Regexp(r"^[A-Z]{3}$", error="Must be three capital letters."),
+    )
+
+    class Meta:
+        """Ignore other environment variables."""
+
+        unknown = ma.EXCLUDE

@@ -1,0 +1,149 @@
+"""Options of the database engines, and the check of their connections.
+
+With ``DATABASE_POOLER=transaction``, consecutive transactions of a connection can run on different
+server connections, so nothing may depend on the state of a session: statements are not prepared,
+no startup options are sent, and the statement timeout is set within each transaction.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import orjson
+from sqlalchemy import Engine, event, make_url
+from sqlalchemy.exc import DisconnectionError
+
+from app.config.loading import SettingsError
+from app.db import sqlite, timeouts
+from app.db.read_pool import READ, STREAM
+
+Usable = Callable[[Any, Any], bool]
+"""Function that returns whether a driver connection, given its pool record info, is usable."""
+
+Options = dict[str, Any]
+
+_CONNECT = {
+    "connect_timeout": 5,
+    # Detect a lost server by seconds without traffic and by milliseconds without an
+    # acknowledgement. The defaults of the operating system are hours and minutes.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+
+
+def is_sqlite(config: Mapping[str, Any]) -> bool:
+    """Return whether the database of a configuration is SQLite."""
+    return make_url(config["DATABASE_URL"]).get_backend_name() == "sqlite"
+
+
+def has_pooler(config: Mapping[str, Any]) -> bool:
+    """Return whether a pooler in transaction mode is in front of the database."""
+    return bool(config["DATABASE_POOLER"])
+
+
+def check_settings(config: Mapping[str, Any]) -> None:
+    """Raise SettingsError if a setting of the database requires another database."""
+    for name in ("DATABASE_POOLER", "DATABASE_REPLICA_URLS"):
+        if config[name] and is_sqlite(config):
+            raise SettingsError(f"{name}: Requires PostgreSQL in DATABASE_URL.")
+
+
+def write_options(config: Mapping[str, Any]) -> Options:
+    """Return the options of the write engine."""
+    return _common(config, config["DATABASE_URL"]) | {"max_overflow": config["WEB_THREADS"]}
+
+
+def read_options(config: Mapping[str, Any], url: str) -> Options:
+    """Return the options of an engine for reads, which has no transactions of its own."""
+    options = _common(config, url)
+    return options | {
+        "max_overflow": config["WEB_THREADS"],
+        "isolation_level": "AUTOCOMMIT",
+        "skip_autocommit_rollback": True,
+    }
+
+
+def stream_options(config: Mapping[str, Any], url: str) -> Options:
+    """Return the options of an engine for streams.
+
+    The client determines how long a stream takes, so do not wait for a connection.
+    """
+    return _common(config, url) | {"max_overflow": 0, "pool_timeout": 0}
+
+
+def _common(config: Mapping[str, Any], url: str) -> Options:
+    seconds = config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
+    connect: Options
+    if is_sqlite(config):
+        # Seconds that a write transaction waits for the lock.
+        connect = {"timeout": sqlite.WAIT_SECONDS} | timeouts.sqlite_option(seconds)
+    elif has_pooler(config):
+        # PgBouncer rejects `options`, and before 1.21 it fails on prepared statements.
+        connect = _CONNECT | {"prepare_threshold": None}
+    else:
+        limit = timeouts.postgresql_option(seconds)
+        connect = _CONNECT | {"options": f"-c timezone=UTC {limit}"}
+    limit_each = {timeouts.LOCAL_LIMIT: timeouts.local_limit(seconds)}
+    return {
+        "url": url,
+        "execution_options": limit_each if has_pooler(config) else {},
+        "json_serializer": lambda value: orjson.dumps(value).decode(),
+        "json_deserializer": orjson.loads,
+        "hide_parameters": True,  # no parameter values in errors and logs
+        "connect_args": connect,
+        "pool_size": config["WEB_THREADS"],
+        "pool_use_lifo": True,
+    }
+
+
+def binds(config: Mapping[str, Any]) -> dict[str | None, Options]:
+    """Return the options of the read-only engines by name."""
+    url = config["DATABASE_URL"]
+    found: dict[str | None, Options]
+    found = {READ: read_options(config, url), STREAM: stream_options(config, url)}
+    for number, replica in enumerate(config["DATABASE_REPLICA_URLS"], 1):
+        found[replica_name(number, READ)] = read_options(config, replica)
+        found[replica_name(number, STREAM)] = stream_options(config, replica)
+    return found
+
+
+def replica_name(number: int, kind: str) -> str:
+    """Return the name of an engine of a replica, for READ or STREAM."""
+    return f"replica-{number}-{kind}"
+
+
+def prepare(engines: Mapping[str | None, Engine], config: Mapping[str, Any]) -> None:
+    """Register the connection and transaction events of the engines of an app."""
+    on_sqlite = is_sqlite(config)
+    is_usable = sqlite.is_of_its_file if on_sqlite else _is_open
+    for name, engine in engines.items():
+        if on_sqlite:
+            sqlite.prepare(engine)
+        elif has_pooler(config) and (name is None or name.endswith(STREAM)):
+            timeouts.limit_transactions(engine, config["SHOP_STATEMENT_TIMEOUT_SECONDS"])
+        event.listen(engine, "checkout", partial(_check_connection, is_usable))
+    if on_sqlite:
+        sqlite.begin_immediately(engines[None])
+        sqlite.map_file(engines[READ])
+
+
+def _check_connection(is_usable: Usable, connection: Any, record: Any, _: Any) -> None:
+    """Make the pool replace a connection that is no longer usable."""
+    if not is_usable(connection, record.info):
+        raise DisconnectionError
+
+
+def _is_open(connection: Any, _: Any) -> bool:
+    """Return whether the server has kept a connection open.
+
+    A server sends nothing on an idle connection until it closes the connection. Polling the socket
+    takes a microsecond, while ``pool_pre_ping`` would send a query each time.
+    """
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return not poll.poll(0)

@@ -1,0 +1,53 @@
+"""Classification of database errors."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+# PostgreSQL: unique_violation, serialization_failure, deadlock_detected.
+_RETRYABLE = {"23505", "40001", "40P01"}
+
+# PostgreSQL: undefined_table, undefined_column.
+_SCHEMA_MISMATCH = {"42P01", "42703"}
+
+# Connection exception, insufficient resources, operator intervention (except 57014, a statement
+# timeout), lock not available, system errors such as I/O, read-only standby.
+_POSTGRESQL_UNAVAILABLE = ("08", "53", "57P", "55P03", "58", "25006", "25P03")
+_SQLITE_UNAVAILABLE = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR",
+                        "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_NOTADB")  # fmt: skip
+
+
+def is_retryable(error: DBAPIError) -> bool:
+    """Return whether a transaction failed because of a conflict with another transaction."""
+    if isinstance(error.orig, sqlite3.Error):
+        return error.orig.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE"
+    return getattr(error.orig, "sqlstate", None) in _RETRYABLE
+
+
+def is_schema_mismatch(error: BaseException) -> bool:
+    """Return whether the database schema differs from the models, as it can during a migration."""
+    if not isinstance(error, DBAPIError):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        return str(error.orig).startswith(("no such table", "no such column"))
+    return getattr(error.orig, "sqlstate", None) in _SCHEMA_MISMATCH
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Return whether an error means that the database is unavailable or overloaded.
+
+    A statement that the database rejects is a bug and does not count.
+    """
+    if isinstance(error, PoolTimeoutError):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        name = getattr(error.orig, "sqlite_errorname", "")
+        return name.startswith(_SQLITE_UNAVAILABLE)
+    if state := getattr(error.orig, "sqlstate", None):
+        return str(state).startswith(_POSTGRESQL_UNAVAILABLE)
+    return isinstance(error, OperationalError | InterfaceError)

@@ -1,0 +1,51 @@
+"""Hints about the use of indexes for the query planner of SQLite. PostgreSQL ignores them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import String
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+
+class unindexed(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
+    """A column whose index SQLite must not use.
+
+    SQLite assumes that every value of an index is rare. For a column with few distinct values, it
+    would read all records with a value and look up each record in the search results.
+    """
+
+    inherit_cache = True
+    type = String()
+
+
+@compiles(unindexed)
+def _column(element: unindexed, compiler: Any, **kwargs: Any) -> str:
+    return str(compiler.process(element.clauses, **kwargs))
+
+
+@compiles(unindexed, "sqlite")
+def _column_on_sqlite(element: unindexed, compiler: Any, **kwargs: Any) -> str:
+    return f"+{compiler.process(element.clauses, **kwargs)}"
+
+
+class frequent(FunctionElement[bool]):  # noqa: N801  # named as a function of SQL
+    """A condition that is true for most records.
+
+    SQLite assumes that every value of an index is rare. With this hint, SQLite reads an index in
+    the order of the list and checks the condition for each record, instead of sorting nearly all
+    records. Unlike with ``unindexed``, a partial index with this condition remains usable.
+    """
+
+    inherit_cache = True  # has no type, because SQLAlchemy would add "= 1" on SQLite
+
+
+@compiles(frequent)
+def _condition(element: frequent, compiler: Any, **kwargs: Any) -> str:
+    return str(compiler.process(element.clauses, **kwargs))
+
+
+@compiles(frequent, "sqlite")
+def _condition_on_sqlite(element: frequent, compiler: Any, **kwargs: Any) -> str:
+    return f"likelihood({compiler.process(element.clauses, **kwargs)}, 0.9)"

@@ -1,0 +1,1 @@
+"""Import of shops from other systems: reading a source, converting its records, writing them."""

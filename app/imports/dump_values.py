@@ -1,0 +1,101 @@
+"""Values of a dump: literals of MySQL, and text in the character sets that shops have.
+
+A dump is read as UTF-8. Bytes that are not valid UTF-8 are kept as lone surrogates
+("surrogateescape").
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPE = re.compile(r"\\(.)|''", re.DOTALL)
+_ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+_INTRODUCER = re.compile(r"_\w+\s*|[nN](?=')")
+
+
+def text_of(literal: str, *, from_latin1: bool) -> str | None:
+    """Return the text of a literal, or None for NULL.
+
+    Args:
+        literal: a string, hexadecimal digits, a number or NULL.
+        from_latin1: whether the column has the character set that MySQL calls latin1. Many shops
+            have stored UTF-8 in such columns. A dump in UTF-8 then contains a character for each
+            byte.
+    """
+    if literal[0] == "'":
+        text = literal[1:-1]
+        # A quote within a literal is always escaped, so both escapes contain one of these.
+        if "\\" in text or "'" in text:
+            text = unescaped(text)
+        return text if text.isascii() else meant(text, from_latin1=from_latin1)
+    if introducer := _INTRODUCER.match(literal):  # _binary '...', N'...'
+        return text_of(literal[introducer.end() :], from_latin1=from_latin1)
+    literal = literal.strip()
+    if literal.upper() == "NULL":
+        return None
+    if literal[:2] in {"0x", "0X"}:
+        return text_of_bytes(bytes.fromhex(literal[2:]))
+    if literal[:2] in {"x'", "X'"}:
+        return text_of_bytes(bytes.fromhex(literal[2:-1]))
+    return literal
+
+
+def unescaped(text: str) -> str:
+    """Return the text of a string literal without its quotes."""
+    return _ESCAPE.sub(_unescape, text)
+
+
+def _unescape(found: re.Match[str]) -> str:
+    char = found[1]
+    return "'" if char is None else _ESCAPED.get(char, char)
+
+
+def text_of_bytes(value: bytes) -> str:
+    """Decode text as UTF-8, or otherwise as latin1."""
+    return meant(value.decode(errors="surrogateescape"), from_latin1=False)
+
+
+def meant(text: str, *, from_latin1: bool) -> str:
+    """Return the decoded text of a column that contains characters beyond ASCII.
+
+    Args:
+        text: the text, with invalid bytes as lone surrogates.
+        from_latin1: see ``text_of``.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _from_cp1252(text.encode(errors="surrogateescape"))
+    return repaired(text) if from_latin1 else text
+
+
+def repaired(text: str) -> str:
+    """Decode text whose characters are the bytes of UTF-8. Returns any other text unchanged."""
+    if text.isascii():
+        return text
+    try:
+        return b"".join(map(_byte_of, text)).decode()
+    except (UnicodeDecodeError, UnicodeEncodeError):
+        return text
+
+
+def _from_cp1252(value: bytes) -> str:
+    """Return the text of bytes in cp1252, which MySQL calls latin1.
+
+    The five bytes that have no character in cp1252 are control characters in MySQL.
+    """
+    return "".join(map(_character_of, value))
+
+
+def _character_of(byte: int) -> str:
+    try:
+        return bytes((byte,)).decode("cp1252")
+    except UnicodeDecodeError:
+        return chr(byte)
+
+
+def _byte_of(char: str) -> bytes:
+    try:
+        return char.encode("cp1252")
+    except UnicodeEncodeError:
+        return char.encode("latin-1")

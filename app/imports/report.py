@@ -1,0 +1,74 @@
+"""The report of an import: counts for each kind of record, and a line for each exception."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO
+
+COLUMNS = ("read", "created", "updated", "unchanged", "altered", "left_out")
+
+
+@dataclass(slots=True)
+class KindCounts:
+    """Counts of the records of one kind.
+
+    Attributes:
+        kept: records that changed at the source but keep their edits in this shop.
+        missing: records that an earlier import created and that no longer exist at the source.
+    """
+
+    read: int = 0
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    altered: int = 0
+    left_out: int = 0
+    kept: int = 0
+    missing: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Report:
+    """The result of an import.
+
+    Attributes:
+        lines: file for one JSON object for each record that is left out, altered, kept or missing;
+            None to write no file.
+        counts: the counts of each kind by its name, in the order of the import.
+        refunded: sum of the refunds in cents, by currency.
+    """
+
+    lines: IO[str] | None = None
+    counts: dict[str, KindCounts] = field(default_factory=dict)
+    refunded: dict[str, int] = field(default_factory=dict)
+
+    def counts_of(self, kind: str) -> KindCounts:
+        """Return the counts of a kind."""
+        return self.counts.setdefault(kind, KindCounts())
+
+    @contextmanager
+    def timed(self, kind: str) -> Iterator[KindCounts]:
+        """Measure the time of a step."""
+        counts, start = self.counts_of(kind), time.monotonic()
+        try:
+            yield counts
+        finally:
+            counts.seconds += time.monotonic() - start
+
+    def line(self, table: str, record_id: int, what: str, why: str) -> None:
+        """Write the line of a record.
+
+        Args:
+            table: the table at the source.
+            record_id: the ID at the source.
+            what: ``left_out``, ``altered``, ``kept`` or ``missing``.
+            why: the reason, as text for the operator.
+        """
+        if self.lines:
+            line = {"table": table, "id": record_id, "what": what, "why": why}
+            self.lines.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -1,0 +1,201 @@
+"""The tables of a WooCommerce database that an import reads, from public facts about its schema.
+
+Table names have no prefix. Columns that do not exist in a version are read as NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.models.address import BILLING_PARTS, SHIPPING_PARTS
+
+Row = tuple[str | None, ...]
+"""The values of a row, in the order of the columns of its table."""
+
+ADDRESS_KEYS = (
+    *(f"billing_{part}" for part in BILLING_PARTS),
+    *(f"shipping_{part}" for part in SHIPPING_PARTS),
+)
+ORDER_KEYS = (
+    *(f"_{key}" for key in ADDRESS_KEYS),
+    "_order_key", "_customer_user", "_payment_method", "_payment_method_title",
+    "_customer_ip_address", "_customer_user_agent", "_order_currency", "_order_total",
+    "_order_tax", "_order_shipping", "_order_shipping_tax", "_cart_discount",
+    "_completed_date", "_date_completed", "_paid_date", "_date_paid", "_order_number",
+    "_order_number_formatted", "_recorded_coupon_usage_counts", "_wp_trash_meta_status",
+    "_wp_trash_meta_time", "_refund_amount", "_refund_reason",
+)  # fmt: skip
+COUPON_KEYS = (
+    "discount_type", "coupon_amount", "individual_use", "product_ids", "exclude_product_ids",
+    "usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count",
+    "date_expires", "expiry_date", "free_shipping", "product_categories",
+    "exclude_product_categories", "exclude_sale_items", "minimum_amount", "maximum_amount",
+    "customer_email", "_used_by",
+)  # fmt: skip
+PRODUCT_KEYS = ("_sku", "_downloadable_files", "_product_attributes")
+WEBHOOK_KEYS = ("_topic", "_delivery_url", "_secret", "_api_version")
+POST_TYPES = (
+    "shop_order", "shop_order_refund", "shop_coupon", "shop_webhook", "product",
+    "product_variation",
+)  # fmt: skip
+ITEM_KEYS = (
+    "_qty", "_tax_class", "_product_id", "_variation_id", "_line_subtotal",
+    "_line_subtotal_tax", "_line_total", "_line_tax", "method_id", "cost", "rate_id", "label",
+    "compound", "tax_amount", "shipping_tax_amount", "discount_amount", "discount_amount_tax",
+)  # fmt: skip
+USER_KEYS = ("first_name", "last_name", "last_update", *ADDRESS_KEYS)
+"""Metadata of users to read, in addition to ``{prefix}capabilities``."""
+
+OPTIONS = (
+    "siteurl", "home", "timezone_string", "gmt_offset", "woocommerce_currency",
+    "woocommerce_custom_orders_table_enabled", "woocommerce_version",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table to read.
+
+    Attributes:
+        name: its name without the prefix.
+        columns: the columns to read. ``key`` is the first column.
+        primary: the primary key. A server is read in ranges of it.
+        filtered: the column that selects rows; None to read all rows.
+        values: the values of ``filtered`` that select a row.
+        others: whether to also select rows whose value does not begin with an underscore.
+        is_meta: whether rows are a key and a value that belong to the record ``key``.
+        of_users: whether it has the prefix of the tables of users.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    primary: str
+    filtered: str | None = None
+    values: tuple[str, ...] = ()
+    others: bool = False
+    is_meta: bool = False
+    of_users: bool = False
+
+    @property
+    def key(self) -> str:
+        """The column with the ID by which rows are grouped and read."""
+        return self.columns[0]
+
+
+def _meta(
+    name: str, key: str, values: tuple[str, ...] = (), *, primary: str = "meta_id",
+    others: bool = False, of_users: bool = False,
+) -> SourceTable:  # fmt: skip
+    return SourceTable(
+        name,
+        (key, "meta_key", "meta_value", primary),
+        primary,
+        filtered="meta_key",
+        values=values,
+        others=others,
+        is_meta=True,
+        of_users=of_users,
+    )
+
+
+def source_tables(prefix: str) -> Mapping[str, SourceTable]:
+    """Return the tables to read, by their name without the prefix.
+
+    Args:
+        prefix: the prefix of the shop, which is part of the name of its capabilities.
+    """
+    tables = (
+        SourceTable(
+            "options", ("option_id", "option_name", "option_value"), "option_id",
+            filtered="option_name", values=OPTIONS,
+        ),
+        SourceTable(
+            "users", ("ID", "user_login", "user_email", "user_registered"), "ID", of_users=True
+        ),
+        _meta(
+            "usermeta", "user_id", (*USER_KEYS, f"{prefix}capabilities"), primary="umeta_id",
+            of_users=True,
+        ),
+        SourceTable(
+            "posts",
+            (
+                "ID", "post_type", "post_status", "post_title", "post_excerpt", "post_author",
+                "post_date", "post_date_gmt", "post_modified", "post_modified_gmt", "post_parent",
+            ),
+            "ID", filtered="post_type", values=POST_TYPES,
+        ),
+        _meta("postmeta", "post_id", (*ORDER_KEYS, *COUPON_KEYS, *PRODUCT_KEYS, *WEBHOOK_KEYS)),
+        SourceTable(
+            "comments",
+            ("comment_post_ID", "comment_ID", "comment_date", "comment_date_gmt",
+             "comment_content", "comment_type", "comment_approved"),
+            "comment_ID", filtered="comment_type", values=("order_note",),
+        ),
+        _meta("commentmeta", "comment_id", ("is_customer_note",)),
+        SourceTable(
+            "woocommerce_order_items",
+            ("order_id", "order_item_id", "order_item_name", "order_item_type"), "order_item_id",
+        ),
+        _meta("woocommerce_order_itemmeta", "order_item_id", ITEM_KEYS, others=True),
+        SourceTable(
+            "woocommerce_downloadable_product_permissions",
+            (
+                "order_id", "permission_id", "download_id", "product_id", "order_key",
+                "user_email", "downloads_remaining", "access_expires",
+            ),
+            "permission_id",
+        ),
+        SourceTable(
+            "woocommerce_api_keys",
+            (
+                "key_id", "user_id", "description", "permissions", "consumer_key",
+                "consumer_secret", "truncated_key",
+            ),
+            "key_id",
+        ),
+        SourceTable(
+            "woocommerce_attribute_taxonomies",
+            ("attribute_id", "attribute_name", "attribute_label"), "attribute_id",
+        ),
+        SourceTable(
+            "wc_webhooks",
+            (
+                "webhook_id", "status", "name", "user_id", "delivery_url", "secret", "topic",
+                "date_created_gmt", "date_modified_gmt", "api_version",
+            ),
+            "webhook_id",
+        ),
+        SourceTable(
+            "wc_orders",
+            (
+                "id", "type", "status", "currency", "tax_amount", "total_amount", "customer_id",
+                "billing_email", "date_created_gmt", "date_updated_gmt", "parent_order_id",
+                "payment_method", "payment_method_title", "ip_address", "user_agent",
+                "customer_note",
+            ),
+            "id", filtered="type", values=("shop_order", "shop_order_refund"),
+        ),
+        SourceTable(
+            "wc_order_addresses",
+            ("order_id", "address_type", *BILLING_PARTS), "id",
+        ),
+        SourceTable(
+            "wc_order_operational_data",
+            (
+                "order_id", "order_key", "date_paid_gmt", "date_completed_gmt",
+                "shipping_tax_amount", "shipping_total_amount", "discount_total_amount",
+                "coupon_usages_are_counted",
+            ),
+            "id",
+        ),
+        _meta(
+            "wc_orders_meta", "order_id",
+            (
+                "_order_number", "_order_number_formatted", "_wp_trash_meta_status",
+                "_wp_trash_meta_time", "_refund_amount", "_refund_reason",
+            ),
+            primary="id",
+        ),
+    )  # fmt: skip
+    return {table.name: table for table in tables}

@@ -1,0 +1,68 @@
+"""Webhooks: receivers of events (events 2)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.session import Model
+from app.db.types import AUTOINCREMENT, Id, Json, Key, UtcDateTime
+
+
+class WebhookStatus(StrEnum):
+    """The states of a webhook. Only an active webhook collects and receives events."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DISABLED = "disabled"
+
+
+class WebhookFormat(StrEnum):
+    """What a webhook sends: Standard Webhooks, or the form of the legacy API."""
+
+    STANDARD = "standard"
+    LEGACY = "legacy"
+
+
+class Webhook(Model):
+    """A receiver with its topics, secrets and the state of its deliveries."""
+
+    __tablename__ = "webhooks"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Key)
+    format: Mapped[str] = mapped_column(Key)
+    status: Mapped[str] = mapped_column(Key)
+    disabled_reason: Mapped[str | None] = mapped_column(Key)
+    topics: Mapped[list[str]] = mapped_column(Json)
+    delivery_url: Mapped[str] = mapped_column(Key)
+    # Encrypted with SECRET_KEY. After a rotation, the previous secret also signs, until a time.
+    secret_encrypted: Mapped[str] = mapped_column(Key)
+    previous_secret_encrypted: Mapped[str | None] = mapped_column(Key)
+    previous_secret_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    # None when the account was deleted.
+    user_id: Mapped[int | None] = mapped_column(
+        Id, ForeignKey("users.id", ondelete="SET NULL"), index=True
+    )
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    last_delivery_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    failing_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    # The last event for which deliveries to this webhook were created.
+    position: Mapped[int] = mapped_column(Id)
+    # Failed attempts since the last success, and the end of the back-off because of them.
+    failure_count: Mapped[int]
+    resume_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    # The worker that holds the lease of this webhook, and the end of the lease.
+    lease_owner: Mapped[str | None] = mapped_column(Key)
+    lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    __table_args__ = (
+        CheckConstraint("status IN ('active', 'paused', 'disabled')", name="status"),
+        CheckConstraint("format IN ('standard', 'legacy')", name="format"),
+        Index("ix_webhooks_status", "status"),
+        AUTOINCREMENT,
+    )

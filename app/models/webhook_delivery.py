@@ -1,0 +1,85 @@
+"""Deliveries of events to webhooks, and counts of their attempts (events 2)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.session import Model
+from app.db.types import AUTOINCREMENT, Id, Json, Key, UtcDateTime
+
+
+class DeliveryState(StrEnum):
+    """The states of a delivery. Only a pending delivery has a time of its next attempt."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+_IS_PENDING = text("state = 'pending'")
+
+
+class WebhookDelivery(Model):
+    """The delivery of an event to a webhook, with its attempts."""
+
+    __tablename__ = "webhook_deliveries"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    webhook_id: Mapped[int] = mapped_column(Id, ForeignKey("webhooks.id", ondelete="CASCADE"))
+    # The number of the event. None for the first ping of a legacy webhook. No foreign key, because
+    # deliveries are created in bulk and removed together with their events.
+    event_id: Mapped[int | None] = mapped_column(Id)
+    # Deliveries of one resource are sent in order.
+    resource: Mapped[str] = mapped_column(Key)
+    resource_id: Mapped[int | None] = mapped_column(Id)
+    state: Mapped[str] = mapped_column(Key)
+    # [{at, status, duration_ms, error}], the oldest first.
+    attempts: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    # Attempts since the event was queued, which determine the next wait.
+    attempt_count: Mapped[int]
+    next_attempt_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    # Headers of the last attempt, and the start of its response.
+    request_headers: Mapped[dict[str, str]] = mapped_column(Json)
+    response_headers: Mapped[dict[str, str]] = mapped_column(Json)
+    response_body: Mapped[str] = mapped_column(Key)
+
+    __table_args__ = (
+        CheckConstraint("state IN ('pending', 'delivered', 'failed')", name="state"),
+        CheckConstraint(
+            "(state = 'pending') = (next_attempt_at IS NOT NULL)", name="next_attempt_when_pending"
+        ),
+        Index("uq_webhook_deliveries_event", "webhook_id", "event_id", unique=True),
+        Index("ix_webhook_deliveries_event", "event_id"),
+        Index(
+            "ix_webhook_deliveries_due",
+            "webhook_id",
+            "next_attempt_at",
+            sqlite_where=_IS_PENDING,
+            postgresql_where=_IS_PENDING,
+        ),
+        Index(
+            "ix_webhook_deliveries_order",
+            "webhook_id",
+            "resource",
+            "resource_id",
+            "event_id",
+            sqlite_where=_IS_PENDING,
+            postgresql_where=_IS_PENDING,
+        ),
+        AUTOINCREMENT,
+    )
+
+
+class DeliveryCount(Model):
+    """Number of attempts by result since the installation, for ``/metrics``."""
+
+    __tablename__ = "delivery_counts"
+
+    result: Mapped[str] = mapped_column(Key, primary_key=True)
+    count: Mapped[int] = mapped_column(Id)

@@ -1,0 +1,1 @@
+"""Requests to receivers of webhooks: allowed addresses, the HTTP client and signatures."""

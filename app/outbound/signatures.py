@@ -1,0 +1,47 @@
+"""Signatures of deliveries: Standard Webhooks, and the form of the legacy API (events 2 and 3).
+
+The specification of Standard Webhooks is at https://www.standardwebhooks.com.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from base64 import b64encode
+from collections.abc import Sequence
+
+from app.webhooks import SECRET_PREFIX, secret_key
+
+SECRET_BYTES = 32
+"""Length of a generated secret."""
+
+
+def new_secret() -> str:
+    """Return a random secret: ``whsec_`` and the base64 form of 32 bytes."""
+    return SECRET_PREFIX + b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+
+
+def sign(secrets_in_use: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:
+    """Return the value of ``webhook-signature``: one ``v1`` signature for each secret.
+
+    Args:
+        secrets_in_use: the current secret and, for a day after a rotation, the previous one.
+        message_id: value of ``webhook-id``.
+        timestamp: value of ``webhook-timestamp``, in Unix seconds.
+    """
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    return " ".join(f"v1,{_hmac(_key(secret), signed)}" for secret in secrets_in_use)
+
+
+def sign_legacy(secret: str, body: bytes) -> str:
+    """Return the value of ``X-WC-Webhook-Signature``: HMAC-SHA256 of the body, in base64."""
+    return _hmac(secret.encode(), body)
+
+
+def _key(secret: str) -> bytes:
+    # A secret of a legacy webhook can be any text.
+    return secret_key(secret) or secret.encode()
+
+
+def _hmac(key: bytes, message: bytes) -> str:
+    return b64encode(hmac.digest(key, message, "sha256")).decode()

@@ -1,0 +1,176 @@
+"""API key schemas (decisions 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import marshmallow as ma
+
+from app.schemas import fields, inputs, json_schema, number_inputs
+from app.schemas.envelope import Base, Wrapped, update_schema
+from app.schemas.number_parameters import IntegerParam
+from app.schemas.parameters import ChoiceParam
+from app.schemas.queries import LimitQuery, PageQuery, Query, ReadQuery
+
+PERMISSIONS = ("read", "write", "read_write")
+"""The values of ``app.auth.principals.Permission``, which schemas cannot import."""
+
+MAX_RESOURCES = 100
+
+_DESCRIPTION = "What the key is used for."
+_PERMISSION = "HTTP methods that the key allows: reads, writes or both."
+_RESOURCES = (
+    "Resources that the key can be used for, such as `coupons`, `customers`, `orders`, "
+    "`redemptions` and `keys`. `all` includes resources that are added later."
+)
+_EXPIRES = "Time when the key expires, in UTC."
+_RESOURCE = {"type": "string", "minLength": 1, "maxLength": 100, "pattern": "^[^,\\u0000]*$"}
+
+
+class CommaList(fields.StringList):
+    """A list of names, stored as text with commas."""
+
+    wire = staticmethod(lambda text: text.split(","))
+
+
+class PermissionInput(inputs.Choice):
+    """The permission of a key."""
+
+    openapi = {
+        json_schema.COMPONENT: "ApiKeyPermission",
+        "type": "string",
+        "enum": list(PERMISSIONS),
+        "description": "Permission of an API key.",
+    }
+
+
+class ExpiryInput(number_inputs.TimestampInput):
+    """When a key expires."""
+
+    openapi = {**json_schema.TIMESTAMP_IN, "examples": ["2030-12-31T00:00:00Z"]}
+
+
+class ResourceList(inputs.Input):
+    """Names of resources, without duplicates. The service checks whether they exist."""
+
+    openapi = {
+        "type": "array",
+        "items": {**_RESOURCE, json_schema.COMPONENT: "ApiKeyResource"},
+        "minItems": 1,
+        "maxItems": MAX_RESOURCES,
+        "examples": [["coupons", "redemptions"]],
+    }
+
+    def convert(self, value: Any) -> list[str]:
+        """Return the names."""
+        if not isinstance(value, list):
+            raise ValueError("must be an array.")
+        if len(value) > MAX_RESOURCES:
+            raise ValueError(f"has more than {MAX_RESOURCES} entries.")
+        if not all(isinstance(name, str) and name for name in value):
+            raise ValueError("has an entry that is not the name of a resource.")
+        return list(dict.fromkeys(value))
+
+
+class ApiKeySchema(Base):
+    """API key in a response, without its secret."""
+
+    id = fields.Identifier("Key ID.")
+    user_id = fields.Identifier("ID of the user, whose capabilities the key has.")
+    username = fields.String("Username of the user.")
+    description = fields.String(_DESCRIPTION)
+    permission = fields.String(_PERMISSION)
+    resources = CommaList(_RESOURCES)
+    truncated_key = fields.String("Last characters of the consumer key.")
+    created_at = fields.Timestamp("Creation time, in UTC.")
+    expires_at = fields.OptionalTimestamp(f"{_EXPIRES} Null if it never expires.")
+    last_used_at = fields.OptionalTimestamp(
+        "Minute in which the key was last used, in UTC. Null if it was never used."
+    )
+
+
+class NewApiKeySchema(ApiKeySchema):
+    """API key with its consumer key and secret, which are shown only once."""
+
+    consumer_key = fields.String("Consumer key: the username in HTTP Basic authentication.")
+    consumer_secret = fields.String("Consumer secret: the password. It cannot be read again.")
+
+
+class _Limits(Base):
+    description = inputs.Text(_DESCRIPTION, load_default="")
+    permission = PermissionInput(_PERMISSION, load_default="read")
+    resources = ResourceList(_RESOURCES, load_default=lambda: ["all"])
+    expires_at = ExpiryInput(
+        f"{_EXPIRES} Must be in the future. An empty string means never.", load_default=None
+    )
+
+
+class ApiKeyCreate(_Limits):
+    """Fields of a new API key. Without a user, the key belongs to the caller."""
+
+    user_id = number_inputs.AccountId("ID of the user.", load_default=None)
+    username = inputs.Text(
+        "Username of the user. A user that does not exist is created with `role`.",
+        openapi=json_schema.USERNAME_IN,
+        load_default="",
+    )
+    role = inputs.Text(
+        "Role of a new user: `administrator`, `shop_manager`, `customer` or `subscriber`. If the "
+        "user exists, it must have this role.",
+        load_default="",
+    )
+
+
+ApiKeyUpdate = update_schema(_Limits, "ApiKeyUpdate")
+
+
+class ApiKeyFilter(Query):
+    """Filter of keys."""
+
+    user_id = IntegerParam("filter[user_id]", "Only keys of this user.")
+
+
+class ApiKeyOrder(LimitQuery, ApiKeyFilter):
+    """Filter and order of keys."""
+
+    orderby = ChoiceParam(
+        "filter[orderby]",
+        "Sort key. `date` is the creation time.",
+        "date",
+        "id",
+        default="date",
+    )
+
+
+class ApiKeyListQuery(PageQuery, ApiKeyOrder, ReadQuery):
+    """Query of a list of keys."""
+
+
+class ApiKeyCreateRequest(Base):
+    """Request that creates an API key."""
+
+    key = Wrapped(ApiKeyCreate, missing_code="shop_api_missing_key_data")
+
+
+class ApiKeyUpdateRequest(Base):
+    """Request that updates an API key."""
+
+    key = Wrapped(ApiKeyUpdate, missing_code="shop_api_missing_key_data")
+
+
+class ApiKeyResponse(Base):
+    """Single API key."""
+
+    key = ma.fields.Nested(ApiKeySchema, required=True)
+
+
+class NewApiKeyResponse(Base):
+    """Single API key with its secret."""
+
+    key = ma.fields.Nested(NewApiKeySchema, required=True)
+
+
+class ApiKeyList(Base):
+    """Page of API keys."""
+
+    keys = ma.fields.List(ma.fields.Nested(ApiKeySchema), required=True)

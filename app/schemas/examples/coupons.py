@@ -1,0 +1,75 @@
+"""Examples of coupons and batches of coupons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NEW_COUPON: dict[str, Any] = {
+    "code": "Summer-2030",
+    "type": "percent",
+    "amount": "15",
+    "usage_limit": 100,
+    "expiry_date": "2030-12-31",
+    "description": "Summer newsletter",
+}
+COUPON: dict[str, Any] = {
+    "id": 1,
+    "code": "summer-2030",
+    "type": "percent",
+    "created_at": "2026-11-20T09:38:00Z",
+    "updated_at": "2026-11-20T09:38:00Z",
+    "amount": "15.00",
+    "individual_use": False,
+    "product_ids": [],
+    "exclude_product_ids": [],
+    "usage_limit": 100,
+    "usage_limit_per_user": None,
+    "limit_usage_to_x_items": 0,
+    "usage_count": 0,
+    "expiry_date": "2030-12-31T00:00:00Z",
+    "enable_free_shipping": False,
+    "product_category_ids": [],
+    "exclude_product_category_ids": [],
+    "exclude_sale_items": False,
+    "minimum_amount": "0.00",
+    "maximum_amount": "0.00",
+    "customer_emails": [],
+    "description": "Summer newsletter",
+}
+COUPON_UPDATE: dict[str, Any] = {"amount": "20.00", "exclude_sale_items": True}
+UPDATED_COUPON = COUPON | {"amount": "20.00", "exclude_sale_items": True}
+TRASHED_COUPON = COUPON | {"trashed_at": "2026-11-21T10:00:00Z"}
+COUPON_ITEMS: list[dict[str, Any]] = [
+    NEW_COUPON,
+    {"id": 1, **COUPON_UPDATE},
+    {"code": "summer-2030"},
+]
+COUPON_RESULTS: list[dict[str, Any]] = [
+    COUPON,
+    UPDATED_COUPON,
+    {
+        "id": 0,
+        "error": {
+            "code": "shop_api_coupon_code_already_exists",
+            "message": "Another published coupon already has this code.",
+        },
+    },
+]
+NEW_BATCH: dict[str, Any] = {
+    "count": 1000,
+    "prefix": "SPRING-",
+    "pattern": "####-####",
+    "coupon": {"type": "percent", "amount": "10", "usage_limit": 1, "expiry_date": "2030-12-31"},
+}
+BATCH: dict[str, Any] = {
+    "id": 1,
+    "created_at": "2026-11-20T09:38:00Z",
+    "count": 1000,
+    "prefix": "SPRING-",
+    "pattern": "####-####",
+    "charset": "abcdefghjklmnpqrstuvwxyz23456789",
+    "unused": 1000,
+    "reserved": 0,
+    "used": 0,
+    "trashed": 0,
+}

@@ -1,0 +1,171 @@
+"""Input fields of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import marshmallow as ma
+
+from app import emails, numbers, text
+from app.errors import ShopError
+from app.schemas import json_schema
+from app.schemas.inputs import Input, require_length
+
+
+class _Array(Input):
+    def convert(self, value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValueError("must be an array.")
+        most = self.openapi.get("maxItems")
+        if most is not None and len(value) > most:
+            raise ValueError(f"has more than {most:,} entries.")
+        try:
+            return [entry for entry in map(self._entry, value) if entry]
+        except ValueError as error:
+            raise ValueError(f"has an entry that {error}") from error
+
+    def _entry(self, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, str):
+            limit = self.openapi["items"].get("maxLength", json_schema.TEXT_MAX_LENGTH)
+            require_length(value, limit)
+            if "\0" in value:
+                raise ValueError("must not contain a NUL character.")
+        return self.entry(value)
+
+    def entry(self, value: Any) -> Any:
+        """Return a converted entry, or raise ValueError. Falsy entries are dropped."""
+        raise NotImplementedError
+
+
+class IdArray(_Array):
+    """An array of IDs. Entries that are converted to 0 are dropped (spec 2.1)."""
+
+    openapi = json_schema.IDS_IN
+
+    def entry(self, value: Any) -> int:
+        """Return an ID, or 0."""
+        return numbers.integer(value)
+
+    def loss(self, value: Any, converted: list[int]) -> str:
+        """Return why an entry is dropped or changed."""
+        ids = [numbers.int_if_integral(entry) for entry in value]
+        is_kept = not any(isinstance(entry, bool) for entry in ids)
+        is_kept &= [str(entry).strip().lstrip("+") for entry in ids] == list(map(str, converted))
+        return "" if is_kept else "has an entry that is not an ID, which would be changed."
+
+
+class EmailArray(_Array):
+    """An array of e-mail addresses. Invalid addresses are dropped (spec 2.1)."""
+
+    openapi = json_schema.EMAILS_IN
+
+    def entry(self, value: Any) -> str:
+        """Return an address as text."""
+        string = text.to_string(value)
+        require_length(string, self.openapi["items"]["maxLength"])  # of numbers, too
+        return string
+
+    def clean(self, value: list[str]) -> list[str]:
+        """Return the valid addresses."""
+        return [address for address in map(emails.sanitize_email, value) if address]
+
+    def loss(self, value: Any, converted: list[str]) -> str:
+        """Return why an entry is dropped or changed beyond letter case."""
+        if not self.cleans:
+            return ""
+        same = [emails.lower_domain(entry) if isinstance(entry, str) else "" for entry in value]
+        is_kept = self.clean(converted) == same
+        return (
+            "" if is_kept else "has an entry that is not a valid address, which would be changed."
+        )
+
+
+class CodeArray(_Array):
+    """An array of coupon codes, normalized. Empty codes are dropped."""
+
+    openapi = json_schema.CODES_IN
+
+    def entry(self, value: Any) -> str:
+        """Return a code, or an empty string."""
+        return "" if value is None else text.coupon_code(text.to_string(value))
+
+    def loss(self, value: Any, converted: list[str]) -> str:
+        """Return why an entry is dropped or changed beyond letter case and white space."""
+        same = [text.nfc(" ".join(str(entry).lower().split())) for entry in value]
+        is_kept = None not in value and converted == same
+        return "" if is_kept else "has an entry that is not a code, which would be changed."
+
+
+class ItemArray(ma.fields.List[Any]):
+    """An array of objects. ``null`` means "not supplied".
+
+    Args:
+        item: schema of an object, without defaults and hooks.
+        meaning: description of the array.
+        limit: maximum number of objects.
+        too_large: error code for more objects.
+    """
+
+    null_is_absent = True
+
+    def __init__(
+        self, item: type[ma.Schema], meaning: str, *, limit: int, too_large: str, **kwargs: Any
+    ) -> None:
+        metadata = {"description": meaning, "maxItems": limit}
+        super().__init__(ma.fields.Nested(item), allow_none=True, metadata=metadata, **kwargs)
+        self.item = item
+        self.limit = limit
+        self.too_large = too_large
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,  # marshmallow's signature
+        data: Mapping[str, Any] | None = None,  # marshmallow's signature
+        **_: Any,
+    ) -> Any:
+        """Return the converted objects, or raise ValidationError with the errors of all objects."""
+        if value is None or value is ma.missing:
+            return self.load_default
+        if not isinstance(value, list):
+            raise ma.ValidationError("must be an array.")
+        if len(value) > self.limit:
+            raise ShopError(self.too_large, limit=self.limit)
+        loaded: list[Any] = []
+        errors: dict[int, Any] = {}
+        for index, item in enumerate(value):
+            if not isinstance(item, dict):
+                errors[index] = ["must be an object."]
+                continue
+            try:
+                loaded.append(self.load_item(item))
+            except ma.ValidationError as error:
+                errors[index] = error.messages
+        if errors:
+            raise ma.ValidationError(errors)
+        return loaded
+
+    def load_item(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert the supplied keys of an object.
+
+        ``Schema.load`` takes several times as long, because it also processes missing keys. An
+        order can have thousands of objects with few keys each.
+        """
+        loaded, errors = {}, {}
+        fields: Mapping[str, ma.fields.Field[Any]] = self.inner.schema.load_fields  # type: ignore[attr-defined] # a Nested
+        for name, field in fields.items():
+            if name not in item:
+                continue
+            try:
+                converted = field.deserialize(item[name], name, item)
+            except ma.ValidationError as error:
+                errors[name] = error.messages
+                continue
+            if converted is not ma.missing:
+                loaded[name] = converted
+        if errors:
+            raise ma.ValidationError(errors)
+        return loaded

@@ -1,0 +1,112 @@
+"""Strict handling of input: nothing is ignored, and nothing is converted to another value.
+
+``make_strict`` changes an instance of a schema, so that requests without strict handling use other
+instances and do not pay for it (decisions 15).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import marshmallow as ma
+
+from app.schemas.inputs import Input
+from app.schemas.list_inputs import ItemArray
+from app.schemas.parameters import FieldList, QueryField, StrictSelection
+from app.schemas.queries import Query
+from app.text import nearest_name
+
+IGNORED = frozenset({"id", "created_at", "updated_at"})
+"""Fields that are ignored in the body of a record, so that it can be sent as it was received."""
+
+MAX_UNKNOWN = 50
+"""Maximum number of unknown names that an error reports, because each search takes time."""
+
+
+def make_strict(schema: ma.Schema) -> ma.Schema:
+    """Make an instance of a schema reject input that it would ignore or convert, and return it."""
+    for field in schema.fields.values():
+        if isinstance(field, Input):
+            field.convert = partial(_convert, field)  # type: ignore[method-assign] # of this instance
+        elif isinstance(field, ma.fields.Nested):
+            make_strict(field.schema)
+        elif isinstance(field, ma.fields.List) and isinstance(field.inner, ma.fields.Nested):
+            make_strict(field.inner.schema)
+            if isinstance(field, ItemArray):  # loads its items itself
+                setattr(field, "load_item", field.inner.schema.load)  # noqa: B010  # mypy does not allow assigning to a method
+    schema.load = partial(_load, schema)  # type: ignore[method-assign] # see above
+    return schema
+
+
+def unknown_names(names: Any, known: set[str], kind: str) -> dict[str, list[str]]:
+    """Return a message for each unknown name, with the nearest known name.
+
+    Args:
+        names: the names that were sent.
+        known: the names that are accepted.
+        kind: ``field`` or ``parameter``.
+    """
+    unknown = islice((name for name in names if name not in known), MAX_UNKNOWN)
+    return {name: [_message(name, known, kind)] for name in unknown}
+
+
+def _message(name: str, known: set[str], kind: str) -> str:
+    nearest = nearest_name(name, known)
+    suggestion = f"; did you mean '{nearest}'?" if nearest else "."
+    return f"unknown {kind} {name[:100]!r}{suggestion}"
+
+
+def _load(schema: ma.Schema, data: Any, **kwargs: Any) -> Any:
+    """Load data, and report unknown names together with the errors of the known ones."""
+    known = {field.data_key or name for name, field in schema.load_fields.items()}
+    is_query = isinstance(schema, Query)
+    kind = "parameter" if is_query else "field"
+    names = data if isinstance(data, Mapping) else ()
+    unknown = unknown_names(names, known if is_query else known | IGNORED, kind)
+    try:
+        loaded = type(schema).load(schema, data, **kwargs)
+    except ma.ValidationError as error:
+        raise ma.ValidationError({**unknown, **error.messages_dict}) from None
+    if unknown:
+        raise ma.ValidationError(unknown)
+    return loaded
+
+
+def _convert(field: Input, value: Any) -> Any:
+    """Convert a value, or raise ValueError if the result is another value."""
+    converted = type(field).convert(field, value)
+    if isinstance(field, QueryField) and not value.strip():
+        return converted  # an empty parameter is not supplied
+    if isinstance(field, FieldList):
+        return StrictSelection(converted)  # checked later, by code that knows the names
+    if reason := field.loss(value, converted) or _loss(value, converted):
+        raise ValueError(reason)
+    return converted
+
+
+def _loss(value: Any, converted: Any) -> str:
+    """Return why a number or a boolean is not the value that was sent, or an empty string."""
+    if isinstance(converted, bool):
+        return "" if isinstance(value, bool) else "must be true or false."
+    if isinstance(converted, int):
+        return "" if is_integer(value, converted) else "must be an integer that is not changed."
+    if isinstance(converted, Decimal) and not _is_equal(value, converted):
+        return f"would be converted to {converted}."
+    return ""
+
+
+def is_integer(value: Any, converted: int) -> bool:
+    """Return whether a value is an integer, as a number or as text."""
+    if isinstance(value, str):
+        return bool(re.fullmatch(r"\s*[+-]?[0-9]+\s*", value)) and int(value) == converted
+    return isinstance(value, int | Decimal) and not isinstance(value, bool) and value == converted
+
+
+def _is_equal(value: Any, converted: Decimal) -> bool:
+    text = str(value).strip()
+    return bool(text) and Decimal(text) == converted

@@ -1,0 +1,99 @@
+"""The rules for reading API keys (decisions 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, Table, func, select
+
+from app.auth.principals import Capability, Principal
+from app.db.read_pool import fetch
+from app.db.records import Columns, Row, as_printed
+from app.errors import ShopError
+from app.models import ApiKey, User
+from app.numbers import INT64_MAX
+from app.services.filtering import FilteredSet
+from app.services.pagination import Page, fetch_page
+
+TABLE = cast("Table", ApiKey.__table__)
+
+SHOWN = (
+    "id", "user_id", "description", "permission", "resources", "truncated_key", "created_at",
+    "expires_at", "last_used_at",
+)  # fmt: skip
+
+COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **{name: TABLE.c[name] for name in SHOWN},
+    "username": select(User.username).where(User.id == TABLE.c.user_id).scalar_subquery(),
+}
+SORT_KEYS: Mapping[str, ColumnElement[Any]] = {"date": TABLE.c.created_at, "id": TABLE.c.id}
+
+
+def list_keys(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of keys: all keys for an actor who manages keys, otherwise their own.
+
+    Args:
+        query: a loaded ``ApiKeyListQuery``.
+        columns: what to select, of COLUMNS.
+        default_size: rows on a page when the query sets no limit.
+    """
+    conditions = []
+    if not actor.can(Capability.MANAGE_API_KEYS):
+        conditions.append(TABLE.c.user_id == actor.user_id)
+    if query["user_id"] is not None:
+        conditions.append(TABLE.c.user_id == min(query["user_id"], INT64_MAX))  # beyond: no user
+    matching = FilteredSet(select(TABLE.c.id).where(*conditions))
+    return fetch_page(
+        columns,
+        TABLE.c.id,
+        lambda _: matching,
+        key=SORT_KEYS[query["orderby"]],
+        query=query,
+        default_size=default_size,
+        may_read=True,
+    )
+
+
+def get_key(actor: Principal, key_id: int, columns: Columns) -> Row:
+    """Return the key with this ID.
+
+    Raises:
+        ShopError: there is no such key, or it is the key of another user and the actor does not
+            manage keys.
+    """
+    printed = (as_printed(column) for column in columns)
+    rows: Sequence[Row] = fetch(select(*printed, TABLE.c.user_id).where(TABLE.c.id == key_id))
+    if not rows:
+        raise ShopError("shop_api_invalid_key_id")
+    require_own_key(actor, rows[0][-1], "shop_api_user_cannot_read_key")
+    return rows[0]
+
+
+def require_own_key(actor: Principal, owner_id: int, code: str) -> None:
+    """Raise ShopError with ``code`` unless the actor owns a key or manages keys."""
+    if owner_id != actor.user_id:
+        actor.require(code, Capability.MANAGE_API_KEYS)
+
+
+def every_key() -> list[Any]:
+    """Return all keys by the names of COLUMNS, oldest first, for a command."""
+    columns = [column.label(name) for name, column in COLUMNS.items()]
+    return list(fetch(select(*columns).order_by(TABLE.c.id)))
+
+
+def exists(key_id: int) -> bool:
+    """Return whether a key exists."""
+    return abs(key_id) <= INT64_MAX and bool(fetch(select(TABLE.c.id).where(TABLE.c.id == key_id)))
+
+
+def count_keys() -> int:
+    """Return the number of keys, including expired keys."""
+    return int(fetch(select(func.count()).select_from(TABLE))[0][0])
+
+
+def has_no_users() -> bool:
+    """Return whether the shop has no users yet."""
+    return not fetch(select(User.id).limit(1))

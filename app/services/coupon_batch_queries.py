@@ -1,0 +1,106 @@
+"""The rules for reading batches of generated coupons (migration 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from sqlalchemy import (
+    ColumnElement,
+    Table,
+    and_,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+)
+
+from app.auth.principals import Capability, Principal
+from app.db.read_pool import fetch
+from app.db.records import Columns, Row, as_printed
+from app.errors import ShopError
+from app.models import Coupon, CouponBatch, Redemption
+from app.models.coupon import CouponStatus
+from app.models.redemption import RedemptionStatus
+from app.services.coupon_queries import PUBLISHED
+from app.services.coupon_terms import NOW
+from app.services.filtering import FilteredSet, between
+from app.services.pagination import Page, fetch_page
+
+TABLE = cast("Table", CouponBatch.__table__)
+_COUPONS = cast("Table", Coupon.__table__)
+_REDEMPTIONS = cast("Table", Redemption.__table__)
+
+# Literals: SQLite uses partial indexes only for the same text.
+_ZERO: ColumnElement[int] = literal_column("0")
+_IS_LIVE_RESERVATION = and_(
+    _REDEMPTIONS.c.status == literal_column(f"'{RedemptionStatus.RESERVED}'"),
+    or_(_REDEMPTIONS.c.expires_at.is_(None), _REDEMPTIONS.c.expires_at > NOW),
+)
+IS_UNUSED = and_(
+    _COUPONS.c.usage_count == 0,
+    ~exists().where(_REDEMPTIONS.c.coupon_id == _COUPONS.c.id, _IS_LIVE_RESERVATION),
+)
+"""A coupon without a confirmed use and without a reservation."""
+
+_TRASHED = _COUPONS.c.status == literal_column(f"'{CouponStatus.TRASH}'")
+
+
+def _number(*conditions: ColumnElement[bool]) -> ColumnElement[int]:
+    """Return the number of coupons of a batch that meet the conditions."""
+    return (
+        select(func.count())
+        .where(_COUPONS.c.batch_id == TABLE.c.id, *conditions)
+        .correlate(TABLE)
+        .scalar_subquery()
+    )
+
+
+_USED = _number(PUBLISHED, _COUPONS.c.usage_count > _ZERO)
+# Read from the reservations, which are few.
+_RESERVED = _number(
+    PUBLISHED,
+    _COUPONS.c.usage_count == 0,
+    _COUPONS.c.id.in_(select(_REDEMPTIONS.c.coupon_id).where(_IS_LIVE_RESERVATION)),
+)
+COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **TABLE.c,
+    "unused": _number(PUBLISHED) - _USED - _RESERVED,
+    "reserved": _RESERVED,
+    "used": _USED,
+    "trashed": _number(_TRASHED),
+}
+
+
+def list_batches(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the batches, newest first unless ``query`` says otherwise.
+
+    Args:
+        query: a loaded ``CouponBatchListQuery``.
+        columns: what to select, of COLUMNS.
+        default_size: rows on a page when the query sets no limit.
+    """
+    conditions = between({"created_at": TABLE.c.created_at}, query)
+    ids = select(TABLE.c.id).where(*conditions)
+    return fetch_page(
+        columns,
+        TABLE.c.id,
+        lambda _: FilteredSet(ids),
+        key=TABLE.c.created_at,
+        query=query,
+        default_size=default_size,
+        may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
+    )
+
+
+def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:
+    """Return the batch with this ID."""
+    printed = (as_printed(column) for column in columns)
+    rows: Sequence[Row] = fetch(select(*printed, TABLE.c.id).where(TABLE.c.id == batch_id))
+    if not rows:
+        raise ShopError("shop_api_invalid_coupon_batch_id")
+    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    return rows[0]

@@ -1,0 +1,178 @@
+"""The rules for reading coupons (spec 4.1, 5; decisions 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    literal_column,
+    select,
+    true,
+    union_all,
+)
+
+from app.auth.principals import Capability, Principal
+from app.catalog import current_catalog
+from app.db.index_hints import frequent
+from app.db.read_pool import Fetch, fetch
+from app.db.records import WANTED, Columns, Row, select_where
+from app.db.search import contains, number_found
+from app.errors import InvalidParams, ShopError
+from app.models import Coupon
+from app.models.coupon import CouponStatus
+from app.numbers import INT64_MAX
+from app.services.filtering import FEW, FilteredSet, Find, RowCountFilter, between, count
+from app.services.pagination import Page, fetch_page
+from app.text import coupon_code
+
+TABLE = cast("Table", Coupon.__table__)
+# A literal: SQLite uses a partial index only for the same text.
+PUBLISHED = TABLE.c.status == literal_column(f"'{CouponStatus.PUBLISHED}'")
+_HAS_ID = and_(TABLE.c.id == bindparam(WANTED), PUBLISHED)
+_HAS_CODE = and_(TABLE.c.code == bindparam(WANTED), PUBLISHED)
+_NEWEST_FIRST = (TABLE.c.created_at.desc(), TABLE.c.id.desc())
+_EVERY = RowCountFilter("coupons", TABLE.c.created_at, (CouponStatus.PUBLISHED,))
+_EVERY_STATUS = RowCountFilter("coupons", TABLE.c.created_at)
+# Two ranges of the index of statuses, because an inequality does not use the index.
+_OTHERS = union_all(
+    *(
+        select(TABLE.c.id).where(other)
+        for other in (
+            TABLE.c.status < CouponStatus.PUBLISHED,
+            TABLE.c.status > CouponStatus.PUBLISHED,
+        )
+    )
+)
+SORT_KEYS: Mapping[str, Column[Any]] = {
+    "date": TABLE.c.created_at,
+    "modified": TABLE.c.updated_at,
+    "id": TABLE.c.id,
+    "code": TABLE.c.code,
+    "amount": TABLE.c.amount,
+    "usage_count": TABLE.c.usage_count,
+    "expiry_date": TABLE.c.expiry_date,
+}
+
+
+def list_coupons(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the published coupons that match, by default newest first.
+
+    Args:
+        query: a loaded ``CouponListQuery``.
+        columns: what to select.
+        default_size: rows on a page when the query sets no limit.
+    """
+    require_known_filter(query)
+    return fetch_coupons(actor, partial(_matching, query), query, columns, default_size)
+
+
+def fetch_coupons(
+    actor: Principal, find: Find, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the coupons that ``find`` finds, sorted by ``query``."""
+    return fetch_page(
+        columns,
+        TABLE.c.id,
+        find,
+        key=SORT_KEYS[query["orderby"]],
+        query=query,
+        default_size=default_size,
+        may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
+    )
+
+
+def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
+    """Return the number of published coupons that match."""
+    require_known_filter(query)
+    actor.require("shop_api_user_cannot_read_coupons_count", Capability.READ_PRIVATE_SHOP_COUPONS)
+    return count(partial(_matching, query))
+
+
+def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row:
+    """Return the published coupon with this ID."""
+    found = select_where(tuple(columns), TABLE.c.id, _HAS_ID)
+    return _readable(actor, found, coupon_id, "shop_api_invalid_coupon_id")
+
+
+def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row:
+    """Return the newest published coupon with this code (spec 4.1)."""
+    found = select_where(tuple(columns), TABLE.c.id, _HAS_CODE, *_NEWEST_FIRST)
+    return _readable(actor, found, coupon_code(code), "shop_api_invalid_coupon_code")
+
+
+def _readable(actor: Principal, found: Select[Any], wanted: object, missing_code: str) -> Row:
+    rows: Sequence[Row] = fetch(found, {WANTED: wanted})
+    if not rows:
+        raise ShopError(missing_code)
+    actor.require("shop_api_user_cannot_read_coupon", Capability.READ_PRIVATE_SHOP_COUPONS)
+    return rows[0]
+
+
+def require_known_filter(query: Mapping[str, Any]) -> None:
+    """Reject a coupon type that does not exist."""
+    if query["type"] and query["type"] not in current_catalog().coupon_types:
+        raise InvalidParams({"filter[type]": f"must be one of {known_types()}."})
+
+
+def known_types() -> str:
+    """Return the coupon types of this shop as a list for messages."""
+    return ", ".join(current_catalog().coupon_types)
+
+
+def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``CouponFilter`` without its type and its search."""
+    conditions = between(TABLE.c, query)
+    if query["in_"] is not None:
+        conditions.append(TABLE.c.id.in_(query["in_"]))
+    if query["not_in"] is not None:
+        conditions.append(TABLE.c.id.not_in(query["not_in"]))
+    if query["batch"] is not None:
+        conditions.append(
+            TABLE.c.batch_id == min(query["batch"], INT64_MAX)
+        )  # no batch has a larger ID
+    return conditions
+
+
+def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
+    """Return the published coupons that match a loaded ``CouponFilter``."""
+    conditions = conditions_of(query)
+    # No index contains both the status and these keys in their order.
+    published = frequent(PUBLISHED) if query["orderby"] in {"id", "code"} else PUBLISHED
+    ids = select(TABLE.c.id).where(*conditions)
+    has_type = true() if query["type"] is None else TABLE.c.type == query["type"]
+    if (q := query["q"]) is not None:
+        search = contains(TABLE.c.search_text, q, TABLE.c.id)
+        alone = not conditions and query["type"] is None
+        return FilteredSet(
+            ids.where(published, has_type, search.many),
+            found=ids.where(frequent(PUBLISHED), has_type, search.few),
+            finds_quickly=True,
+            number=_number_found(q, fetch) if alone else None,
+        )
+    if query["type"] is not None:
+        # If sorted by date, the type is read from an index. Otherwise each coupon is checked.
+        in_order = has_type if query["orderby"] == "date" else frequent(has_type)
+        found = ids.where(PUBLISHED, has_type)
+        return FilteredSet(ids.where(published, in_order), found=found)
+    return FilteredSet(ids.where(published), row_count=None if conditions else _EVERY)
+
+
+def _number_found(text: str, fetch: Fetch) -> Select[Any] | None:
+    """Return a select that counts the matches of a search without reading the status of each match.
+
+    Returns:
+        None if many coupons are in the trash.
+    """
+    if _EVERY_STATUS.total(fetch) - _EVERY.total(fetch) > FEW:
+        return None
+    return number_found(TABLE.c.search_text, text, [row[0] for row in fetch(_OTHERS)])

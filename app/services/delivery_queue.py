@@ -1,0 +1,180 @@
+"""The queue of deliveries: how workers lease webhooks and take their deliveries (events 2).
+
+A worker leases a webhook, not a delivery. Only the holder of the lease sends to the webhook, so the
+limits per webhook and the order per resource hold for any number of workers without further locks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.db.read_pool import fetch
+from app.db.session import precise_now
+from app.models.webhook import WebhookStatus
+from app.models.webhook_delivery import DeliveryState
+from app.services.delivery_chains import MAX_HEADS, chains_of
+from app.services.delivery_requests import Sender, sender_of
+from app.services.delivery_retries import BREAKER
+from app.services.event_sequence import has_unnumbered
+from app.services.events import TABLE as EVENTS
+from app.services.webhook_queries import DELIVERIES, WEBHOOKS
+from app.services.webhook_states import UNREADABLE, disable
+
+Record = dict[str, Any]
+Version = tuple[Any, ...]
+
+LEASE = timedelta(seconds=60)
+RENEW_BEFORE = timedelta(seconds=30)
+"""Remaining time of a lease below which it is renewed."""
+
+MAX_WEBHOOKS = 64
+"""Maximum number of webhooks that one worker leases."""
+_PENDING = DELIVERIES.c.state == DeliveryState.PENDING
+
+
+@dataclass(slots=True)
+class Batch:
+    """Deliveries to a webhook that a worker may send now.
+
+    Attributes:
+        sender: the webhook.
+        version: ``version_of`` the webhook.
+        lease_until: until when the worker may start attempts.
+        chains: deliveries with their events; those of a chain belong to one resource and are sent
+            one after the other.
+        one_at_a_time: whether to send one delivery at a time, because recent attempts have failed.
+    """
+
+    sender: Sender
+    version: Version
+    lease_until: datetime
+    chains: list[list[Record]] = field(default_factory=list)
+    one_at_a_time: bool = False
+
+
+def claim(session: Session, owner: str, held: Mapping[int, Collection[int]]) -> list[Batch]:
+    """Lease webhooks with due deliveries, and return the deliveries.
+
+    A webhook whose secret cannot be read is disabled.
+
+    Args:
+        owner: name of the worker.
+        held: the webhooks that the worker has leased, with the IDs of their deliveries in memory.
+    """
+    timestamp = precise_now()
+    free = or_(WEBHOOKS.c.lease_until.is_(None), WEBHOOKS.c.lease_until <= timestamp)
+    mine = WEBHOOKS.c.lease_owner == owner
+    found = session.execute(
+        select(WEBHOOKS)
+        .where(is_due(timestamp), or_(mine, free))
+        .order_by(WEBHOOKS.c.lease_until, WEBHOOKS.c.id)
+        .limit(MAX_WEBHOOKS)
+        .with_for_update(skip_locked=True)
+    ).mappings()  # fmt: skip
+    batches: list[Batch] = []
+    for webhook in [dict(row) for row in found]:
+        known = held.get(webhook["id"], ())
+        if webhook["id"] not in held and len(held) + len(batches) >= MAX_WEBHOOKS:
+            continue
+        sender = sender_of(webhook)
+        if sender is None:
+            disable(session, [webhook], UNREADABLE)
+            continue
+        is_failing = webhook["failure_count"] >= BREAKER
+        chains = chains_of(session, sender, known, timestamp, limit=1 if is_failing else MAX_HEADS)
+        if chains:
+            until = _lease(session, webhook, owner, timestamp)
+            batches.append(
+                Batch(sender, version_of(webhook), until, chains, one_at_a_time=is_failing)
+            )
+    return batches
+
+
+def is_due(timestamp: datetime) -> ColumnElement[bool]:
+    """Return the condition that a delivery may be sent to a webhook now."""
+    return and_(
+        WEBHOOKS.c.status == WebhookStatus.ACTIVE,
+        or_(WEBHOOKS.c.resume_at.is_(None), WEBHOOKS.c.resume_at <= timestamp),
+        exists(
+            select(1).where(
+                DELIVERIES.c.webhook_id == WEBHOOKS.c.id,
+                _PENDING,
+                DELIVERIES.c.next_attempt_at <= timestamp,
+            )
+        ),
+    )
+
+
+def has_work(owner: str, held: Collection[int], known: Mapping[int, Collection[int]]) -> bool:
+    """Return whether there are events to number, deliveries to create or deliveries to send.
+
+    This is a read, so an idle worker writes nothing.
+
+    Args:
+        owner: name of the worker.
+        held: webhooks that the worker has leased.
+        known: the leased webhooks with room for more deliveries, with their deliveries in memory.
+    """
+    timestamp = precise_now()
+    head = select(func.coalesce(func.max(EVENTS.c.id), 0)).scalar_subquery()
+    is_free = or_(WEBHOOKS.c.lease_until.is_(None), WEBHOOKS.c.lease_until <= timestamp)
+    is_available = or_(is_free, WEBHOOKS.c.lease_owner == owner)
+    conditions = [
+        has_unnumbered(),
+        exists(
+            select(1).where(WEBHOOKS.c.status == WebhookStatus.ACTIVE, WEBHOOKS.c.position < head)
+        ),
+        exists(select(1).where(is_due(timestamp), is_available, WEBHOOKS.c.id.not_in(list(held)))),
+        *(
+            exists(
+                select(1).where(
+                    DELIVERIES.c.webhook_id == webhook_id,
+                    _PENDING,
+                    DELIVERIES.c.next_attempt_at <= timestamp,
+                    DELIVERIES.c.id.not_in(list(ids)),
+                )
+            )
+            for webhook_id, ids in known.items()
+        ),
+    ]
+    return bool(fetch(select(or_(*conditions)))[0][0])
+
+
+_VERSION = "updated_at", "delivery_url", "secret_encrypted"
+"""Columns that identify a version. ``updated_at`` alone does not, because it has no fractions."""
+
+
+def version_of(webhook: Mapping[str, Any]) -> Version:
+    """Return a value that differs after an update of a webhook that concerns its deliveries."""
+    return tuple(webhook[name] for name in _VERSION)
+
+
+def versions_of(session: Session, webhook_ids: Collection[int]) -> dict[int, Version]:
+    """Return ``version_of`` each of these webhooks that is still active."""
+    rows = session.execute(
+        select(WEBHOOKS.c.id, *(WEBHOOKS.c[name] for name in _VERSION)).where(
+            WEBHOOKS.c.id.in_(webhook_ids), WEBHOOKS.c.status == WebhookStatus.ACTIVE
+        )
+    )
+    return {row["id"]: version_of(dict(row)) for row in rows.mappings()}
+
+
+def _lease(
+    session: Session, webhook: Mapping[str, Any], owner: str, timestamp: datetime
+) -> datetime:
+    """Take or renew the lease of a locked webhook and return its end."""
+    until: datetime | None = webhook["lease_until"]
+    if webhook["lease_owner"] == owner and until and until - timestamp > RENEW_BEFORE:
+        return until
+    session.execute(
+        update(WEBHOOKS)
+        .where(WEBHOOKS.c.id == webhook["id"])
+        .values(lease_owner=owner, lease_until=timestamp + LEASE)
+    )
+    return timestamp + LEASE

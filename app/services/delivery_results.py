@@ -1,0 +1,180 @@
+"""Storage of delivery attempts, and webhooks that are disabled because of them (events 2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.orm import Session
+
+from app.models.webhook import WebhookStatus
+from app.models.webhook_delivery import DeliveryState
+from app.outbound.client import Outcome
+from app.services.delivery_retries import MAX_FAILING, next_attempt, resume_time
+from app.services.delivery_statistics import count_results
+from app.services.webhook_queries import DELIVERIES, WEBHOOKS
+from app.services.webhook_states import FAILING, GONE, disable
+
+Record = dict[str, Any]
+
+GONE_STATUS = 410
+KEPT_ATTEMPTS = 50
+"""Maximum number of stored attempts of a delivery. Older attempts are removed."""
+
+UNEXPECTED = "unexpected status"
+"""The error of an attempt whose response has another status than 2xx."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt of a delivery.
+
+    Attributes:
+        delivery: the delivery by column name, as it was claimed.
+        at: the start.
+        outcome: the response of the receiver.
+        delivered: whether the receiver has the event.
+        headers: headers of the request.
+    """
+
+    delivery: Mapping[str, Any]
+    at: datetime
+    outcome: Outcome
+    delivered: bool
+    headers: Mapping[str, str]
+
+    @property
+    def is_gone(self) -> bool:
+        """Return whether the receiver permanently rejects deliveries (410 Gone)."""
+        return self.outcome.status == GONE_STATUS and not self.delivered
+
+    @property
+    def next_attempt_at(self) -> datetime | None:
+        """Return the time of the next attempt, or None if there is none."""
+        if self.delivered or self.is_gone:
+            return None
+        return next_attempt(self.delivery["attempt_count"] + 1, self.outcome, self.at)
+
+    @property
+    def entry(self) -> Record:
+        """Return the attempt as the API returns it."""
+        error = None if self.delivered else self.outcome.error or UNEXPECTED
+        return {
+            "at": f"{self.at:%Y-%m-%dT%H:%M:%S}Z",
+            "status": self.outcome.status,
+            "duration_ms": self.outcome.duration_ms,
+            "error": error,
+        }
+
+
+def record_attempts(
+    session: Session, owner: str, attempts: Sequence[Attempt], released: Sequence[int] = ()
+) -> list[DeliveryState]:
+    """Store attempts in the order in which they ended, and return the state after each.
+
+    A failure is ignored if the lease has ended, because another worker may have delivered since.
+
+    Args:
+        owner: name of the worker.
+        released: webhooks without further deliveries in memory. Their leases end.
+    """
+    ids = {attempt.delivery["webhook_id"] for attempt in attempts}.union(released)
+    rows = session.execute(
+        select(WEBHOOKS)
+        .where(WEBHOOKS.c.id.in_(ids))
+        .order_by(WEBHOOKS.c.id)
+        .with_for_update()
+    )  # fmt: skip
+    webhooks = {row["id"]: dict(row) for row in rows.mappings()}
+    states: list[DeliveryState] = []
+    changes: list[Record] = []
+    pings: list[int] = []
+    gone: set[int] = set()
+    for attempt in attempts:
+        webhook = webhooks.get(attempt.delivery["webhook_id"])
+        changed = _changes(attempt)
+        states.append(changed["state"])
+        if webhook is None or not (attempt.delivered or webhook["lease_owner"] == owner):
+            continue
+        if attempt.delivery["event_id"] is None:
+            pings.append(attempt.delivery["id"])  # its result is ignored (events 3)
+            continue
+        changes.append(changed)
+        _add_to(webhook, attempt)
+        if attempt.is_gone:
+            gone.add(webhook["id"])
+    if changes:
+        session.execute(update(DELIVERIES).where(DELIVERIES.c.id == bindparam("this")), changes)
+        count_results(session, Counter(_result(change["state"]) for change in changes))
+    if pings:
+        session.execute(delete(DELIVERIES).where(DELIVERIES.c.id.in_(pings)))
+    _write(session, owner, webhooks.values(), released)
+    _disable_failing(session, webhooks.values(), gone)
+    return states
+
+
+def _changes(attempt: Attempt) -> Record:
+    """Return the columns of a delivery after an attempt."""
+    next_attempt_at = attempt.next_attempt_at
+    if attempt.delivered:
+        state = DeliveryState.DELIVERED
+    else:
+        state = DeliveryState.PENDING if next_attempt_at else DeliveryState.FAILED
+    return {
+        "this": attempt.delivery["id"],
+        "state": state,
+        "next_attempt_at": next_attempt_at,
+        "attempt_count": attempt.delivery["attempt_count"] + 1,
+        "attempts": [*attempt.delivery["attempts"], attempt.entry][-KEPT_ATTEMPTS:],
+        "request_headers": dict(attempt.headers),
+        "response_headers": dict(attempt.outcome.headers),
+        "response_body": attempt.outcome.body,
+    }
+
+
+def _result(state: DeliveryState) -> str:
+    return "retried" if state == DeliveryState.PENDING else str(state)
+
+
+def _add_to(webhook: Record, attempt: Attempt) -> None:
+    """Update the counts of a webhook with an attempt."""
+    webhook["last_delivery_at"] = attempt.at.replace(microsecond=0)
+    if attempt.delivered:
+        webhook |= {"failing_since": None, "failure_count": 0, "resume_at": None}
+        return
+    webhook["failing_since"] = webhook["failing_since"] or attempt.at.replace(microsecond=0)
+    webhook["failure_count"] += 1
+    webhook["resume_at"] = resume_time(webhook["failure_count"], attempt.outcome, attempt.at)
+
+
+def _write(
+    session: Session, owner: str, webhooks: Iterable[Record], released: Sequence[int]
+) -> None:
+    changes = []
+    for webhook in webhooks:
+        if webhook["id"] in released and webhook["lease_owner"] == owner:
+            webhook |= {"lease_owner": None, "lease_until": None}
+        names = "failing_since", "failure_count", "resume_at", "lease_owner", "lease_until"
+        changes.append(
+            {name: webhook[name] for name in names}
+            | {"this": webhook["id"], "last_delivery_at": webhook["last_delivery_at"]}
+        )
+    if changes:
+        session.execute(update(WEBHOOKS).where(WEBHOOKS.c.id == bindparam("this")), changes)
+
+
+def _disable_failing(session: Session, webhooks: Iterable[Record], gone: set[int]) -> None:
+    enabled = [each for each in webhooks if each["status"] != WebhookStatus.DISABLED]
+    disable(session, [webhook for webhook in enabled if webhook["id"] in gone], GONE)
+    failing = [
+        webhook
+        for webhook in enabled
+        if webhook["id"] not in gone
+        and webhook["failing_since"] is not None
+        and webhook["last_delivery_at"] - webhook["failing_since"] >= MAX_FAILING
+    ]
+    disable(session, failing, FAILING)

@@ -1,0 +1,247 @@
+"""Redemptions of orders: reserve, confirm and release uses of their coupons (redemptions 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.orm import Session
+
+from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
+from app.db.search import comparable
+from app.db.session import now
+from app.models.redemption import RedemptionStatus
+from app.services.coupon_terms import REDEMPTIONS as TABLE
+from app.services.coupon_terms import Customer, FoundCoupon, coupon_by_id
+from app.services.order_items import Item, OrderItems
+from app.services.redemption_changes import REDEEMED, count_use, use_change
+from app.services.redemption_changes import RELEASED as RELEASED_USE
+from app.services.redemption_rows import Record, is_live, uses_of
+from app.services.redemption_slots import fetch_in, require_use_left, take_slot
+
+CONFIRMED, RESERVED, RELEASED = (
+    RedemptionStatus.CONFIRMED,
+    RedemptionStatus.RESERVED,
+    RedemptionStatus.RELEASED,
+)
+
+HELD_USE = "held_use"
+"""Detail of a coupon line in the trash: the status of the use that the trash released."""
+
+
+@dataclass(frozen=True, slots=True)
+class CouponPlan:
+    """Changes to coupon uses by a create or an update of an order.
+
+    Attributes:
+        before: the stored order; None for a new order.
+        after: the order after the change.
+        items: its items after the change.
+        customer: the customer whose uses are counted.
+        found: the published coupons of the coupon lines, by code.
+        redemptions: the latest redemption of the order for each code.
+    """
+
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any]
+    items: OrderItems
+    customer: Customer
+    found: Mapping[str, FoundCoupon]
+    redemptions: Mapping[str, Record]
+
+    def write(self, session: Session, order_id: int) -> list[Change]:
+        """Reserve, confirm and release the uses.
+
+        Returns:
+            The changes of the coupons, to be completed by ``with_coupons``.
+
+        Raises:
+            ShopError: a limit is reached, with the reasons. Nothing is written in this case.
+        """
+        lines = self.items.lists["coupon_lines"]
+        # If a coupon is rejected, undo the changes for the coupons before it.
+        several = len(lines) > 1 or bool(self.redemptions)
+        with session.begin_nested() if several else nullcontext():
+            codes = {line["code"] for line in lines}
+            changes: list[Change] = []
+            for code, redemption in self.redemptions.items():
+                if code not in codes and is_live(redemption):
+                    changes += _release(session, redemption)
+            for line in lines:
+                changes += self._write_line(session, order_id, line)
+            return changes
+
+    def _write_line(self, session: Session, order_id: int, line: Item) -> list[Change]:
+        redemption = self.redemptions.get(line["code"])
+        live = redemption if redemption and is_live(redemption) else None
+        status = self.status_of(line)
+        if status == RELEASED:
+            return _release(session, live) if live else []
+        if live:
+            return self._keep(session, order_id, line, live, status or live["status"])
+        if status:
+            is_new = self.is_new(line) or redemption is None
+            return self._take(session, order_id, line, None if is_new else redemption, status)
+        return []
+
+    def status_of(self, line: Item) -> str | None:
+        """Return the new status of a line's use, or None to leave it unchanged."""
+        is_new = self.is_new(line)
+        if self.before and self.before["status"] == self.after["status"] and not is_new:
+            return None
+        effects = current_catalog().redemption_effects
+        effect = effects.get(self.after["status"], RedemptionEffect.UNCHANGED)
+        if effect == RedemptionEffect.UNCHANGED:
+            # A use recorded in such an order is confirmed (redemptions 6).
+            return CONFIRMED if is_new else self._held_before_trash(line)
+        return {
+            RedemptionEffect.RESERVE: RESERVED,
+            RedemptionEffect.CONFIRM: CONFIRMED,
+            RedemptionEffect.RELEASE: RELEASED,
+        }[effect]
+
+    def is_new(self, line: Item) -> bool:
+        """Return whether this change adds the coupon to the order."""
+        return self.before is None or all(
+            line["code"] != earlier["code"] for earlier in self.before["coupon_lines"]
+        )
+
+    def _held_before_trash(self, line: Item) -> str | None:
+        """Return the status of a use that the trash released, if the order is restored."""
+        if self.before is None or self.before["status"] != TRASH:
+            return None
+        held: str | None = line.get(HELD_USE)
+        return held
+
+    def _keep(
+        self, session: Session, order_id: int, line: Item, redemption: Record, status: str
+    ) -> list[Change]:
+        """Change the status of a live use, and update its customer and amount."""
+        columns = self._columns(line)
+        identity = ("customer_id", "email_normalized")
+        if any(columns[name] != redemption[name] for name in identity):
+            require_use_left(
+                session, redemption["coupon_id"], self.customer, order_id, self.place(line)
+            )
+        change: list[Change] = []
+        if status != redemption["status"]:
+            confirmed = status == CONFIRMED
+            usage, reserved = (1, -int(redemption["holds_slot"])) if confirmed else (-1, 1)
+            change = count_use(session, REDEEMED, redemption, usage=usage, reserved=reserved)
+            columns |= {"status": status, "holds_slot": not confirmed, "updated_at": now()}
+        if changes := {key: value for key, value in columns.items() if value != redemption[key]}:
+            session.execute(update(TABLE).where(TABLE.c.id == redemption["id"]).values(changes))
+        return change
+
+    def _take(
+        self, session: Session, order_id: int, line: Item, earlier: Record | None, status: str
+    ) -> list[Change]:
+        """Add a use. A code without a coupon is kept without a use (redemptions 6)."""
+        coupon = self.found.get(line["code"])
+        if (
+            earlier
+            and earlier["coupon_id"]
+            and (coupon is None or coupon.id != earlier["coupon_id"])
+        ):
+            coupon = coupon_by_id(fetch_in(session), earlier["coupon_id"], self.customer, order_id)
+        if coupon is None:
+            return []
+        slot = take_slot(
+            session,
+            coupon,
+            self.customer,
+            confirmed=status == CONFIRMED,
+            published=line["applied"] and self.is_new(line),
+            own_order_id=order_id,
+            param=self.place(line),
+        )
+        moment = now()
+        columns = {
+            **self._columns(line),
+            "coupon_id": coupon.id,
+            "status": status,
+            "holds_slot": slot.is_counted,
+            "updated_at": moment,
+        }
+        if earlier:
+            session.execute(update(TABLE).where(TABLE.c.id == earlier["id"]).values(columns))
+            return use_change(REDEEMED, coupon.id, slot.uncounted)
+        columns |= {
+            "code": line["code"],
+            "reference": f"order-{order_id}",
+            "order_id": order_id,
+            "created_at": moment,
+            "expires_at": None,
+        }
+        session.execute(insert(TABLE).values(columns))
+        return use_change(REDEEMED, coupon.id, slot.uncounted)
+
+    def _columns(self, line: Item) -> Record:
+        return {
+            "customer_id": self.customer.customer_id,
+            "email": self.customer.email,
+            "email_normalized": comparable(self.customer.email),
+            "amount": Decimal(line["amount"]).scaleb(-2),
+        }
+
+    def place(self, line: Item) -> str:
+        """Return the location of a line's code in the request."""
+        place = self.items.places.get(line["id"])
+        return f"{place}.code" if place else "order.coupon_lines"
+
+
+def release_uses(
+    session: Session, order_id: int, moment: datetime
+) -> tuple[list[Change], dict[str, str]]:
+    """Release the uses of an order that is moved to the trash or deleted.
+
+    Returns:
+        The changes of the coupons, to be completed by ``with_coupons``, and the status that each
+        released use had, by its code.
+    """
+    changes: list[Change] = []
+    released: dict[str, str] = {}
+    for code, redemption in redemptions_of(session, order_id).items():
+        if is_live(redemption):
+            changes += _release(session, redemption, moment)
+            released[code] = redemption["status"]
+    return changes, released
+
+
+def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dict[str, Any]:
+    """Return the ``item_details`` of an order in the trash, which name the uses to take again.
+
+    The status of the order does not always tell: an order that is ``refunded`` can have a
+    confirmed use, a reserved use or none.
+
+    Args:
+        order: the order before the trash.
+        released: the status of each released use, by its code.
+    """
+    details = dict(order["item_details"] or {})
+    for line in order["coupon_lines"]:
+        kept = {k: v for k, v in details.get(str(line["id"]), {}).items() if k != HELD_USE}
+        held = {HELD_USE: released[line["code"]]} if line["code"] in released else {}
+        details[str(line["id"])] = kept | held
+    return details
+
+
+def redemptions_of(session: Session, order_id: int) -> dict[str, Record]:
+    """Return the latest redemption of each code of an order."""
+    rows = session.execute(select(TABLE).where(TABLE.c.order_id == order_id).order_by(TABLE.c.id))
+    return {row["code"]: dict(row) for row in rows.mappings()}
+
+
+def _release(
+    session: Session, redemption: Mapping[str, Any], moment: datetime | None = None
+) -> list[Change]:
+    usage, reserved = uses_of(redemption)
+    change = count_use(session, RELEASED_USE, redemption, usage=-usage, reserved=-reserved)
+    released = {"status": RELEASED, "holds_slot": False, "updated_at": moment or now()}
+    session.execute(update(TABLE).where(TABLE.c.id == redemption["id"]).values(released))
+    return change

@@ -1,0 +1,94 @@
+"""The trash of orders: list, restore and empty it (orders 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Capability, Principal
+from app.catalog import TRASH, Change, current_catalog
+from app.db.records import Columns
+from app.db.search import contains
+from app.db.session import now, run_in_transaction
+from app.errors import ShopError
+from app.services.change_notifications import notify, notify_deleted
+from app.services.filtering import FilteredSet, require_known_status
+from app.services.order_coupons import plan_coupons
+from app.services.order_items import items_of
+from app.services.order_queries import COLUMNS, IS_TRASHED, TABLE, conditions_of, fetch_orders
+from app.services.order_records import Record, with_total_tax
+from app.services.order_rows import lock_orders
+from app.services.pagination import Page
+from app.services.redemption_changes import with_coupons
+
+TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **COLUMNS,
+    # The status before the trash, which a restored order gets again.
+    "status": TABLE.c.status_before_trash,
+}
+
+
+def list_trash(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the orders in the trash that match, filtered and sorted like the list.
+
+    Args:
+        query: a loaded ``OrderListQuery``; its status is the one before the trash.
+        columns: what to select, of TRASH_COLUMNS.
+        default_size: rows on a page when the query sets no limit.
+    """
+    require_known_status(query, current_catalog().order_statuses)
+    conditions = [IS_TRASHED, *conditions_of(query)]
+    if (statuses := query["status"]) is not None:
+        conditions.append(TABLE.c.status_before_trash.in_(statuses))
+    matching = FilteredSet(select(TABLE.c.id).where(*conditions))
+    if (q := query["q"]) is not None:
+        search = contains(TABLE.c.search_text, q, TABLE.c.id)
+        matching = FilteredSet(matching.ids.where(search.many))
+    may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
+    return fetch_orders(lambda _: matching, query, columns, default_size, may_read=may_read)
+
+
+def restore(actor: Principal, order_id: int) -> Record:
+    """Restore an order with its former status; return it by its column names."""
+
+    def work(session: Session) -> Record:
+        order = lock_orders(session, [order_id]).get(order_id)
+        if order is None or order["status"] != TRASH:
+            raise ShopError("shop_api_invalid_order_id")
+        actor.require("shop_api_user_cannot_edit_order", Capability.EDIT_SHOP_ORDERS)
+        restored = {
+            "status": order["status_before_trash"],
+            "status_before_trash": None,
+            "trashed_at": None,
+            "updated_at": now(),
+        }
+        after = {**order, **restored}
+        uses: list[Change] = []
+        if plan := plan_coupons(session, order, after, items_of(order), recompute=False):
+            uses = plan.write(session, order_id)
+        session.execute(update(TABLE).where(TABLE.c.id == order_id).values(restored))
+        changes = [Change("order.restored", order, after), *uses]
+        notify(session, actor, with_coupons(session, changes))
+        return with_total_tax(after)
+
+    return run_in_transaction(work)
+
+
+def empty_trash(actor: Principal, older_than_days: int) -> int:
+    """Permanently delete the orders that are in the trash for some days; return their number."""
+    actor.require("shop_api_user_cannot_delete_order", Capability.DELETE_SHOP_ORDERS)
+
+    def work(session: Session) -> int:
+        until = now() - timedelta(days=older_than_days)
+        old = delete(TABLE).where(IS_TRASHED, TABLE.c.trashed_at <= until)
+        deleted = session.scalars(old.returning(TABLE.c.id)).all()
+        notify_deleted(session, actor, "order", deleted)
+        return len(deleted)
+
+    return run_in_transaction(work)

@@ -1,0 +1,72 @@
+"""Recording the expiry of reservations, so that each one is an event (events 1).
+
+A reservation counts as released from the second in which it expires, without any job. This module
+only stores that, and reports it: the worker calls it every few seconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sqlalchemy import and_, literal_column, select, update
+from sqlalchemy.orm import Session
+
+from app.db.read_pool import fetch
+from app.db.session import run_in_transaction
+from app.models.redemption import RedemptionStatus
+from app.services.change_notifications import notify
+from app.services.coupon_terms import COUPONS, NOW
+from app.services.coupon_terms import REDEMPTIONS as TABLE
+from app.services.redemption_changes import RELEASED, use_change, with_coupons
+from app.services.redemption_slots import change_counts
+
+BATCH = 100
+"""Reservations that one transaction records."""
+
+# A literal: SQLite uses a partial index only for the same text.
+_IS_RESERVED = TABLE.c.status == literal_column(f"'{RedemptionStatus.RESERVED}'")
+_HAS_EXPIRED = and_(_IS_RESERVED, TABLE.c.expires_at <= NOW)
+_OLDEST = (
+    select(TABLE.c.id, TABLE.c.coupon_id)
+    .where(_HAS_EXPIRED)
+    .order_by(TABLE.c.expires_at, TABLE.c.id)
+    .limit(BATCH)
+)
+
+
+def expire_reservations() -> int:
+    """Release reservations that have expired, with one event for each, and return how many.
+
+    Releases up to BATCH reservations, the oldest first. Call it again while it returns BATCH. Any
+    number of processes can call it at the same time.
+    """
+    found = fetch(_OLDEST)
+    if not found:
+        return 0
+    return run_in_transaction(
+        lambda session: _expire(
+            session, [row.id for row in found], {row.coupon_id for row in found} - {None}
+        )
+    )
+
+
+def _expire(session: Session, ids: list[int], coupon_ids: set[int]) -> int:
+    # All transactions lock coupons before redemptions, in the order of their IDs.
+    held = select(COUPONS.c.id).where(COUPONS.c.id.in_(coupon_ids)).order_by(COUPONS.c.id)
+    session.execute(held.with_for_update(key_share=True))
+    # Another process can have recorded, renewed or confirmed some of them in the meantime.
+    these = select(TABLE).where(TABLE.c.id.in_(ids), _HAS_EXPIRED).order_by(TABLE.c.id)
+    expired = session.execute(these.with_for_update()).mappings().all()
+    if not expired:
+        return 0
+    session.execute(
+        update(TABLE)
+        .where(TABLE.c.id.in_([row["id"] for row in expired]))
+        .values(status=RedemptionStatus.RELEASED, holds_slot=False, updated_at=TABLE.c.expires_at)
+    )
+    slots = Counter(row["coupon_id"] for row in expired if row["holds_slot"])
+    for coupon_id, number in slots.items():
+        change_counts(session, coupon_id, reserved=-number)
+    changes = [change for row in expired for change in use_change(RELEASED, row["coupon_id"])]
+    notify(session, None, with_coupons(session, changes))
+    return len(expired)

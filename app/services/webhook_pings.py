@@ -1,0 +1,61 @@
+"""Pings: a request that tells at once whether a receiver can be reached (events 2)."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from typing import Any
+
+from flask import current_app
+
+from app.auth.principals import Principal
+from app.db.session import run_in_transaction
+from app.errors import ShopError, unavailable
+from app.outbound.client import Outcome, ReceiverClient
+from app.outbound.network import parse_networks
+from app.services.delivery_requests import DeliveryRequest, ping_request, sender_of
+from app.services.webhook_states import UNREADABLE, disable
+from app.services.webhooks import locked
+
+_EXTENSION = "shop_api_ping"
+"""Key in ``app.extensions`` of the lock that lets one ping run at a time in each process."""
+
+
+def ping(actor: Principal, webhook_id: int) -> dict[str, Any]:
+    """Send a ping and return the status, the duration in milliseconds and a coarse error.
+
+    Raises:
+        ShopError: the webhook does not exist, the capability is missing, the secret cannot be
+            read, or this process is sending another ping. A receiver that never responds can then
+            occupy only one of the threads that serve requests.
+    """
+    webhook = run_in_transaction(lambda session: locked(session, actor, webhook_id))
+    sender = sender_of(webhook)
+    if sender is None:
+        run_in_transaction(
+            lambda session: disable(session, [locked(session, actor, webhook_id)], UNREADABLE)
+        )
+        raise ShopError("shop_api_webhook_not_active", status="disabled")
+    request = ping_request(sender, f"ping_{secrets.token_hex(12)}")
+    lock: threading.Lock = current_app.extensions.setdefault(_EXTENSION, threading.Lock())
+    if not lock.acquire(blocking=False):
+        raise unavailable("Another ping is in progress.")
+    try:
+        outcome = asyncio.run(_send(sender.url, request))
+    finally:
+        lock.release()
+    return {
+        "status": outcome.status,
+        "duration_ms": outcome.duration_ms,
+        "error": outcome.error,
+    }
+
+
+async def _send(url: str, request: DeliveryRequest) -> Outcome:
+    allowed = parse_networks(current_app.config["SHOP_WEBHOOK_ALLOWED_NETWORKS"])
+    client = ReceiverClient(allowed)
+    try:
+        return await client.post(url, request.headers, request.body)
+    finally:
+        await client.close()

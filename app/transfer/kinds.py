@@ -1,0 +1,210 @@
+"""The kinds of exported records: the content of a line and its source (migration 2).
+
+A line contains the record as the API returns it, followed by further columns that a restore needs.
+Redemptions are an exception: a line contains their stored status, which does not change when a
+reservation expires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import marshmallow as ma
+from sqlalchemy import ColumnElement, Table, bindparam, select
+
+from app.api.serializers import Serializer
+from app.db.functions import is_one_of
+from app.db.read_pool import Fetch
+from app.db.records import as_printed
+from app.db.types import IdList
+from app.models import CouponBatch, DownloadPermission, OrderNote, UserRole
+from app.schemas.coupon_batches import CouponBatchSchema
+from app.schemas.coupons import CouponSchema
+from app.schemas.customers import CustomerSchema
+from app.schemas.fields import Identifiers, Lines, Part, StringList
+from app.schemas.order_notes import OrderNoteSchema
+from app.schemas.orders import OrderSchema
+from app.schemas.redemptions import RedemptionSchema
+from app.services import (
+    coupon_queries,
+    customer_statistics,
+    order_queries,
+)
+from app.services.coupon_terms import REDEMPTIONS
+
+Record = dict[str, Any]
+Related = Callable[[Fetch, Sequence[int]], dict[int, Record]]
+
+PASSWORD_HASH = "password_hash"  # noqa: S105  # a name
+
+_ROLES = cast("Table", UserRole.__table__)
+_NOTES = cast("Table", OrderNote.__table__)
+_DOWNLOADS = cast("Table", DownloadPermission.__table__)
+_BATCHES = cast("Table", CouponBatch.__table__)
+_IDS = bindparam("ids", type_=IdList)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of records.
+
+    Args:
+        name: name of the kind, as in ``export coupons``.
+        singular: name of one record: the value of ``kind`` in each line.
+        table: the table of the records.
+        schema: the fields that the API returns.
+        columns: the columns of these fields.
+        stored: further columns of the table.
+        related: function that returns further values by the ID of the record.
+        joined: names of related values that are lists of texts. CSV contains all others as JSON.
+        related_names: names of all related values.
+    """
+
+    name: str
+    singular: str
+    table: Table
+    schema: type[ma.Schema]
+    columns: Mapping[str, ColumnElement[Any]]
+    stored: tuple[str, ...] = ()
+    related: Related | None = None
+    joined: tuple[str, ...] = ()
+    related_names: tuple[str, ...] = ()
+
+    @cached_property
+    def serializer(self) -> Serializer:
+        """The serializer of the fields that the API returns."""
+        return Serializer(self.schema, self.columns)
+
+    def selected(self, more: Sequence[str] = ()) -> list[ColumnElement[Any]]:
+        """Return the columns to select, without the ID.
+
+        Args:
+            more: further columns of the table.
+        """
+        stored = (self.table.c[name] for name in (*self.stored, *more))
+        return [as_printed(column) for column in (*self.serializer.columns, *stored)]
+
+    def record(self, row: Sequence[Any], more: Sequence[str] = ()) -> Record:
+        """Return a record without its related values, from a row of ``selected``."""
+        first = len(self.serializer.columns)
+        stored = zip((*self.stored, *more), row[first:], strict=False)
+        return {"kind": self.singular, **self.serializer.row(row), **dict(stored)}
+
+    @cached_property
+    def csv_columns(self) -> dict[str, str]:
+        """Return the format of each CSV column: ``text``, ``joined`` or ``json``."""
+        columns: dict[str, str] = {}
+        for name, each in self.schema().fields.items():
+            if isinstance(each, Part):
+                columns |= {f"{each.prefix}{part}": "text" for part in each.part().fields}
+            elif isinstance(each, Identifiers | StringList):
+                columns[name] = "joined"
+            else:
+                columns[name] = "json" if isinstance(each, Lines) else "text"
+        columns |= {name: "json" if name == "item_details" else "text" for name in self.stored}
+        for name in self.related_names:
+            columns[name] = "joined" if name in self.joined else "json"
+        return columns
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """Return the prefix of the CSV columns of each nested object."""
+        fields = self.schema().fields.items()
+        return {name: each.prefix for name, each in fields if isinstance(each, Part)}
+
+
+def _roles(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
+    found: dict[int, Record] = {record_id: {"roles": []} for record_id in ids}
+    roles = select(_ROLES.c.user_id, _ROLES.c.role).where(is_one_of(_ROLES.c.user_id, _IDS))
+    ordered = roles.order_by(_ROLES.c.user_id, _ROLES.c.position, _ROLES.c.role)
+    for user_id, role in fetch(ordered, {"ids": ids}):
+        found[user_id]["roles"].append(role)
+    return found
+
+
+_NOTE = Serializer(OrderNoteSchema, dict(_NOTES.c))
+
+
+class _StoredBatchSchema(CouponBatchSchema):
+    """A batch without the numbers that are computed when it is read."""
+
+    class Meta(CouponBatchSchema.Meta):
+        """Options of marshmallow."""
+
+        exclude = ("unused", "reserved", "used", "trashed")
+
+
+DOWNLOAD_NAMES = (
+    "id", "product_id", "download_id", "download_name", "download_url", "file_name", "file_url",
+    "downloads_remaining", "access_expires",
+)  # fmt: skip
+
+
+def _notes_and_downloads(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
+    found: dict[int, Record] = {record_id: {"notes": [], "downloads": []} for record_id in ids}
+    notes = _of_orders(_NOTES, [as_printed(column) for column in _NOTE.columns])
+    for *row, order_id in fetch(notes, {"ids": ids}):
+        found[order_id]["notes"].append(_NOTE.row(row))
+    downloads = _of_orders(_DOWNLOADS, [as_printed(_DOWNLOADS.c[name]) for name in DOWNLOAD_NAMES])
+    for *row, order_id in fetch(downloads, {"ids": ids}):
+        found[order_id]["downloads"].append(dict(zip(DOWNLOAD_NAMES, row, strict=True)))
+    return found
+
+
+def _of_orders(table: Table, columns: Sequence[ColumnElement[Any]]) -> Any:
+    of_these = is_one_of(table.c.order_id, _IDS)
+    return select(*columns, table.c.order_id).where(of_these).order_by(table.c.order_id, table.c.id)
+
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "customers",
+            "customer",
+            customer_statistics.TABLE,
+            CustomerSchema,
+            # Without the columns of whole addresses, whose texts differ between databases.
+            {
+                name: column
+                for name, column in customer_statistics.COLUMNS.items()
+                if not name.endswith("_address")
+            },
+            stored=("updated_at",),
+            related=_roles,
+            joined=("roles",),
+            related_names=("roles",),
+        ),
+        Kind("batches", "batch", _BATCHES, _StoredBatchSchema, dict(_BATCHES.c), ("author_id",)),
+        Kind(
+            "coupons",
+            "coupon",
+            coupon_queries.TABLE,
+            CouponSchema,
+            dict(coupon_queries.TABLE.c),
+            stored=("status", "trashed_at", "author_id", "batch_id", "reserved_count"),
+        ),
+        Kind(
+            "orders",
+            "order",
+            order_queries.TABLE,
+            OrderSchema,
+            order_queries.COLUMNS,
+            stored=("trashed_at", "status_before_trash", "next_item_id", "item_details"),
+            related=_notes_and_downloads,
+            related_names=("notes", "downloads"),
+        ),
+        Kind(
+            "redemptions",
+            "redemption",
+            REDEMPTIONS,
+            RedemptionSchema,
+            dict(REDEMPTIONS.c),
+            stored=("holds_slot",),
+        ),
+    )
+}
+"""All kinds in the order of a restore: each kind after the kinds to which its records refer."""

@@ -1,0 +1,51 @@
+"""Reading of many records from one database snapshot, in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Executable
+
+from app.db import timeouts
+from app.db.read_pool import stream_engine
+
+CHUNK = 500
+"""Number of records in memory at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A connection whose statements all see the same state of the database."""
+
+    connection: Connection
+
+    def fetch(
+        self, statement: Executable, parameters: Mapping[str, Any] | None = None
+    ) -> Sequence[Any]:
+        """Return all rows of a select."""
+        return self.connection.execute(statement, parameters).all()
+
+    def chunks(self, statement: Executable) -> Iterator[Sequence[Any]]:
+        """Yield the rows of a select, CHUNK at a time. Other selects can run in between."""
+        options = {"yield_per": CHUNK}
+        yield from self.connection.execute(statement, execution_options=options).partitions()
+
+
+@contextmanager
+def whole_snapshot() -> Iterator[Snapshot]:
+    """Yield a snapshot without a time limit."""
+    with stream_engine().connect() as connection:
+        try:
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN")
+            else:
+                connection.exec_driver_sql(
+                    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+                )
+            timeouts.lift_limit(connection)
+            yield Snapshot(connection)
+        finally:
+            connection.invalidate()  # without a time limit, and with an open transaction

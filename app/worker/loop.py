@@ -1,0 +1,210 @@
+"""The main loop of a worker: one event loop that sends, and one thread that uses the database."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TypeVar
+
+from flask import Flask
+
+from app.outbound.client import ReceiverClient
+from app.outbound.network import parse_networks
+from app.services import cleanup, delivery_queue
+from app.services.delivery_requests import public_url
+from app.services.delivery_results import Attempt
+from app.worker.cycle import CHECK_SECONDS, ChangeDetector, CycleInput, CycleResult, run_cycle
+from app.worker.log import DeliveryLog
+from app.worker.runner import Runner
+
+POLL_SECONDS = 0.1
+"""Interval in seconds at which an idle worker checks for new events (events 2)."""
+
+BATCH_SECONDS = 0.03
+"""How long results are collected before they are stored, in one transaction."""
+
+RETRY_SECONDS = 1.0
+"""Seconds to wait after a database error."""
+
+SWEEP_SECONDS = 60.0
+"""Interval in seconds between two removals of expired records."""
+
+EXPIRY_SECONDS = 5.0
+"""Interval in seconds between two checks for expired reservations."""
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class Worker:
+    """Delivers webhooks until it is stopped.
+
+    Args:
+        app: the app.
+        with_parent: whether the worker stops when its parent process ends.
+    """
+
+    def __init__(self, app: Flask, *, with_parent: bool = False) -> None:
+        self._app = app
+        self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._parent = os.getppid() if with_parent else None
+        self._stopping = False
+        self._attempts: list[Attempt] = []
+        self._runners: dict[int, Runner] = {}
+        self._changes = ChangeDetector()
+        self._checked_at = 0.0
+        self._swept_at = self._expired_at = time.monotonic()
+        self._delivery_log = DeliveryLog()
+        self.is_running = False
+
+    def run(self) -> None:
+        """Run until SIGTERM or SIGINT, then finish the deliveries in flight."""
+        asyncio.run(self._main())
+
+    def stop(self) -> None:
+        """Take no more deliveries. Safe to call from any thread."""
+        self._stopping = True
+        self._loop.call_soon_threadsafe(self._wake.set)
+
+    async def _main(self) -> None:
+        self._wake = asyncio.Event()
+        self._database = ThreadPoolExecutor(1, thread_name_prefix="database")
+        self._loop = asyncio.get_running_loop()
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._loop.add_signal_handler(number, self.stop)
+        self._client = ReceiverClient(
+            parse_networks(self._app.config["SHOP_WEBHOOK_ALLOWED_NETWORKS"])
+        )
+        self.is_running = True
+        _log.info("Worker %s started.", self._owner)
+        try:
+            while not self._stopping:
+                await self._guarded(self._cycle)
+                await self._guarded(self._sweep)
+                await self._wait()
+                if self._parent is not None and os.getppid() != self._parent:
+                    break
+            await self._finish()
+        finally:
+            await self._client.close()
+            await self._in_database(self._changes.close)
+            self._database.shutdown()
+
+    async def _guarded(self, step: Callable[[], object]) -> None:
+        """Run a step. After an error, such as a lost database, try again later."""
+        try:
+            await step()  # type: ignore[misc] # a coroutine
+        except Exception:  # noqa: BLE001  # the worker must survive the database
+            _log.exception("The worker tries again in %g seconds.", RETRY_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _cycle(self) -> None:
+        attempts = list(self._attempts)
+        stored = {attempt.delivery["id"] for attempt in attempts}
+        released = [
+            webhook_id
+            for webhook_id, runner in self._runners.items()
+            if runner.is_idle and runner.known <= stored
+        ]
+        if not attempts and not released and not await self._in_database(self._has_work):
+            return
+        known = {
+            webhook_id: runner.known - stored
+            for webhook_id, runner in self._runners.items()
+            if webhook_id not in released
+        }
+        given = CycleInput(attempts, released, known)
+        result = await self._in_database(lambda: run_cycle(self._owner, given))
+        self._note_stored(given, result)
+        for webhook_id in released:
+            del self._runners[webhook_id]
+        for webhook_id, runner in self._runners.items():
+            # Deliveries in memory are not sent to a webhook that was paused, deleted or changed.
+            if webhook_id in known and result.versions.get(webhook_id) != runner.version:
+                runner.stop()
+        for batch in result.batches:
+            self._runner_of(batch.sender.webhook_id).add(batch)
+
+    def _note_stored(self, given: CycleInput, result: CycleResult) -> None:
+        """Remove stored attempts from memory, and log them."""
+        del self._attempts[: len(given.attempts)]
+        for attempt, state in zip(given.attempts, result.states, strict=True):
+            if runner := self._runners.get(attempt.delivery["webhook_id"]):
+                runner.known.discard(attempt.delivery["id"])
+            self._delivery_log.write(attempt, state)
+
+    def _runner_of(self, webhook_id: int) -> Runner:
+        if webhook_id not in self._runners:
+            self._runners[webhook_id] = Runner(self._client, self._public_url(), self._done)
+        return self._runners[webhook_id]
+
+    def _public_url(self) -> str:
+        with self._app.app_context():
+            return public_url()
+
+    def _done(self, attempt: Attempt) -> None:
+        self._attempts.append(attempt)
+        self._wake.set()
+
+    def _has_work(self) -> bool:
+        """Return whether a cycle would do anything. Runs in the database thread."""
+        changed = self._changes.has_changed()
+        current = time.monotonic()
+        if not changed and current - self._checked_at < CHECK_SECONDS:
+            return False
+        self._checked_at = current
+        room = {
+            webhook_id: runner.known
+            for webhook_id, runner in self._runners.items()
+            if runner.has_room
+        }
+        return delivery_queue.has_work(self._owner, list(self._runners), room)
+
+    async def _wait(self) -> None:
+        """Wait for a result, or until the next check for new events."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
+        if self._wake.is_set() and not self._stopping:
+            await asyncio.sleep(BATCH_SECONDS)
+        self._wake.clear()
+
+    async def _sweep(self) -> None:
+        current = time.monotonic()
+        if current - self._expired_at >= EXPIRY_SECONDS:
+            self._expired_at = current
+            await self._in_database(cleanup.release_expired_reservations)
+        if current - self._swept_at >= SWEEP_SECONDS:
+            self._swept_at = current
+            await self._in_database(cleanup.sweep)
+
+    async def _finish(self) -> None:
+        """Finish the deliveries in flight, store the results and end the leases."""
+        self._stopping = True
+        for runner in self._runners.values():
+            runner.stop()
+        for runner in list(self._runners.values()):
+            await runner.wait()
+        given = CycleInput(list(self._attempts), list(self._runners), {}, stops=True)
+        if given.attempts or given.released:
+            result = await self._in_database(lambda: run_cycle(self._owner, given))
+            self._note_stored(given, result)
+        _log.info("Worker %s stopped.", self._owner)
+
+    async def _in_database(self, function: Callable[[], T]) -> T:
+        def call() -> T:
+            with self._app.app_context():
+                return function()
+
+        return await asyncio.get_running_loop().run_in_executor(self._database, call)

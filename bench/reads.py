@@ -1,0 +1,54 @@
+"""Rows about reads in a small shop, and about a list of all customers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from bench.measuring import Goal, Row, Work, alternate, cpu, details, ratio, read
+from bench.servers import Request
+from bench.shops import DATABASES, SMALL, Shops
+
+CUSTOMERS = "/customers?filter[limit]=100"
+ORDERS = "/orders?filter[limit]=100"
+
+
+def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
+    """Compare reads with the yardstick B, and a list with its plain view."""
+    sqlite, postgresql = (shops.shop(database, SMALL) for database in DATABASES)
+    with sqlite.serve() as server, sqlite.serve("bench.yardstick:app") as plain:
+        bare = read(plain, "/ready", 500)
+        coupon = read(server, "/coupons/7", 500)
+        yield ratio("`GET /coupons/{id}`, SQLite", Goal(1.8, 1.4, unit="B"), coupon, bare, rounds)
+        with postgresql.serve() as other:
+            coupon = read(other, "/coupons/7", 500)
+            name = "`GET /coupons/{id}`, PostgreSQL"
+            yield ratio(name, Goal(2.8, 2.2, unit="B"), coupon, bare, rounds)
+        customers = read(server, CUSTOMERS, 100)
+        name = f"`GET {CUSTOMERS}`, SQLite"
+        yield ratio(name, Goal(10, 7, unit="B"), customers, bare, rounds)
+        if json.loads(server.get(CUSTOMERS)) != json.loads(plain.get("/customers")):
+            raise RuntimeError("the plain view returns a different response")
+        goal = Goal(6, 8, at_least=True, unit="times faster")
+        name = "the same, compared with a plain ORM and marshmallow view"
+        yield ratio(name, goal, customers, read(plain, "/customers", 40), rounds)
+        name = f"`GET {ORDERS}` with their customers, SQLite"
+        yield ratio(name, Goal(20, 12, unit="B"), read(server, ORDERS, 50), bare, rounds)
+
+
+def whole_list(shops: Shops, rounds: int, size: int) -> Iterator[Row]:
+    """Measure a list of all customers: rows per second and memory."""
+    with shops.shop("SQLite", size).serve() as server:
+        work = Work(server, lambda: [Request("/customers?filter[limit]=-1")], 1, 1)
+        server.get(CUSTOMERS)
+        idle = server.reset_peak()
+        (costs,) = alternate([work], rounds)
+        above = (server.peak() - idle) / 2**20
+        name = f"`filter[limit]=-1` over {size:,} customers, SQLite"
+        yield Row(
+            name,
+            Goal(15_000, 40_000, at_least=True, unit="rows/s per core"),
+            [size / cpu(cost) for cost in costs],
+            details(costs),
+        )
+        yield Row("its memory above idle", Goal(60, 60, unit="MiB"), [above], "peak of the worker")

@@ -1,0 +1,165 @@
+"""The document describes canonical requests and complete responses (decisions 16)."""
+
+import re
+
+import pytest
+from jsonschema import Draft202012Validator
+
+pytestmark = pytest.mark.one_database  # the document does not depend on the database
+
+# Properties of responses that are not always there: the rest of an error, the version of v3, and the
+# replicas with a setting.
+OPTIONAL = {
+    ("Error", "param"), ("Error", "reasons"), ("BulkError", "reasons"), ("Store", "version"),
+    ("Readiness", "replicas"), ("WebhookWithSecret", "secret"),
+}  # fmt: skip
+COUNTS_NOTHING = re.compile(r"filter\[(limit|offset|order|orderby|orderby_meta_key)\]|page")
+
+
+@pytest.fixture(params=["", "/wc-api/v2", "/wc-api/v3"])
+def document(request, session_app):
+    return session_app.test_client().get(f"{request.param}/openapi.json").get_json()
+
+
+def operations(document):
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def reachable(document, part, seen):
+    """The names of all schemas that a part of the document refers to, at any depth."""
+    if isinstance(part, list):
+        for inner in part:
+            reachable(document, inner, seen)
+    if isinstance(part, dict):
+        name = part.get("$ref", "").removeprefix("#/components/schemas/")
+        if name and "/" not in name and name not in seen:
+            seen.add(name)
+            reachable(document, document["components"]["schemas"][name], seen)
+        reachable(document, list(part.values()), seen)
+    return seen
+
+
+def schemas_of(document, *keys):
+    """The schemas of all request bodies or of all responses, by name."""
+    parts = [operation.get(key, {}) for _, operation in operations(document) for key in keys]
+    return {
+        name: document["components"]["schemas"][name]
+        for name in sorted(reachable(document, parts, set()))
+    }
+
+
+def test_every_input_has_one_type(document):
+    inputs = schemas_of(document, "requestBody")
+    assert {"CouponCreate", "OrderUpdate", "LineItemInput"} <= inputs.keys()
+    for name, schema in inputs.items():
+        assert schema["type"] in {"object", "string"}, name
+        for key, field in schema.get("properties", {}).items():
+            where = f"{name}.{key}"
+            assert field.keys() <= {
+                "type", "format", "description", "examples", "minimum", "maximum", "minLength",
+                "maxLength", "minItems", "maxItems", "pattern", "items", "$ref", "writeOnly",
+            }, where  # fmt: skip
+            for each in (field, field.get("items", field)):
+                assert isinstance(each.get("type", ""), str), where
+                assert ("type" in each) != ("$ref" in each), where
+
+
+def test_every_property_of_a_response_is_required(document):
+    schemas = schemas_of(document, "responses")
+    assert {"Coupon", "Order", "GuestCustomer"} <= schemas.keys()
+    missing = {
+        (name, key)
+        for name, schema in schemas.items()
+        for key in schema.get("properties", {}).keys() - set(schema.get("required", ()))
+    }
+    assert missing <= OPTIONAL
+
+
+def test_customer_of_an_order_is_distinguished_from_a_guest(document):
+    schemas = document["components"]["schemas"]
+    account, guest = (schemas[name]["properties"]["id"] for name in ("Customer", "GuestCustomer"))
+    assert (account["minimum"], guest["const"]) == (1, 0)
+
+
+def test_no_schema_has_the_name_of_its_property(document):
+    for name, schema in document["components"]["schemas"].items():
+        names = {key.replace("_", "").lower() for key in schema.get("properties", {})}
+        assert name.lower() not in names, name
+
+
+def test_path_parameters_come_first_with_an_example(document):
+    for label, operation in operations(document):
+        places = [parameter["in"] for parameter in operation.get("parameters", [])]
+        assert places == sorted(places, key=["path", "query", "header"].index), label
+        for parameter in operation.get("parameters", []):
+            if parameter["in"] == "path":
+                Draft202012Validator(parameter["schema"]).validate(parameter["example"])
+
+
+def test_parameters_have_an_effect(document):
+    for label, operation in operations(document):
+        names = {parameter["name"] for parameter in operation.get("parameters", [])}
+        if label.endswith("/count"):
+            assert not any(map(COUNTS_NOTHING.fullmatch, names)), label
+        if "force" in names:
+            (force,) = [each for each in operation["parameters"] if each["name"] == "force"]
+            assert force["schema"] == {"type": "boolean"}
+
+
+def test_second_method_is_an_alias(session_app):
+    paths = session_app.test_client().get("/openapi.json").get_json()["paths"]
+    assert paths["/coupons/bulk"]["put"]["description"].startswith("Alias of `bulkCoupons`. ")
+    assert "Alias" not in paths["/coupons/bulk"]["post"]["description"]
+
+
+def test_info_says_licence_contact_and_guides(make_app):
+    app = make_app(SHOP_CONTACT="ops@shop.example", SHOP_URL_PREFIX="/shop")
+    info = app.test_client().get("/shop/openapi.json").get_json()["info"]
+    assert info["license"] == {"name": "MIT", "identifier": "MIT"}
+    assert info["contact"] == {"name": "Shop Administration API", "email": "ops@shop.example"}
+    for topic in ("Authentication", "Errors", "Pages", "Fields", "Retries", "Strictness"):
+        assert f"**{topic}.**" in info["description"]
+    guides = re.findall(r"\]\(([^)]+)\)", info["description"])
+    assert "/shop/docs/guides/orders.md" in guides
+    for guide in guides:
+        response = app.test_client().get(guide)
+        assert (response.status_code, response.mimetype) == (200, "text/html"), guide
+        assert "<h1" in response.get_data(as_text=True)
+
+
+@pytest.mark.parametrize(
+    ("contact", "shown"),
+    [
+        ("", {"name": "The Shop Administration API authors"}),
+        ("https://shop.example/api", {"url": "https://shop.example/api"}),
+    ],
+)
+def test_contact(make_app, contact, shown):
+    app = make_app(SHOP_CONTACT=contact)
+    info = app.test_client().get("/openapi.json").get_json()["info"]
+    assert info["contact"] == {"name": "Shop Administration API"} | shown
+
+
+def test_every_tag_is_described_in_one_sentence(document):
+    for tag in document["tags"]:
+        assert re.fullmatch(r"[A-Z][^.]{10,}\.", tag["description"]), tag
+
+
+def enums(part):
+    """All lists of allowed values in a part of a document."""
+    if isinstance(part, dict):
+        if isinstance(part.get("enum"), list):
+            yield part["enum"]
+        part = list(part.values())
+    for inner in part if isinstance(part, list) else ():
+        yield from enums(inner)
+
+
+def test_allowed_values_differ_in_more_than_letter_case(document):
+    """Generators name a constant after each value, and openapi-python-client stops at a second ID."""
+    found = list(enums(document))
+    assert found
+    for values in found:
+        assert len({str(value).lower() for value in values}) == len(values), values
