@@ -1,5 +1,6 @@
 """``serve`` starts, stops and replaces gunicorn and a worker together (events 2)."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -82,6 +83,22 @@ def test_nothing_is_left_when_serve_is_killed(serve):
     family = family_of(process.pid)
     process.kill()
     assert ended(family)
+
+
+@pytest.mark.slow
+def test_a_worker_stops_if_serve_ended_before_it_started(tmp_path):
+    shop = {"DATABASE_URL": f"sqlite:///{tmp_path}/shop.db", "SECRET_KEY": SECRET}
+    new_shop(shop | {"INSTANCE_PATH": str(tmp_path)})
+    ended_process = subprocess.Popen([sys.executable, "-c", ""])
+    ended_process.wait()
+    worker = subprocess.run(
+        [sys.executable, "-m", "flask", "--app", "wsgi", "worker"],
+        cwd=ROOT,
+        env=os.environ | shop | {"SERVE_PID": str(ended_process.pid)},
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert worker.returncode == 0
 
 
 @pytest.mark.slow

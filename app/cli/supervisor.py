@@ -24,7 +24,10 @@ STEADY_SECONDS = 10.0
 """A worker that ran this long is restarted without a longer wait."""
 
 PARENT_VARIABLE = "SERVE_PID"
-"""Environment variable that makes gunicorn stop when this process ends (``gunicorn.conf.py``)."""
+"""Environment variable with the ID of this process: gunicorn and the worker stop when it ends.
+
+They cannot ask for their parent themselves, because it may have ended before they are able to.
+"""
 
 FORWARDED = (
     signal.SIGTERM,
@@ -59,8 +62,7 @@ class Supervisor:
         for number in FORWARDED:
             signal.signal(number, self._forward)
         gunicorn, _ = self._commands
-        environment = os.environ | {PARENT_VARIABLE: str(os.getpid())}
-        self._gunicorn = subprocess.Popen(gunicorn, env=environment)  # noqa: S603  # nosec B603  # our own
+        self._gunicorn = self._start(gunicorn)
         if self._stopping:  # a signal arrived before the process existed
             self._gunicorn.terminate()
         while (status := self._gunicorn.poll()) is None:
@@ -90,7 +92,11 @@ class Supervisor:
                 )
         if now >= self._start_at:
             self._start_at = now
-            self._worker = subprocess.Popen(self._commands[1])  # noqa: S603  # nosec B603  # our own
+            self._worker = self._start(self._commands[1])
+
+    def _start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        environment = os.environ | {PARENT_VARIABLE: str(os.getpid())}
+        return subprocess.Popen(command, env=environment)  # noqa: S603  # nosec B603  # our own
 
     def _stop_worker(self) -> None:
         if self._worker is None:
@@ -114,5 +120,5 @@ class Supervisor:
 
 def run_with_worker(gunicorn: Sequence[str]) -> int:
     """Run gunicorn and a worker, and return the exit status of gunicorn."""
-    worker = [sys.executable, "-m", "flask", "--app", "wsgi", "worker", "--with-parent"]
+    worker = [sys.executable, "-m", "flask", "--app", "wsgi", "worker"]
     return Supervisor(gunicorn, worker).run()

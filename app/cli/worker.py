@@ -7,14 +7,19 @@ from flask import current_app
 from flask.cli import with_appcontext
 
 from app.cli.keys import require_schema
+from app.cli.supervisor import PARENT_VARIABLE
 
 
 @click.command("worker")
 @click.option(
-    "--with-parent", is_flag=True, help="Stop when the parent process ends, as under `serve`."
+    "--parent",
+    type=int,
+    envvar=PARENT_VARIABLE,
+    metavar="PID",
+    help="Stop when this process, which started the worker, ends, as under `serve`.",
 )
 @with_appcontext
-def worker(*, with_parent: bool) -> None:
+def worker(*, parent: int | None) -> None:
     """Deliver webhooks, number events and remove expired records.
 
     Any number of workers on any number of machines share the work. SIGTERM finishes the deliveries
@@ -24,4 +29,4 @@ def worker(*, with_parent: bool) -> None:
 
     require_schema()
     app = current_app._get_current_object()  # type: ignore[attr-defined] # as Flask documents it
-    Worker(app, with_parent=with_parent).run()
+    Worker(app, parent=parent).run()

@@ -51,13 +51,13 @@ class Worker:
 
     Args:
         app: the app.
-        with_parent: whether the worker stops when its parent process ends.
+        parent: ID of the parent process, to stop when it ends. Without it, the worker runs on.
     """
 
-    def __init__(self, app: Flask, *, with_parent: bool = False) -> None:
+    def __init__(self, app: Flask, *, parent: int | None = None) -> None:
         self._app = app
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self._parent = os.getppid() if with_parent else None
+        self._parent = parent
         self._stopping = False
         self._attempts: list[Attempt] = []
         self._runners: dict[int, Runner] = {}
