@@ -33,7 +33,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_missing_generate_data": (400, "The request body has no 'generate' object."),
     "shop_api_pattern_too_small": (
         400,
-        "The pattern has {size} codes. {count} codes need at least {times} times as many.",
+        "The pattern has {size} possible codes. It must have at least {times} times {count}.",
     ),
     "shop_api_invalid_coupon_batch_id": (404, "No batch of coupons has this ID."),
     # redemptions 1, 4 and 6
@@ -193,7 +193,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_user_cannot_delete_key": (401, "You do not have permission to revoke API keys."),
     "shop_api_insufficient_key_rights": (
         401,
-        "{param}: the key of this request cannot give a right that it does not have itself.",
+        "{param}: an API key cannot grant a right that it does not have itself.",
     ),
     # decisions 1: any request
     "shop_api_authentication_error": (401, "{reason}"),
@@ -204,7 +204,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     ),
     "shop_api_cross_site_request": (
         403,
-        "Requests from pages of other sites are not allowed. Allowed origins: SHOP_CORS_ORIGINS.",
+        "Requests from pages of other sites are not allowed unless SHOP_CORS_ORIGINS lists them.",
     ),
     "shop_api_invalid_json": (400, "The request body is not valid JSON: {reason}"),
     "shop_api_invalid_param": (400, "{param}: {reason}"),
@@ -221,7 +221,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     ),
     "shop_api_response_too_large": (
         413,
-        "The response exceeds the {limit} bytes kept for an Idempotency-Key. Send fewer items.",
+        "The response exceeds {limit} bytes, the limit with an Idempotency-Key. Send fewer items.",
     ),
     "shop_api_too_many_requests": (429, "Too many failed attempts. Try again later."),
     "shop_api_internal_error": (500, "An internal error occurred."),

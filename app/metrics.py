@@ -76,7 +76,7 @@ class Deliveries(Collector):
             return
         attempts = CounterMetricFamily(
             "shop_webhook_deliveries",
-            "Attempts of deliveries by result, and webhooks that were disabled.",
+            "Delivery attempts by result, and webhooks that were disabled.",
             labels=["result"],
         )
         for result, number in results.items():
@@ -161,7 +161,7 @@ def _count_connections(registry: CollectorRegistry, engines: Mapping[str | None,
 def _watch_replicas(registry: CollectorRegistry, replicas: Replicas | None) -> None:
     lag = Gauge(
         "shop_replica_lag_seconds",
-        "Upper limit of the seconds that a replica lags behind the primary.",
+        "Upper limit of the replication lag in seconds.",
         ["replica"],
         multiprocess_mode="livemax",
         registry=registry,

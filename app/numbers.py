@@ -34,7 +34,7 @@ def integer(value: Any) -> int:
     else:
         raise ValueError("must be an integer.")
     if not -INT64_MAX - 1 <= number <= INT64_MAX:
-        raise ValueError("is a number outside 64 bits.")
+        raise ValueError("is outside the range of 64-bit integers.")
     return number
 
 
@@ -46,7 +46,7 @@ def int_if_integral(value: Any) -> Any:
 def count(value: Any) -> int:
     """Return the absolute value of the integer at the start of a value (spec 2.1)."""
     if (number := abs(integer(value))) > INT64_MAX:
-        raise ValueError("is a number outside 64 bits.")
+        raise ValueError("is outside the range of 64-bit integers.")
     return number
 
 
@@ -79,11 +79,11 @@ def _rounded(value: Any, unit: Decimal) -> Decimal | None:
         if not exact.is_finite():
             raise InvalidOperation
         if exact and exact.adjusted() >= 16:
-            raise ValueError("has more than 16 digits before the point.")
+            raise ValueError("has more than 16 digits before the decimal point.")
         # An amount far below a cent is zero. quantize() would reject so many digits.
         rounded = exact.quantize(unit, ROUND_HALF_UP) if exact.adjusted() > -9 else unit * 0
     except InvalidOperation as error:
         raise ValueError("must be a decimal number.") from error
     if rounded.adjusted() >= 16:
-        raise ValueError("has more than 16 digits before the point.")
+        raise ValueError("has more than 16 digits before the decimal point.")
     return rounded + 0  # -0.00 is 0.00

@@ -104,7 +104,7 @@ def init_app(app: Flask, api: Any) -> None:
     counts = Counter(entry.name for entry in plugins)
     if duplicates := [name for name, count in counts.items() if count > 1]:
         raise PluginError(
-            f"Two plugins are called {duplicates[0]!r}. Uninstall or rename one of them."
+            f"Two plugins are named {duplicates[0]!r}. Uninstall or rename one of them."
         )
     for entry in plugins:
         try:

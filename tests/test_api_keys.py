@@ -183,7 +183,7 @@ def test_create_rejects(app, admin, fields, refused):
 def test_create_suggests_the_nearest_resource(admin):
     response = admin.post("/keys", {"key": {"resources": ["cuopons"]}})
     assert reason_of(response).startswith(
-        "key.resources: has the unknown resource 'cuopons' (did you mean coupons?). Known: all, "
+        "key.resources: unknown resource 'cuopons' (did you mean coupons?). Known resources: all, "
     )
 
 

@@ -67,7 +67,7 @@ def test_create_without_limits(app, create):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--resources", "cuopons"], "Error: resources: has the unknown resource 'cuopons' (did"),
+        (["--resources", "cuopons"], "Error: resources: unknown resource 'cuopons' (did"),
         (["--resources", ","], "Error: resources: must name at least one resource, or 'all'."),
         (["--expires", "2020-01-01"], "Error: expires_at: must be in the future."),
         (["--expires", "soon"], "Error: Invalid value for --expires: must be a date-time"),
@@ -90,7 +90,7 @@ def test_update_takes_effect_immediately(app, run, create):
     client = client_of(app, made)
     assert client.get("/customers").status_code == 200
     result = run("update", made["key_id"], "--resources", "coupons")
-    assert (result.exit_code, result.stdout) == (0, f"Key {made['key_id']} is updated.\n")
+    assert (result.exit_code, result.stdout) == (0, f"Key {made['key_id']} was updated.\n")
     assert client.get("/customers").status_code == 401
     assert limits_of(app, made["key_id"]) == ("read_write", "coupons", "None", "ERP")
     run("update", made["key_id"], "--permission", "read", "--expires", "2099-01-01")
@@ -128,7 +128,9 @@ def test_rotate(app, run, create):
     assert new.get("/coupons").status_code == 200
     assert new.get("/orders").status_code == 401
     shown = run("rotate", made["key_id"]).stdout
-    assert shown.startswith(f"Key {made['key_id']} of erp is rotated. The old key no longer works:")
+    assert shown.startswith(
+        f"Key {made['key_id']} of erp was rotated. The old key no longer works:"
+    )
     assert "  export KEY=ck_" in shown
     assert new.get("/coupons").status_code == 401
 
@@ -171,7 +173,7 @@ def test_role_of_a_new_user_is_asked_for_on_a_terminal(app):
     )
     assert status == 0, err
     assert json.loads(out)["role"] == "shop_manager"
-    assert "User 'erp' does not exist and is created." in err
+    assert "User 'erp' does not exist and will be created." in err
     # No role is the default: a wrong answer is asked for again.
     assert err.count("Role (shop_manager manages coupons, customers and orders)") == 2
     status, out, err = on_a_terminal(app, "", "create", "--login", "erp", "--json")

@@ -247,7 +247,7 @@ def test_codes_of_existing_coupons_are_not_taken(app, admin, make_batch, make_co
     (coupon,) = listed(admin, make_batch(1, **over))
     assert coupon["code"] == "x-42"
     refused = generate(admin, 1, **over)
-    reason = "existing coupons have most codes of the pattern."
+    reason = "existing coupons already use most codes of the pattern."
     assert reply(refused) == refusal("shop_api_cannot_create_coupon", reason=reason)
     assert admin.get("/coupons/batches").headers["X-Total"] == "1"
 

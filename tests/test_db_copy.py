@@ -266,7 +266,7 @@ def test_changes_during_the_copy_are_not_half_copied(urls, make_shop, monkeypatc
         ("mysql://x", "Must be a sqlite: or postgresql: URL."),
         ("nonsense", "Not a valid database URL."),
         ("sqlite:///missing.db", "missing.db does not exist."),
-        ("{own}", "is the database of DATABASE_URL."),
+        ("{own}", "is also the target."),
     ],
 )
 def test_wrong_source_is_rejected(make_shop, tmp_path, given, message):
@@ -292,7 +292,7 @@ def test_relative_source_is_in_the_instance_folder(make_shop, tmp_path):
         create_key("admin", "administrator", Permission.READ, "")
     result = run(make_shop(f"sqlite:///{tmp_path}/new.db"), "db", "copy", "sqlite:///shop.db")
     assert result.exit_code == 0, result.output
-    assert result.stdout == "4 rows of 4 tables are copied. API keys work as before.\n"
+    assert result.stdout == "4 rows of 4 tables were copied. API keys remain valid.\n"
 
 
 @pytest.mark.slow

@@ -147,6 +147,6 @@ def test_webhooks_without_a_worker(examine, admin):
         old = datetime.now(UTC) - timedelta(minutes=3)
         run_in_transaction(lambda session: session.execute(update(Event).values(created_at=old)))
     assert examine()["webhooks"] == (
-        "nothing is delivering, and 1 deliveries or events are waiting",
+        "no worker is running, and 1 deliveries or events are overdue",
         "Start a worker: .venv/bin/flask --app wsgi worker",
     )

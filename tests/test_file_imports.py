@@ -257,8 +257,8 @@ def test_ndjson_with_byte_order_mark_and_crlf(admin, run):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "line 1: the first row must have the names of the columns."),
-        (b"\n\n", "line 1: the first row must have the names of the columns."),
+        (b"", "line 1: the first row must contain the column names."),
+        (b"\n\n", "line 1: the first row must contain the column names."),
         (b"code,amount,code\n", "line 1: the column 'code' occurs twice."),
     ],
 )

@@ -236,8 +236,8 @@ def test_hostile_records_of_orders(hostile, app):
         {"id": 901, "created_at": "2021-03-01T08:00:00Z", "note": HOSTILE, "customer_note": False}
     ]
     table = "woocommerce_downloadable_product_permissions"
-    assert hostile[table, 950] == ("left_out", "the product has no such file any more")
-    assert hostile[table, 951] == ("left_out", "the product has no such file any more")
+    assert hostile[table, 950] == ("left_out", "the product no longer has this file")
+    assert hostile[table, 951] == ("left_out", "the product no longer has this file")
     keys = "woocommerce_api_keys"
     assert hostile[keys, 20] == ("left_out", "its account 999999 was not imported")
     assert hostile[keys, 21] == ("left_out", "the permission 'admin' is unknown")

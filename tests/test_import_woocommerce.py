@@ -727,12 +727,12 @@ def test_verification_of_a_shop_that_was_not_imported(shop_file, app):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda data: b"hello", [], "contains no tables. It is not a dump of a database."),
+        (lambda data: b"hello", [], "contains no tables. It is not a database dump."),
         (lambda data: data[: len(data) // 2], [], "The dump ends within a statement"),
         (lambda data: data, ["--prefix", "shop_"], "add --prefix wp_"),
-        (lambda data: data.replace(b"wp_usermeta", b"wp_other"), [], "It lacks: wp_usermeta."),
+        (lambda data: data.replace(b"wp_usermeta", b"wp_other"), [], "Missing: wp_usermeta."),
         (lambda data: data.replace(b"`wp_user", b"`net_user"), [], "add --users-prefix net_"),
-        (lambda data: data, ["--database", "x"], "It lacks: the database named by --database."),
+        (lambda data: data, ["--database", "x"], "Missing: the database named by --database."),
         (
             lambda data: b"USE `a`;" + data + b";\nUSE `b`;\n" + data,
             [],

@@ -93,7 +93,7 @@ def test_entry_of_an_array_beyond_its_limit(admin):
         response = admin.post("/coupons", {"coupon": {"code": "a", field: ["1", entry]}})
         assert refused_params(response) == [f"coupon.{field}"]
         message = response.get_json()["errors"][0]["message"]
-        assert f"has an entry that is longer than {len(entry) - 1:,} characters." in message
+        assert f"the entry at index 1 is longer than {len(entry) - 1:,} characters." in message
 
 
 @pytest.mark.one_database

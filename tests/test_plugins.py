@@ -121,12 +121,12 @@ HERE = __name__
     [
         (
             [("gift", f"{HERE}:Gift"), ("gift", f"{HERE}:Anew")],
-            "Two plugins are called 'gift'. Uninstall or rename one of them.",
+            "Two plugins are named 'gift'. Uninstall or rename one of them.",
         ),
         # the name of a built-in plugin is taken
         (
             [("coupons", f"{HERE}:Gift")],
-            "Two plugins are called 'coupons'. Uninstall or rename one of them.",
+            "Two plugins are named 'coupons'. Uninstall or rename one of them.",
         ),
         (
             [("gone", "no_such_module_of_ours")],

@@ -355,7 +355,8 @@ def test_order_controls_its_redemption(admin, app, make_coupon):
     for action in ("confirm", "release"):
         response = admin.post(f"/redemptions/{redemption['id']}/{action}")
         assert reply(response) == refusal(
-            "shop_api_invalid_redemption_status", reason="its order controls it."
+            "shop_api_invalid_redemption_status",
+            reason="it belongs to an order. Update the order instead.",
         )
 
 

@@ -338,13 +338,13 @@ INVALID = [
         ("coupons", {"code": "a\0"}, "code: must be a string without NUL."),
         ("coupons", {"code": None}, "code: must not be null."),
         ("coupons", {"individual_use": "true"}, "individual_use: must be true or false."),
-        ("coupons", {"usage_count": 2**63}, "usage_count: must be an integer of 64 bits."),
-        ("coupons", {"usage_count": True}, "usage_count: must be an integer of 64 bits."),
+        ("coupons", {"usage_count": 2**63}, "usage_count: must be a 64-bit integer."),
+        ("coupons", {"usage_count": True}, "usage_count: must be a 64-bit integer."),
         ("coupons", {"product_ids": [True]}, "product_ids: must be an array of integers."),
         ("coupons", {"product_ids": [2**64]}, "product_ids: must be an array of integers."),
         ("coupons", {"customer_emails": "a"}, "customer_emails: must be an array of strings."),
         ("coupons", {"status": "draft"}, "the database rejects the record: "),
-        ("coupons", {"author_id": 999}, "It refers to a record that is not in the files before it."),
+        ("coupons", {"author_id": 999}, "It refers to a record that does not come before it in the files."),
         ("coupons", {"kind": "cupon"}, "kind: must be one of customer, batch, coupon, order, redemption."),
         ("coupons", {"kind": "order"}, "payment_details: must be an object."),
         ("customers", {"billing_address": []}, "billing_address: must be an object."),
@@ -402,7 +402,7 @@ def test_only_into_an_empty_database(app, exported, everything_stored):
     for file in exported:
         result = app.test_cli_runner().invoke(args=["import", "--restore", str(file)])
         kind = file.stem
-        assert f"The database already has {kind}." in result.stderr
+        assert f"The database already contains {kind}." in result.stderr
         assert result.exit_code == 1
     assert everything_stored() == before
 
@@ -422,7 +422,7 @@ def test_from_standard_input(app, second_app, exported):
 def test_empty_files(second_app, tmp_path):
     file = tmp_path / "empty.ndjson"
     file.write_bytes(b"")
-    assert run(second_app, "import", "--restore", file).stdout == "The files have no records.\n"
+    assert run(second_app, "import", "--restore", file).stdout == "The files contain no records.\n"
     missing = second_app.test_cli_runner().invoke(args=["import", "--restore", "/no/such/file"])
     assert (missing.exit_code, missing.stdout) == (1, "")
     assert "/no/such/file: No such file or directory." in missing.stderr

@@ -88,7 +88,7 @@ def test_bulk_item_fails_alone(strict):
     errors = [result["error"]["message"] for result in results[1:]]
     assert errors == [
         "ammount: unknown field 'ammount'; did you mean 'amount'?",
-        "usage_limit: must be an integer that is not changed.",
+        "usage_limit: would be converted to 12.",
     ]
     changes = [{"id": results[0]["id"], "amount": "5", "created_at": "x"}]
     (changed,) = strict.post("/coupons/bulk", {"coupons": changes}).get_json()["coupons"]
@@ -189,25 +189,25 @@ COUPON = [
     ("amount", "10.555", "would be converted to 10.56."),
     ("amount", "", "would be converted to 0.00."),
     ("minimum_amount", 1.999, "would be converted to 2.00."),
-    ("usage_limit", "12abc", "must be an integer that is not changed."),
-    ("usage_limit", 5.9, "must be an integer that is not changed."),
-    ("usage_limit", "", "must be an integer that is not changed."),
-    ("usage_limit", True, "must be an integer that is not changed."),
-    ("usage_limit", -5, "must be an integer that is not changed."),
+    ("usage_limit", "12abc", "would be converted to 12."),
+    ("usage_limit", 5.9, "would be converted to 5."),
+    ("usage_limit", "", "would be converted to 0."),
+    ("usage_limit", True, "would be converted to 1."),
+    ("usage_limit", -5, "would be converted to 5."),
     ("individual_use", "true", "must be true or false."),
     ("individual_use", 1, "must be true or false."),
     ("individual_use", "\0", "must be true or false."),
     ("code", "<b>a</b>", "contains markup, entities or control characters, which would be removed."),
     ("code", "a&amp;b", "contains markup, entities or control characters, which would be removed."),
     ("code", "a\x07", "contains markup, entities or control characters, which would be removed."),
-    ("product_ids", [1, 0], "has an entry that is not an ID, which would be changed."),
-    ("product_ids", [1, None], "has an entry that is not an ID, which would be changed."),
-    ("product_ids", ["1x"], "has an entry that is not an ID, which would be changed."),
-    ("product_ids", [1.5], "has an entry that is not an ID, which would be changed."),
-    ("product_ids", [True], "has an entry that is not an ID, which would be changed."),
-    ("customer_emails", ["a@example.com", "x"], "has an entry that is not a valid address, which would be changed."),
-    ("customer_emails", ["a b@example.com"], "has an entry that is not a valid address, which would be changed."),
-    ("customer_emails", [None], "has an entry that is not a valid address, which would be changed."),
+    ("product_ids", [1, 0], "must contain only IDs. Other entries would be dropped or converted."),
+    ("product_ids", [1, None], "must contain only IDs. Other entries would be dropped or converted."),
+    ("product_ids", ["1x"], "must contain only IDs. Other entries would be dropped or converted."),
+    ("product_ids", [1.5], "must contain only IDs. Other entries would be dropped or converted."),
+    ("product_ids", [True], "must contain only IDs. Other entries would be dropped or converted."),
+    ("customer_emails", ["a@example.com", "x"], "must contain only valid e-mail addresses. Other entries would be dropped or converted."),
+    ("customer_emails", ["a b@example.com"], "must contain only valid e-mail addresses. Other entries would be dropped or converted."),
+    ("customer_emails", [None], "must contain only valid e-mail addresses. Other entries would be dropped or converted."),
 ]  # fmt: skip
 
 

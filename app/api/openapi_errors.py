@@ -25,9 +25,9 @@ _REASONS = [
 
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "shop_api_authentication_error": {"reason": "The consumer key or its secret is wrong."},
-    "shop_api_cannot_create_coupon": {"reason": "its code is empty."},
+    "shop_api_cannot_create_coupon": {"reason": "the code is empty."},
     "shop_api_cannot_create_order": {"reason": "another order has this order key."},
-    "shop_api_cannot_update_coupon": {"reason": "its code is empty."},
+    "shop_api_cannot_update_coupon": {"reason": "the code is empty."},
     "shop_api_cannot_update_order": {"reason": "the phone number is missing."},
     "shop_api_cart_request_entity_too_large": {"limit": 100, "what": "items"},
     "shop_api_coupon_not_applicable": {
@@ -126,7 +126,7 @@ def invalid_input(operation: Document) -> dict[str, str]:
         for name, field in parameter["schema"].fields.items()
     ]
     if "page" in names:
-        return {"param": "page", "reason": "must be a whole number of at least 1."}
+        return {"param": "page", "reason": "must be an integer of at least 1."}
     if "older_than_days" in names:
-        return {"param": "older_than_days", "reason": "must be a whole number of at least 0."}
+        return {"param": "older_than_days", "reason": "must be an integer of at least 0."}
     return {"param": names[0] if names else "fields", "reason": "must not contain a NUL character."}

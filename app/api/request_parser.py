@@ -66,7 +66,9 @@ class ArgumentParser(FlaskParser):
         """Return the JSON object in the body, or {} for other values. Ignores the Content-Type."""
         # Compressed bodies are not supported, because a few bytes could expand to gigabytes.
         if req.headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
-            raise InvalidParams({"Content-Encoding": "must be absent: send the body unpacked."})
+            raise InvalidParams(
+                {"Content-Encoding": "is not supported. Send the body without compression."}
+            )
         body = _body_of(req)
         # For a body without Content-Length, werkzeug reads up to the limit without an error.
         if len(body) >= req.max_content_length and req.environ["wsgi.input"].read(1):
@@ -120,7 +122,7 @@ def _body_of(req: Any) -> bytes:
         # Malformed chunks, or a closed connection. Each server raises different errors.
         raise ShopError(
             "shop_api_invalid_json",
-            reason="the body cannot be read to its end",
+            reason="the body is incomplete or malformed",
             headers={"Connection": "close"},
         ) from error
     return body

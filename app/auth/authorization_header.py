@@ -33,12 +33,12 @@ def authorization_header(request: Request) -> str | None:
         return None
     if "," in header:
         if len(header) > MAX_HEADER_LENGTH:
-            reason = f"must be one header of at most {MAX_HEADER_LENGTH:,} characters."
+            reason = f"must be a single header of at most {MAX_HEADER_LENGTH:,} characters."
             raise InvalidParams({"Authorization": reason})
         first, *others = _ELEMENT.findall(header) or [""]
         basic = first.strip()[:6].lower() == "basic "  # has no parameters
         if basic or not all(map(_PARAMETER.match, others)):
-            raise InvalidParams({"Authorization": "must be sent once."})
+            raise InvalidParams({"Authorization": "must be sent only once."})
     return header
 
 

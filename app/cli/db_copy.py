@@ -40,7 +40,7 @@ def copy(source_url: str) -> None:
             source.dispose()
     rows = sum(copied.values())
     filled = sum(map(bool, copied.values()))
-    click.echo(f"{rows:,} rows of {filled} tables are copied. API keys work as before.")
+    click.echo(f"{rows:,} rows of {filled} tables were copied. API keys remain valid.")
 
 
 def _source_url(given: str) -> URL:
@@ -58,7 +58,7 @@ def _source_url(given: str) -> URL:
         same = here == there
     if same and url.get_backend_name() == target.get_backend_name():
         raise click.BadParameter(
-            "is the database of DATABASE_URL. Set DATABASE_URL to the new database.",
+            "is also the target. Set DATABASE_URL to the new database.",
             param_hint="SOURCE_URL",
         )
     return url

@@ -196,7 +196,7 @@ def _key() -> Finding:
 def _webhooks() -> Finding:
     active = delivery_statistics.active_webhooks()
     if stuck := delivery_statistics.stuck():
-        state = f"nothing is delivering, and {stuck} deliveries or events are waiting"
+        state = f"no worker is running, and {stuck} deliveries or events are overdue"
         return Finding("webhooks", state, f"Start a worker: {program.command('worker')}")
     return Finding("webhooks", f"{active} active, and nothing is overdue")
 

@@ -58,9 +58,9 @@ def export(
     require_schema()
     is_csv = format_of(given_format, file) == "csv"
     if is_csv and (kind == ALL or password_hashes):
-        raise click.UsageError("A CSV file has one kind of records, without password hashes.")
+        raise click.UsageError("A CSV file contains one kind of record and no password hashes.")
     if kind == ALL and filters:
-        raise click.UsageError("Filters need a kind of records.")
+        raise click.UsageError("--filter requires a kind of record.")
     try:
         wanted = conditions(kind, filters) if filters else []
     except ShopError as error:

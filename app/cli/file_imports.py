@@ -122,7 +122,7 @@ def restore_files(files: Sequence[str]) -> None:
     for kind, number in numbers.items():
         click.echo(f"{kind}: {number:,} restored.")
     if not numbers:
-        click.echo("The files have no records.")
+        click.echo("The files contain no records.")
 
 
 def _lines(paths: Sequence[str]) -> Iterator[Numbered]:

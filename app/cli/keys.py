@@ -112,7 +112,7 @@ def ask_for_role(login: str) -> str:
             f"User {login!r} does not exist. To create it, add --role: "
             f"{', '.join(principals.ROLES)}."
         ) from None
-    click.echo(f"User {login!r} does not exist and is created.", err=True)
+    click.echo(f"User {login!r} does not exist and will be created.", err=True)
     role: str = click.prompt(
         "Role (shop_manager manages coupons, customers and orders)",
         type=click.Choice(list(principals.ROLES)),
@@ -197,7 +197,7 @@ def update(key_id: int, expires: str | None, resources: str | None, **given: str
         raise click.UsageError("Nothing to change. Add an option, for example --permission.")
     with reporting_errors():
         service.update_key(service.OPERATOR, known(key_id), data)
-    click.echo(f"Key {key_id} is updated.")
+    click.echo(f"Key {key_id} was updated.")
 
 
 @keys.command("rotate")
@@ -212,7 +212,7 @@ def rotate(key_id: int, *, as_json: bool) -> None:
         shown = ("consumer_key", "consumer_secret")
         click.echo(json.dumps({"key_id": key_id} | {name: key[name] for name in shown}))
         return
-    click.echo(f"Key {key_id} of {key['username']} is rotated. The old key no longer works:")
+    click.echo(f"Key {key_id} of {key['username']} was rotated. The old key no longer works:")
     show_secret(key)
 
 
@@ -222,7 +222,7 @@ def revoke(key_id: int) -> None:
     """Revoke an API key immediately."""
     require_schema()
     service.revoke_key(known(key_id))
-    click.echo(f"Key {key_id} is revoked.")
+    click.echo(f"Key {key_id} was revoked.")
 
 
 def known(key_id: int) -> int:

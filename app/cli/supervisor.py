@@ -87,7 +87,7 @@ class Supervisor:
                 self._pause = shortest if is_steady else min(self._pause * 2, longest)
                 self._start_at = now + self._pause
                 click.echo(
-                    f"The worker ended with status {status}. It is restarted in {self._pause:g} s.",
+                    f"The worker ended with status {status}. Restarting it in {self._pause:g} s.",
                     err=True,
                 )
         if now >= self._start_at:

@@ -50,7 +50,7 @@ def check_settings(config: Mapping[str, Any]) -> None:
     """Raise SettingsError if a setting of the database requires another database."""
     for name in ("DATABASE_POOLER", "DATABASE_REPLICA_URLS"):
         if config[name] and is_sqlite(config):
-            raise SettingsError(f"{name}: Requires PostgreSQL in DATABASE_URL.")
+            raise SettingsError(f"{name}: Requires a PostgreSQL database in DATABASE_URL.")
 
 
 def write_options(config: Mapping[str, Any]) -> Options:

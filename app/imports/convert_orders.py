@@ -148,10 +148,10 @@ def refund(source: SourceOrder, default_currency: str) -> tuple[Converted, int]:
     """Return a refund as a note of its order, and its amount in cents.
 
     Raises:
-        LeftOut: the refund belongs to no order.
+        LeftOut: the refund has no order.
     """
     if not source.parent_id:
-        raise LeftOut("the refund belongs to no order")
+        raise LeftOut("the refund has no order")
     altered = Alterations()
     stored = source.meta.get("_refund_amount") or source.texts["total"]
     cents = abs(altered.cents(stored, "_refund_amount"))
@@ -211,7 +211,7 @@ def download(
     product_id, file_id = abs(whole(product)), altered.text(download_id)
     name, url = files.get(product_id, {}).get(file_id, ("", ""))
     if not url:  # the source does not offer it either
-        raise LeftOut("the product has no such file any more")
+        raise LeftOut("the product no longer has this file")
     query = {"download_file": product_id, "order": key or "", "email": email or "", "key": file_id}
     values = {
         "product_id": product_id,

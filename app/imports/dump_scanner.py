@@ -91,7 +91,7 @@ class DumpScanner:
             self.lacks_its_end = self._text.lacks_its_end
         self._hand_over()
         if not any(self.names.values()):
-            raise SourceError(f"{path} contains no tables. It is not a dump of a database.")
+            raise SourceError(f"{path} contains no tables. It is not a database dump.")
 
     def _scan(self) -> None:
         text = self._text

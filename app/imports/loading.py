@@ -74,10 +74,7 @@ def load(
     scanner = DumpScanner(tables, staging.take, progress)
     scanner.scan(Path(location.source))
     if scanner.lacks_its_end:
-        warn(
-            "The dump has no last line '-- Dump completed'. The program that wrote it may have "
-            "been interrupted, so that records are missing."
-        )
+        warn("The dump does not end with '-- Dump completed'. It may be incomplete.")
     staging.finish(_require(location, tables, scanner.names))
 
 
@@ -109,11 +106,11 @@ def _require(location: Location, tables: dict[str, SourceTable], names: dict[str
     of_users = {name for name, table in tables.items() if table.of_users}
     if missing and of_users.issuperset(missing) and (others := _prefixes_of_users(everything)):
         raise SourceError(
-            f"There is no table {missing[0]}. Several shops can share their tables of users, here "
+            f"The table {missing[0]} is missing. Several shops can share user tables, here "
             f"with the prefix {', '.join(map(repr, others))}: add --users-prefix {others[0]}"
         )
     what = ", ".join(missing) or "the database named by --database"
-    raise SourceError(f"This is not a database of WooCommerce. It lacks: {what}.")
+    raise SourceError(f"This is not a WooCommerce database. Missing: {what}.")
 
 
 def _prefixes_of_users(names: set[str]) -> list[str]:

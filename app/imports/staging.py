@@ -82,7 +82,7 @@ class Staging:
             else:
                 self._take_rows(database, table.name, table, rows)
         except (TypeError, ValueError, OverflowError) as error:
-            reason = f"A row of the table {table.name} has an ID that is not a 64-bit number."
+            reason = f"A row of the table {table.name} has an ID that is not a 64-bit integer."
             raise SourceError(reason) from error
 
     def _take_rows(self, database: str, name: str, table: SourceTable, rows: Sequence[Row]) -> None:

@@ -59,7 +59,7 @@ class Alterations(list[str]):
         """Return a non-negative number, or 0 for an empty text."""
         number = abs(whole(text))
         if number > INT64_MAX // 2:
-            self.append(f"{name} is outside 64 bits, and was set to 0")
+            self.append(f"{name} is not a 64-bit integer, and was set to 0")
             return 0
         return number
 

@@ -94,7 +94,7 @@ def staged_shop(location: Location, progress: Progress) -> Iterator[ShopSource]:
     with staging() as staged:
         with progress.loading(location.size) as advance:
             load(location, staged, advance, lambda text: progress.say(f"Warning: {text}"))
-        progress.say(f"The temporary file has {staged.size / 1e6:,.1f} MB.")
+        progress.say(f"The temporary file takes {staged.size / 1e6:,.1f} MB.")
         yield ShopSource(staged, location.prefix)
 
 

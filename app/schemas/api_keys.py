@@ -68,7 +68,7 @@ class ResourceList(inputs.Input):
         if len(value) > MAX_RESOURCES:
             raise ValueError(f"has more than {MAX_RESOURCES} entries.")
         if not all(isinstance(name, str) and name for name in value):
-            raise ValueError("has an entry that is not the name of a resource.")
+            raise ValueError("must contain only names of resources.")
         return list(dict.fromkeys(value))
 
 

@@ -36,7 +36,7 @@ class CodeCount(inputs.Input):
         """Return the number."""
         count = numbers.integer(value)
         if not 1 <= count <= MAX_COUNT:
-            raise ValueError(f"must be from 1 to {MAX_COUNT}.")
+            raise ValueError(f"must be between 1 and {MAX_COUNT:,}.")
         return count
 
 

@@ -137,8 +137,8 @@ def update_schema(create: type[Base], name: str, **more: ma.fields.Field[Any]) -
 class ReasonSchema(Base):
     """Reason why a coupon is not applicable."""
 
-    code = fields.String("Reason, for programs.")
-    message = fields.String("Reason, for people.")
+    code = fields.String("Machine-readable code of the reason.")
+    message = fields.String("Human-readable reason.")
 
 
 _REASONS = "All reasons why a coupon is not applicable. Only for `shop_api_coupon_not_applicable`."
@@ -147,8 +147,8 @@ _REASONS = "All reasons why a coupon is not applicable. Only for `shop_api_coupo
 class BulkError(Base):
     """Error of a bulk item."""
 
-    code = fields.String("Error code, as of a single request.")
-    message = fields.String("Description of the error, for people.")
+    code = fields.String("Error code, the same as for a single request.")
+    message = fields.String("Human-readable description of the error.")
     reasons = ma.fields.List(ma.fields.Nested(ReasonSchema), metadata={"description": _REASONS})
 
 
@@ -162,8 +162,8 @@ class BulkFailure(Base):
 class Error(Base):
     """Error."""
 
-    code = fields.String("Error code, for programs.")
-    message = fields.String("Description of the error, for people.")
+    code = fields.String("Machine-readable error code.")
+    message = fields.String("Human-readable description of the error.")
     param = fields.String(
         "Name of the invalid input, for example `coupon.amount`. Only for errors in inputs.",
         required=False,
@@ -186,7 +186,7 @@ class CountResponse(Base):
 class DeleteResponse(Base):
     """Result of a deletion."""
 
-    message = fields.String("What was done.")
+    message = fields.String("Result of the operation.")
 
 
 class DeletedResponse(Base):

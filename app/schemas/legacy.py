@@ -136,7 +136,7 @@ class RouteSchema(Base):
     """Methods of a path."""
 
     supports = fields.StringList("HTTP methods.")
-    accepts_data = fields.Boolean("Whether a method accepts a body.")
+    accepts_data = fields.Boolean("Whether one of the methods accepts a body.")
     meta = ma.fields.Dict(
         keys=ma.fields.String(),
         values=ma.fields.String(),
@@ -152,14 +152,16 @@ class StoreMetaSchema(Base):
     currency = fields.String("Currency code (ISO 4217).")
     currency_format = fields.String("Currency symbol.")
     currency_position = fields.String("Position of the currency symbol.")
-    thousand_separator = fields.String("For display only. Amounts in responses have none.")
+    thousand_separator = fields.String(
+        "Thousands separator for display. Amounts in responses have none."
+    )
     decimal_separator = fields.String("Decimal separator of amounts.")
-    price_num_decimals = fields.Number("Number of decimals of amounts.")
+    price_num_decimals = fields.Number("Number of decimal places of amounts.")
     tax_included = fields.Boolean("Whether prices include taxes.")
     weight_unit = fields.String("Unit of weights.")
     dimension_unit = fields.String("Unit of dimensions.")
     ssl_enabled = fields.Boolean("Whether this request was sent over TLS.")
-    permalinks_enabled = fields.Boolean("Whether routes are paths.")
+    permalinks_enabled = fields.Boolean("Whether routes are URL paths.")
     generate_password = fields.Boolean("Whether a customer can be created without a password.")
     links = ma.fields.Dict(
         keys=ma.fields.String(),

@@ -79,7 +79,7 @@ class LegacyWebhookSchema(Base):
     topic = fields.String("Topic.")
     resource = fields.String("Part of the topic before the dot.")
     event = fields.String("Part of the topic after the dot.")
-    hooks = fields.StringList("Names of the hooks that the legacy server had for the topic.")
+    hooks = fields.StringList("Names of the WordPress hooks behind the topic.")
     delivery_url = fields.String("URL of the receiver.")
     created_at = fields.Timestamp("Creation time, in UTC.")
     updated_at = fields.Timestamp("Time of the last update, in UTC.")

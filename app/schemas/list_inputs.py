@@ -12,6 +12,8 @@ from app.errors import ShopError
 from app.schemas import json_schema
 from app.schemas.inputs import Input, require_length
 
+_LOSS = "Other entries would be dropped or converted."
+
 
 class _Array(Input):
     def convert(self, value: Any) -> list[Any]:
@@ -20,10 +22,13 @@ class _Array(Input):
         most = self.openapi.get("maxItems")
         if most is not None and len(value) > most:
             raise ValueError(f"has more than {most:,} entries.")
-        try:
-            return [entry for entry in map(self._entry, value) if entry]
-        except ValueError as error:
-            raise ValueError(f"has an entry that {error}") from error
+        converted = []
+        for index, entry in enumerate(value):
+            try:
+                converted.append(self._entry(entry))
+            except ValueError as error:
+                raise ValueError(f"the entry at index {index} {error}") from error
+        return [entry for entry in converted if entry]
 
     def _entry(self, value: Any) -> Any:
         if value is None:
@@ -54,7 +59,7 @@ class IdArray(_Array):
         ids = [numbers.int_if_integral(entry) for entry in value]
         is_kept = not any(isinstance(entry, bool) for entry in ids)
         is_kept &= [str(entry).strip().lstrip("+") for entry in ids] == list(map(str, converted))
-        return "" if is_kept else "has an entry that is not an ID, which would be changed."
+        return "" if is_kept else f"must contain only IDs. {_LOSS}"
 
 
 class EmailArray(_Array):
@@ -78,9 +83,7 @@ class EmailArray(_Array):
             return ""
         same = [emails.lower_domain(entry) if isinstance(entry, str) else "" for entry in value]
         is_kept = self.clean(converted) == same
-        return (
-            "" if is_kept else "has an entry that is not a valid address, which would be changed."
-        )
+        return "" if is_kept else f"must contain only valid e-mail addresses. {_LOSS}"
 
 
 class CodeArray(_Array):
@@ -96,7 +99,7 @@ class CodeArray(_Array):
         """Return why an entry is dropped or changed beyond letter case and white space."""
         same = [text.nfc(" ".join(str(entry).lower().split())) for entry in value]
         is_kept = None not in value and converted == same
-        return "" if is_kept else "has an entry that is not a code, which would be changed."
+        return "" if is_kept else f"must contain only coupon codes. {_LOSS}"
 
 
 class ItemArray(ma.fields.List[Any]):

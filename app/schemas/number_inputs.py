@@ -78,7 +78,7 @@ class Quantity(Input):
         """Return the quantity."""
         number = numbers.integer(value)
         if not 1 <= number <= 10**9:
-            raise ValueError("must be from 1 to 1000000000.")
+            raise ValueError("must be between 1 and 1,000,000,000.")
         return number
 
 
@@ -98,7 +98,7 @@ class Price(Input):
         if amount is None:
             raise ValueError("is required.")
         if amount < 0:
-            raise ValueError("must not be below 0.")
+            raise ValueError("must not be negative.")
         return amount
 
 
@@ -111,7 +111,7 @@ class ExpiresIn(Input):
         """Return the seconds."""
         seconds = numbers.integer(value)
         if not 60 <= seconds <= 604_800:  # redemptions 4
-            raise ValueError("must be from 60 to 604800 seconds.")
+            raise ValueError("must be between 60 and 604,800 seconds.")
         return seconds
 
 

@@ -25,7 +25,7 @@ class IntegerParam(QueryField):
         """Return the number."""
         # Enough digits for every ID, and fewer than the limit of Python for int().
         if not re.fullmatch(r"\s*[+-]?[0-9]{1,100}\s*", value) or int(value) < self.minimum:
-            raise ValueError(f"must be a whole number of at least {self.minimum}.")
+            raise ValueError(f"must be an integer of at least {self.minimum}.")
         return int(value)
 
 
@@ -73,7 +73,7 @@ class EventLimitParam(IntegerParam):
         """Return the number."""
         number = super().read(value)
         if number > self.maximum:
-            raise ValueError(f"must be a whole number of at most {self.maximum}.")
+            raise ValueError(f"must be an integer of at most {self.maximum}.")
         return number
 
 

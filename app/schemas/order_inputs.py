@@ -84,7 +84,7 @@ class OrderFields(Base):
     status = OrderStatus(
         "Order status. By default `pending`, or `processing` if the order is paid."
     )
-    currency = Currency("Three letters. By default the currency of the shop.")
+    currency = Currency("Three letters. By default, the currency of the shop.")
     customer_id = CustomerId("ID of the customer account, 0 for a guest.")
     payment_details = inputs.InputPart(PaymentDetailsInput)
     billing_address = inputs.InputPart(BillingAddressInput)
@@ -100,8 +100,8 @@ class OrderCreate(OrderFields):
 
     created_at = number_inputs.TimestampInput("Time of the order, if it was placed elsewhere.")
     completed_at = number_inputs.TimestampInput("Completion time, if it was placed elsewhere.")
-    order_number = OrderNumber("Order number. By default the ID.")
-    order_key = OrderNumber("Order key. No other order can have it. By default a random key.")
+    order_number = OrderNumber("Order number. By default, the ID.")
+    order_key = OrderNumber("Order key. No other order can have it. By default, a random key.")
     line_items = item_array(LineItemInput, "Line items.")
     shipping_lines = item_array(ShippingLineInput, "Shipping lines.")
     fee_lines = item_array(FeeLineInput, "Fee lines.")
@@ -109,7 +109,7 @@ class OrderCreate(OrderFields):
     coupon_lines = item_array(CouponLineInput, "Coupons used in the order.")
     download_permissions = item_array(
         DownloadPermissionInput,
-        "What the customer can download. Shown by the customer's downloads.",
+        "Files that the customer can download, as listed by `GET /customers/{id}/downloads`.",
     )
 
 

@@ -99,10 +99,10 @@ class LineItemInput(Base):
     quantity = Quantity("Quantity, at least 1.")
     price = UnitPrice("Unit price before discounts, exact up to 6 decimals.")
     subtotal = number_inputs.DecimalInput(
-        "Line total before discounts. By default the price times the quantity."
+        "Line total before discounts. By default the price multiplied by the quantity."
     )
     total = number_inputs.DecimalInput(
-        "Line total after discounts. By default the subtotal less them."
+        "Line total after discounts. By default the subtotal less the discounts."
     )
     subtotal_tax = number_inputs.AmountInput("Tax on the subtotal.")
     total_tax = number_inputs.AmountInput(_TOTAL_TAX)

@@ -123,7 +123,7 @@ class SearchParam(TextParam):
     def read(self, value: str) -> str:
         """Return the pattern. Many wildcards could slow down the database."""
         if value.count("*") > 10:
-            raise ValueError("has more than 10 stars.")
+            raise ValueError("has more than 10 asterisks (*).")
         return super().read(value)
 
 
@@ -200,10 +200,10 @@ class IdListParam(QueryField):
     def read(self, value: str) -> list[int]:
         """Return the IDs, or the default without any. IDs beyond 64 bits are dropped."""
         if value.count(",") >= MAX_IDS:
-            raise ValueError(f"has more than {MAX_IDS:,} ids.")
+            raise ValueError(f"has more than {MAX_IDS:,} IDs.")
         entries = _entries(value)
         if not all(re.fullmatch(r"[0-9]{1,100}", entry) for entry in entries):
-            raise ValueError("must be ids, separated by commas.")
+            raise ValueError("must be IDs, separated by commas.")
         if not entries:
             return self.deserialize(None)  # type: ignore[no-any-return] # None or a list
         return [number for number in map(int, entries) if number <= INT64_MAX]

@@ -67,7 +67,9 @@ class RedemptionInput(Base):
         "ID of the customer account, 0 for a guest.", load_default=0
     )
     email = inputs.Email("E-mail address of the customer.", load_default="")
-    amount = number_inputs.DecimalInput("Discount, for the record.", load_default=None)
+    amount = number_inputs.DecimalInput(
+        "Discount amount, stored for information only.", load_default=None
+    )
     expires_in = number_inputs.ExpiresIn("Seconds until the reservation expires.", load_default=900)
 
 

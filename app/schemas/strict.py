@@ -94,7 +94,7 @@ def _loss(value: Any, converted: Any) -> str:
     if isinstance(converted, bool):
         return "" if isinstance(value, bool) else "must be true or false."
     if isinstance(converted, int):
-        return "" if is_integer(value, converted) else "must be an integer that is not changed."
+        return "" if is_integer(value, converted) else f"would be converted to {converted}."
     if isinstance(converted, Decimal) and not _is_equal(value, converted):
         return f"would be converted to {converted}."
     return ""

@@ -36,12 +36,14 @@ class _Seconds(fields.Output):
 class ReplicaState(Base):
     """State of a replica of the database."""
 
-    replica = fields.Number("Its place in `DATABASE_REPLICA_URLS`, from 1.")
+    replica = fields.Number("Position in `DATABASE_REPLICA_URLS`, starting with 1.")
     state = fields.String(
         "`ok`, or why it is not used: `unknown`, `lagging`, `unavailable`, `not_a_standby`, "
         "`other_timeline`, `old_schema`.",
     )
-    lag_seconds = _Seconds("Seconds that it lags behind at most; null if not known.")
+    lag_seconds = _Seconds(
+        "Upper limit of the replication lag in seconds, or null if it is unknown."
+    )
 
 
 class Readiness(Health):

@@ -44,12 +44,14 @@ class WebhookSchema(Base):
     delivery_url = fields.String("URL of the receiver.")
     status = fields.String("`active`, `paused` or `disabled`.")
     disabled_reason = fields.OptionalString("Reason why the webhook was disabled, or null.")
-    user_id = fields.OptionalIdentifier("User who created the webhook; null after its deletion.")
+    user_id = fields.OptionalIdentifier(
+        "ID of the user who created the webhook, or null if the user was deleted."
+    )
     created_at = fields.Timestamp("Creation time, in UTC.")
     updated_at = fields.Timestamp("Time of the last update, in UTC.")
     last_delivery_at = fields.OptionalTimestamp("Time of the last attempt, in UTC, or null.")
     failing_since = fields.OptionalTimestamp(
-        "Time since which every attempt has failed, in UTC, or null."
+        "Time from which on every attempt has failed, in UTC, or null."
     )
 
 
@@ -122,7 +124,7 @@ class WebhookList(Base):
 class ReplayRequest(Base):
     """Request that sends the events after an ID again."""
 
-    after = EventId("ID of an event. The later events are sent.", required=True)
+    after = EventId("ID of an event. Later events are sent.", required=True)
 
 
 class ReplaySchema(Base):

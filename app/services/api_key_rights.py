@@ -62,7 +62,9 @@ def checked_resources(names: Collection[str]) -> frozenset[str] | None:
     unknown = [name for name in names if name not in known]
     if unknown:
         suggestion = did_you_mean(unknown[0], known)
-        reason = f"has the unknown resource {unknown[0]!r}{suggestion}. Known: {', '.join(known)}."
+        reason = (
+            f"unknown resource {unknown[0]!r}{suggestion}. Known resources: {', '.join(known)}."
+        )
         raise InvalidParams({"key.resources": reason})
     if not names:
         raise InvalidParams({"key.resources": "must name at least one resource, or 'all'."})

@@ -42,11 +42,11 @@ def user_for(session: Session, actor: Principal, data: Mapping[str, Any]) -> Use
     if not username:
         user = session.get(User, actor.user_id if user_id is None else user_id)
         if user is None:
-            raise InvalidParams({"key.user_id": "is not the ID of a user."})
+            raise InvalidParams({"key.user_id": "does not identify a user."})
     elif (user := find_user(session, username)) is None:
         return _new_user(session, actor, username, role)
     if role and role not in roles_of(session, user.id):
-        raise InvalidParams({"key.role": f"is not a role of {user.username}, who already exists."})
+        raise InvalidParams({"key.role": f"is not a role of the existing user {user.username!r}."})
     return user
 
 
@@ -54,7 +54,9 @@ def _new_user(session: Session, actor: Principal, username: str, role: str) -> U
     if not is_username(username):
         raise ShopError("registration-error-invalid-username")
     if not role:
-        raise InvalidParams({"key.role": f"is required: no user is called {username!r}."})
+        raise InvalidParams(
+            {"key.role": f"is required, because the user {username!r} does not exist."}
+        )
     actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
     if actor.resources is not None and "customers" not in actor.resources:
         raise ShopError("shop_api_user_cannot_create_customer")

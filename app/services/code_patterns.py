@@ -67,7 +67,7 @@ class CodePattern:
         if len(template) > CODE_MAX_LENGTH:
             raise ShopError(
                 "shop_api_cannot_create_coupon",
-                reason=f"its code is longer than {CODE_MAX_LENGTH} characters.",
+                reason=f"the code is longer than {CODE_MAX_LENGTH} characters.",
             )
         literals = re.split(f"{_RANDOM}+", template)
         lengths = map(len, re.findall(f"{_RANDOM}+", template))
@@ -113,7 +113,7 @@ def _distinct_characters(charset: str) -> str:
     """Return the characters of a charset as codes contain them, each once."""
     characters = list(dict.fromkeys(char.lower() for char in nfc(charset)))
     if not 1 <= len(characters) <= MAX_CHARACTERS:
-        reason = f"must have from 1 to {MAX_CHARACTERS} different characters."
+        reason = f"must have between 1 and {MAX_CHARACTERS} different characters."
         raise InvalidParams({"generate.charset": reason})
     # A letter in lower case can be several characters, or a letter and a mark.
     if not all(

@@ -69,7 +69,7 @@ def generate(
     pattern = CodePattern.parse(data["prefix"], data["pattern"], data["charset"])
     pattern.require_size(count, guessable=data["allow_guessable"])
     if len(orjson.dumps(coupon, default=str)) * min(count, CHUNK) > MAX_BYTES_PER_CHUNK:
-        reason = "the fields of all coupons together are too long. Shorten the description."
+        reason = "the fields of all coupons together are too large. Shorten the description."
         raise ShopError("shop_api_cannot_create_coupon", reason=reason)
 
     def work(session: Session) -> Record:
@@ -112,7 +112,7 @@ def _insert_coupons(
     inserted = attempts = 0
     while inserted < count:
         if attempts > count * MAX_ATTEMPTS_PER_CODE + SPARE_ATTEMPTS:
-            reason = "existing coupons have most codes of the pattern."
+            reason = "existing coupons already use most codes of the pattern."
             raise ShopError("shop_api_cannot_create_coupon", reason=reason)
         codes = pattern.random_codes(min(CHUNK, count - inserted))
         attempts += len(codes)

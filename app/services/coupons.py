@@ -234,6 +234,6 @@ def require_known_type(name: str) -> None:
 
 def _require_storable(code: str, error_code: str) -> None:
     if not code:
-        raise ShopError(error_code, reason="its code is empty.")
+        raise ShopError(error_code, reason="the code is empty.")
     if len(code) > CODE_MAX_LENGTH:
-        raise ShopError(error_code, reason=f"its code is longer than {CODE_MAX_LENGTH} characters.")
+        raise ShopError(error_code, reason=f"the code is longer than {CODE_MAX_LENGTH} characters.")

@@ -242,6 +242,6 @@ def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:
     if orderby not in {"meta_value", "meta_value_num"}:
         return SORT_KEYS[orderby]
     if meta_key is None:
-        raise InvalidParams({"filter[orderby_meta_key]": f"is needed to sort by {orderby}."})
+        raise InvalidParams({"filter[orderby_meta_key]": f"is required to sort by {orderby}."})
     column = TABLE.c[meta_key]
     return sort_key(column) if orderby == "meta_value" else leading_number(column)

@@ -114,7 +114,7 @@ def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
             continue
         for value in wanted:
             if value not in choices:
-                reason = f"has no {name} {value!r}; known are {', '.join(choices)}."
+                reason = f"unknown {name} {value!r}. Known {name}s: {', '.join(choices)}."
                 raise InvalidParams({f"filter[{name}]": reason})
         conditions.append(TABLE.c[name].in_(wanted))
     if (resource_id := query["resource_id"]) is not None:

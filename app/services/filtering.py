@@ -162,7 +162,7 @@ def require_known_status(query: Mapping[str, Any], known: Collection[str]) -> No
     """
     for status in query["status"] or ():
         if status not in known:
-            reason = f"has no status {status!r}; known are {', '.join(known)}."
+            reason = f"unknown status {status!r}. Known statuses: {', '.join(known)}."
             raise InvalidParams({"filter[status]": reason})
 
 

@@ -148,14 +148,14 @@ class _Change:
         if before is None and not given.keys() & {"price", "subtotal", "total"}:
             self.errors[place] = "needs a price, a subtotal or a total."
         if not 1 <= item["quantity"] <= MAX_QUANTITY:
-            self.errors[f"{place}.quantity"] = f"must be from 1 to {MAX_QUANTITY}."
+            self.errors[f"{place}.quantity"] = f"must be between 1 and {MAX_QUANTITY:,}."
             return
         if place in self.errors:
             return
         _complete(item, before, given)
         for key in ("subtotal", "total"):
             if abs(item[key]) > MAX_CENTS:
-                self.errors[f"{place}.{key}"] = "has more than 16 digits before the point."
+                self.errors[f"{place}.{key}"] = "has more than 16 digits before the decimal point."
                 return
 
     def _require_different_codes(self, items: Sequence[Item]) -> None:

@@ -76,10 +76,10 @@ def sums_of(lists: Mapping[str, Iterable[Item]], shipping_tax: int) -> dict[str,
 def sum_error(sums: Mapping[str, int]) -> str | None:
     """Return the reason why sums are outside the allowed range, or None."""
     if sums["total"] < 0:
-        return "the total must not be below zero."
+        return "the total must not be negative."
     if sums["total"] > MAX_TOTAL:
         return f"the total must not be above {amount_text(MAX_TOTAL)}."
     total_tax = sums["cart_tax"] + sums["shipping_tax"]
     if any(abs(value) > INT64_MAX for value in (*sums.values(), total_tax)):
-        return "a sum is outside 64 bits of cents."
+        return "a sum in cents exceeds the range of 64-bit integers."
     return None

@@ -97,7 +97,10 @@ def _locked(session: Session, actor: Principal, redemption_id: int) -> Record:
         raise ShopError("shop_api_invalid_redemption_id")
     actor.require("shop_api_user_cannot_edit_redemption", Capability.EDIT_SHOP_ORDERS)
     if found.order_id is not None:
-        raise ShopError("shop_api_invalid_redemption_status", reason="its order controls it.")
+        raise ShopError(
+            "shop_api_invalid_redemption_status",
+            reason="it belongs to an order. Update the order instead.",
+        )
     if found.coupon_id is not None:
         lock_coupon(session, found.coupon_id)  # all transactions lock the coupon first
     return dict(session.execute(_LOCK, this).mappings().one())

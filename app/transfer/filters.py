@@ -74,10 +74,9 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
         name, equals, value = text.partition("=")
         if not equals or name not in names:
             close = difflib.get_close_matches(name, names, n=1)
-            known = (
-                f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(names))}."
-            )
-            raise InvalidParams({"--filter": f"{name!r} is unknown; {known}"})
+            known = f". Known filters: {', '.join(sorted(names))}."
+            hint = f"; did you mean {close[0]!r}?" if close else known
+            raise InvalidParams({"--filter": f"unknown filter {name!r}{hint}"})
         query[f"filter[{name}]"] = value
     try:
         loaded = schema.load(query)

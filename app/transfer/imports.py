@@ -96,7 +96,10 @@ class FileImport:
 
         def work(session: Session) -> None:
             if self.counts.read:
-                raise ShopError("shop_api_unavailable", reason="Another program has written.")
+                raise ShopError(
+                    "shop_api_unavailable",
+                    reason="Another program wrote to the database at the same time.",
+                )
             timeouts.lift_limit(session.connection())
             with reading_own_writes(), summarized():
                 self._run(lines)

@@ -74,7 +74,7 @@ def restore(
         nonlocal attempts
         attempts += 1
         if attempts > 1:  # the lines have already been read
-            raise RestoreError("Another program writes to the database. Stop it and try again.")
+            raise RestoreError("Another program is writing to the database. Stop it and try again.")
         timeouts.lift_limit(session.connection())
         for kind, batch in _batches(lines):
             if kind.name not in numbers:
@@ -118,7 +118,7 @@ def _batches(lines: Iterable[Numbered]) -> Iterator[tuple[Kind, list[tuple[str, 
 def _require_empty(session: Session, kind: Kind) -> None:
     if session.scalar(select(exists(select(kind.table.c.id)))):
         raise RestoreError(
-            f"The database already has {kind.name}. Restore into a new database, after "
+            f"The database already contains {kind.name}. Restore into a new database, after "
             "`flask --app wsgi db upgrade`."
         )
 
@@ -136,7 +136,11 @@ def _insert(session: Session, batch: Sequence[tuple[str, Rows]]) -> None:
         if len(batch) == 1:
             reason = str(error.orig).strip().splitlines()[0].rstrip(".")
             missing = "foreign key" in reason.lower()
-            hint = " It refers to a record that is not in the files before it." if missing else ""
+            hint = (
+                " It refers to a record that does not come before it in the files."
+                if missing
+                else ""
+            )
             raise RestoreError(
                 f"{batch[0][0]}: the database rejects the record: {reason}.{hint}"
             ) from None

@@ -108,7 +108,7 @@ def _header(rows: Any) -> list[str]:
     except (StopIteration, csv.Error):
         header = []
     if not any(header):
-        raise ValueError("line 1: the first row must have the names of the columns.")
+        raise ValueError("line 1: the first row must contain the column names.")
     twice = {name for name in header if header.count(name) > 1}
     if twice:
         raise ValueError(f"line 1: the column {sorted(twice)[0]!r} occurs twice.")

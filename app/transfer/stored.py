@@ -169,7 +169,7 @@ def _boolean(name: str, value: Any) -> bool:
 
 def _integer(name: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > INT64_MAX:
-        raise ValueError(f"{name}: must be an integer of 64 bits.")
+        raise ValueError(f"{name}: must be a 64-bit integer.")
     return value
 
 

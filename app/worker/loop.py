@@ -106,7 +106,7 @@ class Worker:
         try:
             await step()  # type: ignore[misc] # a coroutine
         except Exception:  # noqa: BLE001  # the worker must survive the database
-            _log.exception("The worker tries again in %g seconds.", RETRY_SECONDS)
+            _log.exception("The worker will try again in %g seconds.", RETRY_SECONDS)
             with suppress(TimeoutError):
                 await asyncio.sleep(RETRY_SECONDS)
 
