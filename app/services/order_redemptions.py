@@ -170,7 +170,7 @@ class CouponPlan:
         }
         if earlier:
             session.execute(update(TABLE).where(TABLE.c.id == earlier["id"]).values(columns))
-            return use_change(REDEEMED, coupon.id, slot.uncounted)
+            return use_change(REDEEMED, coupon.id, usage=slot.uncounted)
         columns |= {
             "code": line["code"],
             "reference": f"order-{order_id}",
@@ -179,7 +179,7 @@ class CouponPlan:
             "expires_at": None,
         }
         session.execute(insert(TABLE).values(columns))
-        return use_change(REDEEMED, coupon.id, slot.uncounted)
+        return use_change(REDEEMED, coupon.id, usage=slot.uncounted)
 
     def _columns(self, line: Item) -> Record:
         return {

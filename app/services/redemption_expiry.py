@@ -18,7 +18,7 @@ from app.services.change_notifications import notify
 from app.services.coupon_terms import COUPONS, NOW
 from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.redemption_changes import RELEASED, use_change, with_coupons
-from app.services.redemption_slots import change_counts
+from app.services.redemption_counts import change_counts
 
 BATCH = 100
 """Reservations that one transaction records."""

@@ -12,7 +12,7 @@ from app.db.session import now
 from app.models.redemption import RedemptionStatus
 from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.redemption_changes import RELEASED
-from app.services.redemption_slots import change_counts
+from app.services.redemption_counts import change_counts
 
 Record = dict[str, Any]
 

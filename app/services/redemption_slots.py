@@ -4,7 +4,7 @@ Each use takes a slot with one conditional UPDATE of the coupon's row, which con
 of the condition. If another transaction holds the row, the database waits and then checks the
 condition again, on PostgreSQL also at READ COMMITTED. Uses by one customer are counted in other
 rows, so the coupon is locked first. All transactions lock the coupon before its redemptions, except
-that orders add uses of coupons without limits to ``usage_count`` at the end (``with_coupons``).
+that orders change the counts of coupons without limits at the end (``with_coupons``).
 
 ``coupons.reserved_count`` counts the reservations with ``holds_slot``. Expired reservations are
 subtracted when there is no free slot, so no scheduled job is required. Coupons without limits do
@@ -24,7 +24,6 @@ from sqlalchemy import (
     Executable,
     and_,
     bindparam,
-    case,
     or_,
     select,
     update,
@@ -47,6 +46,7 @@ from app.services.coupon_terms import (
     FoundCoupon,
     coupon_by_id,
 )
+from app.services.redemption_counts import change_counts
 
 NOT_FOUND = Reason("not_found", REASONS["not_found"])
 
@@ -121,15 +121,6 @@ _TAKE = {
 }
 RESERVE = _TAKE[True, False, _Check.NO_LIMIT_PER_USER]
 """Takes a slot for a reservation of a published coupon without a limit per user."""
-
-CHANGE_COUNTS = update(COUPONS).where(_THIS).values(
-    # Never below 0, because an update can set a lower count (redemptions 6).
-    usage_count=case(
-        (COUPONS.c.usage_count + bindparam("usage") < 0, 0),
-        else_=COUPONS.c.usage_count + bindparam("usage"),
-    ),
-    reserved_count=COUPONS.c.reserved_count + bindparam("reserved"),
-)  # fmt: skip
 
 
 def fetch_in(session: Session) -> Fetch:
@@ -226,14 +217,6 @@ def require_use_left(
         terms = replace(coupon.terms, usage_limit=None)
         if reasons := list(limit_reasons(terms)):
             raise not_applicable(coupon.code, reasons, param)
-
-
-def change_counts(
-    session: Session, coupon_id: int | None, *, usage: int = 0, reserved: int = 0
-) -> None:
-    """Add to the numbers of confirmed and reserved uses of a coupon, if it still exists."""
-    if coupon_id is not None and (usage or reserved):
-        session.execute(CHANGE_COUNTS, {"this": coupon_id, "usage": usage, "reserved": reserved})
 
 
 def give_up_expired(session: Session, coupon_id: int) -> None:

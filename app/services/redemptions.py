@@ -17,6 +17,7 @@ from app.services.change_notifications import notify
 from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.coupon_terms import coupon_by_id, find_customer
 from app.services.redemption_changes import REDEEMED, RELEASED, use_change, with_coupons
+from app.services.redemption_counts import change_counts
 from app.services.redemption_rows import (
     CODE,
     Record,
@@ -28,7 +29,6 @@ from app.services.redemption_rows import (
     update_redemption,
 )
 from app.services.redemption_slots import (
-    change_counts,
     fetch_in,
     give_up_expired,
     lock_coupon,

@@ -28,6 +28,7 @@ from app.services.coupon_terms import (
 )
 from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.redemption_changes import REDEEMED
+from app.services.redemption_counts import change_counts
 from app.services.redemption_rows import (
     CODE,
     Record,
@@ -39,7 +40,6 @@ from app.services.redemption_slots import (
     NOT_FOUND,
     RESERVE,
     Slot,
-    change_counts,
     fetch_in,
     give_up_expired,
     lock_coupon,

@@ -1,0 +1,129 @@
+"""Several changes of the counts of a coupon in one transaction (redemptions 6, spec 4.3)."""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select, update
+
+from app.db.session import db
+from app.services.coupon_terms import COUPONS
+from app.services.redemption_counts import CHANGE_COUNTS, CountChange
+
+counts = st.integers(0, 8)
+changes = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), max_size=12)
+
+
+def test_one_statement_has_the_result_of_successive_changes(app, make_coupon):
+    coupon_id = make_coupon()["id"]
+    this = COUPONS.c.id == coupon_id
+
+    @settings(max_examples=300, deadline=None)
+    @given(counts, counts, changes)
+    def check(used, reserved, changes):
+        combined = CountChange()
+        expected = [used, reserved]
+        for usage, slots in changes:
+            combined.add(usage, slots)
+            expected = [max(expected[0] + usage, 0), expected[1] + slots]
+        with app.app_context(), db.engine.connect() as connection:
+            before = {"usage_count": used, "reserved_count": reserved}
+            connection.execute(update(COUPONS).where(this).values(before))
+            if combined:
+                connection.execute(CHANGE_COUNTS, combined.parameters(coupon_id))
+            columns = select(COUPONS.c.usage_count, COUPONS.c.reserved_count)
+            assert list(connection.execute(columns.where(this)).one()) == expected
+            connection.rollback()
+
+    check()
+
+
+STEPS = {
+    "release": {"status": "cancelled"},
+    "reserve": {"status": "pending"},
+    "delete the line": {"coupon_lines": [{"id": 2, "remove": True}]},
+    "confirm": {"status": "processing"},
+    "create": None,
+}
+"""Changes of orders with one use each: ``confirm`` is of a pending order."""
+
+
+@pytest.fixture
+def run(admin, make_coupon):
+    """Return a function: apply steps to orders with an unlimited coupon whose count was reset."""
+
+    def count_after(steps, used, send):
+        coupon = make_coupon(type="fixed_cart", amount=1)
+        new = {
+            "status": "completed",
+            "line_items": [{"name": "Mug", "price": "4"}],
+            "coupon_lines": [{"code": coupon["code"]}],
+        }
+        items = []
+        for step in steps:
+            if step == "create":
+                items.append(new)
+                continue
+            status = "pending" if step == "confirm" else "processing"
+            order = admin.post("/orders", {"order": new | {"status": status}}).get_json()["order"]
+            items.append({"id": order["id"], **STEPS[step]})
+        path = f"/coupons/{coupon['id']}"
+        assert admin.put(path, {"coupon": {"usage_count": used}}).status_code == 200
+        send(items)
+        return admin.get(path).get_json()["coupon"]["usage_count"]
+
+    return count_after
+
+
+@pytest.fixture
+def alone(admin):
+    """Return a function: send each item in its own request."""
+
+    def send(items):
+        for item in items:
+            assert admin.post("/orders/bulk", {"orders": [item]}).status_code == 200
+
+    return send
+
+
+@pytest.fixture
+def together(admin):
+    """Return a function: send all items in one request."""
+
+    def send(items):
+        response = admin.post("/orders/bulk", {"orders": items})
+        assert not [item for item in response.get_json()["orders"] if "error" in item]
+
+    return send
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("used", [0, 1])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        *permutations(["release", "confirm", "create"]),
+        *permutations(["reserve", "create"]),
+        *permutations(["delete the line", "reserve", "create"]),
+        ("release", "create"),
+        ("create", "release"),
+    ],
+    ids=", ".join,
+)
+def test_bulk_requests_count_as_separate_requests_do(run, alone, together, steps, used):
+    assert run(steps, used, together) == run(steps, used, alone)
+
+
+def test_order_that_releases_and_confirms_the_same_coupon(admin, make_coupon):
+    """The coupon gets another code, so that an order can remove and add it in one request."""
+    coupon = make_coupon(code="old")
+    order = {"status": "completed", "coupon_lines": [{"code": "old", "amount": "1"}]}
+    created = admin.post("/orders", {"order": order}).get_json()["order"]
+    path = f"/coupons/{coupon['id']}"
+    assert admin.put(path, {"coupon": {"code": "new", "usage_count": 0}}).status_code == 200
+    lines = [{"id": created["coupon_lines"][0]["id"], "remove": True},
+             {"code": "new", "amount": "1"}]  # fmt: skip
+    response = admin.put(f"/orders/{created['id']}", {"order": {"coupon_lines": lines}})
+    assert response.status_code == 200
+    assert admin.get(path).get_json()["coupon"]["usage_count"] == 1
