@@ -11,6 +11,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,35 @@ def on_starting(_: Any) -> None:
     remove_leftovers(Path(worker_tmp_dir or tempfile.gettempdir()))
     own = f"{METRICS_PREFIX}{os.getpid()}-"
     os.environ[METRICS_VARIABLE] = tempfile.mkdtemp(prefix=own, dir=worker_tmp_dir)
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    """Choose the CPU of a new worker: one with the fewest workers of this main process."""
+    if hasattr(os, "sched_setaffinity") and is_true(os.environ.get("WEB_CPU_AFFINITY")):
+        cpus = sorted(os.sched_getaffinity(0))
+        # Services on the same machine begin at different CPUs.
+        first = os.getpid() % len(cpus)
+        # Before a HUP, an earlier version of this file may have started workers without a CPU.
+        taken = Counter(getattr(other, "cpu", None) for other in server.WORKERS.values())
+        worker.cpu = min(cpus[first:] + cpus[:first], key=lambda cpu: taken[cpu])
+    else:
+        worker.cpu = None
+
+
+def post_fork(_: Any, worker: Any) -> None:
+    """Keep a worker on its CPU.
+
+    Only one thread of a Python process runs at a time, and handing over to a thread on another CPU
+    costs more than a short request. With four connections on two CPUs, this lowers the CPU time of
+    a coupon by half (docs/performance.md).
+    """
+    if worker.cpu is not None:
+        os.sched_setaffinity(0, {worker.cpu})
+
+
+def is_true(value: str | None) -> bool:
+    """Return the value of a setting that is on by default."""
+    return (value or "1").lower() in {"1", "true", "t", "yes", "y", "on"}
 
 
 def stop_with(parent: int) -> None:

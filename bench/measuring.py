@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from bench.servers import CONNECTIONS, Request, Server, Spent
+from bench.servers import CONNECTIONS, Request, Server, Spent, has_wrk
 
 
 class Work(NamedTuple):
@@ -17,12 +17,21 @@ class Work(NamedTuple):
         requests: returns the requests of one round.
         times: the number of repetitions per round.
         connections: the number of simultaneous connections.
+        path: the path, if every request is a GET request for it. ``wrk`` can send these.
     """
 
     server: Server
     requests: Callable[[], Sequence[Request]]
     times: int
     connections: int = CONNECTIONS
+    path: str | None = None
+
+    def run(self) -> Spent:
+        """Run one round, and return the cost per repetition."""
+        if self.path and has_wrk():
+            return self.server.send_with_wrk(self.path, self.connections)
+        spent = self.server.send(self.requests(), self.connections)
+        return Spent(*(value / self.times for value in spent))
 
 
 class Goal(NamedTuple):
@@ -44,8 +53,8 @@ class Row(NamedTuple):
 
 
 def read(server: Server, path: str, times: int) -> Work:
-    """Return a workload of GET requests."""
-    return Work(server, lambda: [Request(path)] * times, times)
+    """Return a workload of GET requests for a path."""
+    return Work(server, lambda: [Request(path)] * times, times, path=path)
 
 
 def alternate(works: Sequence[Work], rounds: int) -> list[list[Spent]]:
@@ -53,9 +62,9 @@ def alternate(works: Sequence[Work], rounds: int) -> list[list[Spent]]:
     found: list[list[Spent]] = [[] for _ in works]
     for turn in range(-1, rounds):  # the first round is a warm-up
         for work, costs in zip(works, found, strict=True):
-            spent = work.server.send(work.requests(), work.connections)
+            spent = work.run()
             if turn >= 0:
-                costs.append(Spent(*(value / work.times for value in spent)))
+                costs.append(spent)
     return found
 
 

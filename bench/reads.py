@@ -16,8 +16,13 @@ ORDERS = "/orders?filter[limit]=100"
 def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
     """Compare reads with the yardstick B, and a list with its plain view."""
     sqlite, postgresql = (shops.shop(database, SMALL) for database in DATABASES)
-    with sqlite.serve() as server, sqlite.serve("bench.yardstick:app") as plain:
-        bare = read(plain, "/ready", 500)
+    views = "bench.yardstick:app"
+    with (
+        sqlite.serve() as server,
+        sqlite.serve(views) as plain,
+        sqlite.serve(views, stock=True) as stock,
+    ):
+        bare = read(stock, "/ready", 500)
         coupon = read(server, "/coupons/7", 500)
         yield ratio("`GET /coupons/{id}`, SQLite", Goal(1.8, 1.4, unit="B"), coupon, bare, rounds)
         with postgresql.serve() as other:

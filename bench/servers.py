@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 import subprocess
 import time
@@ -34,6 +35,11 @@ class Spent(NamedTuple):
     wall: float
 
 
+def has_wrk() -> bool:
+    """Return whether ``wrk`` is installed, a client in C that leaves the cores to the servers."""
+    return shutil.which("wrk") is not None
+
+
 class Server:
     """A gunicorn server with one worker.
 
@@ -63,6 +69,27 @@ class Server:
             shares = (requests[start::connections] for start in range(connections))
             list(pool.map(self._send, shares))
         return Spent(*(now - then for now, then in zip(self.spent(), before, strict=True)))
+
+    def send_with_wrk(self, path: str, connections: int = CONNECTIONS) -> Spent:
+        """Send GET requests for a second with ``wrk``, and return the cost per request.
+
+        Raises:
+            RuntimeError: a response was not successful.
+        """
+        headers = [part for pair in self._headers.items() for part in ("-H", ": ".join(pair))]
+        url = f"http://127.0.0.1:{self._port}{path}"
+        before = self.spent()
+        done = subprocess.run(  # noqa: S603  # a known program, no shell
+            ["wrk", "-t1", f"-c{connections}", "-d1s", "--timeout=600s", *headers, url],  # noqa: S607
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        after = self.spent()
+        (count,) = re.findall(r"(\d+) requests in", done.stdout)
+        if "Non-2xx" in done.stdout or "Socket errors" in done.stdout or count == "0":
+            raise RuntimeError(f"{path}: {done.stdout}")
+        return Spent(*((now - then) / int(count) for now, then in zip(after, before, strict=True)))
 
     def waits(self, requests: Sequence[Request], connections: int) -> list[float]:
         """Send requests over several simultaneous connections, and return the seconds of each."""

@@ -34,11 +34,18 @@ class Shop(NamedTuple):
     log: Path
 
     def serve(
-        self, wsgi: str = "wsgi:app", workers: int = 1, threads: int = CONNECTIONS
+        self,
+        wsgi: str = "wsgi:app",
+        workers: int = 1,
+        threads: int = CONNECTIONS,
+        *,
+        stock: bool = False,
     ) -> AbstractContextManager[Server]:
-        """Serve it for as long as the block lasts."""
+        """Serve it for as long as the block lasts, with gunicorn's own worker if ``stock``."""
         env = {"DATABASE_URL": self.url, "SECRET_KEY": SECRET}
         env |= {"WEB_CONCURRENCY": str(workers), "WEB_THREADS": str(threads)}
+        if stock:
+            env |= {"GUNICORN_CMD_ARGS": "--worker-class gthread", "WEB_CPU_AFFINITY": "0"}
         return serving(wsgi, env, self.headers, self.database_pid, self.log)
 
 

@@ -16,7 +16,6 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from server.client_socket import ClientSocket
 from server.error_responses import error_response
-from server.sqlite_reads import serialize_reads
 
 KEEPALIVE_WAIT_MS = 100
 """Milliseconds that a thread waits for the next request of its connection."""
@@ -30,18 +29,11 @@ class Worker(ThreadWorker):
 
     alive: bool
     sockets: list[Any]
-    wsgi: Any
 
     def get_thread_pool(self) -> ThreadPoolExecutor:
         """Return a pool with a thread for each connection."""
         self._slots = threading.Semaphore(self.cfg.threads)
         return ThreadPoolExecutor(self.cfg.worker_connections)
-
-    def load_wsgi(self) -> None:
-        """Load the application."""
-        super().load_wsgi()
-        if self.wsgi.config["DATABASE_URL"].startswith("sqlite"):
-            self.wsgi = serialize_reads(self.wsgi)
 
     def handle(self, conn: Any) -> Any:
         """Handle the requests of a connection as long as the next one follows immediately."""

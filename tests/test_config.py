@@ -46,6 +46,7 @@ SETTINGS = [
     ("PORT", 8000, "8080", 8080),
     ("WEB_CONCURRENCY", None, "3", 3),
     ("WEB_THREADS", 4, "8", 8),
+    ("WEB_CPU_AFFINITY", True, "off", False),
     ("SECRET_KEY", None, LONG_SECRET, LONG_SECRET),
     ("SHOP_NAME", "Shop Administration API", "Café", "Café"),
     ("SHOP_PAGE_SIZE", 10, "25", 25),

@@ -2,12 +2,13 @@
 
 import http.client
 import json
+import os
 import shutil
 import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from threading import Event
 
 import psutil
@@ -198,6 +199,45 @@ def test_no_connection_waits_after_ttin_ttou_or_a_killed_worker(service):
     assert_few_wait(waits(service))
     service.workers()[0].kill()
     assert_few_wait(waits(service))
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="CPU affinity is set on Linux only"
+)
+def test_each_worker_stays_on_one_cpu(service):
+    assert_workers_are_spread(service)
+    service.workers()[0].kill()
+    wait_for(lambda: len(service.workers()) == 2, "the worker is replaced")
+    assert_workers_are_spread(service)
+    before = service.workers()
+    service.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: not {*before} & {*service.workers()}, "both workers are replaced")
+    wait_for(lambda: len(service.workers()) == 2, "two workers run")
+    assert_workers_are_spread(service)
+
+
+def assert_workers_are_spread(service):
+    available = psutil.Process(service.process.pid).cpu_affinity()
+    count = min(2, len(available))
+    wait_for(lambda: len(cpus_of(service.workers())) == count, f"the workers use {count} CPUs")
+    assert cpus_of(service.workers()) <= {(cpu,) for cpu in available}
+
+
+def cpus_of(workers):
+    with suppress(psutil.NoSuchProcess):
+        return {tuple(worker.cpu_affinity()) for worker in workers}
+    return set()
+
+
+def test_cpu_affinity_can_be_switched_off(shop, code):
+    if shop.process is not None and shop.process.poll() is None:
+        shop.stop()
+    shop.start(folder=code, WEB_CPU_AFFINITY="off")
+    with closing(Caller(shop.port, shop.key)) as caller:
+        shop.wait_until_ready(caller)
+    available = psutil.Process(shop.process.pid).cpu_affinity()
+    assert cpus_of(shop.workers()) == {tuple(available)}
+    shop.stop()
 
 
 def test_connections_wait_for_the_next_workers_when_all_are_killed(service):

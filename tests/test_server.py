@@ -3,14 +3,12 @@
 import http.client
 import json
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from threading import Barrier, Event
+from threading import Barrier
 
 import pytest
 
-from server.sqlite_reads import serialize_reads
 from tests.faults.clients import SECONDS, Caller
 from tests.faults.service import Service
 from tests.serving import wait_for
@@ -241,54 +239,3 @@ def test_connection_is_kept_for_the_next_request(server):
         assert (response.status, list(json.loads(response.read()))) == (200, ["count"])
     assert connection.sock is first
     connection.close()
-
-
-# --- reads from SQLite ---
-
-
-def run(application, method="GET", **environ):
-    return application({"REQUEST_METHOD": method, **environ}, None)
-
-
-@pytest.mark.parametrize("environ", [{}, {"CONTENT_LENGTH": "0"}], ids=["no body", "length 0"])
-def test_short_reads_run_one_at_a_time(monkeypatch, environ):
-    # No read counts as slow, even on a busy machine.
-    monkeypatch.setattr("server.sqlite_reads.READ_WAIT", SECONDS)
-    running, most = [], []
-
-    def application(environ, start_response):
-        running.append(1)
-        most.append(len(running))
-        time.sleep(0.001)  # the others run
-        running.pop()
-
-    serialized = serialize_reads(application)
-    with ThreadPoolExecutor(4) as pool:
-        for _ in range(20):
-            pool.submit(run, serialized, **environ)
-    assert most == [1] * 20
-
-
-@pytest.mark.parametrize(
-    ("method", "environ"),
-    [("GET", {}), ("POST", {}), ("GET", {"CONTENT_LENGTH": "5"})],
-    ids=["read", "write", "read with a body"],
-)
-def test_requests_run_next_to_a_slow_read(method, environ):
-    began, end = Event(), Event()
-
-    def application(environ, start_response):
-        if environ.get("slow"):
-            began.set()
-            assert end.wait(SECONDS)
-        return "done"
-
-    serialized = serialize_reads(application)
-    with ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(run, serialized, slow=True)
-        assert began.wait(SECONDS)
-        assert run(serialized, method, **environ) == "done"
-        assert not slow.done()
-        end.set()
-        assert slow.result() == "done"
-    assert run(serialized) == "done"

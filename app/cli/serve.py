@@ -51,7 +51,7 @@ def serve() -> None:
     click.echo(f"Swagger UI {address}/docs")
     sys.stdout.flush()
     # gunicorn.conf.py reads only the environment, but settings can be in instance/config.py.
-    for name in ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS"):
+    for name in ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS", "WEB_CPU_AFFINITY"):
         if config[name] is not None:
             os.environ[name] = str(config[name])
     # gunicorn.conf.py and wsgi.py are found by their folder, independent of the current folder.

@@ -73,6 +73,11 @@ class SettingsSchema(ma.Schema):
         None, "Number of gunicorn workers. By default, one per CPU core.", minimum=1
     )
     WEB_THREADS = _integer(4, "Threads per gunicorn worker.", minimum=1)
+    WEB_CPU_AFFINITY = _boolean(
+        True,
+        "Whether each gunicorn worker stays on one CPU core, which nearly doubles its requests per "
+        "second. Linux only.",
+    )
     SECRET_KEY = _string(
         None,
         "Server secret used to hash API keys. Use 32 random characters. By default, the secret "
