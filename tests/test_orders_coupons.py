@@ -1,7 +1,7 @@
 """Coupons of orders: applied and recorded, and the uses that a status takes (redemptions 4, 6)."""
 
 import pytest
-from conftest import codes, reply
+from conftest import codes, reply, without_key
 
 NOT_APPLICABLE = "shop_api_coupon_not_applicable"
 LINE = {"name": "Teapot", "product_id": 7, "quantity": 2, "price": "13.95"}
@@ -326,3 +326,63 @@ def test_discount_of_a_deleted_coupon_stays(admin, make_coupon):
     remove = {"id": order["coupon_lines"][0]["id"], "remove": True}
     after = update(admin, order, coupon_lines=[remove])
     assert (after["total_discount"], after["total"]) == ("0.00", "65.80")
+
+
+# --- cost ---
+
+
+@pytest.mark.parametrize(
+    ("status", "limit", "email", "count"),
+    [
+        ("pending", {}, "own", 9),
+        ("completed", {}, "own", 10),  # the use is counted at the end
+        ("pending", {"usage_limit": 9}, "own", 9),
+        ("completed", {"usage_limit": 9}, "own", 9),
+        ("pending", {"usage_limit_per_user": 9}, "own", 10),  # the coupon is locked first
+        ("pending", {}, "", 9),
+        ("pending", {}, "other@example.com", 10),  # the account with the other e-mail
+    ],
+)
+def test_statements_of_an_order_with_a_coupon(
+    admin, make_coupon, make_customer, statements, status, limit, email, count
+):
+    """An order reads its customer and its coupon as seldom as possible.
+
+    The customer; an ID; the coupon; its slot; the redemption; the order; the customer with the
+    statistics after the order, the event; the customer of the response, after the commit.
+    """
+    customer = make_customer()
+    make_coupon(code="summer", **limit)
+    address = {"email": customer["email"].upper() if email == "own" else email}
+    statements.clear()
+    create(
+        admin,
+        "summer",
+        customer_id=customer["id"],
+        line_items=[LINE] * 3,
+        billing_address=address,
+        status=status,
+    )
+    assert len(without_key(statements)) == count, statements
+
+
+def test_event_has_the_final_state_of_a_coupon(admin, make_coupon):
+    """Several uses of one coupon in a request: what a statement returned for one use is not it."""
+    limited, unlimited = make_coupon(usage_limit=5), make_coupon()
+    lines = [{"code": coupon["code"], "amount": "1"} for coupon in (limited, unlimited)]
+    new = {"status": "completed", "coupon_lines": lines}
+    first = admin.post("/orders", {"order": new}).get_json()["order"]
+    last = admin.get("/events", {"filter[limit]": 100}).get_json()["events"][-1]["id"]
+    items = [new, {"id": first["id"], "status": "cancelled"}, new, {**new, "status": "pending"}]
+    response = admin.post("/orders/bulk", {"orders": items})
+    assert not [item for item in response.get_json()["orders"] if "error" in item]
+    query = {"filter[after]": last, "filter[limit]": 100}
+    events = admin.get("/events", query).get_json()["events"]
+    uses = [event for event in events if event["resource"] == "coupon"]
+    assert len(uses) == 8
+    for coupon in (limited, unlimited):
+        shown = admin.get(f"/coupons/{coupon['id']}").get_json()["coupon"]
+        assert shown["usage_count"] == 2
+        assert [use["data"]["coupon"] for use in uses if use["resource_id"] == coupon["id"]] == [
+            shown
+        ] * 4

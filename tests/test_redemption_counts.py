@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 
 from app.db.session import db
 from app.services.coupon_terms import COUPONS
-from app.services.redemption_counts import CHANGE_COUNTS, CountChange
+from app.services.redemption_counts import CountChange
 
 counts = st.integers(0, 8)
 changes = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), max_size=12)
@@ -27,14 +27,12 @@ def test_one_statement_has_the_result_of_successive_changes(app, make_coupon):
         for usage, slots in changes:
             combined.add(usage, slots)
             expected = [max(expected[0] + usage, 0), expected[1] + slots]
-        with app.app_context(), db.engine.connect() as connection:
+        with app.app_context(), db.session() as session:
             before = {"usage_count": used, "reserved_count": reserved}
-            connection.execute(update(COUPONS).where(this).values(before))
-            if combined:
-                connection.execute(CHANGE_COUNTS, combined.parameters(coupon_id))
+            session.execute(update(COUPONS).where(this).values(before))
+            combined.write(session, coupon_id)
             columns = select(COUPONS.c.usage_count, COUPONS.c.reserved_count)
-            assert list(connection.execute(columns.where(this)).one()) == expected
-            connection.rollback()
+            assert list(session.execute(columns.where(this)).one()) == expected
 
     check()
 

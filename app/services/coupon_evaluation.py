@@ -14,7 +14,8 @@ from app.db.read_pool import fetch
 from app.db.session import now
 from app.errors import ShopError
 from app.evaluation import Evaluation, evaluate
-from app.services.coupon_terms import coupons_by_code, find_customer
+from app.services.coupon_customers import find_customer
+from app.services.coupon_terms import coupons_by_code
 
 Record = dict[str, Any]
 

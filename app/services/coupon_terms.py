@@ -1,6 +1,6 @@
-"""Coupons and customers as evaluation sees them: terms, live uses, e-mails (redemptions 6).
+"""Coupons as evaluation sees them: terms and live uses (redemptions 6).
 
-One statement reads the customer and one reads all coupons with their uses.
+One statement reads all coupons with their uses.
 """
 
 from __future__ import annotations
@@ -26,19 +26,16 @@ from app.carts import CouponTerms
 from app.db.functions import is_one_of
 from app.db.index_hints import frequent
 from app.db.read_pool import Fetch
-from app.db.search import comparable
 from app.db.session import now
 from app.db.types import Id, IdList, TextList, UtcDateTime
-from app.errors import ShopError
-from app.models import Coupon, Redemption, User
+from app.models import Coupon, Redemption
 from app.models.coupon import CouponStatus
 from app.models.redemption import RedemptionStatus
-from app.numbers import INT64_MAX
+from app.services.coupon_customers import Customer
 from app.services.coupon_queries import PUBLISHED
 
 COUPONS = cast("Table", Coupon.__table__)
 REDEMPTIONS = cast("Table", Redemption.__table__)
-USERS = cast("Table", User.__table__)
 
 # The values are computed for each execution, so that a statement is built once.
 NOW: Any = bindparam("now", callable_=now, type_=UtcDateTime)
@@ -109,40 +106,6 @@ _HAS_CODE = and_(is_one_of(COUPONS.c.code, bindparam("codes", type_=TextList)), 
 _WITH_CODES = _OF_CUSTOMER.where(_HAS_CODE)
 _WITH_CODES_OF_GUEST = _OF_GUEST.where(_HAS_CODE)
 _WITH_ID = _OF_CUSTOMER.where(COUPONS.c.id == bindparam("coupon_id"))
-_CUSTOMERS = select(USERS.c.id, USERS.c.email, USERS.c.email_normalized, USERS.c.billing_email)
-
-
-@dataclass(frozen=True, slots=True)
-class Customer:
-    """Customer of a cart, an order or a redemption.
-
-    Args:
-        customer_id: the account, None for a guest.
-        email: the given e-mail; may be empty.
-        ids: accounts whose uses count: the account, and the one that has the given e-mail.
-        email_keys: e-mails whose uses count: the given one and those of the accounts.
-        emails: e-mails that ``customer_emails`` of a coupon may match: the given one, and the
-            account's and its billing e-mail.
-    """
-
-    customer_id: int | None = None
-    email: str = ""
-    ids: Collection[int] = ()
-    email_keys: Collection[str] = ()
-    emails: Collection[str] = ()
-
-    @property
-    def is_known(self) -> bool:
-        """Return whether uses by the customer can be counted at all."""
-        return bool(self.ids or self.email_keys)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters of USES_BY_CUSTOMER."""
-        return {"customer_ids": list(self.ids), "email_keys": list(self.email_keys)}
-
-
-GUEST = Customer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,37 +121,6 @@ class FoundCoupon:
     def is_limited(self) -> bool:
         """Return whether uses take slots."""
         return bool(self.terms.usage_limit or self.terms.usage_limit_per_user)
-
-
-def find_customer(fetch: Fetch, customer_id: int, email: str, *, param: str) -> Customer:
-    """Return the customer that an ID and an e-mail identify (redemptions 2 and 6).
-
-    Args:
-        fetch: runs the statement.
-        customer_id: 0 for a guest.
-        email: may be empty.
-        param: name of the ID in an error.
-
-    Raises:
-        ShopError: no account has this ID; status 400.
-    """
-    key = comparable(email)
-    if not customer_id and not key:
-        return GUEST
-    conditions = [USERS.c.email_normalized == key] if key else []
-    if 0 < customer_id <= INT64_MAX:
-        conditions.append(USERS.c.id == customer_id)
-    rows = fetch(_CUSTOMERS.where(or_(*conditions))) if conditions else ()
-    accounts = {row.id: row for row in rows}
-    if customer_id and customer_id not in accounts:
-        raise ShopError("shop_api_invalid_customer_id", param=param).with_status(400)
-    emails = [email] if email else []
-    if customer_id:
-        emails += [accounts[customer_id].email, accounts[customer_id].billing_email]
-    keys = {key, *(row.email_normalized for row in rows)} - {""}
-    return Customer(
-        customer_id or None, email, tuple(accounts), tuple(keys), [each for each in emails if each]
-    )
 
 
 def coupons_by_code(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from flask import current_app
@@ -16,7 +17,8 @@ from app.carts import Cart, CartItem, CouponTerms
 from app.catalog import current_catalog
 from app.db.session import now
 from app.evaluation import Reason, evaluate, limit_reasons
-from app.services.coupon_terms import coupons_by_code, find_customer
+from app.services.coupon_customers import find_customer
+from app.services.coupon_terms import coupons_by_code
 from app.services.order_items import Item, OrderItems, items_of
 from app.services.order_redemptions import RELEASED, CouponPlan, redemptions_of
 from app.services.redemption_slots import NOT_FOUND, fetch_in, not_applicable
@@ -29,6 +31,7 @@ def plan_coupons(
     items: OrderItems,
     *,
     recompute: bool,
+    accounts: Mapping[int, Any] = MappingProxyType({}),
 ) -> CouponPlan | None:
     """Compute coupon amounts and discounts, and return the resulting changes to uses.
 
@@ -38,6 +41,7 @@ def plan_coupons(
         items: its items after the change, modified in place. A coupon line without a recorded
             amount has ``applied``. A line with ``own_total`` keeps its total.
         recompute: whether lines or coupons have changed.
+        accounts: rows of ACCOUNTS that have been read, by ID.
 
     Returns:
         The plan; None if the order neither has nor had a coupon.
@@ -51,7 +55,11 @@ def plan_coupons(
     order_id = before["id"] if before else 0
     fetch = fetch_in(session)
     customer = find_customer(
-        fetch, after["customer_id"] or 0, after["billing_email"], param="order.customer_id"
+        fetch,
+        after["customer_id"] or 0,
+        after["billing_email"],
+        param="order.customer_id",
+        accounts=accounts,
     )
     found = coupons_by_code(fetch, [line["code"] for line in lines], customer, order_id)
     redemptions = redemptions_of(session, order_id) if before else {}

@@ -16,8 +16,9 @@ from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
 from app.db.search import comparable
 from app.db.session import now
 from app.models.redemption import RedemptionStatus
+from app.services.coupon_customers import Customer
 from app.services.coupon_terms import REDEMPTIONS as TABLE
-from app.services.coupon_terms import Customer, FoundCoupon, coupon_by_id
+from app.services.coupon_terms import FoundCoupon, coupon_by_id
 from app.services.order_items import Item, OrderItems
 from app.services.redemption_changes import REDEEMED, count_use, use_change
 from app.services.redemption_changes import RELEASED as RELEASED_USE
@@ -170,7 +171,7 @@ class CouponPlan:
         }
         if earlier:
             session.execute(update(TABLE).where(TABLE.c.id == earlier["id"]).values(columns))
-            return use_change(REDEEMED, coupon.id, usage=slot.uncounted)
+            return use_change(REDEEMED, coupon.id, usage=slot.uncounted, coupon=slot.coupon)
         columns |= {
             "code": line["code"],
             "reference": f"order-{order_id}",
@@ -179,7 +180,7 @@ class CouponPlan:
             "expires_at": None,
         }
         session.execute(insert(TABLE).values(columns))
-        return use_change(REDEEMED, coupon.id, usage=slot.uncounted)
+        return use_change(REDEEMED, coupon.id, usage=slot.uncounted, coupon=slot.coupon)
 
     def _columns(self, line: Item) -> Record:
         return {

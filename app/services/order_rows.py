@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
+from app.services.coupon_customers import ACCOUNTS, USERS
 from app.services.order_queries import TABLE
 from app.services.order_records import Record
 
@@ -20,6 +22,13 @@ def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
         .with_for_update()
     )
     return {row["id"]: dict(row) for row in session.execute(statement).mappings()}
+
+
+def hold_accounts(session: Session, ids: Iterable[int]) -> dict[int, Any]:
+    """Lock accounts against deletion until the commit and return rows of ACCOUNTS by ID."""
+    accounts = ACCOUNTS.where(USERS.c.id.in_(list(ids))).order_by(USERS.c.id)
+    held = session.execute(accounts.with_for_update(read=True, key_share=True))
+    return {row.id: row for row in held}
 
 
 def new_ids(session: Session, number: int) -> Sequence[int]:

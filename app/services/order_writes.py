@@ -15,7 +15,7 @@ from app.catalog import TRASH, Change
 from app.db.inserts import insert_rows
 from app.db.session import now
 from app.errors import ShopError
-from app.models import OrderNote, User
+from app.models import OrderNote
 from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem, WriteResult
 from app.services.change_notifications import notify
@@ -47,11 +47,10 @@ from app.services.order_records import (
     with_total_tax,
 )
 from app.services.order_redemptions import CouponPlan
-from app.services.order_rows import lock_orders, new_ids
+from app.services.order_rows import hold_accounts, lock_orders, new_ids
 from app.services.order_sums import cents
 from app.services.redemption_changes import with_coupons
 
-USERS = cast("Table", User.__table__)
 NOTES = cast("Table", OrderNote.__table__)
 
 
@@ -71,7 +70,7 @@ class OrderWrites:
         self._orders = {
             order_id: order for order_id, order in self._before.items() if order["status"] != TRASH
         }
-        self._customer_ids = self._known_customers()
+        self._accounts = self._given_accounts()
         self._taken_keys = self._known_keys()
         self._ids = iter(self._ids_for_redemptions())
         self._created: list[Record] = []
@@ -124,7 +123,9 @@ class OrderWrites:
             raise ShopError(
                 "shop_api_cannot_create_order", reason="another order has this order key."
             )
-        plan = plan_coupons(self._session, None, order, items, recompute=True)
+        plan = plan_coupons(
+            self._session, None, order, items, recompute=True, accounts=self._accounts
+        )
         order |= items.columns_with_sums(cents(data.get("shipping_tax", Decimal(0))))
         # ``_write`` sets a missing ID and the values derived from it.
         order |= {"order_number": data.get("order_number"), "order_key": data.get("order_key")}
@@ -185,7 +186,9 @@ class OrderWrites:
         recompute = not {"line_items", "coupon_lines"}.isdisjoint(changed)
         concerned = ("status", "customer_id", "billing_email")
         if recompute or any(order[name] != after[name] for name in concerned):
-            return plan_coupons(self._session, order, after, items, recompute=recompute)
+            return plan_coupons(
+                self._session, order, after, items, recompute=recompute, accounts=self._accounts
+            )
         return None
 
     def _ids_for_redemptions(self) -> Sequence[int]:
@@ -195,15 +198,11 @@ class OrderWrites:
             return ()
         return new_ids(self._session, len(created))
 
-    def _known_customers(self) -> set[int]:
-        """Return the IDs of existing accounts, which are locked against deletion."""
+    def _given_accounts(self) -> Mapping[int, Any]:
+        """Return the existing accounts of the request by ID, locked against deletion."""
         given = {item.data.get("customer_id") or 0 for item in self._items}
         ids = [customer_id for customer_id in given if 0 < customer_id <= INT64_MAX]
-        if not ids:
-            return set()
-        accounts = select(USERS.c.id).where(USERS.c.id.in_(ids)).order_by(USERS.c.id)
-        held = accounts.with_for_update(read=True, key_share=True)
-        return set(self._session.scalars(held))
+        return hold_accounts(self._session, ids) if ids else {}
 
     def _known_keys(self) -> set[str]:
         """Return the order keys of the request that other orders have."""
@@ -216,7 +215,7 @@ class OrderWrites:
 
     def _require_customer(self, data: Mapping[str, Any]) -> None:
         customer_id = data.get("customer_id", 0)
-        if customer_id and customer_id not in self._customer_ids:
+        if customer_id and customer_id not in self._accounts:
             error = ShopError("shop_api_invalid_customer_id", param="order.customer_id")
             raise error.with_status(400)
 

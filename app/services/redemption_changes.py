@@ -7,38 +7,44 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import RowMapping, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.catalog import Change
 from app.services.coupon_terms import COUPONS
-from app.services.redemption_counts import CHANGE_COUNTS, CountChange, change_counts
+from app.services.redemption_counts import CountChange, change_counts
 from app.services.redemption_slots import hold_unlimited
 
 REDEEMED, RELEASED = "coupon.redeemed", "coupon.released"
 
 
-_UNCOUNTED = "uncounted"
-"""Key of an incomplete change: what ``with_coupons`` adds to the two counts of the coupon."""
-
-_CHANGE_AND_READ = CHANGE_COUNTS.returning(*COUPONS.c)
+_COUNTS, _COUPON = "counts", "coupon"
+"""Keys of an incomplete change: what ``with_coupons`` adds to the two counts of the coupon, and the
+coupon after the change, if a statement has returned it."""
 
 
 def use_change(
-    event: str, coupon_id: int | None, *, usage: int = 0, reserved: int = 0
+    event: str,
+    coupon_id: int | None,
+    *,
+    usage: int = 0,
+    reserved: int = 0,
+    coupon: Mapping[str, Any] | None = None,
 ) -> list[Change]:
     """Return the change of a coupon by a use, to be completed by ``with_coupons``.
 
     Args:
         usage: number that ``with_coupons`` adds to ``usage_count``.
         reserved: number that it adds to ``reserved_count``.
+        coupon: the coupon after all other changes so far, locked; None if it was not read.
 
     Returns:
         An empty list if the coupon was deleted permanently.
     """
     if coupon_id is None:
         return []
-    return [Change(event, None, {"id": coupon_id, _UNCOUNTED: (usage, reserved)})]
+    use = {"id": coupon_id, _COUNTS: (usage, reserved), _COUPON: coupon}
+    return [Change(event, None, use)]
 
 
 def count_use(
@@ -54,8 +60,8 @@ def count_use(
     coupon_id = redemption["coupon_id"]
     if coupon_id is not None and (usage or reserved) and hold_unlimited(session, coupon_id):
         return use_change(event, coupon_id, usage=usage, reserved=reserved)
-    change_counts(session, coupon_id, usage=usage, reserved=reserved)
-    return use_change(event, coupon_id)
+    coupon = change_counts(session, coupon_id, usage=usage, reserved=reserved)
+    return use_change(event, coupon_id, coupon=coupon)
 
 
 def with_coupons(session: Session, changes: Sequence[Change]) -> list[Change]:
@@ -67,27 +73,26 @@ def with_coupons(session: Session, changes: Sequence[Change]) -> list[Change]:
 
     The transaction has locked each coupon whose counts it changed, so the event contains the final
     state. A reservation of a coupon without limits changes no count and takes no such lock
-    (redemptions 5). An update that is committed after this statement is not in its event.
+    (redemptions 5). An update that is committed after the coupon was read is not in its event.
     """
     counts: defaultdict[int, CountChange] = defaultdict(CountChange)
+    coupons: dict[int, Mapping[str, Any] | None] = {}
     for change in changes:
         if _is_use(change):
-            counts[change.record["id"]].add(*change.record[_UNCOUNTED])
-    if not counts:
-        return list(changes)
-    connection = session.connection()
-    rows: list[RowMapping] = []
+            use = change.record
+            counts[use["id"]].add(*use[_COUNTS])
+            coupons[use["id"]] = use[_COUPON]
     for coupon_id in sorted(counts):  # the same order everywhere prevents deadlocks
-        if count := counts[coupon_id]:
-            rows += connection.execute(_CHANGE_AND_READ, count.parameters(coupon_id)).mappings()
-    if others := [coupon_id for coupon_id, count in counts.items() if not count]:
-        held = select(COUPONS).where(COUPONS.c.id.in_(others)).order_by(COUPONS.c.id)
-        rows += connection.execute(held.with_for_update(read=True, key_share=True)).mappings()
-    return list(_completed(changes, {row["id"]: dict(row) for row in rows}))
+        coupons[coupon_id] = counts[coupon_id].write(session, coupon_id) or coupons[coupon_id]
+    if unread := [coupon_id for coupon_id, coupon in coupons.items() if coupon is None]:
+        held = select(COUPONS).where(COUPONS.c.id.in_(unread)).order_by(COUPONS.c.id)
+        rows = session.connection().execute(held.with_for_update(read=True, key_share=True))
+        coupons |= {row["id"]: dict(row) for row in rows.mappings()}
+    return list(_completed(changes, coupons))
 
 
 def _completed(
-    changes: Sequence[Change], coupons: dict[int, dict[str, object]]
+    changes: Sequence[Change], coupons: Mapping[int, Mapping[str, Any] | None]
 ) -> Iterable[Change]:
     for change in changes:
         if not _is_use(change):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import bindparam, case, update
 from sqlalchemy.orm import Session
@@ -13,11 +15,15 @@ from app.services.coupon_terms import COUPONS
 _USAGE, _LOWEST = bindparam("usage", type_=Id), bindparam("lowest", type_=Id)
 _USED = COUPONS.c.usage_count
 
-CHANGE_COUNTS = update(COUPONS).where(COUPONS.c.id == bindparam("this")).values(
-    usage_count=case((_USED < -_LOWEST, _USAGE - _LOWEST), else_=_USED + _USAGE),
-    reserved_count=COUPONS.c.reserved_count + bindparam("reserved"),
-)  # fmt: skip
-"""Writes a ``CountChange``. Its parameters are those of ``CountChange.parameters``."""
+_WRITE = (
+    update(COUPONS)
+    .where(COUPONS.c.id == bindparam("this"))
+    .values(
+        usage_count=case((_USED < -_LOWEST, _USAGE - _LOWEST), else_=_USED + _USAGE),
+        reserved_count=COUPONS.c.reserved_count + bindparam("reserved"),
+    )
+    .returning(*COUPONS.c)
+)
 
 
 @dataclass(slots=True)
@@ -50,21 +56,30 @@ class CountChange:
         self.lowest = min(self.lowest, self.usage)
         self.reserved += reserved
 
-    def parameters(self, coupon_id: int) -> dict[str, int]:
-        """Return the parameters of CHANGE_COUNTS."""
-        return {
-            "this": coupon_id,
-            "usage": self.usage,
-            "lowest": self.lowest,
-            "reserved": self.reserved,
-        }
+    def write(self, session: Session, coupon_id: int | None) -> Mapping[str, Any] | None:
+        """Write the changes.
+
+        Returns:
+            The coupon after the changes, by its column names; None if nothing changes or the coupon
+            was deleted permanently.
+        """
+        if coupon_id is None or not self:
+            return None
+        counts = {"usage": self.usage, "lowest": self.lowest, "reserved": self.reserved}
+        # Core's execute takes two thirds of the time of the session's.
+        rows = session.connection().execute(_WRITE, {"this": coupon_id, **counts}).mappings()
+        row = rows.first()
+        return dict(row) if row else None
 
 
 def change_counts(
     session: Session, coupon_id: int | None, *, usage: int = 0, reserved: int = 0
-) -> None:
-    """Add to the numbers of confirmed and reserved uses of a coupon, if it still exists."""
+) -> Mapping[str, Any] | None:
+    """Add to the numbers of confirmed and reserved uses of a coupon, if it still exists.
+
+    Returns:
+        The result of ``CountChange.write``.
+    """
     change = CountChange()
     change.add(usage, reserved)
-    if coupon_id is not None and change:
-        session.execute(CHANGE_COUNTS, change.parameters(coupon_id))
+    return change.write(session, coupon_id)

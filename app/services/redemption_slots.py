@@ -35,6 +35,7 @@ from app.db.read_pool import Fetch
 from app.errors import ShopError
 from app.evaluation import REASONS, Reason, limit_reasons
 from app.models.redemption import RedemptionStatus
+from app.services.coupon_customers import Customer
 from app.services.coupon_queries import PUBLISHED
 from app.services.coupon_terms import (
     COUPONS,
@@ -42,7 +43,6 @@ from app.services.coupon_terms import (
     NOW,
     REDEMPTIONS,
     USES_BY_CUSTOMER,
-    Customer,
     FoundCoupon,
     coupon_by_id,
 )

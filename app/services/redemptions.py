@@ -14,8 +14,9 @@ from app.errors import ShopError
 from app.models.redemption import RedemptionStatus
 from app.numbers import INT64_MAX
 from app.services.change_notifications import notify
+from app.services.coupon_customers import find_customer
 from app.services.coupon_terms import REDEMPTIONS as TABLE
-from app.services.coupon_terms import coupon_by_id, find_customer
+from app.services.coupon_terms import coupon_by_id
 from app.services.redemption_changes import REDEEMED, RELEASED, use_change, with_coupons
 from app.services.redemption_counts import change_counts
 from app.services.redemption_rows import (

@@ -19,13 +19,8 @@ from app.errors import ShopError
 from app.evaluation import redemption_reasons
 from app.models.redemption import RedemptionStatus
 from app.services.change_notifications import notify
-from app.services.coupon_terms import (
-    COUPONS,
-    Customer,
-    FoundCoupon,
-    coupons_by_code,
-    find_customer,
-)
+from app.services.coupon_customers import Customer, find_customer
+from app.services.coupon_terms import COUPONS, FoundCoupon, coupons_by_code
 from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.redemption_changes import REDEEMED
 from app.services.redemption_counts import change_counts
