@@ -17,6 +17,7 @@ from typing import NamedTuple
 import psycopg
 import pytest
 from flask_migrate import upgrade
+from hypothesis import settings as hypothesis_settings
 from sqlalchemy import event, make_url, update
 from werkzeug.exceptions import HTTPException
 
@@ -38,6 +39,10 @@ DESELECTED = pytest.StashKey[Counter]()
 POOLED = "pgbouncer"
 """The database behind PgBouncer, among the parameters of ``database_url``, and its user."""
 IS_COUNTED = pytest.StashKey[bool]()
+
+# The same examples in every run, and no limit for the time of an example: how long the machine takes
+# is no finding. `--hypothesis-profile=default` tries other examples.
+hypothesis_settings.load_profile("ci")
 
 
 # --- selection of cases ---

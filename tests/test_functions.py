@@ -19,7 +19,7 @@ FIRST, SECOND = (bindparam(name, type_=String) for name in ("first", "second"))
 OBJECT = select(json_text({"first_name": FIRST, "city": SECOND}))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=list(HealthCheck), deadline=None)
 @given(stored, stored)
 def test_object_is_the_text_that_orjson_writes(app, first, second):
     with app.app_context():
