@@ -9,7 +9,7 @@ from functools import partial
 from bench.measuring import Goal, Row, Work, alternate, details, ratio
 from bench.servers import Request
 from bench.shops import DATABASES, Shops
-from bench.workloads import reservations
+from bench.workloads import limited_coupons, reservations
 
 
 def redemptions(shops: Shops, rounds: int) -> Iterator[Row]:
@@ -18,16 +18,11 @@ def redemptions(shops: Shops, rounds: int) -> Iterator[Row]:
         # The target of the reservations is for two cores, which need a process each.
         workers = 1 if database == "SQLite" else 2
         with shops.empty(database).serve(workers=workers) as server:
-            coupons = [
-                {"code": f"bench-{number}", "type": "percent", "amount": "10", "usage_limit": 10**9}
-                for number in range(2)
-            ]
             server.get("/coupons")
-            made = json.dumps({"coupons": coupons}).encode()
-            server.send([Request("/coupons/bulk", "POST", made)], 1)
-            first = json.loads(server.get("/coupons/code/bench-0"))["coupon"]["id"]
+            server.send([limited_coupons(2)], 1)
+            first = json.loads(server.get("/coupons/code/limited-0"))["coupon"]["id"]
             items = [{"product_id": number, "price": "13.95"} for number in range(1, 11)]
-            cart = {"items": items, "coupons": ["bench-0", "bench-1"]}
+            cart = {"items": items, "coupons": ["limited-0", "limited-1"]}
             body = json.dumps({"cart": cart}).encode()
             requests = [Request("/coupons/evaluate", "POST", body)] * 200
             evaluate = Work(server, partial(list, requests), 200)

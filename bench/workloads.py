@@ -35,6 +35,21 @@ def new_order() -> dict[str, object]:
     }
 
 
+def new_order_with_coupon(code: str) -> dict[str, object]:
+    """Return the body of a new order with three line items that applies a coupon."""
+    return {**new_order(), "coupon_lines": [{"code": code}]}
+
+
+def limited_coupons(number: int) -> Request:
+    """Return a request that creates coupons with a limit that the bench does not reach.
+
+    Their codes are ``limited-0``, ``limited-1`` and so on.
+    """
+    terms = {"type": "percent", "amount": "10", "usage_limit": 10**9}
+    coupons = [{"code": f"limited-{position}", **terms} for position in range(number)]
+    return Request("/coupons/bulk", "POST", json.dumps({"coupons": coupons}).encode())
+
+
 def bulk(noun: str, make: Make) -> list[Request]:
     """Return a bulk request that creates 100 records."""
     body = {f"{noun}s": [make() for _ in range(100)]}
@@ -64,7 +79,7 @@ def status_changes() -> list[Request]:
 def reservations(number: int) -> list[Request]:
     """Return requests that reserve uses of a coupon."""
     bodies = (
-        {"redemption": {"code": "bench-0", "reference": f"cart-{next(_numbers)}"}}
+        {"redemption": {"code": "limited-0", "reference": f"cart-{next(_numbers)}"}}
         for _ in range(number)
     )
     return [Request("/redemptions", "POST", json.dumps(body).encode()) for body in bodies]

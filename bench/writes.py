@@ -9,9 +9,11 @@ from bench.measuring import Goal, Row, Work, ratio
 from bench.shops import DATABASES, Shops
 from bench.workloads import (
     bulk,
+    limited_coupons,
     new_coupon,
     new_customer,
     new_order,
+    new_order_with_coupon,
     singles,
     status_changes,
 )
@@ -37,6 +39,14 @@ def order_writes(shops: Shops, rounds: int) -> Iterator[Row]:
             orders = Work(server, partial(singles, "order", new_order), 100, connections=1)
             name = f"`POST /orders` with 3 lines, compared with creating a coupon, {database}"
             yield ratio(name, Goal(3, 2, unit="times"), orders, coupons, rounds)
+            server.send([limited_coupons(1)], 1)
+            with_coupon = partial(new_order_with_coupon, "limited-0")
+            applied = Work(server, partial(singles, "order", with_coupon), 100, connections=1)
+            name = (
+                "`POST /orders` with 3 lines and an applied coupon, compared with creating a "
+                f"coupon, {database}"
+            )
+            yield ratio(name, Goal(3, 2, unit="times"), applied, coupons, rounds)
             bulks = Work(server, partial(bulk, "order", new_order), 100, connections=1)
             name = f"`POST /orders/bulk` of 100, compared with 100 single creates, {database}"
             goal = Goal(8, 15, at_least=True, unit="times faster")
