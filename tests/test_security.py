@@ -9,11 +9,11 @@ import pytest
 from conftest import Client
 from cryptography.fernet import Fernet
 from sqlalchemy import inspect
-from test_oauth import sign
 
 from app.db.session import db, run_in_transaction
 from app.services.delivery_collection import collect
 from tests.factories import insert_order
+from tests.oauth_requests import sign
 
 ROOT = Path(__file__).parent.parent
 MARK = "xyzzy"
