@@ -5,11 +5,13 @@ from collections import Counter
 import pytest
 from conftest import POOLED, Client, at_the_same_time
 from sqlalchemy import func, select, text
-from test_redemptions import expire, move, post, rejected, reserve  # noqa: F401  # expire is a fixture
 
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import Coupon, Redemption
+from tests.redemption_calls import expire, move, post, rejected, reserve
+
+__all__ = ["expire"]  # a fixture
 
 pytestmark = pytest.mark.pooler
 
@@ -99,7 +101,7 @@ def test_slots_of_expired_reservations_are_reused_once(
     admin,
     at_once,
     make_coupon,
-    expire,  # noqa: F811  # the fixture
+    expire,
 ):
     make_coupon(code="summer", usage_limit=3)
     for number in range(3):

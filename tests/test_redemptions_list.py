@@ -2,11 +2,14 @@
 
 import pytest
 from conftest import refused_params
-from test_redemptions import expire, move, reserve  # noqa: F401  # expire is a fixture
+
+from tests.redemption_calls import expire, move, reserve
+
+__all__ = ["expire"]  # a fixture
 
 
 @pytest.fixture
-def ledger(admin, make_coupon, make_customer, expire):  # noqa: F811  # the fixture
+def ledger(admin, make_coupon, make_customer, expire):
     """Three redemptions by name: a confirmed, a reserved and an expired one."""
     summer, winter = make_coupon(code="summer"), make_coupon(code="winter")
     ada = make_customer(email="ada@example.com")
