@@ -1,0 +1,131 @@
+"""Workers that deliver webhooks: leases, several workers, a killed worker (events 2)."""
+
+import os
+import subprocess
+import sys
+import time
+from datetime import datetime, timedelta
+
+import pytest
+from sqlalchemy import select, update
+
+from app.db.read_pool import fetch
+from app.db.session import now, precise_now, run_in_transaction
+from app.models import Event, Webhook, WebhookDelivery
+from app.services import cleanup
+from tests.receivers import LOOPBACK, running_worker, until
+from tests.serving import ROOT
+from tests.webhook_deliveries import (
+    deliveries,
+    in_state,
+    make_webhook,
+    publish,
+    receiver,
+    receivers,
+    shop,
+    write,
+)
+
+__all__ = ["receiver", "receivers", "shop"]  # fixtures
+
+
+def test_change_within_a_second_reaches_the_worker(shop, receivers):
+    """The time of an update has no fraction, so two updates can have the same."""
+    old, new = receivers(), receivers()
+    old.respond = lambda _: time.sleep(0.3) or 204
+    webhook = make_webhook(shop, old)
+    with running_worker(shop.app):
+        publish(shop, *range(1, 41))
+        old.wait(1)
+        shop.put(f"/webhooks/{webhook['id']}", {"webhook": {"delivery_url": new.url}})
+        write(shop, Webhook, updated_at=datetime.fromisoformat(webhook["updated_at"]))
+        in_state(shop, webhook, "delivered", 40)
+    assert len(new.received) > len(old.received)
+
+
+def test_worker_continues_after_the_lease_of_another_ends(shop, receiver):
+    webhook = make_webhook(shop, receiver)
+    write(shop, Webhook, lease_owner="gone", lease_until=precise_now() + timedelta(hours=1))
+    with running_worker(shop.app):
+        publish(shop, 1)
+        in_state(shop, webhook, "pending")
+        ended = time.time()
+        write(shop, Webhook, lease_until=precise_now())
+        in_state(shop, webhook, "delivered")
+    assert [received.at >= ended for received in receiver.received] == [True]
+    with shop.app.app_context():
+        assert fetch(select(Webhook.lease_owner)) == [(None,)]
+
+
+def test_two_workers_share_the_work(shop, receivers):
+    made = [receivers() for _ in range(4)]
+    webhooks = [make_webhook(shop, each) for each in made]
+    with running_worker(shop.app), running_worker(shop.app):
+        for _ in range(10):
+            publish(shop, 1, 2)
+        for webhook in webhooks:
+            in_state(shop, webhook, "delivered", 20)
+    for each in made:
+        ids = [got.event_id for got in each.received]
+        assert len(ids) == len(set(ids)) == 20
+
+
+def test_expired_events_and_deliveries_are_removed(client_with, receiver):
+    shop = client_with(SHOP_WEBHOOK_ALLOWED_NETWORKS=LOOPBACK, SHOP_EVENTS_DAYS=1)
+    webhook = make_webhook(shop, receiver)
+    with running_worker(shop.app):
+        publish(shop, 1)
+        in_state(shop, webhook, "delivered")
+        receiver.respond = lambda _: 500
+        publish(shop, 2)
+        until(lambda: len(receiver.received) == 2, "a failure")
+    with shop.app.app_context():
+        old = now() - timedelta(days=2)
+        for model in (Event, WebhookDelivery):
+            run_in_transaction(
+                lambda session, model=model: session.execute(update(model).values(created_at=old))
+            )
+        cleanup.sweep()
+    assert [each["state"] for each in deliveries(shop, webhook)] == ["pending"]
+    assert len(shop.get("/events").get_json()["events"]) == 1
+    shop.put(f"/webhooks/{webhook['id']}", {"webhook": {"status": "paused"}})
+    with shop.app.app_context():
+        cleanup.sweep()
+    assert deliveries(shop, webhook) == []
+
+
+# --- the schedule ---
+
+
+@pytest.mark.slow
+@pytest.mark.one_database
+def test_killed_worker_loses_nothing(app, settings, admin, receiver, tmp_path):
+    """Kill the worker with SIGKILL while it delivers; another one continues after the lease."""
+    shop = admin
+    webhook = make_webhook(shop, receiver)
+    receiver.respond = lambda _: time.sleep(0.05) or 204
+    names = "DATABASE_URL", "SECRET_KEY"
+    environment = os.environ | {name: settings[name] for name in names}
+    environment["SHOP_WEBHOOK_ALLOWED_NETWORKS"] = LOOPBACK
+    with (tmp_path / "log").open("w") as log:
+        start = lambda: subprocess.Popen(  # noqa: E731  # two workers alike
+            [sys.executable, "-m", "flask", "--app", "wsgi", "worker"],
+            cwd=ROOT, env=environment, stdout=log, stderr=log,
+        )  # fmt: skip
+        worker = start()
+        publish(shop, *[number % 10 for number in range(200)])
+        receiver.wait(20, 60)
+        worker.kill()
+        worker.wait()
+        # As if the time of the lease had passed.
+        write(shop, Webhook, lease_until=precise_now())
+        worker = start()
+        in_state(shop, webhook, "delivered", 200)
+        worker.terminate()
+        assert worker.wait(30) == 0
+    first = {}
+    for each in receiver.received:
+        each.verify(webhook["secret"])
+        first.setdefault(each.json["data"]["coupon"]["id"], {})[each.event_id] = True
+    assert all(list(ids) == sorted(ids) for ids in first.values())
+    assert sum(map(len, first.values())) == 200
