@@ -22,7 +22,7 @@ for name in [name for name in sys.modules if name.partition(".")[0] == "server"]
 
 host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{host}]' if ':' in host else host}:{os.environ.get('PORT') or '8000'}"
-worker_class = "server.worker.Worker"
+worker_class = "server.gunicorn_worker.Worker"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
 threads = int(os.environ.get("WEB_THREADS") or 4)
 # A connection has a thread, and up to two file descriptors while it is new. A worker without free

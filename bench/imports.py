@@ -74,8 +74,8 @@ def main(file: str, database: str) -> None:
     from app import create_app  # noqa: PLC0415  # see above
     from app.catalog import current_catalog  # noqa: PLC0415  # see above
     from app.cli.import_progress import ImportProgress  # noqa: PLC0415  # see above
-    from app.imports.report import Report  # noqa: PLC0415  # see above
-    from app.imports.woocommerce import Location, Options, import_shop  # noqa: PLC0415  # see above
+    from app.woocommerce.importer import Location, Options, import_shop  # noqa: PLC0415  # see above
+    from app.woocommerce.report import Report  # noqa: PLC0415  # see above
 
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:

@@ -83,7 +83,7 @@ def test_author(app, run, admin, client_for):
         (["1", "--coupon", '{"amount": "x"}'], "coupon.amount: must be a decimal number."),
         (["1", "--coupon", '{"type": "x"}'], "Invalid coupon type - the coupon type must be any"),
         (["1", "--charset", "-"], "--charset: must consist of letters and digits."),
-        (["1", "--pattern", "###"], "The pattern has 32,768 codes. 1 codes need at least"),
+        (["1", "--pattern", "###"], "The pattern has 32,768 possible codes. It must have"),
         (["1", "--prefix", "a&b"], "--prefix: must not contain <, > or &."),
         (["1", "--prefix", "x" * 501], "prefix: is longer than 500 characters."),
     ],
@@ -98,7 +98,7 @@ def test_rejected(app, run, options, message):
 
 def test_all_or_nothing(app, run, monkeypatch):
     """The third chunk fails: nothing of the batch is stored."""
-    insert, calls = coupon_batches.insert_generated, []
+    insert, calls = coupon_batches.insert_ignore, []
 
     def failing(*arguments):
         calls.append(arguments)
@@ -107,7 +107,7 @@ def test_all_or_nothing(app, run, monkeypatch):
         return insert(*arguments)
 
     monkeypatch.setattr(coupon_batches, "CHUNK", 100)
-    monkeypatch.setattr(coupon_batches, "insert_generated", failing)
+    monkeypatch.setattr(coupon_batches, "insert_ignore", failing)
     result = run(*GENERATE, 500)
     assert result.exit_code == 1
     assert "disk: No space left on device. Free up disk space." in result.stderr

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.transfer.csv_format import FORMULA_STARTS, from_cell, joined, split, to_cell
+from app.import_export.csv_format import FORMULA_STARTS, from_cell, joined, split, to_cell
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"])) | st.text("=+-@\t\r'|\\\n\"a,")
 

@@ -7,14 +7,17 @@ import stat
 import subprocess
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from app.db.session import run_in_transaction
-from app.transfer import exports
+from app.import_export import exports
 from tests.factories import insert_download, insert_order
+
+EXPORT = import_module("app.cli.export")  # the package has the command under this name
 
 ROOT = Path(__file__).parent.parent
 
@@ -91,7 +94,7 @@ def test_redemptions_and_batches(admin, exported, make_coupon):
 def test_an_export_has_everything_in_the_order_of_ids(
     app, admin, exported, make_coupon, monkeypatch
 ):
-    monkeypatch.setattr("app.transfer.snapshot.CHUNK", 7)
+    monkeypatch.setattr("app.import_export.snapshot.CHUNK", 7)
     ids = [make_coupon()["id"] for _ in range(20)]
     for coupon_id in ids[::3]:
         admin.delete(f"/coupons/{coupon_id}")
@@ -254,7 +257,7 @@ def test_a_failed_export_leaves_no_file(run, make_coupon, monkeypatch, tmp_path)
         yield from ([record] for record in [{"id": 1}])
         raise OSError(28, "No space left on device", "disk")
 
-    monkeypatch.setattr("app.cli.exports.records", failing)
+    monkeypatch.setattr(EXPORT, "records", failing)
     for file in (good, other):
         result = run("coupons", file)
         assert result.exit_code == 1
@@ -298,7 +301,7 @@ def test_an_export_is_one_state_of_the_database(app, exported, make_coupon, monk
         run_in_transaction(lambda session: session.execute(add))
         return found
 
-    monkeypatch.setattr("app.cli.exports.number_of", number_of)
+    monkeypatch.setattr(EXPORT, "number_of", number_of)
     records = exported("all", "-")
     assert [record["kind"] for record in records] == ["customer", "coupon"]
     assert records[0]["roles"] == ["administrator"]

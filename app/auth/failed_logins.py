@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from app.auth.api_keys import authentication_error
+from app.auth.failed_login_limiter import FailedLoginLimiter, network
 from app.auth.hashes import keyed_hash
-from app.auth.throttling import FailedLoginLimiter, network
 from app.errors import ShopError
 
 ADDRESSES_PER_KEY = 10

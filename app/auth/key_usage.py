@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import or_, select, update
 
-from app.db.opportunistic import try_to_write
+from app.db.best_effort import try_to_write
 from app.models import ApiKey
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Flask, Response, current_app
 
-from app.api import webhook_errors
+from app.api import webhook_error_codes
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.idempotency import idempotent
@@ -65,7 +65,7 @@ def list_webhooks(query: Query) -> Response:
 
 
 @blp.route("", methods=["POST"])
-@blp.errors(*webhook_errors.CREATE)
+@blp.errors(*webhook_error_codes.CREATE)
 @blp.arguments(LegacyWebhookCreateRequest)
 @idempotent
 @blp.response(201, LegacyWebhookResponse)
@@ -79,7 +79,7 @@ def create_webhook(body: Body) -> Response:
 
 
 @blp.route("/count")
-@blp.errors(*webhook_errors.COUNT)
+@blp.errors(*webhook_error_codes.COUNT)
 @blp.arguments(LegacyWebhookCountQuery, location="query")
 @blp.response(200, CountResponse)
 def count_webhooks(query: Query) -> Response:
@@ -92,7 +92,7 @@ def count_webhooks(query: Query) -> Response:
 
 
 @blp.route("/<id:webhook_id>")
-@blp.errors(*webhook_errors.GET)
+@blp.errors(*webhook_error_codes.GET)
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, LegacyWebhookResponse)
 def get_webhook(query: Query, webhook_id: int) -> Response:
@@ -105,7 +105,7 @@ def get_webhook(query: Query, webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>", methods=["PUT"])
-@blp.errors(*webhook_errors.UPDATE)
+@blp.errors(*webhook_error_codes.UPDATE)
 @blp.arguments(LegacyWebhookUpdateRequest)
 @blp.response(200, LegacyWebhookResponse)
 def update_webhook(body: Body, webhook_id: int) -> Response:
@@ -120,7 +120,7 @@ def update_webhook(body: Body, webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>", methods=["DELETE"])
-@blp.errors(*webhook_errors.DELETE)
+@blp.errors(*webhook_error_codes.DELETE)
 @blp.response(200, DeleteResponse, example={"message": "Permanently deleted webhook"})
 def delete_webhook(webhook_id: int) -> Response:
     """Delete a webhook permanently.
@@ -132,7 +132,7 @@ def delete_webhook(webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>/deliveries")
-@blp.errors(*webhook_errors.GET)
+@blp.errors(*webhook_error_codes.GET)
 @blp.arguments(WebhookDeliveryListQuery, location="query")
 @blp.response(200, LegacyDeliveryList, headers=PAGE_HEADERS)
 def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
@@ -151,7 +151,7 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>/deliveries/<id:delivery_id>")
-@blp.errors(*webhook_errors.GET_DELIVERY)
+@blp.errors(*webhook_error_codes.GET_DELIVERY)
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, LegacyDeliveryResponse)
 def get_webhook_delivery(query: Query, webhook_id: int, delivery_id: int) -> Response:

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Flask, Response, current_app
 
-from app.api import webhook_errors
+from app.api import webhook_error_codes
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.etags import precondition, with_etag
@@ -84,7 +84,7 @@ def list_webhooks(query: Query) -> Response:
 
 
 @blp.route("", methods=["POST"])
-@blp.errors(*webhook_errors.CREATE)
+@blp.errors(*webhook_error_codes.CREATE)
 @blp.arguments(WebhookCreateRequest, example={"webhook": examples.NEW_WEBHOOK})
 @idempotent_with_secret
 @blp.response(201, WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET})
@@ -99,7 +99,7 @@ def create_webhook(body: Body) -> Response:
 
 
 @blp.route("/count")
-@blp.errors(*webhook_errors.COUNT)
+@blp.errors(*webhook_error_codes.COUNT)
 @blp.arguments(WebhookCountQuery, location="query")
 @blp.response(200, CountResponse, example={"count": 1})
 def count_webhooks(query: Query) -> Response:
@@ -112,7 +112,7 @@ def count_webhooks(query: Query) -> Response:
 
 @blp.route("/<id:webhook_id>")
 @with_etag
-@blp.errors(*webhook_errors.GET)
+@blp.errors(*webhook_error_codes.GET)
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, WebhookResponse, example={"webhook": examples.WEBHOOK})
 def get_webhook(query: Query, webhook_id: int) -> Response:
@@ -126,7 +126,7 @@ def get_webhook(query: Query, webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>", methods=["PUT"])
-@blp.errors(*webhook_errors.UPDATE, "shop_api_precondition_failed")
+@blp.errors(*webhook_error_codes.UPDATE, "shop_api_precondition_failed")
 @blp.arguments(WebhookUpdateRequest, example={"webhook": examples.WEBHOOK_UPDATE})
 @blp.response(200, WebhookResponse, example={"webhook": examples.UPDATED_WEBHOOK})
 def update_webhook(body: Body, webhook_id: int) -> Response:
@@ -142,7 +142,7 @@ def update_webhook(body: Body, webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>", methods=["DELETE"])
-@blp.errors(*webhook_errors.DELETE, "shop_api_precondition_failed")
+@blp.errors(*webhook_error_codes.DELETE, "shop_api_precondition_failed")
 @blp.response(200, DeleteResponse, example={"message": "Permanently deleted webhook"})
 def delete_webhook(webhook_id: int) -> Response:
     """Delete a webhook permanently.
@@ -154,7 +154,7 @@ def delete_webhook(webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>/rotate-secret", methods=["POST"])
-@blp.errors(*webhook_errors.EDIT)
+@blp.errors(*webhook_error_codes.EDIT)
 @blp.response(200, WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET})
 def rotate_webhook_secret(webhook_id: int) -> Response:
     """Rotate the secret of a webhook.
@@ -166,7 +166,7 @@ def rotate_webhook_secret(webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>/ping", methods=["POST"])
-@blp.errors(*webhook_errors.EDIT)
+@blp.errors(*webhook_error_codes.EDIT)
 @blp.response(200, PingResponse, example={"ping": examples.PING})
 def ping_webhook(webhook_id: int) -> Response:
     """Send a ping to a webhook.
@@ -178,7 +178,7 @@ def ping_webhook(webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>/replay", methods=["POST"])
-@blp.errors(*webhook_errors.RESEND)
+@blp.errors(*webhook_error_codes.RESEND)
 @blp.arguments(ReplayRequest, example={"after": 0})
 @blp.response(200, ReplayResponse, example={"replay": {"after": 0, "through": 0}})
 def replay_webhook(body: Body, webhook_id: int) -> Response:
@@ -192,7 +192,7 @@ def replay_webhook(body: Body, webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>/deliveries")
-@blp.errors(*webhook_errors.GET)
+@blp.errors(*webhook_error_codes.GET)
 @blp.arguments(WebhookDeliveryListQuery, location="query")
 @blp.response(200, WebhookDeliveryList, headers=PAGE_HEADERS, example={"webhook_deliveries": []})
 def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
@@ -211,7 +211,7 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>/deliveries/<id:delivery_id>")
 @with_etag
-@blp.errors(*webhook_errors.GET_DELIVERY)
+@blp.errors(*webhook_error_codes.GET_DELIVERY)
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, WebhookDeliveryResponse, example={"webhook_delivery": examples.DELIVERY})
 def get_webhook_delivery(query: Query, webhook_id: int, delivery_id: int) -> Response:
@@ -228,7 +228,7 @@ def get_webhook_delivery(query: Query, webhook_id: int, delivery_id: int) -> Res
 
 
 @blp.route("/<id:webhook_id>/deliveries/<id:delivery_id>/redeliver", methods=["POST"])
-@blp.errors(*webhook_errors.RESEND, "shop_api_invalid_webhook_delivery_id")
+@blp.errors(*webhook_error_codes.RESEND, "shop_api_invalid_webhook_delivery_id")
 @blp.response(200, WebhookDeliveryResponse, example={"webhook_delivery": examples.DELIVERY})
 def redeliver_webhook_delivery(webhook_id: int, delivery_id: int) -> Response:
     """Send a delivery again.

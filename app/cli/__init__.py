@@ -13,10 +13,10 @@ from app.cli import import_woocommerce  # noqa: F401  # adds its commands to the
 from app.cli.coupons import coupons
 from app.cli.demo import demo
 from app.cli.doctor import doctor
-from app.cli.exports import export
+from app.cli.export import export
 from app.cli.failures import Commands, reporting
-from app.cli.file_imports import add_commands
-from app.cli.imports import imports
+from app.cli.import_files import add_commands
+from app.cli.import_group import imports
 from app.cli.keys import keys
 from app.cli.serve import serve
 from app.cli.worker import worker

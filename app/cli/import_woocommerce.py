@@ -12,15 +12,15 @@ import click
 from flask.cli import with_appcontext
 
 from app.catalog import current_catalog
-from app.cli.imports import imports
+from app.cli.import_group import imports
 from app.cli.keys import require_schema
 from app.cli.stopping import Stopped, stopping_between_batches
-from app.imports.errors import SourceError
-from app.imports.report import COLUMNS, Report
 from app.services.order_sums import amount_text
+from app.woocommerce.errors import SourceError
+from app.woocommerce.report import COLUMNS, Report
 
 if TYPE_CHECKING:
-    from app.imports.verification import Verification
+    from app.woocommerce.verification import Verification
 
 _ROW = "{:<12}" + " {:>10}" * len(COLUMNS) + " {:>9}"
 
@@ -78,7 +78,7 @@ def woocommerce(
     """
     # Import on first use, because only these commands need the drivers and the progress bars.
     from app.cli.import_progress import ImportProgress  # noqa: PLC0415  # see above
-    from app.imports.woocommerce import Location, Options, import_shop  # noqa: PLC0415  # see above
+    from app.woocommerce.importer import Location, Options, import_shop  # noqa: PLC0415  # see above
 
     require_schema()
     location = Location(source, prefix, users_prefix, database)
@@ -124,8 +124,8 @@ def verify(
     The exit status is 1 if there are differences.
     """
     from app.cli.import_progress import ImportProgress  # noqa: PLC0415  # see woocommerce
-    from app.imports.loading import Location  # noqa: PLC0415  # see woocommerce
-    from app.imports.verification import verify_shop  # noqa: PLC0415  # see woocommerce
+    from app.woocommerce.loading import Location  # noqa: PLC0415  # see woocommerce
+    from app.woocommerce.verification import verify_shop  # noqa: PLC0415  # see woocommerce
 
     require_schema()
     location = Location(source, prefix, users_prefix, database)

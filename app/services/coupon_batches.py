@@ -10,7 +10,7 @@ from sqlalchemy import Table, insert, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
-from app.db.generated import insert_generated
+from app.db.insert_ignore import insert_ignore
 from app.db.read_pool import fetch
 from app.db.search import search_text
 from app.db.session import now, run_in_transaction
@@ -117,7 +117,7 @@ def _insert_coupons(
         codes = pattern.random_codes(min(CHUNK, count - inserted))
         attempts += len(codes)
         rows = [(code, search_text(code, shared["description"])) for code in dict.fromkeys(codes)]
-        inserted += insert_generated(session, COUPONS, shared, ("code", "search_text"), rows)
+        inserted += insert_ignore(session, COUPONS, shared, ("code", "search_text"), rows)
         note_progress(inserted)
 
 

@@ -1,0 +1,135 @@
+"""Filters of exports: the filters of the lists of the API, for records with any status."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import marshmallow as ma
+from sqlalchemy import ColumnElement, exists
+
+from app.catalog import TRASH, current_catalog
+from app.db.search import contains, matches
+from app.errors import InvalidParams
+from app.import_export.export_kinds import KINDS
+from app.models.coupon import CouponStatus
+from app.schemas.loading import invalid_params
+from app.schemas.parameters import ChoiceParam, TextParam
+from app.schemas.queries import (
+    CouponFilter,
+    CustomerFilter,
+    OrderFilter,
+    Query,
+    Times,
+)
+from app.schemas.redemption_queries import RedemptionFilter
+from app.services import coupon_queries, order_queries, redemption_queries
+from app.services.customer_queries import ALL_ROLES
+from app.services.customer_statistics import TABLE as CUSTOMERS
+from app.services.customer_statistics import USER_ROLES
+from app.services.filtering import between, require_known_status
+
+Loaded = Mapping[str, Any]
+
+
+class _CouponFilter(CouponFilter):
+    """Filters of coupons. Without a status, coupons in the trash are exported, too."""
+
+    status = ChoiceParam("filter[status]", "Status.", *CouponStatus)
+
+
+class _CustomerFilter(CustomerFilter):
+    """Filters of customers. Without a role, all accounts are exported."""
+
+    role = TextParam(
+        "filter[role]", "A single role. `all` includes every role.", load_default=ALL_ROLES
+    )
+
+
+_QUERIES: Mapping[str, type[Query]] = {
+    "coupons": _CouponFilter,
+    "customers": _CustomerFilter,
+    "orders": OrderFilter,
+    "redemptions": RedemptionFilter,
+    "batches": Times,
+}
+
+
+def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Return the conditions of the filters of an export.
+
+    Args:
+        kind: name of a kind.
+        given: filters as ``name=value``. The names are those of the list of the API.
+
+    Raises:
+        InvalidParams: a filter is unknown, or its value is invalid.
+    """
+    schema: Any = _QUERIES[kind]()
+    names = {str(field.data_key).removeprefix("filter[").rstrip("]") for field in
+             schema.fields.values()}  # fmt: skip
+    query = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            known = f". Known filters: {', '.join(sorted(names))}."
+            hint = f"; did you mean {close[0]!r}?" if close else known
+            raise InvalidParams({"--filter": f"unknown filter {name!r}{hint}"})
+        query[f"filter[{name}]"] = value
+    try:
+        loaded = schema.load(query)
+    except ma.ValidationError as error:
+        found = invalid_params(error).entries
+        reasons = {f"--filter {each['param'][7:-1]}": each["message"].partition(": ")[2]
+                   for each in found}  # fmt: skip
+        raise InvalidParams(reasons) from None
+    return _CONDITIONS[kind](loaded)
+
+
+def _of_coupons(query: Loaded) -> list[ColumnElement[bool]]:
+    table = coupon_queries.TABLE
+    coupon_queries.require_known_filter(query)
+    found = coupon_queries.conditions_of(query)
+    if query["type"] is not None:
+        found.append(table.c.type == query["type"])
+    if query["status"] is not None:
+        found.append(table.c.status == query["status"])
+    if query["q"] is not None:
+        found.append(contains(table.c.search_text, query["q"], table.c.id).few)
+    return found
+
+
+def _of_customers(query: Loaded) -> list[ColumnElement[bool]]:
+    found = between(CUSTOMERS.c, query)
+    if query["role"] != ALL_ROLES:
+        found.append(
+            exists().where(
+                USER_ROLES.c.user_id == CUSTOMERS.c.id, USER_ROLES.c.role == query["role"]
+            )
+        )
+    names = ("email_normalized", "username_normalized", "name_normalized")
+    texts = [CUSTOMERS.c[name] for name in names]
+    search = matches(CUSTOMERS.c.search_text, texts, query["q"] or "", CUSTOMERS.c.id)
+    return found if search is None else [*found, search.few]
+
+
+def _of_orders(query: Loaded) -> list[ColumnElement[bool]]:
+    table = order_queries.TABLE
+    require_known_status(query, [*current_catalog().order_statuses, TRASH])
+    found = order_queries.conditions_of({**query, "orderby": "id"})
+    if query["status"] is not None:
+        found.append(table.c.status.in_(query["status"]))
+    if query["q"] is not None:
+        found.append(contains(table.c.search_text, query["q"], table.c.id).few)
+    return found
+
+
+_CONDITIONS: Mapping[str, Callable[[Loaded], list[ColumnElement[bool]]]] = {
+    "coupons": _of_coupons,
+    "customers": _of_customers,
+    "orders": _of_orders,
+    "redemptions": redemption_queries.conditions_of,
+    "batches": lambda query: between({"created_at": KINDS["batches"].table.c.created_at}, query),
+}

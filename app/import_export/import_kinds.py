@@ -1,0 +1,122 @@
+"""The kinds of records that can be imported from files (migration 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import marshmallow as ma
+from sqlalchemy import Table, bindparam, select
+
+from app.auth.principals import Principal
+from app.db.functions import is_one_of
+from app.db.read_pool import fetch
+from app.db.search import comparable
+from app.db.types import TextList
+from app.import_export.export_kinds import KINDS, Kind, Record
+from app.models import Coupon, User
+from app.models.coupon import CouponStatus
+from app.schemas.coupons import CouponCreate, CouponUpdate
+from app.schemas.customers import CustomerCreate, CustomerUpdate
+from app.schemas.inputs import StrictTrue
+from app.services import coupons, customers
+from app.services.bulk import BulkItem, WriteResult
+from app.services.coupon_queries import PUBLISHED
+
+_COUPONS = cast("Table", Coupon.__table__)
+_USERS = cast("Table", User.__table__)
+_KEYS = bindparam("keys", type_=TextList)
+_WORDS = {"true": True, "1": True, "false": False, "0": False, "": False}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of records that can be imported.
+
+    Args:
+        kind: the kind.
+        create: the schema of a new record.
+        update: the schema of an update.
+        key: name of the field by which an existing record is found.
+        normalized: function that returns the normalized key for comparison.
+        existing: function that returns the IDs of existing records by their normalized key.
+        save: function that writes records like a bulk request.
+    """
+
+    kind: Kind
+    create: type[ma.Schema]
+    update: type[ma.Schema]
+    key: str
+    normalized: Callable[[str], str]
+    existing: Callable[[Sequence[str]], dict[str, int]]
+    save: Callable[[Principal, Sequence[BulkItem]], Sequence[WriteResult]]
+
+    def known_names(self) -> set[str]:
+        """Return the names that a file can contain without a warning."""
+        return {"kind", *self.kind.csv_columns, *self.kind.parts, *self.create().fields}
+
+    def from_cells(self, cells: Mapping[str, Any]) -> Record:
+        """Return the record of a CSV row in the form of a request.
+
+        Raises:
+            ValueError: the cell of a boolean is not true or false.
+        """
+        record = dict(cells)
+        for name, prefix in self.kind.parts.items():
+            parts = {key: record.pop(key) for key in cells if key.startswith(prefix)}
+            if parts:
+                record[name] = {key.removeprefix(prefix): value for key, value in parts.items()}
+        for name in self.flags & record.keys():
+            word = str(record[name]).strip().lower()
+            if word not in _WORDS:
+                raise ValueError(f"{name}: must be true or false.")
+            record[name] = _WORDS[word]
+        return record
+
+    @cached_property
+    def flags(self) -> frozenset[str]:
+        """The names of the boolean fields."""
+        fields = self.create().fields.items()
+        return frozenset(name for name, field in fields if isinstance(field, StrictTrue))
+
+
+def is_trashed(record: Mapping[str, Any]) -> bool:
+    """Return whether an exported record is in the trash."""
+    return record.get("status") == CouponStatus.TRASH
+
+
+def _coupons_with(codes: Sequence[str]) -> dict[str, int]:
+    found = select(_COUPONS.c.code, _COUPONS.c.id).where(
+        PUBLISHED, is_one_of(_COUPONS.c.code, _KEYS)
+    )
+    return {row.code: row.id for row in fetch(found, {"keys": codes})}
+
+
+def _customers_with(emails: Sequence[str]) -> dict[str, int]:
+    column = _USERS.c.email_normalized
+    found = select(column, _USERS.c.id).where(is_one_of(column, _KEYS), column != "")
+    return {row[0]: row[1] for row in fetch(found, {"keys": emails})}
+
+
+TARGETS: Mapping[str, Target] = {
+    "coupons": Target(
+        KINDS["coupons"],
+        CouponCreate,
+        CouponUpdate,
+        "code",
+        str,  # the schema has normalized it
+        _coupons_with,
+        coupons.save_coupons,
+    ),
+    "customers": Target(
+        KINDS["customers"],
+        CustomerCreate,
+        CustomerUpdate,
+        "email",
+        comparable,
+        _customers_with,
+        customers.save_customers,
+    ),
+}

@@ -1,0 +1,179 @@
+"""Restore of an export into an empty database, with all IDs, times and trashed records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from sqlalchemy import (
+    ColumnElement,
+    Table,
+    exists,
+    func,
+    insert,
+    literal_column,
+    select,
+    text,
+)
+from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy.orm import Session
+
+from app.db import timeouts
+from app.db.session import run_in_transaction
+from app.import_export.export_kinds import KINDS, Kind
+from app.import_export.file_reader import Line
+from app.import_export.restored_values import Rows, rows_of
+from app.models import Coupon, DownloadPermission, OrderNote, Redemption
+from app.services.import_runs import record_import
+
+BATCH = 1000
+"""Number of records that are inserted together."""
+
+Numbered = tuple[str, Line]
+"""The name of a file, and one of its lines."""
+
+_KIND_OF = {kind.singular: kind for kind in KINDS.values()}
+_COUPONS: Any = Coupon.__table__
+_REDEMPTIONS: Any = Redemption.__table__
+_WITHOUT_KIND = cast("list[Table]", [OrderNote.__table__, DownloadPermission.__table__])
+# IDs of orders are never reused, because redemptions refer to deleted orders.
+_ALSO_USED: Mapping[str, ColumnElement[Any]] = {
+    "orders": _REDEMPTIONS.c.order_id,
+    "coupon_batches": _COUPONS.c.batch_id,
+}
+
+_ADD_SEQUENCE = """
+INSERT INTO sqlite_sequence (name, seq)
+SELECT :name, :last WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = :name)
+"""
+
+
+class RestoreError(Exception):
+    """A file cannot be restored. Nothing was stored."""
+
+
+def restore(
+    lines: Iterable[Numbered], note_progress: Callable[[int], None] = lambda _: None
+) -> dict[str, int]:
+    """Store all records of an export, or no records after an error.
+
+    Args:
+        lines: the lines of all files.
+        note_progress: called with the number of records that were inserted so far.
+
+    Returns:
+        The number of stored records by the name of their kind.
+
+    Raises:
+        RestoreError: a line is not valid, or the database already has records of its kind.
+    """
+    attempts = 0
+    numbers: dict[str, int] = {}
+
+    def work(session: Session) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts > 1:  # the lines have already been read
+            raise RestoreError("Another program is writing to the database. Stop it and try again.")
+        timeouts.lift_limit(session.connection())
+        for kind, batch in _batches(lines):
+            if kind.name not in numbers:
+                _require_empty(session, kind)
+            _insert(session, batch)
+            numbers[kind.name] = numbers.get(kind.name, 0) + len(batch)
+            note_progress(sum(numbers.values()))
+        for table in [*(kind.table for kind in KINDS.values()), *_WITHOUT_KIND]:
+            _advance_ids(session, table)
+        if numbers:
+            record_import(session, "restore", numbers)
+
+    run_in_transaction(work)
+    return numbers
+
+
+def _batches(lines: Iterable[Numbered]) -> Iterator[tuple[Kind, list[tuple[str, Rows]]]]:
+    """Yield batches of up to BATCH records of one kind, each with its location and its rows."""
+    batch: list[tuple[str, Rows]] = []
+    last: Kind | None = None
+    for file, line in lines:
+        place = f"{file}, line {line.number}"
+        if line.error:
+            raise RestoreError(f"{place}: {line.error}")
+        kind = _KIND_OF.get(str(line.record.get("kind")))
+        if kind is None:
+            known = ", ".join(_KIND_OF)
+            raise RestoreError(f"{place}: kind: must be one of {known}.")
+        if last is not None and (kind is not last or len(batch) == BATCH):
+            yield last, batch
+            batch = []
+        last = kind
+        try:
+            batch.append((place, rows_of(kind, line.record)))
+        except ValueError as error:
+            raise RestoreError(f"{place}: {error}") from None
+    if last is not None:
+        yield last, batch
+
+
+def _require_empty(session: Session, kind: Kind) -> None:
+    if session.scalar(select(exists(select(kind.table.c.id)))):
+        raise RestoreError(
+            f"The database already contains {kind.name}. Restore into a new database, after "
+            "`flask --app wsgi db upgrade`."
+        )
+
+
+def _insert(session: Session, batch: Sequence[tuple[str, Rows]]) -> None:
+    """Insert the rows of a batch. If the database rejects them, determine the rejected record."""
+    together: Rows = {}
+    for _, rows in batch:
+        for table, found in rows.items():
+            together.setdefault(table, []).extend(found)
+    try:
+        with session.begin_nested():
+            _insert_rows(session, together)
+    except (IntegrityError, DataError) as error:
+        if len(batch) == 1:
+            reason = str(error.orig).strip().splitlines()[0].rstrip(".")
+            missing = "foreign key" in reason.lower()
+            hint = (
+                " It refers to a record that does not come before it in the files."
+                if missing
+                else ""
+            )
+            raise RestoreError(
+                f"{batch[0][0]}: the database rejects the record: {reason}.{hint}"
+            ) from None
+        for each in batch:
+            _insert(session, [each])
+        raise
+
+
+def _insert_rows(session: Session, together: Rows) -> None:
+    on_postgresql = session.get_bind().dialect.name == "postgresql"
+    for table, rows in together.items():
+        if rows:
+            statement: Any = insert(table)
+            if on_postgresql:  # one statement for many rows, also for the triggers
+                statement = statement.returning(literal_column("1"))
+            session.execute(statement, rows)
+
+
+def _advance_ids(session: Session, table: Table) -> None:
+    """Advance the sequences, so that new records get IDs that were never used."""
+    used = [select(func.max(table.c.id)).scalar_subquery()]
+    if table.name in _ALSO_USED:
+        used.append(select(func.max(_ALSO_USED[table.name])).scalar_subquery())
+    last = max((found for found in session.execute(select(*used)).one() if found), default=0)
+    if not last:
+        return
+    if session.get_bind().dialect.name == "postgresql":
+        advance = "SELECT setval(pg_get_serial_sequence(:name, 'id'), :last)"
+        session.execute(text(advance), {"name": table.name, "last": last})
+        return
+    # SQLite has a row for a table as soon as a row was inserted into it.
+    for statement in (
+        _ADD_SEQUENCE,
+        "UPDATE sqlite_sequence SET seq = max(seq, :last) WHERE name = :name",
+    ):
+        session.execute(text(statement), {"name": table.name, "last": last})

@@ -1,0 +1,202 @@
+"""Conversion of the values of an exported line to the rows of a restored record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, cast
+
+from sqlalchemy import Boolean, Column, Date, Integer, String, Table
+from sqlalchemy.types import TypeEngine
+
+from app.db.search import comparable, search_text
+from app.db.types import Json, Money, UtcDateTime
+from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record
+from app.models import DownloadPermission, OrderNote, UserRole
+from app.models.user import with_normalized
+from app.numbers import INT64_MAX
+from app.services.order_records import search_text_of
+
+Rows = dict[Table, list[Record]]
+
+_AMOUNT = re.compile(r"-?[0-9]{1,16}\.[0-9]{2}")
+_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_NO_LIMIT = ("usage_limit", "usage_limit_per_user")  # null in responses, 0 in the table
+_NO_AMOUNT = ("minimum_amount", "maximum_amount")  # 0.00 in responses, usually null in the table
+_GUEST = "customer_id"  # 0 in responses, null in the table
+# Types of the entries of lists with one type.
+_ENTRIES: Mapping[str, type] = {
+    "product_ids": int,
+    "exclude_product_ids": int,
+    "product_category_ids": int,
+    "exclude_product_category_ids": int,
+    "customer_emails": str,
+    "line_items": dict,
+    "shipping_lines": dict,
+    "tax_lines": dict,
+    "fee_lines": dict,
+    "coupon_lines": dict,
+}
+_NAMES_OF_ACCOUNT = dict.fromkeys(("username", "email", "first_name", "last_name"), "")
+_NORMALIZED = with_normalized(_NAMES_OF_ACCOUNT).keys() - _NAMES_OF_ACCOUNT.keys()
+
+
+def rows_of(kind: Kind, record: Mapping[str, Any]) -> Rows:
+    """Return the rows of a record, by the table into which they are inserted, in this order.
+
+    Raises:
+        ValueError: a value is missing or has the wrong type. The message contains its name.
+    """
+    flat = dict(record)
+    for name, prefix in kind.parts.items():
+        part = flat.pop(name, None)
+        if not isinstance(part, dict):
+            raise ValueError(f"{name}: must be an object.")
+        flat |= {f"{prefix}{key}": value for key, value in part.items()}
+    return _ROWS[kind.name](kind.table, flat)
+
+
+def _row(table: Table, record: Mapping[str, Any], **computed: Any) -> Record:
+    """Return the row of a record in a table, with some values computed here."""
+    row = {}
+    for column in table.c:
+        if column.name in computed or column.computed is not None:
+            continue
+        if column.name not in record:
+            raise ValueError(f"{column.name}: is missing.")
+        row[column.name] = _stored(column, record[column.name])
+    return row | computed
+
+
+def _customer(table: Table, record: Record) -> Rows:
+    record.setdefault(PASSWORD_HASH, None)
+    row = with_normalized(_row(table, record, **dict.fromkeys(_NORMALIZED, "")))
+    roles = record.get("roles")
+    if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
+        raise ValueError("roles: must be an array of strings.")
+    return {
+        table: [row],
+        cast("Table", UserRole.__table__): [
+            {"user_id": row["id"], "role": _text("roles", role), "position": position,
+             "registered_at": row["created_at"]}
+            for position, role in enumerate(roles)
+        ],
+    }  # fmt: skip
+
+
+def _batch(table: Table, record: Record) -> Rows:
+    return {table: [_row(table, record)]}
+
+
+def _coupon(table: Table, record: Record) -> Rows:
+    record |= {name: record[name] or 0 for name in _NO_LIMIT if name in record}
+    record |= {name: None for name in _NO_AMOUNT if record.get(name) == "0.00"}
+    row = _row(table, record, search_text="")
+    row["search_text"] = search_text(row["code"], row["description"])
+    return {table: [row]}
+
+
+def _order(table: Table, record: Record) -> Rows:
+    row = _row(table, _of_guest(record), search_text="")
+    row["search_text"] = search_text_of(row)
+    rows = {table: [row]}
+    for name, model in (("notes", OrderNote), ("downloads", DownloadPermission)):
+        given = record.get(name)
+        if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+            raise ValueError(f"{name}: must be an array of objects.")
+        child = cast("Table", model.__table__)
+        rows[child] = [_row(child, each, order_id=row["id"]) for each in given]
+    return rows
+
+
+def _redemption(table: Table, record: Record) -> Rows:
+    row = _row(table, _of_guest(record), email_normalized="")
+    row["email_normalized"] = comparable(row["email"])
+    return {table: [row]}
+
+
+_ROWS: Mapping[str, Callable[[Table, Record], Rows]] = {
+    "customers": _customer,
+    "batches": _batch,
+    "coupons": _coupon,
+    "orders": _order,
+    "redemptions": _redemption,
+}
+
+
+def _of_guest(record: Record) -> Record:
+    return record | {_GUEST: record.get(_GUEST) or None}
+
+
+def _stored(column: Column[Any], value: Any) -> Any:
+    """Return a value of a line as the column stores it."""
+    if value is None:
+        if column.nullable:
+            return None
+        raise ValueError(f"{column.name}: must not be null.")
+    return _READ[_type_of(column.type)](column.name, value)
+
+
+def _type_of(kind: TypeEngine[Any]) -> type:
+    return next(known for known in _READ if isinstance(kind, known))
+
+
+def _amount(name: str, value: Any) -> Decimal:
+    if not isinstance(value, str) or not _AMOUNT.fullmatch(value):
+        raise ValueError(f'{name}: must be an amount such as "10.00".')
+    return Decimal(value)
+
+
+def _timestamp(name: str, value: Any) -> datetime:
+    if isinstance(value, str) and _TIMESTAMP.fullmatch(value):
+        with suppress(ValueError):  # for example 31 February
+            return datetime.fromisoformat(value)
+    raise ValueError(f'{name}: must be a time such as "2026-11-20T09:38:00Z".')
+
+
+def _date(name: str, value: Any) -> date:
+    return _timestamp(name, value).date()
+
+
+def _boolean(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: must be true or false.")
+    return value
+
+
+def _integer(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > INT64_MAX:
+        raise ValueError(f"{name}: must be a 64-bit integer.")
+    return value
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError(f"{name}: must be a string without NUL.")
+    return value
+
+
+def _json(name: str, value: Any) -> Any:
+    entry = _ENTRIES.get(name)
+    if entry is None:
+        if not isinstance(value, dict):
+            raise ValueError(f"{name}: must be an object.")
+    elif not isinstance(value, list) or not all(type(each) is entry for each in value):
+        raise ValueError(f"{name}: must be an array of {_NAMES[entry]}.")
+    return value
+
+
+_NAMES = {int: "integers", str: "strings", dict: "objects"}
+# The custom column types are not subclasses of the types in which they are stored.
+_READ: Mapping[type, Callable[[str, Any], Any]] = {
+    Money: _amount,
+    UtcDateTime: _timestamp,
+    Json: _json,
+    Date: _date,
+    Boolean: _boolean,
+    Integer: _integer,
+    String: _text,
+}

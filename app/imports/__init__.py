@@ -1,1 +1,0 @@
-"""Import of shops from other systems: reading a source, converting its records, writing them."""

@@ -1,0 +1,1 @@
+"""Import of a WooCommerce database: reading a source, converting its records, writing them."""

@@ -1,0 +1,106 @@
+"""The context that all steps of an import share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.catalog import Catalog
+from app.woocommerce.converted import Converted, LeftOut
+from app.woocommerce.record_writer import Kind, Writer
+from app.woocommerce.report import Report
+from app.woocommerce.shop_source import ShopSource
+from app.woocommerce.source_index import SourceIndex
+from app.woocommerce.staging import Meta, Rows, Staging
+
+PAGE = 500
+"""Number of records that are read, converted and written together."""
+
+Advance = Callable[[int], None]
+"""Function to call with the number of records of each page."""
+
+Pages = Mapping[int, Rows]
+Metas = Mapping[int, Meta]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportContext:
+    """An import, or a verification, of a staged shop.
+
+    Attributes:
+        source: the staged shop.
+        writer: writes or compares the converted records.
+        report: counts the records.
+        catalog: the known coupon types and order statuses.
+        index: unique values and coupon uses of the records of the source.
+    """
+
+    source: ShopSource
+    writer: Writer
+    report: Report
+    catalog: Catalog
+    index: SourceIndex
+
+    @property
+    def staging(self) -> Staging:
+        """The staged rows."""
+        return self.source.staging
+
+    def converted(
+        self, label: str, table: str, ids: Iterable[int], convert: Callable[[int], Converted]
+    ) -> list[Converted]:
+        """Return the records that can be imported, and report the others."""
+        counts, found = self.report.counts_of(label), []
+        for record_id in ids:
+            counts.read += 1
+            try:
+                found.append(convert(record_id))
+            except LeftOut as reason:
+                self.left_out(label, table, record_id, str(reason))
+        return found
+
+    def left_out(self, label: str, table: str, record_id: int, why: str) -> None:
+        """Report a record that is not imported."""
+        self.report.counts_of(label).left_out += 1
+        self.report.line(table, record_id, "left_out", why)
+
+    def targets(self, kind: str, found: Sequence[Converted], name: str) -> dict[int, int]:
+        """Return the new IDs of referenced records of a kind, by their ID at the source."""
+        ids = [each.references[name] for each in found if name in each.references]
+        return self.writer.records.targets(kind, ids)
+
+    def of_orders(self, label: str, found: Sequence[Converted]) -> list[Converted]:
+        """Return the records whose order was imported, sorted by ID, and report the others."""
+        orders = self.targets("order", found, "order")
+        kept = []
+        for each in found:
+            if (order_id := orders.get(each.references["order"])) is None:
+                self.left_out(label, each.table, each.source_id, "its order was not imported")
+                continue
+            each.resolved["order_id"] = order_id
+            kept.append(each)
+        return sorted(kept, key=lambda each: each.source_id)
+
+    def report_missing(self, kind: Kind, name: str, label: str) -> None:
+        """Report the records that were imported before and no longer exist at the source."""
+        table = name.partition(":")[0]
+        for ids in self.writer.records.all_of(kind.name):
+            for record_id in self.staging.missing(name, ids):
+                self.report.counts_of(label).missing += 1
+                why = "it no longer exists at the source, and was kept in this shop"
+                self.report.line(table, record_id, "missing", why)
+
+
+def redemption(
+    coupon_id: int, customer_id: int | None, order_id: int | None, reference: str
+) -> dict[str, Any]:
+    """Return the columns of an imported coupon use that depend on records of this shop."""
+    return {
+        "coupon_id": coupon_id,
+        "customer_id": customer_id,
+        "order_id": order_id,
+        "reference": reference,
+        "holds_slot": False,
+        "expires_at": None,
+    }

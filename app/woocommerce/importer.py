@@ -1,0 +1,183 @@
+"""The import of a WooCommerce database, from a source to a finished report."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Protocol
+
+from app.auth.principal_cache import note_revocation
+from app.catalog import Catalog
+from app.db.session import run_in_transaction
+from app.services.import_runs import record_import
+from app.woocommerce import account_steps, coupon_steps, kinds, order_child_steps, order_steps
+from app.woocommerce.context import ImportContext
+from app.woocommerce.errors import SourceError
+from app.woocommerce.loading import Location, load
+from app.woocommerce.order_layouts import PostLayout, TableLayout
+from app.woocommerce.record_map import RecordMap
+from app.woocommerce.record_writer import Kind, RecordWriter
+from app.woocommerce.report import Report
+from app.woocommerce.shop_source import ShopSource
+from app.woocommerce.source_index import SourceIndex
+from app.woocommerce.staging import staging
+
+Advance = Callable[[int], None]
+Plan = list[tuple[str, str, Kind, Callable[[Advance], None]]]
+
+
+WITH_OWN_TABLE = {
+    "users", "posts:shop_coupon", PostLayout.orders, TableLayout.orders, "woocommerce_api_keys",
+}  # fmt: skip
+"""Staged tables in which missing records are looked up, by kind."""
+
+
+COLLECT_AFTER = 100_000
+"""Number of new objects after which the garbage collector runs. The default of Python is 700."""
+
+
+class Progress(Protocol):
+    """Shows the progress of an import."""
+
+    def step(self, label: str, total: int) -> AbstractContextManager[Advance]:
+        """Begin a step, and return a function to call with the number of records of each page."""
+
+    def loading(self, total: int) -> AbstractContextManager[Advance]:
+        """Begin to read a source, and return a function to call with the number of bytes so far."""
+
+    def say(self, message: str) -> None:
+        """Show a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How records are imported.
+
+    Args:
+        dry_run: whether nothing is written.
+        new_ids: whether every record gets a new ID.
+        overwrite: whether to replace records that were edited in this shop.
+        same_shop: whether it is the shop of an earlier import, whose address has changed.
+    """
+
+    dry_run: bool = False
+    new_ids: bool = False
+    overwrite: bool = False
+    same_shop: bool = False
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Run the garbage collector less often.
+
+    An import creates many objects and hardly any cycles. Orders then take a sixth less CPU time
+    (``python -m bench imports``, runs with and without it in turn).
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(COLLECT_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@contextmanager
+def staged_shop(location: Location, progress: Progress) -> Iterator[ShopSource]:
+    """Load a source into a staging file, which is removed at the end of the context.
+
+    Raises:
+        SourceError: the source cannot be read, or is not a shop.
+    """
+    with staging() as staged:
+        with progress.loading(location.size) as advance:
+            load(location, staged, advance, lambda text: progress.say(f"Warning: {text}"))
+        progress.say(f"The temporary file takes {staged.size / 1e6:,.1f} MB.")
+        yield ShopSource(staged, location.prefix)
+
+
+def import_shop(
+    location: Location, options: Options, catalog: Catalog, progress: Progress, report: Report
+) -> None:
+    """Import a shop.
+
+    The next import completes an interrupted one, because it skips imported records.
+
+    Raises:
+        SourceError: the source cannot be read, or is not a shop.
+    """
+    with rare_collections(), staged_shop(location, progress) as source:
+        records = _records(source, options)
+        if records.is_interrupted:
+            progress.say("Resuming the interrupted import.")
+        was_known = records.is_known
+        records.begin()
+        writer = RecordWriter(records, report, overwrite=options.overwrite, new_ids=options.new_ids)
+        context = ImportContext(source, writer, report, catalog, SourceIndex(source.staging))
+        plan = plan_of(context)
+        for name, _, kind, _ in plan:
+            writer.ids.advance(kind.name, kind.table, source.staging.last_id(name))
+        for name, label, kind, run in plan:
+            with (
+                report.timed(label),
+                progress.step(label, source.staging.count(name)) as advance,
+            ):
+                run(advance)
+            if was_known and name in WITH_OWN_TABLE:
+                context.report_missing(kind, name, label)
+        records.finish()
+        if not options.dry_run:
+            note_revocation()  # roles and keys may have changed
+            _record_event(records, report)
+
+
+def _records(source: ShopSource, options: Options) -> RecordMap:
+    """Return the map of the records of a source.
+
+    Raises:
+        SourceError: another shop was imported before, whose records have the same IDs.
+    """
+    records = RecordMap(source.name, source.staging, dry_run=options.dry_run)
+    if records.is_known or not records.others or options.new_ids:
+        return records
+    (other, *more), name = records.others, source.name
+    if options.same_shop and not more:
+        return RecordMap(name, source.staging, dry_run=options.dry_run, previous_name=other)
+    raise SourceError(
+        f"The database contains the shop {other.split()[0]}, and this is {name.split()[0]}. Add "
+        "--new-ids to import another shop beside it. If it is the same shop and only its address "
+        "has changed, add --same-shop."
+    )
+
+
+def plan_of(context: ImportContext) -> Plan:
+    """Return the steps of an import, in the order of their references.
+
+    Each step has the name of the staged table, the name of the records in the report, their kind,
+    and the function that imports them.
+    """
+    orders, refunds = context.source.layout.orders, context.source.layout.refunds
+    steps = (
+        ("users", "customers", kinds.CUSTOMERS, account_steps.customers),
+        ("posts:shop_coupon", "coupons", kinds.COUPON, coupon_steps.coupons),
+        (orders, "orders", kinds.ORDER, order_steps.orders),
+        ("used_by", "redemptions", kinds.COUPON_USE, coupon_steps.redemptions),
+        ("comments", "order notes", kinds.ORDER_NOTE, order_child_steps.notes),
+        (refunds, "refunds", kinds.REFUND, order_child_steps.refunds),
+        ("woocommerce_downloadable_product_permissions", "downloads", kinds.DOWNLOAD,
+         order_child_steps.downloads),
+        ("woocommerce_api_keys", "API keys", kinds.API_KEY, account_steps.api_keys),
+        (account_steps.webhooks_table(context), "webhooks", kinds.WEBHOOK,
+         account_steps.webhooks),
+    )  # fmt: skip
+    return [(name, label, kind, partial(run, context)) for name, label, kind, run in steps]
+
+
+def _record_event(records: RecordMap, report: Report) -> None:
+    counts = {label: asdict(each) for label, each in report.counts.items()}
+    run_in_transaction(lambda session: record_import(session, records.name, {"records": counts}))
+
+
+__all__ = ["Location", "Options", "SourceError", "import_shop", "staged_shop"]

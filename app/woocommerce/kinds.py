@@ -1,0 +1,190 @@
+"""The kinds of records that are imported, and how conflicts with stored records are resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from sqlalchemy import Table, delete, insert, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.db.search import comparable
+from app.models import (
+    ApiKey,
+    Coupon,
+    DownloadPermission,
+    Order,
+    OrderNote,
+    Redemption,
+    User,
+    UserRole,
+    Webhook,
+)
+from app.models.coupon import CouponStatus
+from app.models.user import with_normalized
+from app.services.event_sequence import last_event_id
+from app.services.order_records import new_key
+from app.woocommerce.converted import Pending
+from app.woocommerce.record_writer import Kind
+
+USERS, ROLES, COUPONS, ORDERS, REDEMPTIONS = (
+    cast("Table", model.__table__) for model in (User, UserRole, Coupon, Order, Redemption)
+)
+
+
+def _resolve_customers(session: Session, pending: Sequence[Pending]) -> None:
+    """Empty an e-mail address, and change a username, that another stored account has."""
+    emails = {comparable(each.values["email"]): each for each in pending if each.values["email"]}
+    names = {comparable(each.values["username"]): each for each in pending}
+    # Two accounts of one import can exchange their addresses.
+    changed = [each.target_id for each in pending if each.imported]
+    if changed:
+        session.execute(
+            update(USERS).where(USERS.c.id.in_(changed)).values(email="", email_normalized="")
+        )
+    rows = session.execute(
+        select(USERS.c.id, USERS.c.email_normalized, USERS.c.username_normalized).where(
+            or_(
+                USERS.c.email_normalized.in_(list(emails)),
+                USERS.c.username_normalized.in_(list(names)),
+            )
+        )
+    ).all()
+    for row in rows:
+        if (each := emails.get(row.email_normalized)) and each.target_id != row.id:
+            each.converted.altered.append(
+                f"account {row.id} of this shop has the e-mail {each.values['email']!r}, "
+                "which was emptied"
+            )
+            each.values["email"] = ""
+        if (each := names.get(row.username_normalized)) and each.target_id != row.id:
+            name = _free_username(session, each.values["username"], names)
+            each.converted.altered.append(
+                f"account {row.id} of this shop has the username {each.values['username']!r}; "
+                f"the new username is {name!r}"
+            )
+            each.values["username"] = name
+            names[comparable(name)] = each
+    for each in pending:
+        each.values |= with_normalized(each.values)
+
+
+def _free_username(session: Session, name: str, taken: dict[str, Pending]) -> str:
+    number = 2
+    while True:
+        candidate = f"{name}-{number}"
+        key = comparable(candidate)
+        is_taken = select(USERS.c.id).where(USERS.c.username_normalized == key)
+        if key not in taken and session.scalar(is_taken) is None:
+            return candidate
+        number += 1
+
+
+def _write_roles(session: Session, written: Sequence[Pending]) -> None:
+    changed = [each.target_id for each in written if each.imported]
+    if changed:
+        session.execute(delete(ROLES).where(ROLES.c.user_id.in_(changed)))
+    rows = [
+        {
+            "user_id": each.target_id,
+            "role": role,
+            "position": position,
+            "registered_at": each.values["created_at"],
+        }
+        for each in written
+        for position, role in enumerate(each.converted.roles)
+    ]
+    if rows:
+        session.execute(insert(ROLES), rows)
+
+
+def _resolve_coupons(session: Session, pending: Sequence[Pending]) -> None:
+    """Move a coupon to the trash if another published coupon of this shop has its code."""
+    published = {
+        each.values["code"]: each
+        for each in pending
+        if each.values["status"] == CouponStatus.PUBLISHED
+    }
+    rows = session.execute(
+        select(COUPONS.c.id, COUPONS.c.code).where(
+            COUPONS.c.code.in_(list(published)), COUPONS.c.status == CouponStatus.PUBLISHED
+        )
+    ).all()
+    for row in rows:
+        each = published[row.code]
+        if each.target_id != row.id and row.id not in {other.target_id for other in pending}:
+            each.values |= {
+                "status": CouponStatus.TRASH,
+                "trashed_at": each.values["updated_at"],
+            }
+            each.converted.altered.append(
+                f"coupon {row.id} of this shop has the code, so the coupon was moved to the trash"
+            )
+    # Two coupons of one import can exchange their codes.
+    moved = [each.target_id for each in pending if each.imported]
+    if moved:
+        session.execute(
+            update(COUPONS).where(COUPONS.c.id.in_(moved)).values(status=CouponStatus.TRASH)
+        )
+
+
+def _resolve_orders(session: Session, pending: Sequence[Pending]) -> None:
+    """Generate an order key for an order without a key, or whose key another order has.
+
+    Order keys are unique, because download links contain them.
+    """
+    keys = {each.values["order_key"] for each in pending} - {""}
+    rows = session.execute(
+        select(ORDERS.c.id, ORDERS.c.order_key).where(ORDERS.c.order_key.in_(list(keys)))
+    ).all()
+    owners = {row.order_key: row.id for row in rows}
+    without = [each.target_id for each in pending if each.imported and not each.values["order_key"]]
+    stored = session.execute(
+        select(ORDERS.c.id, ORDERS.c.order_key).where(ORDERS.c.id.in_(without))
+    )
+    kept = {row.id: row.order_key for row in stored}
+    for each in pending:
+        key = each.values["order_key"]
+        if not key and each.imported:  # keep the key of the earlier import
+            each.values["order_key"] = kept.get(each.target_id) or new_key()
+        elif not key:
+            each.values["order_key"] = new_key()
+        elif owners.setdefault(key, each.target_id) != each.target_id:
+            each.values["order_key"] = new_key()
+            each.converted.altered.append(
+                f"order {owners[key]} has the order key {key!r}, so a new key was generated"
+            )
+
+
+def _resolve_redemptions(session: Session, pending: Sequence[Pending]) -> None:
+    """Release a use if the order has another live use of the coupon, from a change in this shop."""
+    orders = [each.values["order_id"] for each in pending if each.values["order_id"]]
+    rows = session.execute(
+        select(REDEMPTIONS.c.id, REDEMPTIONS.c.order_id, REDEMPTIONS.c.coupon_id).where(
+            REDEMPTIONS.c.order_id.in_(orders), REDEMPTIONS.c.status != "released"
+        )
+    ).all()
+    held = {(row.order_id, row.coupon_id): row.id for row in rows}
+    for each in pending:
+        key = (each.values["order_id"], each.values["coupon_id"])
+        if key[0] and held.get(key, each.target_id) != each.target_id:
+            each.values["status"] = "released"
+
+
+def _resolve_webhooks(session: Session, pending: Sequence[Pending]) -> None:
+    """Set the position of webhooks, so that they receive only events after the import."""
+    last = last_event_id(session)
+    for each in pending:
+        each.values["position"] = last
+
+
+CUSTOMERS = Kind("customer", User, _resolve_customers, _write_roles)
+COUPON = Kind("coupon", Coupon, _resolve_coupons)
+ORDER = Kind("order", Order, _resolve_orders)
+ORDER_USE = Kind("order_coupon", Redemption, _resolve_redemptions)
+COUPON_USE = Kind("coupon_use", Redemption)
+ORDER_NOTE = Kind("order_note", OrderNote)
+REFUND = Kind("refund", OrderNote)
+DOWNLOAD = Kind("download", DownloadPermission)
+WEBHOOK = Kind("webhook", Webhook, _resolve_webhooks)
+API_KEY = Kind("api_key", ApiKey)

@@ -1,0 +1,206 @@
+"""Verification of an import: comparison of this shop with its source.
+
+The source is read and converted again. Records that were edited in this shop since the import are
+counted but not compared.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import bindparam, select
+
+from app.catalog import Catalog
+from app.db.functions import is_one_of
+from app.db.read_pool import fetch
+from app.db.types import IdList
+from app.services.order_sums import amount_text, cents
+from app.woocommerce.context import ImportContext
+from app.woocommerce.converted import Converted, Record
+from app.woocommerce.errors import SourceError
+from app.woocommerce.importer import Progress, plan_of, staged_shop
+from app.woocommerce.kinds import ORDER
+from app.woocommerce.loading import Location
+from app.woocommerce.record_map import RecordMap
+from app.woocommerce.record_writer import Kind
+from app.woocommerce.report import Report
+from app.woocommerce.source_index import SourceIndex
+
+SHOWN = 50
+"""Maximum number of differences in the list. All differences are counted."""
+
+# Random values, and values that depend on the time of the import.
+_NOT_COMPARED = {"consumer_secret_encrypted", "secret_encrypted", "usage_count"}
+
+
+@dataclass(slots=True)
+class Verification:
+    """The result of a comparison.
+
+    Attributes:
+        lines: a description of each comparison.
+        differences: the first MAX_LISTED differences.
+        number: number of all differences.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    number: int = 0
+
+    def add(self, difference: str) -> None:
+        """Add a difference."""
+        self.number += 1
+        if len(self.differences) < SHOWN:
+            self.differences.append(difference)
+
+
+@dataclass(slots=True)
+class _Compared:
+    """Counts of the comparison of one kind of records."""
+
+    source: int = 0
+    found: int = 0
+    edited: int = 0
+    sample: int = 0
+    source_sums: Counter[str] = field(default_factory=Counter)
+    sums: Counter[str] = field(default_factory=Counter)
+    source_numbers: Counter[str] = field(default_factory=Counter)
+    numbers: Counter[str] = field(default_factory=Counter)
+
+
+class RecordComparer:
+    """Compares records. It replaces the writer of an import.
+
+    Args:
+        records: the map of the imported records.
+        result: the result to which differences are added.
+        sample: average number of records of each kind that are compared field by field.
+        seed: the seed of the random sample.
+
+    Attributes:
+        totals: number of records of each kind, from which the sample is taken.
+    """
+
+    def __init__(
+        self, records: RecordMap, result: Verification, sample: int, seed: int | None
+    ) -> None:
+        self.records = records
+        self.compared: dict[str, _Compared] = {}
+        self._result = result
+        self._sample = sample
+        self.totals: dict[str, int] = {}
+        self._random = random.Random(seed)  # noqa: S311  # nosec B311  # a sample, no secret
+
+    def write(self, kind: Kind, label: str, converted: Sequence[Converted]) -> None:
+        """Compare records of a kind."""
+        compared = self.compared.setdefault(label, _Compared())
+        known = self.records.known(_Reader(), kind.name, [each.source_id for each in converted])
+        stored = self._stored(kind, [imported.target_id for imported in known.values()])
+        for each in converted:
+            imported = known.get(each.source_id)
+            if imported is None and each.is_absent:
+                continue
+            compared.source += 1
+            record = stored.get(imported.target_id) if imported else None
+            if record is None or imported is None:
+                self._result.add(f"{label}: {each.table} {each.source_id} is not in this shop")
+                continue
+            compared.found += 1
+            if imported.updated_at is not None and record["updated_at"] != imported.updated_at:
+                compared.edited += 1
+                continue
+            if kind is ORDER:
+                status = each.values["status"]
+                compared.source_sums[status] += cents(each.values["total"])
+                compared.source_numbers[status] += 1
+                compared.sums[record["status"]] += cents(record["total"])
+                compared.numbers[record["status"]] += 1
+            if self._random.random() * self.totals.get(label, 0) < self._sample:
+                compared.sample += 1
+                self._compare(label, each, record)
+
+    def _compare(self, label: str, converted: Converted, record: Record) -> None:
+        for name, value in {**converted.values, **converted.resolved}.items():
+            is_random = name == "created_at" and converted.table == "woocommerce_api_keys"
+            if name in _NOT_COMPARED or is_random or (name == "order_key" and not value):
+                continue
+            if record[name] != value:
+                self._result.add(
+                    f"{label}: {converted.table} {converted.source_id}, {name}: "
+                    f"{_short(value)} at the source, {_short(record[name])} here"
+                )
+
+    def _stored(self, kind: Kind, ids: Sequence[int]) -> dict[int, Record]:
+        table = kind.table
+        rows = fetch(
+            select(table).where(is_one_of(table.c.id, bindparam(None, list(ids), type_=IdList)))
+        )
+        return {row.id: dict(row._mapping) for row in rows}
+
+
+class _Reader:
+    """Runs the selects of ``RecordMap`` on the read engine instead of a session."""
+
+    def execute(self, statement: Any) -> Any:
+        """Return the rows of a select."""
+        return fetch(statement)
+
+
+def verify_shop(
+    location: Location, catalog: Catalog, progress: Progress, *, sample: int, seed: int | None
+) -> Verification:
+    """Compare this shop with the source from which it was imported.
+
+    Args:
+        sample: average number of records of each kind that are compared field by field.
+        seed: the seed of the random sample; None for a new sample each time.
+
+    Raises:
+        SourceError: the source cannot be read, or was never imported.
+    """
+    result = Verification()
+    with staged_shop(location, progress) as source:
+        # A dry run writes nothing and adds nothing to the record map.
+        records = RecordMap(source.name, source.staging, dry_run=True)
+        if not records.is_known:
+            raise SourceError(f"{source.name.split()[0]} was never imported into this database.")
+        if records.is_interrupted:
+            result.add("the import is not complete: run it again")
+        comparer = RecordComparer(records, result, sample, seed)
+        report = Report()
+        context = ImportContext(source, comparer, report, catalog, SourceIndex(source.staging))
+        for name, label, _, run in plan_of(context):
+            total = comparer.totals[label] = source.staging.count(name)
+            with progress.step(label, total) as advance:
+                run(advance)
+    _summarise(result, comparer, report)
+    return result
+
+
+def _summarise(result: Verification, comparer: RecordComparer, report: Report) -> None:
+    for label, compared in comparer.compared.items():
+        left_out = report.counts_of(label).left_out
+        result.lines.append(
+            f"{label}: {compared.source:,} at the source, {compared.found:,} here, "
+            f"{left_out:,} left out, {compared.edited:,} edited here, "
+            f"{compared.sample:,} compared field by field"
+        )
+        statuses = sorted({*compared.source_numbers, *compared.numbers})
+        for status in statuses:
+            there = (compared.source_numbers[status], compared.source_sums[status])
+            here = (compared.numbers[status], compared.sums[status])
+            text = f"{label}, {status}: {here[0]:,}, {amount_text(here[1])}"
+            result.lines.append(f"  {text}")
+            if here != there:
+                result.add(f"{text} here; {there[0]:,}, {amount_text(there[1])} at the source")
+    for currency, refunded in report.refunded.items():
+        result.lines.append(f"refunded (in no total above): {amount_text(refunded)} {currency}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
