@@ -1,5 +1,6 @@
 """The shop that the tests use over HTTP: on SQLite and on PostgreSQL, empty before each test."""
 
+import gc
 import os
 import re
 import shutil
@@ -116,6 +117,16 @@ def _reason_to_deselect(item):
 
 def _is_pooled(item):
     return _has_parameters(item) and item.callspec.params.get("database_url") == POOLED
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect without the garbage collector: nothing becomes garbage, and it takes a fifth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # the database is first in the ID of a case

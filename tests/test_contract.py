@@ -364,6 +364,8 @@ def test_contract(app, admin, make_customer, examples):
         run_in_transaction(lambda session: session.execute(own))
     settings = configuration(admin.key, examples)
     schema = schemathesis.openapi.from_wsgi("/openapi.json", app, config=settings)
+    if examples < MANY:
+        drop_long_limits(schema.raw_schema)
     failures = {}
     for event in from_schema(schema).execute():
         if isinstance(event, events.NonFatalError | events.FatalError):
@@ -372,6 +374,21 @@ def test_contract(app, admin, make_customer, examples):
         if isinstance(event, events.ScenarioFinished):
             failures |= failures_of(event.recorder)
     assert not failures, "\n\n".join(f"{what}\n{how}" for what, how in failures.items())
+
+
+def drop_long_limits(part):
+    """Remove the limits that only the phase with the boundary values reaches.
+
+    Schemathesis writes a limit into the pattern of a text. To compile a pattern with a limit of
+    65,536 takes half of a second and 100 MB, which is most of a run with few examples.
+    """
+    if isinstance(part, dict):
+        if part.get("maxLength") == 65_536:
+            del part["maxLength"]
+        part = list(part.values())
+    if isinstance(part, list):
+        for inner in part:
+            drop_long_limits(inner)
 
 
 def failures_of(recorder):
