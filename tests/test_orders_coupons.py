@@ -1,7 +1,7 @@
 """Coupons of orders: applied and recorded, and the uses that a status takes (redemptions 4, 6)."""
 
 import pytest
-from conftest import codes, reply, without_key
+from conftest import codes, refusal, reply, without_key
 
 NOT_APPLICABLE = "shop_api_coupon_not_applicable"
 LINE = {"name": "Teapot", "product_id": 7, "quantity": 2, "price": "13.95"}
@@ -326,6 +326,44 @@ def test_discount_of_a_deleted_coupon_stays(admin, make_coupon):
     remove = {"id": order["coupon_lines"][0]["id"], "remove": True}
     after = update(admin, order, coupon_lines=[remove])
     assert (after["total_discount"], after["total"]) == ("0.00", "65.80")
+
+
+def renamed(client, coupon, code):
+    response = client.put(f"/coupons/{coupon['id']}", {"coupon": {"code": code}})
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("status", ["pending", "completed", "cancelled"])
+@pytest.mark.parametrize("line", [{"code": "new"}, {"code": "new", "amount": "1"}])
+def test_order_uses_a_coupon_once_whatever_its_code(admin, make_coupon, uses, status, line):
+    """There is at most one live redemption per order and coupon (redemptions 6)."""
+    coupon = make_coupon(code="old", usage_limit=5)
+    order = create(admin, "old")
+    update(admin, order, status=status)
+    before = uses(order, coupon)
+    renamed(admin, coupon, "new")
+    response = put(admin, order, coupon_lines=[line])
+    assert reply(response) == refusal(
+        "shop_api_invalid_order_item",
+        param="order.coupon_lines[0].code",
+        reason="is the new code of a coupon that the order already uses.",
+    )
+    assert uses(order, coupon) == before
+    remove = {"id": order["coupon_lines"][0]["id"], "remove": True}
+    update(admin, order, coupon_lines=[remove, line], status="completed")
+    assert uses(order, coupon)[0][-1] == "confirmed"
+    assert uses(order, coupon)[1] == 1
+
+
+@pytest.mark.parametrize("status", ["pending", "cancelled"])
+def test_recorded_code_that_becomes_the_code_of_a_coupon_in_use(admin, make_coupon, uses, status):
+    coupon = make_coupon(code="old")
+    recorded = [{"code": "unknown", "amount": "1"}, {"code": "old", "amount": "1"}]
+    order = create(admin, coupon_lines=recorded, status=status)
+    renamed(admin, coupon, "unknown")
+    update(admin, order, status="completed")
+    assert uses(order, coupon)[0][-1] == "confirmed"
+    assert uses(order, coupon)[1] == 1
 
 
 # --- cost ---

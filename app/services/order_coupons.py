@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from app.carts import Cart, CartItem, CouponTerms
 from app.catalog import current_catalog
 from app.db.session import now
+from app.errors import InvalidOrderItems
 from app.evaluation import Reason, evaluate, limit_reasons
 from app.services.coupon_customers import find_customer
 from app.services.coupon_terms import coupons_by_code
@@ -47,6 +48,7 @@ def plan_coupons(
         The plan; None if the order neither has nor had a coupon.
 
     Raises:
+        InvalidOrderItems: a new line has another code of a coupon that the order already uses.
         ShopError: a coupon is not applicable. Contains all reasons of the first such coupon.
     """
     lines = items.lists["coupon_lines"]
@@ -64,12 +66,43 @@ def plan_coupons(
     found = coupons_by_code(fetch, [line["code"] for line in lines], customer, order_id)
     redemptions = redemptions_of(session, order_id) if before else {}
     plan = CouponPlan(before, after, items, customer, found, redemptions)
+    for code in _codes_of_held_coupons(plan):
+        del found[code]
     if recompute:
         reasons = _apply(plan)
         for line in lines:
             if reasons.get(line["code"]):
                 raise not_applicable(line["code"], reasons[line["code"]], plan.place(line))
     return plan
+
+
+def _codes_of_held_coupons(plan: CouponPlan) -> list[str]:
+    """Return the codes of lines whose coupon another line uses, because its code has changed.
+
+    An order has at most one use of a coupon (redemptions 6).
+
+    Raises:
+        InvalidOrderItems: such a line is new.
+    """
+    lines = {line["code"]: line for line in plan.items.lists["coupon_lines"]}
+    holders = {
+        redemption["coupon_id"]: code
+        for code, redemption in plan.redemptions.items()
+        if code in lines
+    }
+    held = [
+        code
+        for code, coupon in plan.found.items()
+        if coupon.id in holders and code not in plan.redemptions
+    ]
+    errors = {
+        plan.place(lines[code]): "is the new code of a coupon that the order already uses."
+        for code in held
+        if plan.is_new(lines[code])
+    }
+    if errors:
+        raise InvalidOrderItems(errors)
+    return held
 
 
 def _apply(plan: CouponPlan) -> dict[str, Sequence[Reason]]:
