@@ -276,7 +276,7 @@ def test_revoke_takes_effect_immediately_in_a_running_app(app, run, create):
     running, still = client_of(app, ended), client_of(app, other)
     assert running.get("/coupons").status_code == 200
     result = run("keys", "revoke", ended["key_id"])
-    assert (result.exit_code, result.stdout) == (0, f"Key {ended['key_id']} is revoked.\n")
+    assert (result.exit_code, result.stdout) == (0, f"Key {ended['key_id']} was revoked.\n")
     assert running.get("/coupons").status_code == 401
     assert still.get("/coupons").status_code == 200
     assert str(ended["key_id"]) not in [
