@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pymysql
 import pytest
-from serving import reserved_port
+from serving import PATIENCE, reserved_port
 
 from tests.dumps.schemas import create_table
 
@@ -109,14 +109,14 @@ def mariadb():
             yield server
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE)
             log.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait(server, process):
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while True:
         log = (server.folder / "log").read_text(errors="replace")
         if "ready for connections" in log:

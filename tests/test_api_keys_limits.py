@@ -30,10 +30,9 @@ def test_key_expires(app, admin, make_key):
     at = datetime.now(UTC) + timedelta(seconds=1.2)
     expire(app, key["id"], at)
     # A cached principal is not used beyond the expiry of its key.
-    while datetime.now(UTC) < at - timedelta(seconds=0.2):
-        assert client.get("/coupons").status_code == 200
+    while (response := client.get("/coupons")) and datetime.now(UTC) < at:
+        assert response.status_code == 200
         time.sleep(0.05)
-    time.sleep(max(0, (at - datetime.now(UTC)).total_seconds()))
     response = client.get("/coupons")
     assert codes(response) == REJECTED
     assert reason_of(response) == "The API key has expired."
@@ -83,7 +82,7 @@ def test_last_use_does_not_wait_for_a_writer(app, make_key):
         connection.execute(own.values(description="locked"))
         started = time.monotonic()
         assert client.get("/orders/statuses").status_code == 200
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 15  # a writer waits for another one for 20 seconds
     assert stored(app, key["id"]).last_used_at is None
     app.extensions.pop("shop_api_principals")
     assert client.get("/orders/statuses").status_code == 200

@@ -16,6 +16,7 @@ from sqlalchemy import text
 from app.db.session import run_in_transaction
 from app.import_export import exports
 from tests.factories import insert_download, insert_order
+from tests.serving import PATIENCE
 
 EXPORT = import_module("app.cli.export")  # the package has the command under this name
 
@@ -321,6 +322,6 @@ def test_a_pipe_that_is_closed_early_ends_the_command_quietly(settings, app, mak
         assert process.stdout.read(10) == b'{"kind":"c'
         process.stdout.close()
         errors = process.stderr.read()
-        process.wait(60)
+        process.wait(PATIENCE)
     assert b"Traceback" not in errors
     assert b"BrokenPipe" not in errors

@@ -3,7 +3,6 @@
 The app runs in the process of the tests, which record every statement to a standby.
 """
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -288,7 +287,7 @@ def test_conflict_with_replay_is_retried_once_on_the_primary(cluster, app, on_re
         if len(attempts) == 1:
             with ThreadPoolExecutor(1) as pool:
                 pool.submit(lock_coupons, cluster)
-                fetch(text("SELECT count(*), pg_sleep(10) FROM coupons"))
+                fetch(text("SELECT count(*), pg_sleep(25) FROM coupons"))
         return fetch(text("SELECT 'read' FROM alembic_version"))
 
     with app.app_context():
@@ -300,7 +299,8 @@ def test_conflict_with_replay_is_retried_once_on_the_primary(cluster, app, on_re
 
 
 def lock_coupons(cluster):
-    time.sleep(0.5)
+    reads = "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(25)%' AND wait_event = 'PgSleep'"
+    wait_until(lambda: any(replica.query(reads) for replica in cluster.replicas))
     cluster.primary.query("BEGIN; LOCK TABLE coupons IN ACCESS EXCLUSIVE MODE; COMMIT", "shop")
 
 

@@ -123,7 +123,7 @@ def test_hup_twice_under_load_loses_no_request_and_runs_new_code(service, code):
 @pytest.mark.slow
 def test_hup_runs_a_new_version_of_the_worker(service, code):
     """The main process imports the package ``server``, so it must import it again."""
-    worker, configuration = code / "server" / "worker.py", code / "gunicorn.conf.py"
+    worker, configuration = code / "server" / "gunicorn_worker.py", code / "gunicorn.conf.py"
     before = {file: file.read_text() for file in (worker, configuration)}
     worker.write_text(before[worker] + "\n\nclass NewWorker(Worker):\n    pass\n")
     new = before[configuration].replace(
@@ -184,23 +184,29 @@ def waits(service):
     return seen
 
 
-def assert_few_wait(seen):
-    """On a busy machine a few may be slow. Of those that wait for a worker, a third would be."""
-    assert len([seconds for seconds in seen if seconds > 0.5]) <= 3, sorted(seen)[-10:]
+def few_wait(service):
+    """Of those that wait for a worker, a third would be slow."""
+    return len([seconds for seconds in waits(service) if seconds > 0.5]) <= 3
 
 
 @pytest.mark.slow
 def test_no_connection_waits_after_ttin_ttou_or_a_killed_worker(service):
-    assert_few_wait(waits(service))
-    service.process.send_signal(signal.SIGTTIN)
-    wait_for(lambda: len(service.workers()) == 3, "a third worker runs")
-    assert_few_wait(waits(service))
-    service.process.send_signal(signal.SIGTTOU)
-    assert_few_wait(waits(service))
-    wait_for(lambda: len(service.workers()) == 2, "two workers run")
-    assert_few_wait(waits(service))
-    service.workers()[0].kill()
-    assert_few_wait(waits(service))
+    def does_not_wait():
+        yield few_wait(service)
+        service.process.send_signal(signal.SIGTTIN)
+        wait_for(lambda: len(service.workers()) == 3, "a third worker runs")
+        yield few_wait(service)
+        service.process.send_signal(signal.SIGTTOU)
+        yield few_wait(service)
+        wait_for(lambda: len(service.workers()) == 2, "two workers run")
+        yield few_wait(service)
+        killed = service.workers()[0]
+        killed.kill()
+        yield few_wait(service)
+        wait_for(lambda: killed not in service.workers(), "the main process notices")
+
+    # Other programs can take the CPU, but not in each attempt.
+    assert any(all(list(does_not_wait())) for _ in range(3))
 
 
 @pytest.mark.skipif(
@@ -208,21 +214,26 @@ def test_no_connection_waits_after_ttin_ttou_or_a_killed_worker(service):
 )
 def test_each_worker_stays_on_one_cpu(service):
     assert_workers_are_spread(service)
-    service.workers()[0].kill()
-    wait_for(lambda: len(service.workers()) == 2, "the worker is replaced")
+    before = service.workers()
+    before[0].kill()
+    wait_for(lambda: before[0] not in service.workers(), "the main process notices")
     assert_workers_are_spread(service)
     before = service.workers()
     service.process.send_signal(signal.SIGHUP)
     wait_for(lambda: not {*before} & {*service.workers()}, "both workers are replaced")
-    wait_for(lambda: len(service.workers()) == 2, "two workers run")
     assert_workers_are_spread(service)
 
 
 def assert_workers_are_spread(service):
     available = psutil.Process(service.process.pid).cpu_affinity()
-    count = min(2, len(available))
-    wait_for(lambda: len(cpus_of(service.workers())) == count, f"the workers use {count} CPUs")
-    assert cpus_of(service.workers()) <= {(cpu,) for cpu in available}
+    single = {(cpu,) for cpu in available}
+
+    def are_spread():
+        workers = service.workers()
+        cpus = cpus_of(workers)  # a worker that starts has those of the main process
+        return len(workers) == 2 and len(cpus) == min(2, len(available)) and cpus <= single
+
+    wait_for(are_spread, "each of two workers uses a CPU")
 
 
 def cpus_of(workers):

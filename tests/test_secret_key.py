@@ -10,6 +10,7 @@ from app import create_app
 from app.config.loading import SettingsError
 from app.config.secret_key import secret_key
 from app.config.settings import SettingsSchema
+from tests.serving import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +39,7 @@ def test_secret_key_of_concurrent_creators_is_one(tmp_path):
     together = Barrier(16)
 
     def create(_):
-        together.wait(10)
+        together.wait(PATIENCE)
         return secret_key(tmp_path)
 
     with ThreadPoolExecutor(16) as pool:

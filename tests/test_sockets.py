@@ -14,12 +14,15 @@ import pytest
 
 from tests.faults.clients import SECONDS, Caller
 from tests.faults.service import Service
+from tests.serving import wait_for
 
 BODY = json.dumps({"coupon": {"code": "never"}}).encode()
 TIMEOUT = 4  # seconds of the service that the tests use; the default would take too long
 # A request that takes less has not waited for the timeout of another client. It takes some
 # milliseconds, and on a loaded machine up to a second.
 UNDELAYED = TIMEOUT - 1
+# Other programs can take the CPU for seconds, but not in each attempt.
+ATTEMPTS = range(5)
 CONFIGURATION = """
 exec(open("gunicorn.conf.py").read())
 from server import client_socket
@@ -268,12 +271,12 @@ def seconds_of_a_request(service):
     return time.monotonic() - start
 
 
-def requests_in_a_second(service):
-    end, number = time.monotonic() + 1, 0
-    while time.monotonic() < end:
-        seconds_of_a_request(service)
-        number += 1
-    return number
+def seconds_of_requests(service):
+    return sum(seconds_of_a_request(service) for _ in range(100))
+
+
+def delays_a_request(service, number):
+    return any(seconds_of_a_request(service) >= UNDELAYED for _ in range(number))
 
 
 SLOW = {
@@ -286,29 +289,38 @@ SLOW = {
 
 @pytest.mark.parametrize("sent", SLOW.values(), ids=list(SLOW))
 def test_sixty_slow_clients_do_not_reduce_the_throughput_of_others(service, sent):
-    before = requests_in_a_second(service)
+    before = seconds_of_requests(service)
     with clients(service, 60, sent):
-        assert seconds_of_a_request(service) < UNDELAYED  # what they are sent fills buffers first
-        # Half of it, on a quiet machine. With gunicorn's own worker it is 0. Other programs can take
-        # the CPU for a second, but not each time.
-        assert any(requests_in_a_second(service) > before / 5 for _ in range(5))
+        # What they are sent fills buffers first.
+        assert not all(delays_a_request(service, 1) for _ in ATTEMPTS)
+        # Twice as many, on a quiet machine. With gunicorn's own worker a request takes the timeout.
+        assert any(seconds_of_requests(service) < before * 5 for _ in ATTEMPTS)
 
 
 @pytest.mark.parametrize("number", [10, 140])
 @pytest.mark.parametrize("sent", [CLOSES_SLOWLY, NO_REQUEST], ids=["HTTP/1.0", "no request"])
 def test_clients_that_close_slowly_delay_no_request(service, number, sent):
-    with clients(service, number, sent):
-        assert max(seconds_of_a_request(service) for _ in range(10)) < UNDELAYED
+    def delay():
+        with clients(service, number, sent):
+            return delays_a_request(service, 10)
+
+    assert not all(delay() for _ in ATTEMPTS)
 
 
 def test_a_thousand_half_sent_requests_delay_no_request(service):
     """Neither while they last, nor when they all time out and are closed."""
+
+    def delay():
+        with clients(service, 1000, HALF_HEAD):
+            end = time.monotonic() + TIMEOUT + 3
+            while time.monotonic() < end:
+                if delays_a_request(service, 1):
+                    return True
+                time.sleep(0.1)
+        return False
+
     workers = service.workers()
-    with clients(service, 1000, HALF_HEAD):
-        end = time.monotonic() + TIMEOUT + 3
-        while time.monotonic() < end:
-            assert seconds_of_a_request(service) < UNDELAYED
-            time.sleep(0.1)
+    assert not all(delay() for _ in ATTEMPTS)
     assert service.workers() == workers
 
 
@@ -320,11 +332,11 @@ def test_more_idle_connections_than_the_default_file_limit_stop_no_worker(servic
 
 
 def test_client_that_sends_nothing_more_is_disconnected(service):
+    start = time.monotonic()
     with closing(connect(service)) as connection:
         connection.sendall(HALF_HEAD)
-        start = time.monotonic()
-        assert connection.recv(100) == b""
-        assert TIMEOUT - 1 < time.monotonic() - start < TIMEOUT * 5
+        assert connection.recv(100) == b""  # within SECONDS
+        assert time.monotonic() - start > TIMEOUT - 1
 
 
 def test_client_that_reads_slowly_but_steadily_is_not_disconnected(service):
@@ -352,4 +364,7 @@ def test_disconnected_clients_leave_no_open_files(service):
     assert_others_are_served(service)
     assert [worker.pid for worker in service.workers()] == [worker.pid for worker in workers]
     assert all(psutil.pid_exists(worker.pid) for worker in workers)
-    assert sum(worker.num_fds() for worker in workers) <= before + os.cpu_count() + 16
+    wait_for(
+        lambda: sum(worker.num_fds() for worker in workers) <= before + os.cpu_count() + 16,
+        "the files are closed",
+    )

@@ -2,7 +2,6 @@
 
 import signal
 import sys
-import time
 
 import pytest
 
@@ -21,7 +20,5 @@ def supervisor():
 
 
 def test_a_stop_before_gunicorn_runs_is_not_lost(supervisor):
-    started = time.monotonic()
     supervisor._forward(signal.SIGTERM, None)  # as the signal does while gunicorn is started
     assert supervisor.run() == -signal.SIGTERM
-    assert time.monotonic() - started < 30
