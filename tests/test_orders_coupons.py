@@ -366,6 +366,27 @@ def test_recorded_code_that_becomes_the_code_of_a_coupon_in_use(admin, make_coup
     assert uses(order, coupon)[1] == 1
 
 
+def test_codes_that_coupons_exchange(admin, make_coupon, uses):
+    """A line keeps its coupon when codes change, and gets no coupon that another line uses."""
+    first, second = make_coupon(code="first"), make_coupon(code="second")
+    recorded = [{"code": code, "amount": "1"} for code in ("first", "second")]
+    order = create(admin, coupon_lines=recorded, status="cancelled")
+    update(admin, order, status="completed")
+    admin.delete(f"/coupons/{first['id']}?force=true")
+    renamed(admin, second, "first")
+    update(admin, order, status="cancelled")
+    update(admin, order, status="completed")
+    assert uses(order, second) == (["released", "confirmed"], 1)
+    # The line of the deleted coupon can be added again, but not as a second use.
+    remove = {"id": order["coupon_lines"][0]["id"], "remove": True}
+    update(admin, order, coupon_lines=[remove])
+    assert codes(put(admin, order, coupon_lines=recorded[:1])) == (
+        400,
+        "shop_api_invalid_order_item",
+    )
+    assert uses(order, second) == (["released", "confirmed"], 1)
+
+
 # --- cost ---
 
 

@@ -85,20 +85,22 @@ def _codes_of_held_coupons(plan: CouponPlan) -> list[str]:
         InvalidOrderItems: such a line is new.
     """
     lines = {line["code"]: line for line in plan.items.lists["coupon_lines"]}
-    holders = {
-        redemption["coupon_id"]: code
+    new = {code for code, line in lines.items() if plan.is_new(line)}
+    # The coupons of existing lines, which keep them when a code changes.
+    coupon_ids = {
+        code: redemption["coupon_id"]
         for code, redemption in plan.redemptions.items()
-        if code in lines
+        if code in lines.keys() - new and redemption["coupon_id"] is not None
     }
     held = [
         code
         for code, coupon in plan.found.items()
-        if coupon.id in holders and code not in plan.redemptions
+        if code not in coupon_ids and coupon.id in coupon_ids.values()
     ]
     errors = {
         plan.place(lines[code]): "is the new code of a coupon that the order already uses."
         for code in held
-        if plan.is_new(lines[code])
+        if code in new
     }
     if errors:
         raise InvalidOrderItems(errors)
