@@ -6,10 +6,11 @@ FLASK := $(BIN)/flask --app wsgi
 SPECTRAL := tests/lint/node_modules
 NPM_CI := npm ci --loglevel=error --no-audit --no-fund --fetch-retries=0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Tests wait for servers and timers for half of their time, so there are more processes than CPUs. A
-# process without remaining tests takes over tests of other processes.
+# Tests wait for servers and timers, so there is a process more than CI has CPUs. Each further one takes
+# ten seconds to start, and delays what others start. A process without remaining tests takes over tests
+# of other processes.
 # PYTHONDONTWRITEBYTECODE would make each process compile all tests again, which takes half of a minute.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 4 --dist worksteal
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 

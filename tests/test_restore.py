@@ -201,26 +201,30 @@ def stored(app):
         }
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(shop=shops())
-def test_every_kind_of_record_is_restored(app, second_app, tmp_path, shop):
-    fill(app, shop)
-    fill(second_app, {})
-    first, second = tmp_path / "first.ndjson", tmp_path / "second.ndjson"
-    run(app, "export", "all", first, "--password-hashes")
-    run(second_app, "import", "--restore", first)
-    run(second_app, "export", "all", second, "--password-hashes")
-    assert first.read_bytes() == second.read_bytes()
-    before, after = stored(app), stored(second_app)
-    counts = before.pop("row_counts"), after.pop("row_counts")
-    assert before == after
-    # The shards of the counts differ, their sums do not.
-    sums = [{}, {}]
-    for found, rows in zip(sums, counts, strict=True):
-        for table, partition, week, _, number in rows:
-            key = table, partition, week
-            found[key] = found.get(key, 0) + number
-    assert {k: v for k, v in sums[0].items() if v} == {k: v for k, v in sums[1].items() if v}
+@pytest.mark.parametrize("examples", [10, pytest.param(25, marks=pytest.mark.slow)])
+def test_every_kind_of_record_is_restored(app, second_app, tmp_path, examples):
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @given(shop=shops())
+    def is_restored(shop):
+        fill(app, shop)
+        fill(second_app, {})
+        first, second = tmp_path / "first.ndjson", tmp_path / "second.ndjson"
+        run(app, "export", "all", first, "--password-hashes")
+        run(second_app, "import", "--restore", first)
+        run(second_app, "export", "all", second, "--password-hashes")
+        assert first.read_bytes() == second.read_bytes()
+        before, after = stored(app), stored(second_app)
+        counts = before.pop("row_counts"), after.pop("row_counts")
+        assert before == after
+        # The shards of the counts differ, their sums do not.
+        sums = [{}, {}]
+        for found, rows in zip(sums, counts, strict=True):
+            for table, partition, week, _, number in rows:
+                key = table, partition, week
+                found[key] = found.get(key, 0) + number
+        assert {k: v for k, v in sums[0].items() if v} == {k: v for k, v in sums[1].items() if v}
+
+    is_restored()
 
 
 @pytest.fixture
