@@ -84,6 +84,9 @@ class CodePattern:
         Args:
             count: number of requested codes.
             guessable: whether the client accepts codes that are easier to guess.
+
+        Raises:
+            ShopError: the pattern has too few codes.
         """
         times = TIMES_AS_MANY_IF_GUESSABLE if guessable else TIMES_AS_MANY
         if self.size < count * times:

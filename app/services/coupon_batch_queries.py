@@ -78,6 +78,8 @@ def list_batches(
 ) -> Page:
     """Return a page of the batches, newest first unless ``query`` says otherwise.
 
+    The page is empty without the capability to read coupons (decisions 13).
+
     Args:
         query: a loaded ``CouponBatchListQuery``.
         columns: what to select, of COLUMNS.
@@ -97,7 +99,11 @@ def list_batches(
 
 
 def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:
-    """Return the batch with this ID."""
+    """Return the batch with this ID.
+
+    Raises:
+        ShopError: the batch does not exist, or the capability is missing.
+    """
     printed = (as_printed(column) for column in columns)
     rows: Sequence[Row] = fetch(select(*printed, TABLE.c.id).where(TABLE.c.id == batch_id))
     if not rows:

@@ -25,6 +25,10 @@ def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
 
     Args:
         data: a loaded ``CartInput``.
+
+    Raises:
+        ShopError: the capability is missing, the cart has too many items or codes, or the customer
+            does not exist.
     """
     actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
     codes = list(dict.fromkeys(data["coupons"]))  # a code listed twice counts once

@@ -67,10 +67,15 @@ def list_coupons(
 ) -> Page:
     """Return a page of the published coupons that match, by default newest first.
 
+    The page is empty without the capability to read coupons (spec 4.1).
+
     Args:
         query: a loaded ``CouponListQuery``.
         columns: what to select.
         default_size: rows on a page when the query sets no limit.
+
+    Raises:
+        InvalidParams: the type in the filter is unknown.
     """
     require_known_filter(query)
     return fetch_coupons(actor, partial(_matching, query), query, columns, default_size)
@@ -92,20 +97,33 @@ def fetch_coupons(
 
 
 def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
-    """Return the number of published coupons that match."""
+    """Return the number of published coupons that match.
+
+    Raises:
+        InvalidParams: the type in the filter is unknown.
+        ShopError: the capability is missing.
+    """
     require_known_filter(query)
     actor.require("shop_api_user_cannot_read_coupons_count", Capability.READ_PRIVATE_SHOP_COUPONS)
     return count(partial(_matching, query))
 
 
 def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row:
-    """Return the published coupon with this ID."""
+    """Return the published coupon with this ID.
+
+    Raises:
+        ShopError: no published coupon has the ID, or the capability is missing.
+    """
     found = select_where(tuple(columns), TABLE.c.id, _HAS_ID)
     return _readable(actor, found, coupon_id, "shop_api_invalid_coupon_id")
 
 
 def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row:
-    """Return the newest published coupon with this code (spec 4.1)."""
+    """Return the newest published coupon with this code (spec 4.1).
+
+    Raises:
+        ShopError: no published coupon has the code, or the capability is missing.
+    """
     found = select_where(tuple(columns), TABLE.c.id, _HAS_CODE, *_NEWEST_FIRST)
     return _readable(actor, found, coupon_code(code), "shop_api_invalid_coupon_code")
 
@@ -119,7 +137,7 @@ def _readable(actor: Principal, found: Select[Any], wanted: object, missing_code
 
 
 def require_known_filter(query: Mapping[str, Any]) -> None:
-    """Reject a coupon type that does not exist."""
+    """Raise InvalidParams if the coupon type in a filter is unknown."""
     if query["type"] and query["type"] not in current_catalog().coupon_types:
         raise InvalidParams({"filter[type]": f"must be one of {known_types()}."})
 

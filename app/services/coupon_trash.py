@@ -40,6 +40,9 @@ def list_trash(
         query: a loaded ``CouponListQuery``.
         columns: what to select.
         default_size: rows on a page when the query sets no limit.
+
+    Raises:
+        InvalidParams: the type in the filter is unknown.
     """
     require_known_filter(query)
     return fetch_coupons(actor, lambda _: _matching(query), query, columns, default_size)
@@ -91,13 +94,16 @@ def restore(actor: Principal, coupon_id: int) -> Record:
 
 
 def empty_trash(actor: Principal, older_than_days: int) -> int:
-    """Delete permanently what has been in the trash for a number of days.
+    """Permanently delete coupons that have been in the trash for a number of days (orders 4).
 
     Args:
         older_than_days: minimum age in days, from the time when a coupon was moved to the trash.
 
     Returns:
         The number of deleted coupons.
+
+    Raises:
+        ShopError: a capability is missing.
     """
     actor.require(
         "shop_api_user_cannot_delete_coupon",

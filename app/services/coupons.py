@@ -52,7 +52,11 @@ def save_coupons(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResul
 
 
 def create_coupon(actor: Principal, data: Mapping[str, Any]) -> Record:
-    """Create a coupon and return it by its column names."""
+    """Create a coupon and return it by its column names.
+
+    Raises:
+        ShopError: a create rule is violated (spec 4.1), in the order of the rules.
+    """
     return single_result(save_coupons(actor, [BulkItem(None, data)]))
 
 
@@ -62,7 +66,12 @@ def update_coupon(
     data: Mapping[str, Any],
     precondition: Precondition | None = None,
 ) -> Record:
-    """Update the supplied fields of a coupon and return it by its column names."""
+    """Update the supplied fields of a coupon and return it by its column names.
+
+    Raises:
+        ShopError: the coupon does not exist, the capability is missing, the precondition fails, or
+            an update rule is violated (spec 4.1).
+    """
     return single_result(save_coupons(actor, [BulkItem(coupon_id, data, precondition)]))
 
 
@@ -82,6 +91,9 @@ def delete_coupon(
         force: whether to delete it permanently.
         trashed_too: whether ``force`` also finds a coupon that is in the trash (decisions 14).
         precondition: checks the stored coupon first.
+
+    Raises:
+        ShopError: the coupon does not exist, a capability is missing, or the precondition fails.
     """
 
     def work(session: Session) -> None:
@@ -222,7 +234,11 @@ def _prepare_update(
 def require_own(
     actor: Principal, author_id: int | None, code: str, own: Capability, others: Capability
 ) -> None:
-    """Require a capability, and a second capability for coupons of other users."""
+    """Require a capability, and a second capability for coupons of other users.
+
+    Raises:
+        ShopError: with ``code``, if a capability is missing.
+    """
     actor.require(code, *([own] if author_id == actor.user_id else [own, others]))
 
 

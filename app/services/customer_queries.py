@@ -58,10 +58,15 @@ def list_customers(
 ) -> Page:
     """Return a page of the users that match, by default in the order of their registration.
 
+    The page is empty without the capability to list users (spec 4.2).
+
     Args:
         query: a loaded ``CustomerListQuery``.
         columns: what to select, of COLUMNS.
         default_size: rows on a page when the query sets no limit.
+
+    Raises:
+        InvalidParams: ``orderby`` requires a field to sort by.
     """
     return fetch_page(
         columns,
@@ -75,20 +80,33 @@ def list_customers(
 
 
 def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
-    """Return the number of users that match."""
+    """Return the number of users that match.
+
+    Raises:
+        InvalidParams: ``orderby`` requires a field to sort by.
+        ShopError: the capability is missing.
+    """
     _sort_key(query)
     actor.require("shop_api_user_cannot_read_customers_count", Capability.LIST_USERS)
     return count(partial(_matching, query))
 
 
 def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row:
-    """Return the user with this ID."""
+    """Return the user with this ID.
+
+    Raises:
+        ShopError: the ID is not positive, no user has it, or the capability is missing (spec 7.2).
+    """
     require_positive(customer_id)
     return _readable(actor, _HAS_ID, customer_id, "shop_api_invalid_customer", columns)
 
 
 def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row:
-    """Return the user with this e-mail address, in any letter case (spec 4.2)."""
+    """Return the user with this e-mail address, in any letter case (spec 4.2).
+
+    Raises:
+        ShopError: the address is not valid, no user has it, or the capability is missing.
+    """
     if not is_email(email):
         raise ShopError("shop_api_invalid_customer_email")
     key = comparable(email)

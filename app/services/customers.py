@@ -86,7 +86,12 @@ def update_customer(
 def delete_customer(
     actor: Principal, customer_id: int, precondition: Precondition | None = None
 ) -> None:
-    """Delete a user permanently. Its orders become guest orders (spec 7.2, decisions 5)."""
+    """Delete a user permanently. Its orders become guest orders (spec 7.2, decisions 5).
+
+    Raises:
+        ShopError: no user has the ID, a capability is missing, the user is the actor, or the
+            precondition fails.
+    """
     require_positive(customer_id)
     this = TABLE.c.id == customer_id
 

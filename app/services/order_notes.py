@@ -25,6 +25,9 @@ def create_note(actor: Principal, order_id: int, data: Mapping[str, Any]) -> Rec
 
     Args:
         data: a loaded ``OrderNoteCreate``.
+
+    Raises:
+        ShopError: the order does not exist, the capability is missing, or the note has no text.
     """
 
     def work(session: Session) -> Record:
@@ -50,6 +53,10 @@ def update_note(
 
     Args:
         data: a loaded ``OrderNoteUpdate``; without a text, nothing changes.
+
+    Raises:
+        ShopError: the note does not exist, the capability is missing, the precondition fails, or
+            the new text is blank.
     """
 
     def work(session: Session) -> Record:
@@ -70,7 +77,11 @@ def update_note(
 def delete_note(
     actor: Principal, order_id: int, note_id: int, precondition: Precondition | None = None
 ) -> None:
-    """Delete a note permanently."""
+    """Delete a note permanently.
+
+    Raises:
+        ShopError: the note does not exist, the capability is missing, or the precondition fails.
+    """
 
     def work(session: Session) -> None:
         note = _lock_note(session, order_id, note_id)

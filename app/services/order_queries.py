@@ -74,14 +74,23 @@ def list_orders(
 
 
 def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
-    """Return how many orders match."""
+    """Return the number of orders that match.
+
+    Raises:
+        InvalidParams: a status in the filter is unknown.
+        ShopError: the capability is missing.
+    """
     require_known_status(query, current_catalog().order_statuses)
     actor.require("shop_api_user_cannot_read_orders_count", Capability.READ_PRIVATE_SHOP_ORDERS)
     return count(partial(_matching, query))
 
 
 def get_order(actor: Principal, order_id: int, columns: Columns) -> Row:
-    """Return the order with this ID."""
+    """Return the order with this ID.
+
+    Raises:
+        ShopError: the order does not exist or is in the trash, or the capability is missing.
+    """
     rows: Sequence[Row] = fetch(
         select_where(tuple(columns), TABLE.c.id, _HAS_ID), {WANTED: order_id}
     )

@@ -55,7 +55,12 @@ def list_trash(
 
 
 def restore(actor: Principal, order_id: int) -> Record:
-    """Restore an order with its former status; return it by its column names."""
+    """Restore an order with its former status and return it by its column names (orders 4).
+
+    Raises:
+        ShopError: the order is not in the trash, the capability is missing, or a use of a coupon
+            cannot be taken again.
+    """
 
     def work(session: Session) -> Record:
         order = lock_orders(session, [order_id]).get(order_id)
@@ -81,7 +86,14 @@ def restore(actor: Principal, order_id: int) -> Record:
 
 
 def empty_trash(actor: Principal, older_than_days: int) -> int:
-    """Permanently delete the orders that are in the trash for some days; return their number."""
+    """Permanently delete orders that have been in the trash for a number of days (orders 4).
+
+    Returns:
+        The number of deleted orders.
+
+    Raises:
+        ShopError: the capability is missing.
+    """
     actor.require("shop_api_user_cannot_delete_order", Capability.DELETE_SHOP_ORDERS)
 
     def work(session: Session) -> int:

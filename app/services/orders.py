@@ -66,6 +66,9 @@ def delete_order(
     Args:
         force: whether to delete it permanently.
         trashed_too: whether ``force`` also deletes an order that is in the trash.
+
+    Raises:
+        ShopError: the order does not exist, the capability is missing, or the precondition fails.
     """
 
     def work(session: Session) -> None:

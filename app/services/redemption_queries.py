@@ -62,7 +62,12 @@ def list_redemptions(
 
 
 def count_redemptions(actor: Principal, query: Mapping[str, Any]) -> int:
-    """Return how many redemptions match."""
+    """Return the number of redemptions that match.
+
+    Raises:
+        InvalidParams: a status in the filter is unknown.
+        ShopError: the capability is missing.
+    """
     matching = _matching(query)
     actor.require(
         "shop_api_user_cannot_read_redemptions_count", Capability.READ_PRIVATE_SHOP_ORDERS
@@ -71,7 +76,11 @@ def count_redemptions(actor: Principal, query: Mapping[str, Any]) -> int:
 
 
 def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Row:
-    """Return the redemption with this ID."""
+    """Return the redemption with this ID.
+
+    Raises:
+        ShopError: the redemption does not exist, or the capability is missing.
+    """
     printed = (as_printed(column) for column in columns)
     rows: Sequence[Row] = fetch(select(*printed, TABLE.c.id).where(TABLE.c.id == redemption_id))
     if not rows:

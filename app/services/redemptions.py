@@ -41,9 +41,13 @@ _LOCK = _HAS_ID.with_for_update()
 
 
 def confirm_redemption(actor: Principal, redemption_id: int) -> Record:
-    """Confirm a reserved use; return the redemption by its column names.
+    """Confirm a reserved use and return the redemption by its column names.
 
     An expired reservation is confirmed if the coupon has a slot (redemptions 6).
+
+    Raises:
+        ShopError: the redemption does not exist, the capability is missing, it belongs to an order,
+            it was released, or no slot is available; with the reasons.
     """
 
     def work(session: Session) -> Record:
@@ -68,7 +72,12 @@ def confirm_redemption(actor: Principal, redemption_id: int) -> Record:
 
 
 def release_redemption(actor: Principal, redemption_id: int) -> Record:
-    """Release a reserved or confirmed use; return the redemption by its column names."""
+    """Release a reserved or confirmed use and return the redemption by its column names.
+
+    Raises:
+        ShopError: the redemption does not exist, the capability is missing, or it belongs to an
+            order.
+    """
 
     def work(session: Session) -> Record:
         redemption = _locked(session, actor, redemption_id)

@@ -57,7 +57,11 @@ def list_webhooks(
 def count_webhooks(
     actor: Principal, query: Mapping[str, Any], formats: Sequence[str] = ALL_FORMATS
 ) -> int:
-    """Return how many webhooks match."""
+    """Return the number of webhooks that match.
+
+    Raises:
+        ShopError: the capability is missing.
+    """
     actor.require("shop_api_user_cannot_read_webhooks_count", Capability.MANAGE_WEBHOOKS)
     matching = _matching(query, formats)
     return count(lambda _: matching)
@@ -66,7 +70,11 @@ def count_webhooks(
 def get_webhook(
     actor: Principal, webhook_id: int, columns: Columns, formats: Sequence[str] = ALL_FORMATS
 ) -> Row:
-    """Return the webhook with this ID."""
+    """Return the webhook with this ID.
+
+    Raises:
+        ShopError: the webhook does not exist, or the capability is missing.
+    """
     rows: Sequence[Row] = fetch(
         select(*map(as_printed, columns), WEBHOOKS.c.id).where(
             WEBHOOKS.c.id == min(webhook_id, INT64_MAX), WEBHOOKS.c.format.in_(formats)
@@ -118,7 +126,11 @@ def get_delivery(
     columns: Columns,
     formats: Sequence[str] = ALL_FORMATS,
 ) -> Row:
-    """Return a delivery of a webhook."""
+    """Return a delivery of a webhook.
+
+    Raises:
+        ShopError: the webhook or the delivery does not exist, or the capability is missing.
+    """
     get_webhook(actor, webhook_id, (), formats)
     rows: Sequence[Row] = fetch(
         select(*map(as_printed, columns), DELIVERIES.c.id).where(

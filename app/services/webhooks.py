@@ -145,7 +145,11 @@ def delete_webhook(
     precondition: Precondition | None = None,
     formats: Sequence[str] = ALL_FORMATS,
 ) -> None:
-    """Delete a webhook with its deliveries."""
+    """Delete a webhook and its deliveries.
+
+    Raises:
+        ShopError: the webhook does not exist, the capability is missing, or the precondition fails.
+    """
 
     def work(session: Session) -> None:
         code = "shop_api_user_cannot_delete_webhook"
@@ -161,6 +165,9 @@ def rotate_secret(actor: Principal, webhook_id: int) -> Record:
     """Generate a new secret and return the webhook with it under ``secret``.
 
     For 24 hours, deliveries are signed with the previous secret, too.
+
+    Raises:
+        ShopError: the webhook does not exist, or the capability is missing.
     """
     secret = new_secret()
 
@@ -185,7 +192,11 @@ def locked(
     code: str = "shop_api_user_cannot_edit_webhook",
     formats: Sequence[str] = ALL_FORMATS,
 ) -> Record:
-    """Return a webhook, locked until the commit, or raise ShopError."""
+    """Return a webhook, locked until the commit.
+
+    Raises:
+        ShopError: the webhook does not exist; or with ``code``, if the capability is missing.
+    """
     found = session.execute(
         select(WEBHOOKS)
         .where(WEBHOOKS.c.id == min(webhook_id, INT64_MAX), WEBHOOKS.c.format.in_(formats))
