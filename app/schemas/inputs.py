@@ -120,7 +120,7 @@ class Choice(Input):
     """One of the names in the ``enum`` of its JSON Schema."""
 
     def convert(self, value: Any) -> str:
-        """Return the name."""
+        """Return the name, or raise ValueError."""
         names = self.openapi["enum"]
         if value not in names:
             raise ValueError(f"must be one of {', '.join(names)}.")
@@ -209,7 +209,7 @@ class Email(Input):
     openapi = json_schema.EMAIL_IN
 
     def convert(self, value: Any) -> str:
-        """Return the address."""
+        """Return the address, or raise ValueError."""
         email = text.to_string(value).strip()
         if len(email) > 254:  # the limit of RFC 5321
             raise ValueError("must have at most 254 characters.")

@@ -61,7 +61,7 @@ class AccountId(Input):
     openapi = json_schema.INTEGER_IN
 
     def convert(self, value: Any) -> int:
-        """Return the ID, which may be negative."""
+        """Return the ID, which may be negative, or raise ValueError."""
         if isinstance(value, bool) or (
             isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value)
         ):
@@ -75,7 +75,7 @@ class Quantity(Input):
     openapi = json_schema.QUANTITY_IN
 
     def convert(self, value: Any) -> int:
-        """Return the quantity."""
+        """Return the quantity, or raise ValueError."""
         number = numbers.integer(value)
         if not 1 <= number <= 10**9:
             raise ValueError("must be between 1 and 1,000,000,000.")
@@ -93,7 +93,7 @@ class Price(Input):
         super().__init__(meaning, required=True)
 
     def convert(self, value: Any) -> Decimal:
-        """Return the price."""
+        """Return the price, or raise ValueError."""
         amount = numbers.price(value)
         if amount is None:
             raise ValueError("is required.")
@@ -108,7 +108,7 @@ class ExpiresIn(Input):
     openapi = json_schema.EXPIRES_IN
 
     def convert(self, value: Any) -> int:
-        """Return the seconds."""
+        """Return the seconds, or raise ValueError."""
         seconds = numbers.integer(value)
         if not 60 <= seconds <= 604_800:  # redemptions 4
             raise ValueError("must be between 60 and 604,800 seconds.")

@@ -22,7 +22,7 @@ class IntegerParam(QueryField):
         self.openapi = {"type": "integer", "minimum": minimum}
 
     def read(self, value: str) -> int:
-        """Return the number."""
+        """Return the number, or raise ValueError."""
         # Enough digits for every ID, and fewer than the limit of Python for int().
         if not re.fullmatch(r"\s*[+-]?[0-9]{1,100}\s*", value) or int(value) < self.minimum:
             raise ValueError(f"must be an integer of at least {self.minimum}.")
@@ -70,7 +70,7 @@ class EventLimitParam(IntegerParam):
         self.openapi = {"type": "integer", "minimum": 0, "maximum": self.maximum}
 
     def read(self, value: str) -> int:
-        """Return the number."""
+        """Return the number, or raise ValueError."""
         number = super().read(value)
         if number > self.maximum:
             raise ValueError(f"must be an integer of at most {self.maximum}.")

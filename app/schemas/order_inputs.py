@@ -48,7 +48,7 @@ class CustomerId(inputs.Input):
     openapi = json_schema.INTEGER_IN
 
     def convert(self, value: Any) -> int:
-        """Return the ID, whether or not it identifies an account."""
+        """Return the ID, whether or not it identifies an account, or raise ValueError."""
         is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
         if not is_number and not (
             isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+\s*", value, re.ASCII)
@@ -63,7 +63,7 @@ class OrderNumber(inputs.Text):
     openapi = json_schema.ORDER_NUMBER_IN
 
     def convert(self, value: Any) -> str:
-        """Return the text."""
+        """Return the text, or raise ValueError."""
         text = super().convert(value)
         if not 1 <= len(text) <= 191:
             raise ValueError("must have 1 to 191 characters.")

@@ -29,7 +29,7 @@ class ItemId(inputs.Input):
     openapi = json_schema.IDENTIFIER_IN
 
     def convert(self, value: Any) -> Any:
-        """Return the ID, or ``missing`` for a new item."""
+        """Return the ID, or ``missing`` for a new item, or raise ValueError."""
         number = numbers.int_if_integral(value)
         if isinstance(number, str) and re.fullmatch("[0-9]{0,4000}", number, re.ASCII):
             number = int(number or 0)
@@ -155,7 +155,7 @@ class Remaining(inputs.Input):
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
     def convert(self, value: Any) -> int | None:
-        """Return the number; None means unlimited."""
+        """Return the number, None for unlimited, or raise ValueError."""
         number = numbers.int_if_integral(value)
         if isinstance(number, str):
             if not number.strip():

@@ -121,7 +121,7 @@ class SearchParam(TextParam):
     openapi = json_schema.SEARCH_PARAMETER
 
     def read(self, value: str) -> str:
-        """Return the pattern. Many wildcards could slow down the database."""
+        """Return the pattern, or raise ValueError. Many wildcards could slow down the database."""
         if value.count("*") > 10:
             raise ValueError("has more than 10 asterisks (*).")
         return super().read(value)
@@ -148,7 +148,7 @@ class ChoiceParam(QueryField):
         self.openapi = {"type": "string", "enum": list(choices)}
 
     def read(self, value: str) -> str:
-        """Return the value."""
+        """Return the value, or raise ValueError."""
         if value not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}.")
         return value

@@ -20,7 +20,7 @@ class Reference(inputs.Input):
     openapi = json_schema.REFERENCE_IN
 
     def convert(self, value: Any) -> str:
-        """Return the reference without blanks around it."""
+        """Return the reference without blanks around it, or raise ValueError."""
         reference = text.to_string(value).strip()
         if not 1 <= len(reference) <= 191:  # redemptions 4
             raise ValueError("must have 1 to 191 characters.")

@@ -22,7 +22,7 @@ class TopicArray(Input):
     openapi = {**TOPICS, "minItems": 1, "maxItems": MAX_TOPICS}
 
     def convert(self, value: Any) -> list[str]:
-        """Return the topics without duplicates, in their order."""
+        """Return the topics without duplicates, in their order, or raise ValueError."""
         if not isinstance(value, list) or not all(isinstance(topic, str) for topic in value):
             raise ValueError("must be an array of strings.")
         if len(value) > MAX_TOPICS:
@@ -41,7 +41,7 @@ class DeliveryUrl(inputs.Text):
     }
 
     def convert(self, value: Any) -> str:
-        """Return the URL without white space around it."""
+        """Return the URL without white space around it, or raise ValueError."""
         if not isinstance(value, str):
             raise ValueError("must be a string.")
         return value.strip()
@@ -64,7 +64,7 @@ class WebhookSecret(Input):
     }
 
     def convert(self, value: Any) -> str:
-        """Return the secret."""
+        """Return the secret, or raise ValueError."""
         if not isinstance(value, str) or secret_key(value) is None:
             raise ValueError("must be 'whsec_' and the base64 form of 24 to 64 bytes.")
         return value
@@ -88,7 +88,7 @@ class EventId(Input):
     openapi = {"type": "integer", "format": "int64", "minimum": 0, "examples": [105]}
 
     def convert(self, value: Any) -> int:
-        """Return the ID."""
+        """Return the ID, or raise ValueError."""
         if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
             raise ValueError("must be an integer.")
         if isinstance(value, Decimal) and value != value.to_integral_value():

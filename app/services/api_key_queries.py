@@ -44,7 +44,9 @@ def list_keys(
     if not actor.can(Capability.MANAGE_API_KEYS):
         conditions.append(TABLE.c.user_id == actor.user_id)
     if query["user_id"] is not None:
-        conditions.append(TABLE.c.user_id == min(query["user_id"], INT64_MAX))  # beyond: no user
+        conditions.append(
+            TABLE.c.user_id == min(query["user_id"], INT64_MAX)
+        )  # larger IDs match no user
     matching = FilteredSet(select(TABLE.c.id).where(*conditions))
     return fetch_page(
         columns,
@@ -61,7 +63,7 @@ def get_key(actor: Principal, key_id: int, columns: Columns) -> Row:
     """Return the key with this ID.
 
     Raises:
-        ShopError: there is no such key, or it is the key of another user and the actor does not
+        ShopError: the key does not exist, or it is the key of another user and the actor does not
             manage keys.
     """
     printed = (as_printed(column) for column in columns)

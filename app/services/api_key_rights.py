@@ -89,7 +89,8 @@ def require_rights(actor: Principal, wanted: Rights, held: Rights | None = NO_RI
         held: the rights that it already has. They can be kept or reduced.
 
     Raises:
-        ShopError: ``shop_api_insufficient_key_rights`` with the first input that goes too far.
+        ShopError: ``shop_api_insufficient_key_rights`` with the first input that exceeds the
+            rights.
     """
     checks = {
         "key.permission": _is_permission_covered(actor, wanted, held),

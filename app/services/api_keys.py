@@ -152,8 +152,8 @@ def update_key(actor: Principal, key_id: int, data: Mapping[str, Any]) -> Record
     """Change the supplied fields of a key. A restriction takes effect immediately.
 
     Raises:
-        ShopError: there is no such key, the actor does not manage keys, or the key would get rights
-            that the key of the actor does not have.
+        ShopError: the key does not exist, the actor does not manage keys, or the key would get
+            rights that the key of the actor does not have.
     """
 
     def work(session: Session) -> Record:
@@ -184,8 +184,8 @@ def rotate_key(actor: Principal, key_id: int) -> Record:
         The key with the new ``consumer_key`` and ``consumer_secret``, which are not shown again.
 
     Raises:
-        ShopError: there is no such key, it is the key of another user and the actor does not manage
-            keys, or it has more rights than the key of the actor.
+        ShopError: the key does not exist, it is the key of another user and the actor does not
+            manage keys, or it has more rights than the key of the actor.
     """
     pair = new_credentials()
 
@@ -203,10 +203,10 @@ def rotate_key(actor: Principal, key_id: int) -> Record:
 
 
 def delete_key(actor: Principal, key_id: int) -> None:
-    """Revoke a key immediately, whatever its rights.
+    """Revoke a key immediately, regardless of its rights.
 
     Raises:
-        ShopError: there is no such key, or the actor does not manage keys.
+        ShopError: the key does not exist, or the actor does not manage keys.
     """
 
     def work(session: Session) -> None:

@@ -101,7 +101,7 @@ def notify_deleted(
 ) -> None:
     """Write the events of records that were deleted by one statement.
 
-    Hooks are not notified: the records are not read.
+    Hooks are not notified, because the records are not read.
 
     Args:
         permanent: whether the records were removed, and not moved to the trash.
@@ -184,8 +184,8 @@ def write_items(
 ) -> list[WriteResult]:
     """Write the items of a request, so that a hook that rejects one does not affect the others.
 
-    All items are written and notified of at once. Only if a hook rejects them, they are written
-    one by one, to find out which ones it rejects.
+    All items are written together, and the hooks are notified once. If a hook rejects them, the
+    items are written one by one, to determine which ones it rejects.
 
     Args:
         session: the session of the transaction.

@@ -20,7 +20,7 @@ TIMES_AS_MANY, TIMES_AS_MANY_IF_GUESSABLE = 1_000_000, 100
 MAX_CHARACTERS = 256
 """Maximum number of different characters, so that one random byte selects one of them."""
 
-# A noncharacter stands for each random character while a pattern is normalized.
+# A noncharacter replaces each random character while a pattern is normalized.
 _RANDOM = "\ufdd0"
 _MARKUP = re.compile("[<>&]")
 
@@ -128,7 +128,7 @@ def _distinct_characters(charset: str) -> str:
 
 
 def _is_stable(template: str, characters: str) -> bool:
-    """Return whether NFC leaves every code of a template as it is."""
+    """Return whether NFC changes no code of a template."""
     if template.isascii() and characters.isascii():
         return True
     # A mark changes the character before it, also across other marks.
@@ -149,7 +149,7 @@ def _is_stable(template: str, characters: str) -> bool:
 
 def _random_text(charset: str, length: int) -> str:
     """Return random characters of at most 256 different ones, all with the same probability."""
-    # Bytes beyond a multiple of the number of characters are dropped.
+    # Bytes above the largest multiple of the number of characters are dropped.
     number = len(charset)
     usable = 256 - 256 % number
     table = bytes(byte % number for byte in range(256))

@@ -54,7 +54,7 @@ def generate(
         actor: the author of the coupons.
         data: a loaded ``CodesInput``.
         count: number of coupons, at least 1.
-        note_progress: called with the number of coupons that were inserted so far. It starts again
+        note_progress: called with the number of inserted coupons. The number starts again at 0
             when the transaction is retried.
 
     Returns:
@@ -125,7 +125,7 @@ def trash_unused(actor: Principal, batch_id: int) -> int:
     """Move the unused coupons of a batch to the trash.
 
     A coupon is unused if it has no confirmed use and no reservation. Each CHUNK has a transaction
-    of its own, so that other requests do not wait for a large batch. After an interruption, the
+    of its own so that other requests do not wait for a large batch. After an interruption, the
     next call continues.
 
     Returns:

@@ -49,7 +49,7 @@ _IS_OF_CUSTOMER = or_(
     is_one_of(REDEMPTIONS.c.customer_id, bindparam("customer_ids", type_=IdList)),
     is_one_of(REDEMPTIONS.c.email_normalized, bindparam("email_keys", type_=TextList)),
 )
-# 0 is no order: nothing is left out.
+# No order has the ID 0, so no use is excluded.
 _IS_OF_ANOTHER_ORDER = REDEMPTIONS.c.order_id.is_distinct_from(bindparam("own_order_id", type_=Id))
 
 

@@ -22,7 +22,7 @@ NEW_ROLE = "customer"
 """The role of an account that the API creates."""
 
 WRITABLE = [column for column in TABLE.c if column.computed is None]
-"""The stored columns. The database computes the others."""
+"""The stored columns. The database computes the other columns."""
 
 BLANK = {"password_hash": None} | dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), "")
 """The columns of an account that a create may omit, with their defaults."""

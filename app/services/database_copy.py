@@ -137,7 +137,7 @@ def _require_empty(target: Connection) -> None:
 def _copy_table(source: Connection, target: Connection, table: Table, progress: Progress) -> int:
     total = _count(source, table)
     progress(table.name, total, 0)
-    # The database computes the others itself.
+    # The database computes the other columns.
     columns = [column for column in table.columns if column.computed is None]
     rows = source.execute(
         select(*columns).order_by(*table.primary_key.columns),

@@ -86,7 +86,7 @@ def get_event(actor: Principal, event_id: int, columns: Columns) -> Row:
     """Return the event with this ID.
 
     Raises:
-        ShopError: there is no such event, it has been removed because of its age, or the
+        ShopError: the event does not exist, it has been removed because of its age, or the
             capability is missing.
     """
     number_events()

@@ -65,7 +65,7 @@ class NewEvent:
 def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) -> list[str]:
     """Write events in the transaction of a session, in their order, in one statement.
 
-    A transaction that is rolled back or retried rolls its events back, too.
+    If the transaction is rolled back or retried, its events are rolled back as well.
 
     Args:
         session: the session of the transaction.

@@ -60,7 +60,7 @@ def get_legacy_delivery(actor: Principal, webhook_id: int, delivery_id: int) -> 
     """Return a delivery of a legacy webhook by its column names.
 
     Raises:
-        ShopError: as ``list_legacy_deliveries``, or there is no such delivery.
+        ShopError: as ``list_legacy_deliveries``, or the delivery does not exist.
     """
     _require_readable(actor, webhook_id)
     row = get_delivery(actor, webhook_id, delivery_id, _DELIVERY, LEGACY_ONLY)

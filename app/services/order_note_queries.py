@@ -49,9 +49,9 @@ def _fetch(
     of_order: ColumnElement[bool],
     missing: str | None = None,
 ) -> Sequence[Row]:
-    """Return the selected columns and the ID of each note; one row of nulls if there is no note.
+    """Return the selected columns and ID of each note, or one row of nulls without notes.
 
-    One statement: the outer join returns a row for an order without notes, none for no order.
+    The outer join returns no row if the order does not exist, so one statement is enough.
     """
     rows: Sequence[Row] = fetch(
         select(*map(as_printed, columns), TABLE.c.id)

@@ -217,7 +217,7 @@ def release_uses(
 def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dict[str, Any]:
     """Return the ``item_details`` of an order in the trash, which name the uses to take again.
 
-    The status of the order does not always tell: an order that is ``refunded`` can have a
+    The status of the order is not always sufficient: an order that is ``refunded`` can have a
     confirmed use, a reserved use or none.
 
     Args:

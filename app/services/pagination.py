@@ -168,9 +168,9 @@ class _Place(NamedTuple):
     def after(
         self, fetch: Fetch, offset: int, total: int, without: Sequence[int]
     ) -> tuple[ColumnElement[bool], int]:
-        """Return a condition that skips records whose index entries need not be looked at.
+        """Return a condition that skips records without reading their index entries.
 
-        A database skips index entries in a third of the time if it need not compare each one with
+        A database skips index entries in a third of the time if it does not compare each one with
         the conditions of the list. The entries are skipped from the nearer end of the index.
 
         Args:

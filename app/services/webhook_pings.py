@@ -1,4 +1,4 @@
-"""Pings: a request that tells at once whether a receiver can be reached (events 2)."""
+"""Pings: requests that check immediately whether a receiver is reachable (events 2)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ DELIVERIES = cast("Table", WebhookDelivery.__table__)
 
 ALL_FORMATS: Sequence[str] = tuple(WebhookFormat)
 LEGACY_ONLY: Sequence[str] = (WebhookFormat.LEGACY,)
-"""The legacy API shows only webhooks of its own form: others can have several topics."""
+"""The legacy API shows only webhooks of its own form. Other webhooks can have several topics."""
 
 
 def list_webhooks(

@@ -106,7 +106,7 @@ def disable_webhooks_of(session: Session, user_ids: Collection[int]) -> None:
 
 
 def disable_without_capability(session: Session) -> None:
-    """Disable the webhooks of users who may no longer manage webhooks."""
+    """Disable the webhooks of users who lost the capability to manage webhooks."""
     found = _locked(session, WEBHOOKS.c.user_id.is_not(None))
     allowed = _managers(session, {webhook["user_id"] for webhook in found})
     disable(session, [each for each in found if each["user_id"] not in allowed], NO_CAPABILITY)
@@ -129,7 +129,7 @@ def fail_pending(session: Session, webhook_ids: Sequence[int]) -> None:
 
 
 def _disabled_event(webhook: Mapping[str, Any]) -> NewEvent:
-    """Return the event that a webhook was disabled, with the fields that tell which and why."""
+    """Return the event of a disabled webhook, which identifies the webhook and the reason."""
     names = "id", "name", "topics", "delivery_url", "status", "disabled_reason", "user_id"
     shown = {name: webhook[name] for name in names}
     return NewEvent("webhook.disabled", webhook["id"], {"webhook": shown})

@@ -164,7 +164,7 @@ def delete_webhook(
 def rotate_secret(actor: Principal, webhook_id: int) -> Record:
     """Generate a new secret and return the webhook with it under ``secret``.
 
-    For 24 hours, deliveries are signed with the previous secret, too.
+    For 24 hours, deliveries are signed with both the new and the previous secret.
 
     Raises:
         ShopError: the webhook does not exist, or the capability is missing.
