@@ -22,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.auth.credentials import CLOCK_SKEW
+from app.db.index_hints import has_constant
 from app.db.session import now, run_in_transaction
 from app.models import IdempotencyRecord, OAuthNonce
 from app.models.idempotency_record import RETENTION
@@ -45,7 +46,7 @@ MAX_BATCHES = 20
 RECORDS = cast("Table", IdempotencyRecord.__table__)
 NONCES = cast("Table", OAuthNonce.__table__)
 
-_IS_PENDING = DELIVERIES.c.state == DeliveryState.PENDING
+_IS_PENDING = has_constant(DELIVERIES.c.state, DeliveryState.PENDING)
 _IS_ACTIVE = WEBHOOKS.c.status == WebhookStatus.ACTIVE
 
 _log = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from sqlalchemy import (
 )
 
 from app.auth.principals import Capability, Principal
+from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
@@ -32,10 +33,10 @@ TABLE = cast("Table", CouponBatch.__table__)
 _COUPONS = cast("Table", Coupon.__table__)
 _REDEMPTIONS = cast("Table", Redemption.__table__)
 
-# Literals: SQLite uses partial indexes only for the same text.
+# A literal: SQLite uses a partial index only for the same text.
 _ZERO: ColumnElement[int] = literal_column("0")
 _IS_LIVE_RESERVATION = and_(
-    _REDEMPTIONS.c.status == literal_column(f"'{RedemptionStatus.RESERVED}'"),
+    has_constant(_REDEMPTIONS.c.status, RedemptionStatus.RESERVED),
     or_(_REDEMPTIONS.c.expires_at.is_(None), _REDEMPTIONS.c.expires_at > NOW),
 )
 IS_UNUSED = and_(
@@ -44,7 +45,7 @@ IS_UNUSED = and_(
 )
 """A coupon without a confirmed use and without a reservation."""
 
-_TRASHED = _COUPONS.c.status == literal_column(f"'{CouponStatus.TRASH}'")
+_TRASHED = has_constant(_COUPONS.c.status, CouponStatus.TRASH)
 
 
 def _number(*conditions: ColumnElement[bool]) -> ColumnElement[int]:

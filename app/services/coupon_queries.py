@@ -13,7 +13,6 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
-    literal_column,
     select,
     true,
     union_all,
@@ -21,7 +20,7 @@ from sqlalchemy import (
 
 from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
-from app.db.index_hints import frequent
+from app.db.index_hints import frequent, has_constant
 from app.db.read_pool import Fetch, fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import contains, number_found
@@ -35,7 +34,7 @@ from app.text import coupon_code
 
 TABLE = cast("Table", Coupon.__table__)
 # A literal: SQLite uses a partial index only for the same text.
-PUBLISHED = TABLE.c.status == literal_column(f"'{CouponStatus.PUBLISHED}'")
+PUBLISHED = has_constant(TABLE.c.status, CouponStatus.PUBLISHED)
 _HAS_ID = and_(TABLE.c.id == bindparam(WANTED), PUBLISHED)
 _HAS_CODE = and_(TABLE.c.code == bindparam(WANTED), PUBLISHED)
 _NEWEST_FIRST = (TABLE.c.created_at.desc(), TABLE.c.id.desc())

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from app.carts import CouponTerms
 from app.db.functions import is_one_of
-from app.db.index_hints import frequent
+from app.db.index_hints import frequent, has_constant
 from app.db.read_pool import Fetch
 from app.db.session import now
 from app.db.types import Id, IdList, TextList, UtcDateTime
@@ -40,8 +40,9 @@ REDEMPTIONS = cast("Table", Redemption.__table__)
 # The values are computed for each execution, so that a statement is built once.
 NOW: Any = bindparam("now", callable_=now, type_=UtcDateTime)
 
+IS_CONFIRMED = has_constant(REDEMPTIONS.c.status, RedemptionStatus.CONFIRMED)
 IS_LIVE_RESERVATION = and_(
-    REDEMPTIONS.c.status == RedemptionStatus.RESERVED,
+    has_constant(REDEMPTIONS.c.status, RedemptionStatus.RESERVED),
     or_(REDEMPTIONS.c.expires_at.is_(None), REDEMPTIONS.c.expires_at > NOW),
 )
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
@@ -63,7 +64,7 @@ def number_of_redemptions(*conditions: ColumnElement[bool]) -> ColumnElement[int
 USES_BY_CUSTOMER = number_of_redemptions(
     _IS_OF_CUSTOMER,
     _IS_OF_ANOTHER_ORDER,
-    or_(REDEMPTIONS.c.status == RedemptionStatus.CONFIRMED, IS_LIVE_RESERVATION),
+    or_(IS_CONFIRMED, IS_LIVE_RESERVATION),
 )
 """Uses of a coupon by the customer of ``Customer.parameters``."""
 

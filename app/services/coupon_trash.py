@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
 from app.catalog import Change
+from app.db.index_hints import has_constant
 from app.db.records import Columns
 from app.db.search import contains
 from app.db.session import now, run_in_transaction
@@ -28,7 +29,7 @@ from app.services.coupons import Record, require_own
 from app.services.filtering import FilteredSet
 from app.services.pagination import Page
 
-TRASHED = TABLE.c.status == CouponStatus.TRASH
+TRASHED = has_constant(TABLE.c.status, CouponStatus.TRASH)
 
 
 def list_trash(

@@ -9,6 +9,7 @@ from typing import Any, cast
 from sqlalchemy import Table, and_, exists, or_, select
 from sqlalchemy.orm import Session
 
+from app.db.index_hints import has_constant
 from app.models import User
 from app.models.webhook_delivery import DeliveryState
 from app.services.delivery_requests import Sender
@@ -24,12 +25,12 @@ resource, and later deliveries of the same resources."""
 
 USERS = cast("Table", User.__table__)
 
-_PENDING = DELIVERIES.c.state == DeliveryState.PENDING
+_PENDING = has_constant(DELIVERIES.c.state, DeliveryState.PENDING)
 _earlier = DELIVERIES.alias("earlier")
 _IS_FIRST = ~exists(
     select(1).where(
         _earlier.c.webhook_id == DELIVERIES.c.webhook_id,
-        _earlier.c.state == DeliveryState.PENDING,
+        has_constant(_earlier.c.state, DeliveryState.PENDING),
         _earlier.c.resource == DELIVERIES.c.resource,
         _earlier.c.resource_id == DELIVERIES.c.resource_id,
         _earlier.c.event_id < DELIVERIES.c.event_id,

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
+from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
 from app.db.session import precise_now
 from app.models.webhook import WebhookStatus
@@ -35,7 +36,7 @@ RENEW_BEFORE = timedelta(seconds=30)
 
 MAX_WEBHOOKS = 64
 """Maximum number of webhooks that one worker leases."""
-_PENDING = DELIVERIES.c.state == DeliveryState.PENDING
+_PENDING = has_constant(DELIVERIES.c.state, DeliveryState.PENDING)
 
 
 @dataclass(slots=True)

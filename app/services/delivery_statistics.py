@@ -10,6 +10,7 @@ from sqlalchemy import Table, and_, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
 from app.db.session import precise_now
 from app.models import DeliveryCount
@@ -63,7 +64,7 @@ _IS_ACTIVE = WEBHOOKS.c.status == WebhookStatus.ACTIVE
 _PENDING = (
     select(DELIVERIES.c.created_at, DELIVERIES.c.next_attempt_at)
     .join(WEBHOOKS, WEBHOOKS.c.id == DELIVERIES.c.webhook_id)
-    .where(DELIVERIES.c.state == DeliveryState.PENDING, _IS_ACTIVE)
+    .where(has_constant(DELIVERIES.c.state, DeliveryState.PENDING), _IS_ACTIVE)
 )
 # Events behind the first active webhook, or without an ID while there is an active webhook.
 _POSITION = select(func.min(WEBHOOKS.c.position)).where(_IS_ACTIVE).scalar_subquery()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from sqlalchemy import and_, literal_column, select, update
+from sqlalchemy import and_, select, update
 from sqlalchemy.orm import Session
 
+from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models.redemption import RedemptionStatus
@@ -23,8 +24,7 @@ from app.services.redemption_counts import change_counts
 BATCH = 100
 """Reservations that one transaction records."""
 
-# A literal: SQLite uses a partial index only for the same text.
-_IS_RESERVED = TABLE.c.status == literal_column(f"'{RedemptionStatus.RESERVED}'")
+_IS_RESERVED = has_constant(TABLE.c.status, RedemptionStatus.RESERVED)
 _HAS_EXPIRED = and_(_IS_RESERVED, TABLE.c.expires_at <= NOW)
 _OLDEST = (
     select(TABLE.c.id, TABLE.c.coupon_id)

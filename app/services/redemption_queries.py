@@ -8,18 +8,21 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, case, literal, or_, select
 
 from app.auth.principals import Capability, Principal
+from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.db.search import comparable
 from app.errors import ShopError
 from app.models.redemption import RedemptionStatus
 from app.numbers import INT64_MAX
-from app.services.coupon_terms import IS_LIVE_RESERVATION, NOW
+from app.services.coupon_terms import IS_CONFIRMED, IS_LIVE_RESERVATION, NOW
 from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.filtering import FilteredSet, between, count, require_known_status
 from app.services.pagination import Page, fetch_page
 
-HAS_EXPIRED = and_(TABLE.c.status == RedemptionStatus.RESERVED, TABLE.c.expires_at <= NOW)
+HAS_EXPIRED = and_(
+    has_constant(TABLE.c.status, RedemptionStatus.RESERVED), TABLE.c.expires_at <= NOW
+)
 
 # A reservation counts as released from the second in which it expires.
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
@@ -34,8 +37,10 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
 }
 _HAS_STATUS: Mapping[str, ColumnElement[bool]] = {
     RedemptionStatus.RESERVED: IS_LIVE_RESERVATION,
-    RedemptionStatus.CONFIRMED: TABLE.c.status == RedemptionStatus.CONFIRMED,
-    RedemptionStatus.RELEASED: or_(TABLE.c.status == RedemptionStatus.RELEASED, HAS_EXPIRED),
+    RedemptionStatus.CONFIRMED: IS_CONFIRMED,
+    RedemptionStatus.RELEASED: or_(
+        has_constant(TABLE.c.status, RedemptionStatus.RELEASED), HAS_EXPIRED
+    ),
 }
 
 

@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from app.db.index_hints import has_constant
 from app.db.read_pool import Fetch
 from app.errors import ShopError
 from app.evaluation import REASONS, Reason, limit_reasons
@@ -67,7 +68,7 @@ _HOLD_UNLIMITED = {
 _LOCK = select(COUPONS.c.id).where(_THIS).with_for_update(key_share=True)
 _EXPIRED = and_(
     REDEMPTIONS.c.coupon_id == bindparam("this"),
-    REDEMPTIONS.c.status == RedemptionStatus.RESERVED,
+    has_constant(REDEMPTIONS.c.status, RedemptionStatus.RESERVED),
     REDEMPTIONS.c.holds_slot,
     REDEMPTIONS.c.expires_at <= NOW,
 )

@@ -11,6 +11,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, capabilities_of
+from app.db.index_hints import has_constant
 from app.db.session import call_after_commit, now
 from app.models import UserRole
 from app.models.webhook import WebhookFormat, WebhookStatus
@@ -122,7 +123,8 @@ def fail_pending(session: Session, webhook_ids: Sequence[int]) -> None:
     session.execute(
         update(DELIVERIES)
         .where(
-            DELIVERIES.c.webhook_id.in_(webhook_ids), DELIVERIES.c.state == DeliveryState.PENDING
+            DELIVERIES.c.webhook_id.in_(webhook_ids),
+            has_constant(DELIVERIES.c.state, DeliveryState.PENDING),
         )
         .values(state=DeliveryState.FAILED, next_attempt_at=None)
     )
