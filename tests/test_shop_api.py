@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import SECRET
 
+from tests.serving import PATIENCE, reserved_port
 from tools.install_script import write_script
 
 ROOT = Path(__file__).parent.parent
@@ -50,6 +50,13 @@ def installed(tmp_path, environment):
     subprocess.run([*pip, *install], check=True, timeout=300, cwd=tmp_path)
     environment["PYTHONPATH"] = str(target)
     return target / "bin" / "shop-api"
+
+
+@pytest.fixture
+def reserved():
+    """A socket that keeps a port from other programs."""
+    with closing(reserved_port()) as reserved:
+        yield reserved
 
 
 def run(script, environment, cwd, *arguments):
@@ -88,16 +95,16 @@ def test_script_reports_a_wrong_setting(checkout, environment, tmp_path):
 
 
 @pytest.mark.slow
-def test_script_of_a_wheel_migrates_creates_keys_and_serves(installed, environment, tmp_path):
+def test_script_of_a_wheel_migrates_creates_keys_and_serves(
+    installed, environment, tmp_path, reserved
+):
     upgraded = run(installed, environment, tmp_path, "db", "upgrade")
     assert upgraded.returncode == 0, upgraded.stderr
     options = ["--login", "erp", "--role", "shop_manager", "--json"]
     key = json.loads(run(installed, environment, tmp_path, "keys", "create", *options).stdout)
     demo = run(installed, environment, tmp_path, "demo", "--customers", "5", "--orders", "5")
     assert demo.returncode == 0, demo.stderr
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = reserved.getsockname()[1]
     environment |= {"PORT": str(port), "WEB_CONCURRENCY": "1"}
     server = subprocess.Popen(
         [installed, "serve"], env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
@@ -112,7 +119,7 @@ def test_script_of_a_wheel_migrates_creates_keys_and_serves(installed, environme
         assert get(port, "/customers/count", headers) == (200, {"count": 5})
     finally:
         server.send_signal(signal.SIGTERM)
-        server.communicate(timeout=60)
+        server.communicate(timeout=PATIENCE)
     assert server.returncode == 0
 
 
