@@ -57,7 +57,7 @@ LONG_FILES = (
     "test_restarts",
     "test_permissions",
     "test_sockets",
-    "test_idempotency",
+    "test_idempotency_concurrency",
     "test_legacy_clients",
     "test_upgrades",
     "test_outages",

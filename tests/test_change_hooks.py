@@ -6,13 +6,13 @@ import pytest
 from conftest import Client, at_the_same_time, failure, refusal, reply
 from sqlalchemy import insert, text
 from sqlalchemy.exc import DBAPIError
-from test_order_extensions import installed_plugin, plugged
 
 from app.catalog import EXTENSION, ChangeHook, DuplicateNameError
 from app.db import session as sessions
 from app.db.session import call_after_commit, run_in_transaction
 from app.errors import ShopError
 from app.models import OrderNote
+from tests.order_extension_apps import installed_plugin, plugged
 
 __all__ = ["installed_plugin", "plugged"]  # fixtures
 
