@@ -110,6 +110,20 @@ def test_demo_has_the_records_of_the_examples(make_app, fresh_database_url, is_n
     assert {path: status for path, status in statuses.items() if status != 200} == {}
 
 
+def test_demo_has_its_example_coupons_in_a_shop_with_coupons(admin):
+    for code in ("first", "second", "demo-vip"):
+        admin.post("/coupons", {"coupon": {"code": code}})
+    assert admin.app.test_cli_runner().invoke(args=ARGS).exit_code == 0
+    percent = admin.get("/coupons/code/demo-percent").get_json()["coupon"]
+    assert (percent["type"], percent["amount"]) == ("percent", "10.00")
+    assert percent["usage_count"] > 0
+    own = admin.get("/coupons/code/demo-vip").get_json()["coupon"]  # was there before
+    assert (own["type"], own["amount"]) == ("fixed_cart", "0.00")
+    uses = {"filter[code]": "demo-percent"}
+    assert admin.get("/redemptions/count", uses).get_json()["count"] > 10
+    assert admin.get("/coupons/batches/1").get_json()["batch"]["count"] == 5
+
+
 def test_demo_keeps_an_account_that_the_examples_name(admin, make_customer):
     mine = make_customer(email="Grace@example.com", username="Grace")
     result = admin.app.test_cli_runner().invoke(args=ARGS)

@@ -17,7 +17,11 @@ from app import dates
 from app.auth.principals import Permission
 from app.cli.demo_data import PRODUCTS
 from app.cli.demo_examples import add_examples
-from app.cli.demo_redemptions import add_cart_redemptions, add_order_redemptions
+from app.cli.demo_redemptions import (
+    add_cart_redemptions,
+    add_order_redemptions,
+    limited_coupons,
+)
 from app.cli.demo_shop import EXAMPLE, EXAMPLE_EMAIL, DemoShop, Record
 from app.cli.keys import require_schema, show_new
 from app.db import timeouts
@@ -97,6 +101,7 @@ def demo(
         shop.example_number = run[CUSTOMERS.first]
     _load(CUSTOMERS, run, shop)
     shop.customer_ids = _customers_of(run)
+    shop.limited_coupons = limited_coupons(run[COUPONS.first])
     _load(COUPONS, run, shop)
     run_in_transaction(lambda session: add_cart_redemptions(session, run["present"]))
     _load(ORDERS, run, shop)

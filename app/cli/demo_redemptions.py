@@ -10,6 +10,7 @@ from sqlalchemy import Table, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.catalog import RedemptionEffect, current_catalog
+from app.db.read_pool import fetch
 from app.db.search import comparable, search_text
 from app.models import Coupon, Redemption
 from app.models.coupon import CouponStatus
@@ -36,11 +37,11 @@ _OPEN: Record = {
 GENERATED = tuple(f"gift-{digits}" for digits in ("2759", "3864", "4297", "5386", "7432"))
 """Codes of a batch of generated coupons."""
 
-# By the number of the coupon. The first coupons of a demo shop are examples.
-LIMITED: dict[int, Record] = {
-    1: _OPEN
+# The first coupons of a demo shop are examples.
+LIMITED: tuple[Record, ...] = (
+    _OPEN
     | {"code": PERCENT, "type": "percent", "amount": Decimal("10.00"), "usage_limit": 1_000_000},
-    2: _OPEN
+    _OPEN
     | {
         "code": "demo-vip",
         "type": "fixed_cart",
@@ -49,7 +50,7 @@ LIMITED: dict[int, Record] = {
         "usage_limit_per_user": 1,
         "minimum_amount": Decimal("100.00"),
     },
-    3: _OPEN
+    _OPEN
     | {
         "code": "demo-last",
         "type": "fixed_cart",
@@ -57,21 +58,32 @@ LIMITED: dict[int, Record] = {
         "usage_limit": 1,
         "usage_count": 1,
     },
-    **{
-        number: _OPEN
-        | {"code": code, "type": "fixed_cart", "amount": Decimal("20.00"), "usage_limit": 1}
-        for number, code in enumerate(GENERATED, start=4)
-    },
-}
+    *(
+        _OPEN | {"code": code, "type": "fixed_cart", "amount": Decimal("20.00"), "usage_limit": 1}
+        for code in GENERATED
+    ),
+)
 # Statuses of the first redemptions, which belong to carts, in the order of their IDs.
 _CARTS = ("confirmed",) * 3 + ("released",) * 2 + ("reserved",) * 4 + ("expired",)
 
 
-def with_limits(number: int, coupon: Record) -> Record:
-    """Return a coupon. The coupons with the first numbers have limits."""
-    if number not in LIMITED:
-        return coupon
-    changed = coupon | LIMITED[number] | {"status": CouponStatus.PUBLISHED}
+def limited_coupons(first: int) -> dict[int, Record]:
+    """Return the changes that make the first coupons of a run examples, by coupon number.
+
+    Args:
+        first: the number of the first coupon of the run.
+    """
+    codes = [limits["code"] for limits in LIMITED]
+    published = COUPONS.c.status == CouponStatus.PUBLISHED
+    found = fetch(select(COUPONS.c.code).where(COUPONS.c.code.in_(codes), published))
+    taken = {row[0] for row in found}
+    numbered = enumerate(LIMITED, start=first)
+    return {number: limits for number, limits in numbered if limits["code"] not in taken}
+
+
+def with_limits(coupon: Record, limits: Record) -> Record:
+    """Return a published coupon with limits."""
+    changed = coupon | limits | {"status": CouponStatus.PUBLISHED, "trashed_at": None}
     return changed | {"search_text": search_text(changed["code"], changed["description"])}
 
 

@@ -53,6 +53,8 @@ class DemoShop:
         self.progress = 0.0
         self.example_number: int | None = None
         """The number of the customer with the example account, if it is available."""
+        self.limited_coupons: dict[int, Record] = {}
+        """Limits of the example coupons whose codes are available, by coupon number."""
 
     def at(self, progress: float) -> DemoShop:
         """Set the progress of the shop from 0 to 1, which sets the time of the next records."""
@@ -119,7 +121,8 @@ class DemoShop:
             "description": description,
             "search_text": search_text(code, description),
         }
-        return with_limits(number, coupon)
+        limits = self.limited_coupons.get(number)
+        return with_limits(coupon, limits) if limits else coupon
 
     def order(self, number: int) -> Record:
         """Return an order. One in ten orders is by a guest."""
