@@ -260,6 +260,8 @@ def test_ndjson_with_byte_order_mark_and_crlf(admin, run):
         (b"", "line 1: the first row must contain the column names."),
         (b"\n\n", "line 1: the first row must contain the column names."),
         (b"code,amount,code\n", "line 1: the column 'code' occurs twice."),
+        (b"code,r\xe9duction\na,1\n", "line 1: is not valid UTF-8."),
+        ("code\na\n".encode("utf-16"), "line 1: is not valid UTF-8."),
     ],
 )
 def test_csv_without_a_usable_header(run, content, message):

@@ -17,7 +17,9 @@ from app.auth.principals import Permission
 from app.services.api_keys import create_key
 from tests.dumps.dialects import write_dump
 from tests.dumps.shop import FIRST_ORDER, KEY, SECRET, Shop
-from tests.test_import_woocommerce import ImportedKey
+from tests.woocommerce_imports import ImportedKey, import_dump, shop_file
+
+__all__ = ["import_dump", "shop_file"]  # fixtures
 
 
 @pytest.fixture
@@ -85,6 +87,32 @@ def test_key_that_was_created_here_before(app, tmp_path):
         result = app.test_cli_runner().invoke(args=args)
     assert result.exit_code == 0, result.output
     assert Client(app, ImportedKey()).get("/customers/count").status_code == 401
+
+
+class ShopWithTwoEqualKeys(Shop):
+    """Two rows have the same consumer key. The column of the source is not unique."""
+
+    def _woocommerce_api_keys(self):
+        (row,) = super()._woocommerce_api_keys()
+        yield row
+        yield 2, 1, "Copy", "read", row[4], "cs_copy", None, KEY[-7:], None
+
+
+def test_second_key_with_the_same_consumer_key_is_left_out(app, shop_file, import_dump):
+    dump = shop_file(ShopWithTwoEqualKeys(orders=2))
+    left_out = {
+        "table": "woocommerce_api_keys", "id": 2, "what": "left_out",
+        "why": "key 1 has the same consumer key",
+    }  # fmt: skip
+    with app.app_context():
+        for options, created in ((["--dry-run"], 1), ([], 1), ([], 0)):
+            result = import_dump(dump, *options)
+            assert result.row("API keys") == [2, created, 0, 1 - created, 0, 1]
+            assert left_out in result.lines
+        verified = app.test_cli_runner().invoke(args=["import", "verify", str(dump)])
+        assert verified.exit_code == 0, verified.output
+    assert status(app, KEY, SECRET) == 200
+    assert status(app, KEY, "cs_copy") == 401
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def csv_lines(file: IO[bytes], columns: Mapping[str, str]) -> Iterator[Line]:
         columns: the format of known columns, from ``Kind.csv_columns``. Others contain text.
 
     Raises:
-        ValueError: the header is missing, or a column occurs twice.
+        ValueError: the header is missing or is not valid UTF-8, or a column occurs twice.
     """
     # A cell can contain a list of a thousand items. The limit applies to the whole process.
     csv.field_size_limit(MAX_LINE_BYTES)
@@ -105,6 +105,9 @@ def csv_lines(file: IO[bytes], columns: Mapping[str, str]) -> Iterator[Line]:
 def _header(rows: Any) -> list[str]:
     try:
         header = [from_cell(cell).strip() for cell in next(rows)]
+        "".join(header).encode()
+    except UnicodeEncodeError:
+        raise ValueError("line 1: is not valid UTF-8.") from None
     except (StopIteration, csv.Error):
         header = []
     if not any(header):

@@ -70,7 +70,12 @@ def api_keys(context: ImportContext, advance: Advance) -> None:
             key_id: int, page: Pages = page, accounts: Any = accounts, known: Any = known
         ) -> Converted:
             key = api_key(key_id, page[key_id][-1], accounts)
-            present = present_hashes([key.values["consumer_key_hash"]])
+            key_hash = key.values["consumer_key_hash"]
+            # The old server used the first of several keys with the same consumer key.
+            owner = context.index.add_values("api_key", [(key_hash, key_id)])[key_hash]
+            if owner != key_id:
+                raise LeftOut(f"key {owner} has the same consumer key")
+            present = present_hashes([key_hash])
             if key_id not in known and present:
                 raise LeftOut("the key already exists in this shop")
             return key
