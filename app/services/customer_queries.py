@@ -7,7 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, exists, func, literal, select, union
+from sqlalchemy import (
+    ColumnElement,
+    bindparam,
+    exists,
+    func,
+    literal,
+    select,
+)
 
 from app.auth.principals import Capability, Principal
 from app.db.functions import leading_number
@@ -19,8 +26,9 @@ from app.errors import InvalidParams, ShopError
 from app.models import RowCount
 from app.models.user import sort_key
 from app.services.customer_statistics import SUMS, TABLE, TOTALS, USER_ROLES
-from app.services.filtering import FEW, FEW_FOUND, FilteredSet, RowCountFilter, between, count
+from app.services.filtering import FEW_FOUND, FilteredSet, RowCountFilter, between, count
 from app.services.pagination import Page, fetch_page
+from app.services.role_queries import users_without_role
 
 ALL_ROLES = "all"
 
@@ -168,7 +176,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
         if search:
             found = found.where(search.few)
         return FilteredSet(found, found=found, finds_quickly=True, **_sums(query))
-    others = _others(role, numbers, fetch)
+    others = users_without_role(role, numbers, fetch)
     has_role = (
         exists().where(USER_ROLES.c.user_id == TABLE.c.id, USER_ROLES.c.role == role)
         if others is None
@@ -224,35 +232,6 @@ def _sums(query: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sort key for a list that is sorted by a sum of orders, otherwise nothing."""
     name = query["orderby"]
     return {"key": _SUM_KEYS[name], "key_from": SUMS[name]} if name in SUMS else {}
-
-
-def _others(role: str, numbers: Mapping[tuple[str, str], int], fetch: Fetch) -> list[int] | None:
-    """Return the IDs of all users without a role, or None if there are many.
-
-    The users are found by their other roles. The row counts show whether all users have roles.
-
-    Args:
-        role: the role.
-        numbers: the number of users, and the number of users with each role.
-        fetch: runs a select.
-    """
-    missing = numbers.get(("users", ""), 0) - numbers.get(("user_roles", role), 0)
-    others = sum(
-        number
-        for (kind, label), number in numbers.items()
-        if kind == "user_roles" and label != role
-    )
-    if max(missing, others) > FEW:
-        return None
-    same = USER_ROLES.alias("same")
-    has_role = exists().where(same.c.user_id == USER_ROLES.c.user_id, same.c.role == role)
-    # Two ranges of the index of roles, because an inequality or an OR would not use the index.
-    ranges = (
-        select(USER_ROLES.c.user_id).where(other, ~has_role)
-        for other in (USER_ROLES.c.role < role, USER_ROLES.c.role > role)
-    )
-    ids = [row[0] for row in fetch(union(*ranges))]
-    return ids if len(ids) == missing else None
 
 
 def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:
