@@ -16,7 +16,7 @@ from app.models.user import with_normalized
 from app.services.customer_records import BLANK
 from tests.factories import insert_order
 
-BIG = "users|user_roles|coupons|orders"
+BIG = "users|user_roles|coupons|orders|redemptions"
 LIMIT = re.compile(r"\bLIMIT\b")
 
 
@@ -221,6 +221,18 @@ def test_cart_is_evaluated_without_reading_all_coupons(admin, make_coupon, plans
     found = plans(lambda: admin.post("/coupons/evaluate", {"cart": cart}))
     assert any("coupons" in statement for statement, _ in found)
     assert [steps for each in found for steps in looks_at_status(*each)] == []
+
+
+def test_redemptions_of_an_order_are_found_in_an_index(admin, make_coupon, plans):
+    line = {"code": make_coupon()["code"], "amount": "1"}
+    order = admin.post("/orders", {"order": {"coupon_lines": [line]}}).get_json()["order"]
+    path = f"/orders/{order['id']}"
+    found = plans(lambda: admin.put(path, {"order": {"status": "completed"}}))
+    found += plans(lambda: admin.get(f"/redemptions/count?filter[order_id]={order['id']}"))
+    found += plans(lambda: admin.delete(path))
+    found += plans(lambda: admin.post(f"{path}/restore"))
+    assert sum("FROM redemptions" in statement for statement, _ in found) >= 4
+    assert [steps for each in found for steps in reads_everything(*each)] == []
 
 
 def test_customer_is_written_without_reading_all(admin, make_customer, plans):

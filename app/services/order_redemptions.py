@@ -22,7 +22,7 @@ from app.services.coupon_terms import FoundCoupon, coupon_by_id
 from app.services.order_items import Item, OrderItems
 from app.services.redemption_changes import REDEEMED, count_use, use_change
 from app.services.redemption_changes import RELEASED as RELEASED_USE
-from app.services.redemption_rows import Record, is_live, uses_of
+from app.services.redemption_rows import Record, is_live, is_of_order, uses_of
 from app.services.redemption_slots import fetch_in, require_use_left, take_slot
 
 CONFIRMED, RESERVED, RELEASED = (
@@ -234,7 +234,7 @@ def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dic
 
 def redemptions_of(session: Session, order_id: int) -> dict[str, Record]:
     """Return the latest redemption of each code of an order."""
-    rows = session.execute(select(TABLE).where(TABLE.c.order_id == order_id).order_by(TABLE.c.id))
+    rows = session.execute(select(TABLE).where(is_of_order(order_id)).order_by(TABLE.c.id))
     return {row["code"]: dict(row) for row in rows.mappings()}
 
 

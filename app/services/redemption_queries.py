@@ -19,6 +19,7 @@ from app.services.coupon_terms import IS_CONFIRMED, IS_LIVE_RESERVATION, NOW
 from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.filtering import FilteredSet, between, count, require_known_status
 from app.services.pagination import Page, fetch_page
+from app.services.redemption_rows import is_of_order
 
 HAS_EXPIRED = and_(
     has_constant(TABLE.c.status, RedemptionStatus.RESERVED), TABLE.c.expires_at <= NOW
@@ -108,11 +109,11 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
         conditions.append(TABLE.c.reference == query["reference"])
     if query["email"] is not None:
         conditions.append(TABLE.c.email_normalized == comparable(query["email"].strip()))
-    conditions += [
-        TABLE.c[name] == min(query[name], INT64_MAX)  # larger IDs identify no record
-        for name in ("coupon_id", "order_id")
-        if query[name] is not None
-    ]
+    # Larger IDs identify no record.
+    if query["coupon_id"] is not None:
+        conditions.append(TABLE.c.coupon_id == min(query["coupon_id"], INT64_MAX))
+    if query["order_id"] is not None:
+        conditions.append(is_of_order(min(query["order_id"], INT64_MAX)))
     if (customer_id := query["customer_id"]) is not None:
         conditions.append(
             TABLE.c.customer_id == min(customer_id, INT64_MAX)  # larger IDs identify no account

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import update
+from sqlalchemy import ColumnElement, and_, update
 from sqlalchemy.orm import Session
 
 from app.db.session import now
@@ -18,6 +18,14 @@ Record = dict[str, Any]
 
 CODE = "redemption.code"
 """Location of the code in a request that redeems a coupon."""
+
+
+def is_of_order(order_id: int) -> ColumnElement[bool]:
+    """Return the condition for the redemptions of an order.
+
+    They are found in the index of the references, which contain the ID (redemptions 6).
+    """
+    return and_(TABLE.c.reference == f"order-{order_id}", TABLE.c.order_id == order_id)
 
 
 def is_live(redemption: Mapping[str, Any]) -> bool:
