@@ -1,8 +1,9 @@
 """Concurrent writes of orders: sums stay exact and no write is lost (orders 3 and 4)."""
 
+from contextlib import suppress
 from decimal import Decimal
 from random import Random
-from threading import Barrier
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 from conftest import Client, at_the_same_time
@@ -195,3 +196,45 @@ def test_orders_count_an_unlimited_coupon_after_their_own_writes(
     assert statuses <= {200, 201}
     used = admin.get(f"/coupons/{coupon['id']}").get_json()["coupon"]["usage_count"]
     assert used == THREADS
+
+
+# SQLite has one writer at a time.
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("kind", ["new orders", "one order", "status changes", "deletes"])
+def test_limited_coupons_in_different_orders_do_not_deadlock(make_app, admin, make_coupon, kind):
+    """Each client has used its first coupon when it needs that of the other one."""
+    coupons = [make_coupon(usage_limit=100)["code"] for _ in range(2)]
+    lines = [{"code": code, "amount": "1"} for code in coupons]
+    orders = [
+        create(admin, coupon_lines=given)["id"]
+        for given in (lines, lines[::-1], lines[:1], lines[1:], lines[1:], lines[:1])
+    ]
+    app = make_app(WEB_THREADS=2)
+    both_used_one = Barrier(2, timeout=1)
+    updates = []
+
+    def wait(connection, cursor, statement, *_):
+        if statement.startswith("UPDATE coupons"):
+            updates.append(statement)
+            with suppress(BrokenBarrierError):  # one client waits for the coupons of the other
+                both_used_one.wait()
+
+    with app.app_context():
+        event.listen(db.engine, "after_cursor_execute", wait)
+
+    def send(number):
+        client = Client(app, admin.key)
+        mine = lines[::-1] if number else lines
+        if kind == "one order":
+            return client.post("/orders", {"order": {"coupon_lines": mine}})
+        if kind == "deletes":
+            return client.delete(f"/orders/{orders[number]}")
+        if kind == "new orders":
+            items = [{"coupon_lines": [line]} for line in mine]
+        else:
+            mine = orders[4:] if number else orders[2:4]
+            items = [{"id": order_id, "status": "completed"} for order_id in mine]
+        return client.post("/orders/bulk", {"orders": items})
+
+    assert {response.status_code for response in at_the_same_time(send, range(2))} <= {200, 201}
+    assert len(updates) == 4  # no transaction was repeated

@@ -1,16 +1,28 @@
-"""Rows of orders in a write transaction: locks and IDs."""
+"""Rows in a write transaction of orders: locks and IDs.
+
+All transactions lock orders first, then accounts, then coupons, each in the order of their IDs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, or_, select, text, union
 from sqlalchemy.orm import Session
 
+from app.numbers import INT64_MAX
+from app.services.bulk import BulkItem
 from app.services.coupon_customers import ACCOUNTS, USERS
+from app.services.coupon_queries import PUBLISHED
+from app.services.coupon_terms import COUPONS, REDEMPTIONS
 from app.services.order_queries import TABLE
 from app.services.order_records import Record
+
+_USES = {
+    "status", "payment_details", "customer_id", "billing_address", "line_items", "coupon_lines",
+}  # fmt: skip
+"""Fields of an order that can change the uses of its coupons."""
 
 
 def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
@@ -24,11 +36,62 @@ def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
     return {row["id"]: dict(row) for row in session.execute(statement).mappings()}
 
 
-def hold_accounts(session: Session, ids: Iterable[int]) -> dict[int, Any]:
-    """Lock accounts against deletion until the commit and return rows of ACCOUNTS by ID."""
-    accounts = ACCOUNTS.where(USERS.c.id.in_(list(ids))).order_by(USERS.c.id)
+def hold_accounts(session: Session, given: Iterable[int]) -> dict[int, Any]:
+    """Lock the existing ones of some accounts against deletion until the commit.
+
+    Returns:
+        Rows of ACCOUNTS, by ID.
+    """
+    ids = {customer_id for customer_id in given if 0 < customer_id <= INT64_MAX}
+    if not ids:
+        return {}
+    accounts = ACCOUNTS.where(USERS.c.id.in_(ids)).order_by(USERS.c.id)
     held = session.execute(accounts.with_for_update(read=True, key_share=True))
     return {row.id: row for row in held}
+
+
+def lock_coupons(session: Session, orders: Collection[Record], codes: Collection[str] = ()) -> None:
+    """Lock the limited coupons of several coupon lines until the commit.
+
+    Without this, the lines would lock their coupons in their own order, and requests with the same
+    coupons in different orders would deadlock.
+
+    Args:
+        orders: stored orders whose uses can change.
+        codes: codes of other coupons that can be used.
+    """
+    used = {line["code"] for order in orders for line in order["coupon_lines"]}
+    if len(used.union(codes)) < 2 or session.get_bind().dialect.name == "sqlite":
+        return  # on SQLite one transaction writes at a time
+    references = [f"order-{order['id']}" for order in orders]
+    of_orders = select(REDEMPTIONS.c.coupon_id).where(REDEMPTIONS.c.reference.in_(references))
+    of_codes = select(COUPONS.c.id).where(COUPONS.c.code.in_(used.union(codes)), PUBLISHED)
+    session.execute(
+        select(COUPONS.c.id)
+        .where(
+            COUPONS.c.id.in_(union(of_orders, of_codes)),
+            or_(COUPONS.c.usage_limit > 0, COUPONS.c.usage_limit_per_user > 0),
+        )
+        .order_by(COUPONS.c.id)
+        .with_for_update(key_share=True)
+    )
+
+
+def lock_coupons_of_items(
+    session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
+) -> None:
+    """Lock the limited coupons of several coupon lines in creates and updates of orders.
+
+    Args:
+        orders: the stored orders, by ID.
+    """
+    changing = [item for item in items if not _USES.isdisjoint(item.data)]
+    lines = (line for item in changing for line in item.data.get("coupon_lines") or ())
+    lock_coupons(
+        session,
+        [orders[item.id] for item in changing if item.id is not None and item.id in orders],
+        {line["code"] for line in lines if line.get("code")},
+    )
 
 
 def new_ids(session: Session, number: int) -> Sequence[int]:

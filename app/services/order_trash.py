@@ -21,7 +21,7 @@ from app.services.order_coupons import plan_coupons
 from app.services.order_items import items_of
 from app.services.order_queries import COLUMNS, IS_TRASHED, TABLE, conditions_of, fetch_orders
 from app.services.order_records import Record, with_total_tax
-from app.services.order_rows import lock_orders
+from app.services.order_rows import lock_coupons, lock_orders
 from app.services.pagination import Page
 from app.services.redemption_changes import with_coupons
 
@@ -74,6 +74,7 @@ def restore(actor: Principal, order_id: int) -> Record:
             "updated_at": now(),
         }
         after = {**order, **restored}
+        lock_coupons(session, [order])
         uses: list[Change] = []
         if plan := plan_coupons(session, order, after, items_of(order), recompute=False):
             uses = plan.write(session, order_id)

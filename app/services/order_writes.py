@@ -47,7 +47,7 @@ from app.services.order_records import (
     with_total_tax,
 )
 from app.services.order_redemptions import CouponPlan
-from app.services.order_rows import hold_accounts, lock_orders, new_ids
+from app.services.order_rows import hold_accounts, lock_coupons_of_items, lock_orders, new_ids
 from app.services.order_sums import cents
 from app.services.redemption_changes import with_coupons
 
@@ -70,7 +70,10 @@ class OrderWrites:
         self._orders = {
             order_id: order for order_id, order in self._before.items() if order["status"] != TRASH
         }
-        self._accounts = self._given_accounts()
+        self._accounts = hold_accounts(
+            session, [item.data.get("customer_id") or 0 for item in items]
+        )
+        lock_coupons_of_items(session, items, self._orders)
         self._taken_keys = self._known_keys()
         self._ids = iter(self._ids_for_redemptions())
         self._created: list[Record] = []
@@ -197,12 +200,6 @@ class OrderWrites:
         if not any(item.data.get("coupon_lines") for item in created):
             return ()
         return new_ids(self._session, len(created))
-
-    def _given_accounts(self) -> Mapping[int, Any]:
-        """Return the existing accounts of the request by ID, locked against deletion."""
-        given = {item.data.get("customer_id") or 0 for item in self._items}
-        ids = [customer_id for customer_id in given if 0 < customer_id <= INT64_MAX]
-        return hold_accounts(self._session, ids) if ids else {}
 
     def _known_keys(self) -> set[str]:
         """Return the order keys of the request that other orders have."""

@@ -17,7 +17,7 @@ from app.services.change_notifications import notify, write_items
 from app.services.order_queries import TABLE
 from app.services.order_records import Record, with_total_tax
 from app.services.order_redemptions import release_uses, with_held_uses
-from app.services.order_rows import lock_orders
+from app.services.order_rows import lock_coupons, lock_orders
 from app.services.order_writes import OrderWrites
 from app.services.redemption_changes import with_coupons
 
@@ -80,6 +80,7 @@ def delete_order(
             precondition(with_total_tax(order))
         after: Record | None = None
         timestamp = now()
+        lock_coupons(session, [order])
         uses, released = release_uses(session, order_id, timestamp)
         if force:
             session.execute(delete(TABLE).where(TABLE.c.id == order_id))
