@@ -392,7 +392,7 @@ def apps_by_settings(session_app, settings):
 
 
 @pytest.fixture
-def app_with(app, settings, apps_by_settings):
+def app_with(app, settings, apps_by_settings, request):
     """Return a function: an app on the same shop that tests with the same settings share.
 
     An app takes as long to create as dozens of requests. A test that changes its app, or that needs
@@ -401,7 +401,9 @@ def app_with(app, settings, apps_by_settings):
     used = []
 
     def get(**over):
-        wanted = repr(sorted(over.items()))
+        # An app writes to the standard output of the test that creates it, which capsys closes.
+        owner = request.node.nodeid if "capsys" in request.fixturenames else None
+        wanted = repr((owner, sorted(over.items())))
         if wanted not in apps_by_settings:
             apps_by_settings[wanted] = create_app(settings | over)
         shared = apps_by_settings[wanted]
