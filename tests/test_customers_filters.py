@@ -330,6 +330,6 @@ def test_search_counts_the_same_in_every_way(app, admin, monkeypatch, q, without
                 page = admin.get("/customers", query)
                 count = admin.get("/customers/count", query).get_json()
                 seen = listed(page), totals(page)[0], count
-                patch.setattr("app.services.customer_queries.FEW", few)
+                patch.setattr("app.services.role_queries.FEW", few)
                 seen += (totals(admin.get("/customers", query))[0],)
             assert seen == counted, (role, is_frequent, few)
