@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import Client
 from prometheus_client.parser import text_string_to_metric_families
-from serving import PATIENCE, running_service
+from serving import PATIENCE, running_service, wait_for
 from sqlalchemy import text
 
 from app.db.read_pool import RowStream, fetch
@@ -176,6 +176,14 @@ def scrape(service):
         return read(page.read().decode())
 
 
+def get(service, path):
+    urllib.request.urlopen(f"{service.url}{path}", timeout=PATIENCE).close()
+
+
+def two(found):
+    return found if len(found) == 2 else None
+
+
 def workers(service):
     listed = subprocess.run(
         ["pgrep", "-P", str(service.pid)], capture_output=True, text=True, check=True
@@ -188,9 +196,13 @@ def test_every_worker_reports_the_metrics_of_all_workers(tmp_path):
     name = ("shop_http_requests_total", "GET", "/healthz", "200")
     opened = ("shop_database_connections", "read", "open")
     with running_service(tmp_path, SHOP_METRICS="1", WEB_CONCURRENCY="2") as service:
-        for _ in range(40):  # each on a new connection, so that both workers get some
-            urllib.request.urlopen(f"{service.url}/healthz", timeout=PATIENCE).close()
-            urllib.request.urlopen(f"{service.url}/readyz", timeout=PATIENCE).close()
+        for _ in range(40):
+            get(service, "/healthz")
+        first, second = wait_for(lambda: two(workers(service)), "two workers run", PATIENCE)
+        for stopped in (first, second):  # idle, one of them would take every connection
+            os.kill(stopped, signal.SIGSTOP)
+            get(service, "/readyz")
+            os.kill(stopped, signal.SIGCONT)
         assert {scrape(service)[name] for _ in range(20)} == {40}
         before = scrape(service)[opened]
         assert before >= 2
