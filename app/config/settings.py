@@ -75,8 +75,8 @@ class SettingsSchema(ma.Schema):
     WEB_THREADS = _integer(4, "Threads per gunicorn worker.", minimum=1)
     WEB_CPU_AFFINITY = _boolean(
         True,
-        "Whether each gunicorn worker stays on one CPU core, which nearly doubles its requests per "
-        "second. Linux only.",
+        "Whether each gunicorn worker stays on one CPU core, which raises its requests per second. "
+        "Linux only.",
     )
     SECRET_KEY = _string(
         None,
