@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Table,
     and_,
+    bindparam,
     exists,
     func,
     literal_column,
@@ -19,7 +20,7 @@ from sqlalchemy import (
 from app.auth.principals import Capability, Principal
 from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
-from app.db.records import Columns, Row, as_printed
+from app.db.records import WANTED, Columns, Row, select_where
 from app.errors import ShopError
 from app.models import Coupon, CouponBatch, Redemption
 from app.models.coupon import CouponStatus
@@ -32,6 +33,8 @@ from app.services.pagination import Page, fetch_page
 TABLE = cast("Table", CouponBatch.__table__)
 _COUPONS = cast("Table", Coupon.__table__)
 _REDEMPTIONS = cast("Table", Redemption.__table__)
+
+_HAS_ID = TABLE.c.id == bindparam(WANTED)
 
 # A literal: SQLite uses a partial index only for the same text.
 _ZERO: ColumnElement[int] = literal_column("0")
@@ -105,8 +108,8 @@ def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:
     Raises:
         ShopError: the batch does not exist, or the capability is missing.
     """
-    printed = (as_printed(column) for column in columns)
-    rows: Sequence[Row] = fetch(select(*printed, TABLE.c.id).where(TABLE.c.id == batch_id))
+    found = select_where(tuple(columns), TABLE.c.id, _HAS_ID)
+    rows: Sequence[Row] = fetch(found, {WANTED: batch_id})
     if not rows:
         raise ShopError("shop_api_invalid_coupon_batch_id")
     actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)

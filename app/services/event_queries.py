@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, ColumnElement, bindparam, func, select, true
 from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
 from app.db.read_pool import fetch
-from app.db.records import Columns, Row, as_printed
+from app.db.records import WANTED, Columns, Row, as_printed, select_where
 from app.errors import InvalidParams, ShopError
 from app.numbers import INT64_MAX
 from app.services.event_sequence import FEED, number_events
@@ -26,6 +26,7 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
 }  # fmt: skip
 
 # One row, also without a row in the table.
+_HAS_ID = TABLE.c.id == bindparam(WANTED)
 _REMOVED = select(func.coalesce(func.max(FEED.c.removed_id), 0).label("removed_id")).subquery()
 
 
@@ -90,8 +91,8 @@ def get_event(actor: Principal, event_id: int, columns: Columns) -> Row:
             capability is missing.
     """
     number_events()
-    printed = (as_printed(column) for column in columns)
-    rows: Sequence[Row] = fetch(select(*printed, TABLE.c.id).where(TABLE.c.id == event_id))
+    found = select_where(tuple(columns), TABLE.c.id, _HAS_ID)
+    rows: Sequence[Row] = fetch(found, {WANTED: event_id})
     if not rows:
         removed_id = fetch(select(_REMOVED))[0][0]
         if 0 < event_id <= removed_id:

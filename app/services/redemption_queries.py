@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, literal, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, case, literal, or_, select
 
 from app.auth.principals import Capability, Principal
 from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
-from app.db.records import Columns, Row, as_printed
+from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import comparable
 from app.errors import ShopError
 from app.models.redemption import RedemptionStatus
@@ -21,6 +21,7 @@ from app.services.filtering import FilteredSet, between, count, require_known_st
 from app.services.pagination import Page, fetch_page
 from app.services.redemption_rows import is_of_order
 
+_HAS_ID = TABLE.c.id == bindparam(WANTED)
 HAS_EXPIRED = and_(
     has_constant(TABLE.c.status, RedemptionStatus.RESERVED), TABLE.c.expires_at <= NOW
 )
@@ -87,8 +88,8 @@ def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Ro
     Raises:
         ShopError: the redemption does not exist, or the capability is missing.
     """
-    printed = (as_printed(column) for column in columns)
-    rows: Sequence[Row] = fetch(select(*printed, TABLE.c.id).where(TABLE.c.id == redemption_id))
+    found = select_where(tuple(columns), TABLE.c.id, _HAS_ID)
+    rows: Sequence[Row] = fetch(found, {WANTED: redemption_id})
     if not rows:
         raise ShopError("shop_api_invalid_redemption_id")
     actor.require("shop_api_user_cannot_read_redemption", Capability.READ_PRIVATE_SHOP_ORDERS)
