@@ -10,6 +10,7 @@ from conftest import Client, at_the_same_time
 from order_calls import LINE, create, read
 from sqlalchemy import event
 
+from app.catalog import current_catalog
 from app.db.session import db
 from app.plugin_api import ChangeHook, registry
 
@@ -194,6 +195,32 @@ def test_orders_count_an_unlimited_coupon_after_their_own_writes(
 
     statuses = {response.status_code for response in at_the_same_time(complete, orders)}
     assert statuses <= {200, 201}
+    used = admin.get(f"/coupons/{coupon['id']}").get_json()["coupon"]["usage_count"]
+    assert used == THREADS
+
+
+# SQLite has one writer at a time.
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_events_of_orders_are_ready_before_an_unlimited_coupon_is_counted(
+    make_app, admin, make_coupon
+):
+    """What plugins add to an order does not extend the wait for its coupon (orders 8)."""
+    coupon = make_coupon()
+    app = make_app(WEB_THREADS=THREADS)
+    all_describe = Barrier(THREADS, timeout=60)
+
+    def describe(orders):
+        all_describe.wait()
+        return [{"order": {"id": order["id"]}} for order in orders]
+
+    with app.app_context():
+        current_catalog().event_data["order"] = describe
+    line = {"code": coupon["code"], "amount": "1"}
+    new = {"status": "completed", "line_items": [LINE], "coupon_lines": [line]}
+    responses = at_the_same_time(
+        lambda _: Client(app, admin.key).post("/orders", {"order": new}), range(THREADS)
+    )
+    assert [response.status_code for response in responses] == [201] * THREADS
     used = admin.get(f"/coupons/{coupon['id']}").get_json()["coupon"]["usage_count"]
     assert used == THREADS
 

@@ -48,7 +48,7 @@ def notify(session: Session, cause: Cause | None, changes: Sequence[Change]) -> 
     Args:
         session: the session of the transaction.
         cause: who made the changes; None for a command.
-        changes: what was written, in its order.
+        changes: what was written, in its order. ``described`` may have completed some of them.
 
     Raises:
         ShopError: a hook rejects the changes.
@@ -56,16 +56,16 @@ def notify(session: Session, cause: Cause | None, changes: Sequence[Change]) -> 
     catalog = current_catalog()
     if not changes or (_is_summarized.get() and not catalog.change_hooks):
         return
-    described = _described(catalog, cause, changes)
+    changes = described(cause, changes)
     events = [
         NewEvent(change.event, change.record["id"], change.data, _customer_id(change))
-        for change in described
+        for change in changes
     ]
     if _is_summarized.get():
         texts = [orjson.dumps(event.data).decode() for event in events]
     else:
         texts = record(session, cause, events)
-    _call_hooks(session, catalog, described, texts)
+    _call_hooks(session, catalog, changes, texts)
 
 
 def publish_events(session: Session, cause: Cause | None, events: Sequence[NewEvent]) -> None:
@@ -113,23 +113,29 @@ def notify_deleted(
     record(session, cause, events)
 
 
-def _described(catalog: Catalog, cause: Cause | None, changes: Sequence[Change]) -> list[Change]:
-    """Return changes with their cause and the data of their events."""
+def described(cause: Cause | None, changes: Sequence[Change]) -> list[Change]:
+    """Return changes with their cause and the data of their events, unless they have data.
+
+    ``notify`` does this. A caller whose next statement makes other transactions wait does it
+    earlier, because the data can require reads and work by plugins.
+    """
     data = [
         {change.resource: {"id": change.record["id"]}, "permanent": change.after is None}
         for change in changes
     ]
     places: dict[str, list[int]] = {}
     for place, change in enumerate(changes):
-        if not change.event.endswith(".deleted"):
+        if not change.data and not change.event.endswith(".deleted"):
             places.setdefault(change.resource, []).append(place)
     for resource, found in places.items():
-        shown = catalog.event_data[resource]([changes[place].record for place in found])
+        shown = current_catalog().event_data[resource]([changes[place].record for place in found])
         for place, each in zip(found, shown, strict=True):
             data[place] = dict(each)
     user_id, request_id = (cause.user_id, cause.request_id) if cause else (None, None)
     return [
-        Change(change.event, change.before, change.after, user_id, request_id, each)
+        change
+        if change.data
+        else Change(change.event, change.before, change.after, user_id, request_id, each)
         for change, each in zip(changes, data, strict=True)
     ]
 

@@ -59,7 +59,7 @@ class CouponPlan:
         """Reserve, confirm and release the uses.
 
         Returns:
-            The changes of the coupons, to be completed by ``with_coupons``.
+            The changes of the coupons, to be completed by ``notify_with_coupons``.
 
         Raises:
             ShopError: a limit is reached, with the reasons. Nothing is written in this case.
@@ -202,8 +202,8 @@ def release_uses(
     """Release the uses of an order that is moved to the trash or deleted.
 
     Returns:
-        The changes of the coupons, to be completed by ``with_coupons``, and the status that each
-        released use had, by its code.
+        The changes of the coupons, to be completed by ``notify_with_coupons``, and the status that
+        each released use had, by its code.
     """
     changes: list[Change] = []
     released: dict[str, str] = {}

@@ -15,7 +15,7 @@ from app.db.records import Columns
 from app.db.search import contains
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
-from app.services.change_notifications import notify, notify_deleted
+from app.services.change_notifications import notify_deleted
 from app.services.filtering import FilteredSet, require_known_status
 from app.services.order_coupons import plan_coupons
 from app.services.order_items import items_of
@@ -23,7 +23,7 @@ from app.services.order_queries import COLUMNS, IS_TRASHED, TABLE, conditions_of
 from app.services.order_records import Record, with_total_tax
 from app.services.order_rows import lock_coupons, lock_orders
 from app.services.pagination import Page
-from app.services.redemption_changes import with_coupons
+from app.services.redemption_changes import notify_with_coupons
 
 TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **COLUMNS,
@@ -80,7 +80,7 @@ def restore(actor: Principal, order_id: int) -> Record:
             uses = plan.write(session, order_id)
         session.execute(update(TABLE).where(TABLE.c.id == order_id).values(restored))
         changes = [Change("order.restored", order, after), *uses]
-        notify(session, actor, with_coupons(session, changes))
+        notify_with_coupons(session, actor, changes)
         return with_total_tax(after)
 
     return run_in_transaction(work)

@@ -18,7 +18,6 @@ from app.errors import ShopError
 from app.models import OrderNote
 from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem, WriteResult
-from app.services.change_notifications import notify
 from app.services.download_permissions import (
     DOWNLOAD_PERMISSIONS,
     DownloadPermissions,
@@ -49,7 +48,7 @@ from app.services.order_records import (
 from app.services.order_redemptions import CouponPlan
 from app.services.order_rows import hold_accounts, lock_coupons_of_items, lock_orders, new_ids
 from app.services.order_sums import cents
-from app.services.redemption_changes import with_coupons
+from app.services.redemption_changes import notify_with_coupons
 
 NOTES = cast("Table", OrderNote.__table__)
 
@@ -95,7 +94,7 @@ class OrderWrites:
             except ShopError as error:
                 results.append(error)
         self._write()
-        notify(self._session, self._actor, with_coupons(self._session, self._changes))
+        notify_with_coupons(self._session, self._actor, self._changes)
         return [
             result if isinstance(result, ShopError) else with_total_tax(result)
             for result in results

@@ -13,13 +13,13 @@ from app.catalog import TRASH, Change
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
-from app.services.change_notifications import notify, write_items
+from app.services.change_notifications import write_items
 from app.services.order_queries import TABLE
 from app.services.order_records import Record, with_total_tax
 from app.services.order_redemptions import release_uses, with_held_uses
 from app.services.order_rows import lock_coupons, lock_orders
 from app.services.order_writes import OrderWrites
-from app.services.redemption_changes import with_coupons
+from app.services.redemption_changes import notify_with_coupons
 
 
 def save_orders(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
@@ -95,6 +95,6 @@ def delete_order(
             session.execute(update(TABLE).where(TABLE.c.id == order_id).values(trashed))
             after = order | trashed
         changes = [Change("order.deleted", order, after), *uses]
-        notify(session, actor, with_coupons(session, changes))
+        notify_with_coupons(session, actor, changes)
 
     run_in_transaction(work)

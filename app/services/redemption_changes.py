@@ -11,7 +11,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.catalog import Change
+from app.services.change_notifications import described, notify
 from app.services.coupon_terms import COUPONS
+from app.services.events import Cause
 from app.services.redemption_counts import CountChange, change_counts
 from app.services.redemption_slots import hold_unlimited
 
@@ -19,8 +21,8 @@ REDEEMED, RELEASED = "coupon.redeemed", "coupon.released"
 
 
 _COUNTS, _COUPON = "counts", "coupon"
-"""Keys of an incomplete change: what ``with_coupons`` adds to the two counts of the coupon, and the
-coupon after the change, if a statement has returned it."""
+"""Keys of an incomplete change: what ``notify_with_coupons`` adds to the two counts of the coupon,
+and the coupon after the change, if a statement has returned it."""
 
 
 def use_change(
@@ -31,10 +33,10 @@ def use_change(
     reserved: int = 0,
     coupon: Mapping[str, Any] | None = None,
 ) -> list[Change]:
-    """Return the change of a coupon by a use, to be completed by ``with_coupons``.
+    """Return the change of a coupon by a use, to be completed by ``notify_with_coupons``.
 
     Args:
-        usage: number that ``with_coupons`` adds to ``usage_count``.
+        usage: number that ``notify_with_coupons`` adds to ``usage_count``.
         reserved: number that it adds to ``reserved_count``.
         coupon: the coupon after all other changes so far, locked; None if it was not read.
 
@@ -52,10 +54,10 @@ def count_use(
 ) -> list[Change]:
     """Add to the numbers of confirmed and reserved uses of a coupon, if it still exists.
 
-    The counts of a coupon without limits are left to ``with_coupons``.
+    The counts of a coupon without limits are left to ``notify_with_coupons``.
 
     Returns:
-        The change of the coupon, to be completed by ``with_coupons``.
+        The change of the coupon, to be completed by ``notify_with_coupons``.
     """
     coupon_id = redemption["coupon_id"]
     if coupon_id is not None and (usage or reserved) and hold_unlimited(session, coupon_id):
@@ -64,12 +66,26 @@ def count_use(
     return use_change(event, coupon_id, coupon=coupon)
 
 
-def with_coupons(session: Session, changes: Sequence[Change]) -> list[Change]:
+def notify_with_coupons(session: Session, cause: Cause | None, changes: Sequence[Change]) -> None:
+    """Complete the changes of coupons by their uses, write all events, and notify the hooks.
+
+    Call it instead of ``notify``, after all other writes.
+
+    Raises:
+        ShopError: a hook rejects the changes.
+    """
+    rest = iter(described(cause, [change for change in changes if not _is_use(change)]))
+    changes = [change if _is_use(change) else next(rest) for change in changes]
+    notify(session, cause, _with_coupons(session, changes))
+
+
+def _with_coupons(session: Session, changes: Sequence[Change]) -> list[Change]:
     """Return changes with the coupons of their uses, in the same order.
 
-    Call it after all other writes. It counts the uses of coupons without limits, with the result of
-    separate requests in the same order. Other transactions wait for the row of such a coupon from
-    here to the commit (orders 8).
+    It counts the uses of coupons without limits, with the result of separate requests in the same
+    order. Other transactions wait for the row of such a coupon from here to the commit, because the
+    event contains its new count (orders 8). The events of the other changes are therefore complete
+    before.
 
     The transaction has locked each coupon whose counts it changed, so the event contains the final
     state. A reservation of a coupon without limits changes no count and takes no such lock

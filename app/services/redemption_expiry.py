@@ -15,10 +15,9 @@ from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models.redemption import RedemptionStatus
-from app.services.change_notifications import notify
 from app.services.coupon_terms import COUPONS, NOW
 from app.services.coupon_terms import REDEMPTIONS as TABLE
-from app.services.redemption_changes import RELEASED, use_change, with_coupons
+from app.services.redemption_changes import RELEASED, notify_with_coupons, use_change
 from app.services.redemption_counts import change_counts
 
 BATCH = 100
@@ -68,5 +67,5 @@ def _expire(session: Session, ids: list[int], coupon_ids: set[int]) -> int:
     for coupon_id, number in slots.items():
         change_counts(session, coupon_id, reserved=-number)
     changes = [change for row in expired for change in use_change(RELEASED, row["coupon_id"])]
-    notify(session, None, with_coupons(session, changes))
+    notify_with_coupons(session, None, changes)
     return len(expired)

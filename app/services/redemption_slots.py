@@ -4,7 +4,7 @@ Each use takes a slot with one conditional UPDATE of the coupon's row, which con
 of the condition. If another transaction holds the row, the database waits and then checks the
 condition again, on PostgreSQL also at READ COMMITTED. Uses by one customer are counted in other
 rows, so the coupon is locked first. All transactions lock the coupon before its redemptions, except
-that orders change the counts of coupons without limits at the end (``with_coupons``).
+that orders change the counts of coupons without limits at the end (``notify_with_coupons``).
 
 ``coupons.reserved_count`` counts the reservations with ``holds_slot``. Expired reservations are
 subtracted when there is no free slot, so no scheduled job is required. Coupons without limits do

@@ -13,11 +13,10 @@ from app.db.session import run_in_transaction
 from app.errors import ShopError
 from app.models.redemption import RedemptionStatus
 from app.numbers import INT64_MAX
-from app.services.change_notifications import notify
 from app.services.coupon_customers import find_customer
 from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.coupon_terms import coupon_by_id
-from app.services.redemption_changes import REDEEMED, RELEASED, use_change, with_coupons
+from app.services.redemption_changes import REDEEMED, RELEASED, notify_with_coupons, use_change
 from app.services.redemption_counts import change_counts
 from app.services.redemption_rows import (
     CODE,
@@ -96,7 +95,7 @@ def _report(
 ) -> None:
     """Write events of the coupon of a redemption."""
     changes = [change for event in events for change in use_change(event, redemption["coupon_id"])]
-    notify(session, actor, with_coupons(session, changes))
+    notify_with_coupons(session, actor, changes)
 
 
 def _locked(session: Session, actor: Principal, redemption_id: int) -> Record:
