@@ -20,7 +20,7 @@ from app.models.coupon import CouponStatus
 from app.services.change_notifications import notify_deleted
 from app.services.code_patterns import CodePattern
 from app.services.coupon_batch_queries import IS_UNUSED
-from app.services.coupon_queries import PUBLISHED
+from app.services.coupon_queries import HAS_ONE_OF_CODES, PUBLISHED
 from app.services.coupon_queries import TABLE as COUPONS
 from app.services.coupons import require_known_type, require_own
 from app.services.events import record_summary
@@ -28,6 +28,8 @@ from app.services.events import record_summary
 Record = dict[str, Any]
 
 TABLE = cast("Table", CouponBatch.__table__)
+
+_IN_USE = select(COUPONS.c.code).where(HAS_ONE_OF_CODES)
 
 CHUNK = 10_000
 """Number of coupons that one statement generates, or that one transaction moves to the trash."""
@@ -114,9 +116,16 @@ def _insert_coupons(
         if attempts > count * MAX_ATTEMPTS_PER_CODE + SPARE_ATTEMPTS:
             reason = "existing coupons already use most codes of the pattern."
             raise ShopError("shop_api_cannot_create_coupon", reason=reason)
-        codes = pattern.random_codes(min(CHUNK, count - inserted))
-        attempts += len(codes)
-        rows = [(code, search_text(code, shared["description"])) for code in dict.fromkeys(codes)]
+        missing = min(CHUNK, count - inserted)
+        # If codes are in use, many are drawn at a time: an insert for each attempt takes seconds.
+        some_are_used = attempts > inserted
+        drawn = pattern.random_codes(max(missing, SPARE_ATTEMPTS) if some_are_used else missing)
+        attempts += len(drawn)
+        codes = list(dict.fromkeys(drawn))
+        if len(codes) > missing:
+            used = set(session.scalars(_IN_USE, {"codes": codes}))
+            codes = [code for code in codes if code not in used][:missing]
+        rows = [(code, search_text(code, shared["description"])) for code in codes]
         inserted += insert_ignore(session, COUPONS, shared, ("code", "search_text"), rows)
         note_progress(inserted)
 

@@ -20,10 +20,12 @@ from sqlalchemy import (
 
 from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
+from app.db.functions import is_one_of
 from app.db.index_hints import frequent, has_constant
 from app.db.read_pool import Fetch, fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import contains, number_found
+from app.db.types import TextList
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon
 from app.models.coupon import CouponStatus
@@ -37,6 +39,11 @@ TABLE = cast("Table", Coupon.__table__)
 PUBLISHED = has_constant(TABLE.c.status, CouponStatus.PUBLISHED)
 _HAS_ID = and_(TABLE.c.id == bindparam(WANTED), PUBLISHED)
 _HAS_CODE = and_(TABLE.c.code == bindparam(WANTED), PUBLISHED)
+HAS_ONE_OF_CODES = and_(
+    is_one_of(TABLE.c.code, bindparam("codes", type_=TextList)), frequent(PUBLISHED)
+)
+"""Condition: a published coupon has one of the codes of the parameter ``codes``."""
+
 _NEWEST_FIRST = (TABLE.c.created_at.desc(), TABLE.c.id.desc())
 _EVERY = RowCountFilter("coupons", TABLE.c.created_at, (CouponStatus.PUBLISHED,))
 _EVERY_STATUS = RowCountFilter("coupons", TABLE.c.created_at)

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from app.carts import CouponTerms
 from app.db.functions import is_one_of
-from app.db.index_hints import frequent, has_constant
+from app.db.index_hints import has_constant
 from app.db.read_pool import Fetch
 from app.db.session import now
 from app.db.types import Id, IdList, TextList, UtcDateTime
@@ -32,7 +32,7 @@ from app.models import Coupon, Redemption
 from app.models.coupon import CouponStatus
 from app.models.redemption import RedemptionStatus
 from app.services.coupon_customers import Customer
-from app.services.coupon_queries import PUBLISHED
+from app.services.coupon_queries import HAS_ONE_OF_CODES
 
 COUPONS = cast("Table", Coupon.__table__)
 REDEMPTIONS = cast("Table", Redemption.__table__)
@@ -103,9 +103,8 @@ def _terms(uses_by_customer: ColumnElement[Any]) -> Select[Any]:
 
 _OF_CUSTOMER = _terms(case((COUPONS.c.usage_limit_per_user > 0, USES_BY_CUSTOMER), else_=null()))
 _OF_GUEST = _terms(null())
-_HAS_CODE = and_(is_one_of(COUPONS.c.code, bindparam("codes", type_=TextList)), frequent(PUBLISHED))
-_WITH_CODES = _OF_CUSTOMER.where(_HAS_CODE)
-_WITH_CODES_OF_GUEST = _OF_GUEST.where(_HAS_CODE)
+_WITH_CODES = _OF_CUSTOMER.where(HAS_ONE_OF_CODES)
+_WITH_CODES_OF_GUEST = _OF_GUEST.where(HAS_ONE_OF_CODES)
 _WITH_ID = _OF_CUSTOMER.where(COUPONS.c.id == bindparam("coupon_id"))
 
 

@@ -16,20 +16,18 @@ from app.db.index_hints import frequent
 from app.db.records import WANTED, write_records
 from app.db.search import search_text
 from app.db.session import now, run_in_transaction
-from app.db.types import IdList, TextList
+from app.db.types import IdList
 from app.errors import ShopError
 from app.models.coupon import CouponStatus
 from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.change_notifications import notify, write_items
-from app.services.coupon_queries import PUBLISHED, TABLE, known_types
+from app.services.coupon_queries import HAS_ONE_OF_CODES, PUBLISHED, TABLE, known_types
 from app.text import CODE_MAX_LENGTH
 
 Record = dict[str, Any]
 
-_WITH_CODES = select(TABLE.c.id).where(
-    frequent(PUBLISHED), is_one_of(TABLE.c.code, bindparam(WANTED, type_=TextList))
-)
+_WITH_CODES = select(TABLE.c.id).where(HAS_ONE_OF_CODES)
 _WITH_IDS = (
     select(TABLE)
     .where(frequent(PUBLISHED), is_one_of(TABLE.c.id, bindparam(WANTED, type_=IdList)))
@@ -174,7 +172,7 @@ def _lock(session: Session, items: Sequence[BulkItem]) -> dict[int, Record]:
     ids = {item.id for item in items if item.id and 0 < item.id <= INT64_MAX}
     codes = [item.data["code"] for item in items if "code" in item.data]
     if codes:
-        ids.update(session.scalars(_WITH_CODES, {WANTED: codes}))
+        ids.update(session.scalars(_WITH_CODES, {"codes": codes}))
     if not ids:
         return {}
     rows = session.execute(_WITH_IDS, {WANTED: ids}).mappings()
