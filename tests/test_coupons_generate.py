@@ -218,6 +218,21 @@ def test_a_coupon_in_the_trash_does_not_block_its_code(admin, make_batch):
     assert coupon["code"] == "x-42"
 
 
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_ten_thousand_coupons_are_deleted_in_a_shop_that_had_none(app, make_batch):
+    """The first delete finds an empty table, and what PostgreSQL learns from it must not remain."""
+    with app.app_context():
+        engine = db.engine.execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        make_batch(1)
+        connection.exec_driver_sql("DELETE FROM coupons")
+        connection.exec_driver_sql("VACUUM ANALYZE coupons, coupons_search")
+        connection.exec_driver_sql("DELETE FROM coupons")
+        make_batch(10_000)
+        # The statement timeout of the service applies.
+        assert connection.exec_driver_sql("DELETE FROM coupons").rowcount == 10_000
+
+
 def test_generation_at_the_same_time_gives_distinct_codes(app, admin, make_coupon):
     """Six requests for 100 of 10,000 codes, which collide with certainty."""
     over = {"prefix": "", "pattern": "####", "charset": "0123456789", "allow_guessable": True}
