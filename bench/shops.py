@@ -1,4 +1,4 @@
-"""Create databases with equal numbers of customers, coupons and orders (``flask demo``)."""
+"""Create databases with the same share of customers, coupons and orders (``flask demo``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from tests.serving import ROOT
 SECRET = "a secret for the bench only"  # noqa: S105  # only for test data
 DATABASES = ("SQLite", "PostgreSQL")
 SMALL, STREAMED, LARGE = 1_000, 100_000, 1_000_000
-"""Customers of the shops: of most rows, of a list of all customers, and of a large shop."""
+"""Customers of the shops: of most rows, of a list of all customers, and of a large shop.
+
+Each shop has as many orders as customers, and a fifth as many coupons.
+"""
 
 
 class Shop(NamedTuple):
@@ -64,13 +67,13 @@ class Shops:
         self._server_pid = server_pid
 
     def shop(self, database: str, size: int) -> Shop:
-        """Return the shop with ``size`` customers, coupons and orders.
+        """Return the shop with ``size`` customers.
 
         Only the writes in a full shop change it, which come last and hardly make it larger.
         """
         url = self._url(database, f"shop_{size}")
         if not _is_filled(url):
-            lengths = (f"--{name}={size}" for name in ("customers", "coupons", "orders"))
+            lengths = (f"--customers={size}", f"--coupons={size // 5}", f"--orders={size}")
             # A run of the bench that was interrupted is resumed here.
             run_flask(url, "demo", "--now=2026-11-01T00:00:00Z", *lengths)
             if database == "PostgreSQL":  # otherwise autovacuum runs at any time

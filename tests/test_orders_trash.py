@@ -76,6 +76,26 @@ def test_search_of_many_orders_leaves_out_the_trash(admin):
     assert (len(page.get_json()["orders"]), page.headers["X-Total"]) == (9, "1099")
 
 
+@pytest.mark.parametrize("name", ["customer_id", "created_at_min", "updated_at_max"])
+def test_filtered_lists_and_their_totals_leave_out_the_trash(admin, make_customer, name):
+    customer_id = make_customer()["id"]
+    orders = [create(admin, customer_id=customer_id)["id"] for _ in range(5)]
+    guest = create(admin)["id"]
+    for order_id in (orders[1], orders[3]):
+        admin.delete(f"/orders/{order_id}")
+    left = [orders[4], orders[2], orders[0]]
+    value, found = {
+        "customer_id": (customer_id, left),
+        "created_at_min": ("2020-01-01", [guest, *left]),
+        "updated_at_max": ("2120-01-01", [guest, *left]),
+    }[name]
+    query = {f"filter[{name}]": str(value), "filter[orderby]": "id"}
+    response = admin.get("/orders", query)
+    assert [order["id"] for order in response.get_json()["orders"]] == found
+    assert response.headers["X-Total"] == str(len(found))
+    assert admin.get("/orders/count", query).get_json() == {"count": len(found)}
+
+
 def test_the_trash_is_listed_as_the_orders_were(admin, make_customer):
     customer = make_customer()
     first = create(admin, customer_id=customer["id"], status="completed", line_items=[LINE])

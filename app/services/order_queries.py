@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, func, or_, select, type_coerce
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, current_catalog
@@ -208,6 +208,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
             in_order,
             row_count=None if conditions else row_count,
             found=None if statuses is None else ids.where(*conditions, has_status),
+            number=_number_outside_trash(conditions) if statuses is None and conditions else None,
         )
     search = contains(TABLE.c.search_text, q, TABLE.c.id)
     alone = not conditions and statuses is None
@@ -217,6 +218,19 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
         finds_quickly=True,
         number=_number_found(q, fetch) if alone else None,
     )
+
+
+def _number_outside_trash(conditions: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    """Return a select that counts the orders outside the trash that meet conditions.
+
+    The trash is counted on its own. To compare the status of each order takes SQLite twice as long
+    as to count the orders in an index.
+    """
+    every, trashed = (
+        select(func.count()).select_from(TABLE).where(*conditions, *also).scalar_subquery()
+        for also in ((), (IS_TRASHED,))
+    )
+    return select(every - trashed)
 
 
 def _number_found(text: str, fetch: Fetch) -> Select[Any] | None:
