@@ -12,7 +12,10 @@ from tests.faults.feed import Feed
 from tests.faults.journal import ABSENT, Journal
 
 
-@pytest.mark.parametrize(("database", "kills"), [("sqlite", 3), ("postgresql", 5)])
+@pytest.mark.parametrize(
+    ("database", "kills"),
+    [("sqlite", 3), pytest.param("postgresql", 5, marks=pytest.mark.slow)],
+)
 def test_what_was_acknowledged_outlives_kills(database, kills):
     problems, figures = campaign.run(database, kills, seed=7)
     assert problems == []
