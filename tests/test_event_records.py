@@ -236,6 +236,13 @@ def test_changes_that_a_summary_reports(app, admin, feed):
     assert [event["type"] for event in feed()] == ["coupon.created"]
 
 
+def test_changes_that_nothing_reports_are_not_read_again(app, admin, feed, monkeypatch):
+    monkeypatch.delitem(app.extensions[EXTENSION].event_data, "order")
+    with summarized():
+        created = admin.post("/orders", {"order": {"line_items": [LINE], "status": "completed"}})
+    assert (created.status_code, feed()) == (201, [])
+
+
 # --- erasure ---
 
 

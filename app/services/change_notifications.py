@@ -53,8 +53,7 @@ def notify(session: Session, cause: Cause | None, changes: Sequence[Change]) -> 
     Raises:
         ShopError: a hook rejects the changes.
     """
-    catalog = current_catalog()
-    if not changes or (_is_summarized.get() and not catalog.change_hooks):
+    if not changes or _is_silent():
         return
     changes = described(cause, changes)
     events = [
@@ -65,7 +64,12 @@ def notify(session: Session, cause: Cause | None, changes: Sequence[Change]) -> 
         texts = [orjson.dumps(event.data).decode() for event in events]
     else:
         texts = record(session, cause, events)
-    _call_hooks(session, catalog, changes, texts)
+    _call_hooks(session, current_catalog(), changes, texts)
+
+
+def _is_silent() -> bool:
+    """Return whether changes are reported neither as events nor to a hook."""
+    return _is_summarized.get() and not current_catalog().change_hooks
 
 
 def publish_events(session: Session, cause: Cause | None, events: Sequence[NewEvent]) -> None:
@@ -116,9 +120,12 @@ def notify_deleted(
 def described(cause: Cause | None, changes: Sequence[Change]) -> list[Change]:
     """Return changes with their cause and the data of their events, unless they have data.
 
-    ``notify`` does this. A caller whose next statement makes other transactions wait does it
-    earlier, because the data can require reads and work by plugins.
+    They stay as they are if they are not reported. ``notify`` calls this. A caller whose next
+    statement makes other transactions wait calls it earlier, because the data can require reads and
+    work by plugins.
     """
+    if _is_silent():
+        return list(changes)
     data = [
         {change.resource: {"id": change.record["id"]}, "permanent": change.after is None}
         for change in changes
