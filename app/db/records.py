@@ -65,23 +65,21 @@ def fetch_by_ids(
 
 
 def count_without(
-    record_id: ColumnElement[int],
-    conditions: Sequence[ColumnElement[bool]],
-    without: Sequence[int],
+    table: Table, conditions: Sequence[ColumnElement[bool]], without: ColumnElement[bool]
 ) -> Select[Any]:
     """Return a select that counts the records that meet conditions, without some of them.
 
-    The others are counted on their own. To compare each record with a list takes SQLite twice as
-    long as to count the records in an index.
+    The others are counted on their own. To compare each record takes SQLite twice as long as to
+    count the records in an index.
 
     Args:
-        record_id: the column with the ID.
+        table: the table of the records.
         conditions: the conditions.
-        without: IDs of records to leave out, which are few.
+        without: the condition of records to leave out, which are few.
     """
-    every = select(func.count()).select_from(record_id.table).where(*conditions)
-    left_out = select(func.count()).where(record_id.in_(without), *conditions)
-    return select(every.scalar_subquery() - left_out.scalar_subquery())
+    counted = select(func.count()).select_from(table).where(*conditions)
+    left_out = counted.where(without)
+    return select(counted.scalar_subquery() - left_out.scalar_subquery())
 
 
 def write_records(

@@ -202,7 +202,7 @@ def _of_users(
         if not conditions:
             return replace(every, **_sums(query))
         sorted_up_to = _FEW_CHANGED if _follows_changes(query) else 0
-        number = count_without(TABLE.c.id, conditions, others) if others else None
+        number = count_without(TABLE, conditions, TABLE.c.id.in_(others)) if others else None
         return FilteredSet(ids, sorted_up_to=sorted_up_to, number=number, **_sums(query))
     number = None
     text = without_wildcards(query["q"])
