@@ -21,7 +21,6 @@ from flask_migrate import upgrade
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import event, make_url, update
 from werkzeug.exceptions import HTTPException
-from werkzeug.routing import Rule
 
 from app import create_app
 from app.auth.principals import Permission
@@ -213,30 +212,6 @@ def pytest_testnodedown(node, error):
 def pytest_terminal_summary(terminalreporter, config):
     for reason, number in config.stash[DESELECTED].items():
         terminalreporter.write_line(f"Deselected, run by `make test-all`: {number} {reason}")
-
-
-# --- apps ---
-
-
-@pytest.fixture(scope="session", autouse=True)
-def compiled_url_builders():
-    """Compile the URL builder of each rule once in a process.
-
-    A run creates some seven hundred apps with the same rules, and compiling them takes half of the
-    time of ``create_app``.
-    """
-    compile_builder, known = Rule._compile_builder, {}
-
-    def compile_once(rule, append_unknown=True):
-        converters = tuple(map(type, rule._converters.values()))
-        key = tuple(rule._trace), converters, repr(rule.defaults), append_unknown
-        if key not in known:
-            known[key] = compile_builder(rule, append_unknown)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Rule, "_compile_builder", compile_once)
-        yield
 
 
 # --- databases ---
