@@ -213,14 +213,7 @@ def locked(folder):
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """Wait for another writer only briefly, not for 20 seconds."""
-
-    set_up = sqlite._configure
-
-    def prepare(connection, record):
-        set_up(connection, record)
-        connection.execute("PRAGMA busy_timeout = 100")
-
-    monkeypatch.setattr(sqlite, "_configure", prepare)
+    monkeypatch.setattr(sqlite, "WAIT_SECONDS", 0.1)
 
 
 def test_sqlite_that_is_locked_is_503_to_writers(sqlite_shop, tmp_path):
