@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import pytest
-from conftest import Client
 from sqlalchemy import select
 
 from app.auth.principals import Permission
@@ -11,6 +10,7 @@ from app.db.read_pool import fetch
 from app.models import ApiKey
 from app.services.api_key_rights import Rights
 from app.services.api_keys import create_key
+from tests.api_client import Client
 
 REJECTED = (401, "shop_api_authentication_error")
 

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from types import SimpleNamespace
 
-from conftest import codes, refusal
+from tests.api_client import codes, refusal
 
 UNKNOWN_KEY = SimpleNamespace(consumer_key=f"ck_{'0' * 40}", consumer_secret=f"cs_{'0' * 40}")
 REFUSED = (401, "shop_api_authentication_error")

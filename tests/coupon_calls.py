@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from conftest import refusal
+from tests.api_client import refusal
 
 DEFAULTS = {
     "type": "fixed_cart",

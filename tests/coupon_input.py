@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from conftest import refused_params, reply
+
+from tests.api_client import refused_params, reply
 
 MAX = 2**63 - 1
 COUNTS = ["usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count"]

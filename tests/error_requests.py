@@ -1,7 +1,8 @@
 """Requests for the tests of errors."""
 
 import pytest
-from conftest import refusal, reply
+
+from tests.api_client import refusal, reply
 
 NO_ROUTE = refusal("shop_api_no_route")
 

@@ -1,11 +1,11 @@
 """Requests with an Idempotency-Key."""
 
 import pytest
-from conftest import refusal
 from sqlalchemy import select
 
 from app.db.read_pool import fetch
 from app.models import IdempotencyRecord
+from tests.api_client import refusal
 
 REUSED = refusal("shop_api_idempotency_key_reused")
 CREATES = {

@@ -5,7 +5,6 @@ import logging
 from functools import cached_property
 
 import pytest
-from conftest import Client
 from sqlalchemy import insert
 
 from app.api.blueprint import Blueprint
@@ -14,6 +13,7 @@ from app.db.session import now, run_in_transaction
 from app.logging import LIBRARIES
 from app.models import User
 from app.services.api_keys import create_key
+from tests.api_client import Client
 
 
 class Logged:

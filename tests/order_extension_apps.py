@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Client
+from tests.api_client import Client
 
 
 @pytest.fixture(scope="session")

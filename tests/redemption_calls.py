@@ -3,11 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from conftest import codes
 from sqlalchemy import update
 
 from app.db.session import run_in_transaction
 from app.models import Redemption
+from tests.api_client import codes
 
 NOT_APPLICABLE = "shop_api_coupon_not_applicable"
 USED_UP = ["usage_limit"]

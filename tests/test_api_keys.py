@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from conftest import codes, refusal, refused_params, reply
 from sqlalchemy import select
 
 from app.auth.principals import Permission
@@ -11,7 +10,10 @@ from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import ApiKey, User
 from app.schemas.api_keys import PERMISSIONS
+from tests.api_client import codes, refusal, refused_params, reply
 from tests.api_key_calls import REJECTED, client_of, make_key, reason_of, stored
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["make_key"]  # a fixture
 
@@ -92,7 +94,6 @@ def test_create_with_a_role_creates_the_user(app, admin, make_key):
     assert again["user_id"] == key["user_id"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("fields", "refused"),
     [
@@ -139,13 +140,11 @@ def test_create_suggests_the_nearest_resource(admin):
     )
 
 
-@pytest.mark.one_database
 def test_create_with_an_invalid_username(admin):
     response = admin.post("/keys", {"key": {"username": "a:b", "role": "customer"}})
     assert reply(response) == refusal("registration-error-invalid-username")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("body", [None, {}, {"key": None}, []], ids=str)
 def test_body_without_a_key(admin, method, body):
@@ -153,7 +152,6 @@ def test_body_without_a_key(admin, method, body):
     assert reply(admin.request(method, path, json=body)) == refusal("shop_api_missing_key_data")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("key_id", ["4711", "0", "9" * 30])
 def test_key_that_does_not_exist(admin, key_id):
     missing = refusal("shop_api_invalid_key_id")

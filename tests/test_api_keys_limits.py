@@ -5,13 +5,15 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from conftest import codes
 from sqlalchemy import update
 
 from app.catalog import EXTENSION
 from app.db.session import db, run_in_transaction
 from app.models import ApiKey
+from tests.api_client import codes
 from tests.api_key_calls import REJECTED, client_of, limited, make_key, reason_of, stored
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["limited", "make_key"]  # fixtures
 

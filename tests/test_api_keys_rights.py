@@ -4,7 +4,6 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from conftest import Client, codes, refusal, reply
 from sqlalchemy import select
 from test_auth import basic
 
@@ -12,7 +11,10 @@ from app.auth.principal_cache import MAX_AGE_SECONDS
 from app.db.read_pool import fetch
 from app.models import User
 from app.services.api_keys import revoke_key
+from tests.api_client import Client, codes, refusal, reply
 from tests.api_key_calls import REJECTED, client_of, limited, make_key, stored
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["limited", "make_key"]  # fixtures
 

@@ -3,7 +3,6 @@
 import time
 
 import pytest
-from conftest import Client, codes, refusal, reply
 from sqlalchemy import delete, update
 
 from app.auth.principal_cache import MAX_AGE_SECONDS, MAX_CACHED_PRINCIPALS
@@ -11,7 +10,10 @@ from app.db.session import db, run_in_transaction
 from app.models import ApiKey, User, UserRole
 from app.models.user import role_of
 from app.services.api_keys import revoke_key
+from tests.api_client import Client, codes, refusal, reply
 from tests.auth_requests import REFUSED, UNKNOWN_KEY, assert_refused, basic
+
+pytestmark = pytest.mark.one_database
 
 # --- credentials ---
 
@@ -31,7 +33,6 @@ def test_scheme_is_named_in_any_case(anonymous, admin):
         assert anonymous.get("/coupons", headers={"Authorization": header}).status_code == 200
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("consumer_key", "consumer_secret"),
     [
@@ -71,7 +72,6 @@ def test_secret_in_upper_case(anonymous, admin):
     assert_refused(anonymous.get("/coupons", headers={"Authorization": basic(pair)}))
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "header",
     [
@@ -105,7 +105,6 @@ def test_credentials_in_the_query(anonymous, admin):
     assert_refused(anonymous.get("/coupons", query))
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -133,7 +132,6 @@ def test_routing_precedes_credentials(anonymous):
     )
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/openapi.json", "/docs/"])
 def test_open_route_needs_no_credentials(anonymous, path):
     assert anonymous.get(path).status_code == 200
@@ -157,7 +155,6 @@ WRITES = [
 ]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), READS + WRITES)
 @pytest.mark.parametrize("permission", ["read", "write", "read_write"])
 def test_permission(client_for, permission, method, path):
@@ -319,7 +316,6 @@ def test_capabilities_are_the_union_of_the_roles(app, client_for, roles, status)
 # --- one header (decisions 17) ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("path", ["/coupons", "/wc-api/v3/coupons"])
 @pytest.mark.parametrize("other", ["{right}", "Basic YTpi", "Basic", "Bearer x", 'OAuth a="b"', ""])
 def test_several_authorization_headers(anonymous, admin, other, path):
@@ -336,7 +332,6 @@ def test_several_authorization_headers(anonymous, admin, other, path):
 # --- a page's own script (decisions 17) ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("mode", ["cors", "same-origin"])
 def test_script_is_not_challenged(anonymous, mode):
     response = anonymous.get("/coupons", headers={"Sec-Fetch-Mode": mode})
@@ -344,7 +339,6 @@ def test_script_is_not_challenged(anonymous, mode):
     assert "WWW-Authenticate" not in response.headers
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("mode", ["navigate", "no-cors", "websocket", "", "x"])
 def test_other_clients_are_challenged(anonymous, mode):
     assert_refused(anonymous.get("/coupons", headers={"Sec-Fetch-Mode": mode}))

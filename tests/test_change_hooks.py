@@ -3,7 +3,6 @@
 import logging
 
 import pytest
-from conftest import Client, at_the_same_time, failure, refusal, reply
 from sqlalchemy import insert, text
 from sqlalchemy.exc import DBAPIError
 
@@ -12,7 +11,10 @@ from app.db import session as sessions
 from app.db.session import call_after_commit, run_in_transaction
 from app.errors import ShopError
 from app.models import OrderNote
+from tests.api_client import Client, at_the_same_time, failure, refusal, reply
 from tests.order_extension_apps import installed_plugin, plugged
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["installed_plugin", "plugged"]  # fixtures
 
@@ -292,7 +294,6 @@ def test_a_hook_rejects_single_items_of_coupons_and_customers(client):
         assert [event["resource_id"] for event in events["events"]] == [first["id"], last["id"]]
 
 
-@pytest.mark.one_database
 def test_event_types(app):
     catalog = app.extensions[EXTENSION].__class__()
     with pytest.raises(DuplicateNameError, match=r"coupon\.created"):

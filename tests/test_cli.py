@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import SECRET, Client
 from sqlalchemy import make_url
 
 from app.auth.principal_cache import MAX_AGE_SECONDS
@@ -18,6 +17,8 @@ from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import ApiKey, User
 from app.services.api_keys import NewKey
+from tests.api_client import Client
+from tests.databases import SECRET
 from tests.serving import PATIENCE, reserved_port
 
 pytestmark = pytest.mark.one_database  # the services of keys have tests on both databases

@@ -3,12 +3,14 @@
 import json
 
 import pytest
-from conftest import reply
 from sqlalchemy import select
 
 from app.db.read_pool import fetch
 from app.models import Coupon, CouponBatch
 from app.services import coupon_batches
+from tests.api_client import reply
+
+pytestmark = pytest.mark.one_database
 
 GENERATE = ("coupons", "generate", "--count")
 

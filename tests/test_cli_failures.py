@@ -15,12 +15,12 @@ from threading import Thread
 
 import psycopg
 import pytest
-from conftest import SECRET, close
 from sqlalchemy import make_url
 
 from app import create_app
 from app.cli.failures import explain
 from app.config.loading import SettingsError
+from tests.databases import SECRET, close
 from tests.serving import PATIENCE
 
 ROOT = Path(__file__).parent.parent

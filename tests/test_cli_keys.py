@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SECRET, Client
 from sqlalchemy import select
 
 from app.db.read_pool import fetch
 from app.models import ApiKey, User
 from app.services.api_keys import NewKey
+from tests.api_client import Client
+from tests.databases import SECRET
 
 pytestmark = pytest.mark.one_database  # the services of keys have tests on both databases
 

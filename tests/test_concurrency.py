@@ -1,7 +1,8 @@
 """Concurrent requests keep codes unique and bulk requests complete (spec 2.1; decisions 3, 4)."""
 
 import pytest
-from conftest import Client, at_the_same_time, failure, refusal, reply
+
+from tests.api_client import Client, at_the_same_time, failure, refusal, reply
 
 pytestmark = pytest.mark.pooler
 

@@ -1,9 +1,11 @@
 """Conditional requests: ETag, If-None-Match, If-Match (RFC 9110, sections 8.8, 13 and 15.4.5)."""
 
 import pytest
-from conftest import Client, at_the_same_time, codes, refusal, reply, without_key
 
+from tests.api_client import Client, at_the_same_time, codes, refusal, reply, without_key
 from tests.factories import insert_order
+
+pytestmark = pytest.mark.one_database
 
 FAILED = refusal("shop_api_precondition_failed")
 SOMETHING_ELSE = '"0123456789abcdef0123456789abcdef"'
@@ -58,7 +60,6 @@ def test_read_with_another_etag_is_a_normal_read(admin, paths, kind):
     assert conditional.headers["ETag"] == plain.headers["ETag"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("header", "status"),
     [
@@ -90,7 +91,6 @@ def test_head_has_the_etag_of_the_read(admin, paths):
     assert again.status_code == 304
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("header", "status"), [("{etag}", 200), ("*", 200), ('"a"', 412), ("W/{etag}", 412)]
 )
@@ -137,7 +137,6 @@ def test_etag_of_an_order_changes_with_its_customer(admin, paths):
     assert admin.get(paths["order"], headers={"If-None-Match": before}).status_code == 200
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("header", ["If-Match", "If-None-Match"])
 def test_rejection_of_a_read_precedes_conditions(client_for, anonymous, paths, kind, header):
@@ -161,7 +160,6 @@ def test_list_has_no_etag_and_no_conditions(admin, paths, path):
 # --- writes ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("kind", WRITTEN)
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize(

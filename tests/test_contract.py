@@ -16,7 +16,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import schemathesis
-from conftest import codes
 from jsonschema import Draft202012Validator, FormatChecker
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import Status, events, from_schema
@@ -25,6 +24,7 @@ from sqlalchemy import update
 
 from app.db.session import run_in_transaction
 from app.models import ApiKey
+from tests.api_client import codes
 from tests.factories import insert_download, insert_order
 
 FEW = 2

@@ -1,8 +1,8 @@
 """Single coupons: retrieve and delete (spec 2.1, 3, 4.1; decisions 4, 13)."""
 
 import pytest
-from conftest import refusal, reply
 
+from tests.api_client import refusal, reply
 from tests.coupon_calls import DEFAULTS, NO_CODE, TRASHED, by_code, count, edit, read
 
 FIELDS = ["id", "code", "type", "created_at", "updated_at", *list(DEFAULTS)[1:]]

@@ -2,13 +2,13 @@
 
 from datetime import timedelta
 
-from conftest import Client, at_the_same_time, refusal, refused_params, reply
 from sqlalchemy import func, select, text, update
 
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.models import Coupon, Redemption
 from app.services import coupon_batches
+from tests.api_client import Client, at_the_same_time, refusal, refused_params, reply
 from tests.coupon_batches import listed, make_batch
 
 __all__ = ["make_batch"]  # a fixture

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from conftest import Client, codes, failure, refusal, refused_params, reply, without_key
 
+from tests.api_client import Client, codes, failure, refusal, refused_params, reply, without_key
 from tests.coupon_bulk import TAKEN, bulk, read, refused, shop_codes
 
 __all__ = ["bulk"]  # a fixture

@@ -1,7 +1,6 @@
 """Items of a bulk request that affect later items: codes of coupons (spec 4.3)."""
 
-from conftest import failure
-
+from tests.api_client import failure
 from tests.coupon_bulk import TAKEN, bulk, read, refused, shop_codes
 
 __all__ = ["bulk"]  # a fixture

@@ -4,8 +4,8 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from conftest import codes, reply
 
+from tests.api_client import codes, reply
 from tests.coupon_calls import (
     DEFAULTS,
     INPUT,

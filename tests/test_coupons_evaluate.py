@@ -1,7 +1,8 @@
 """POST /coupons/evaluate: discounts and reasons (redemptions 1, 2 and 6)."""
 
 import pytest
-from conftest import codes, refusal, refused_params, reply, without_key
+
+from tests.api_client import codes, refusal, refused_params, reply, without_key
 
 ITEM = {
     "product_id": 7,

@@ -1,8 +1,8 @@
 """Filters of coupon lists (spec 4.1; decisions 4, 13)."""
 
 import pytest
-from conftest import refused_params, reply
 
+from tests.api_client import refused_params, reply
 from tests.coupon_lists import letters, shop, totals
 
 __all__ = ["shop"]  # a fixture

@@ -3,14 +3,16 @@
 import re
 
 import pytest
-from conftest import Client, at_the_same_time, codes, refusal, refused_params, reply
 from sqlalchemy import select
 
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import Coupon
 from app.schemas.examples import coupons as examples
+from tests.api_client import Client, at_the_same_time, codes, refusal, refused_params, reply
 from tests.coupon_batches import GENERATE, generate, listed, make_batch
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["make_batch"]  # a fixture
 
@@ -81,7 +83,6 @@ def test_a_batch_writes_one_event(admin, make_batch):
     assert len(admin.get("/events").get_json()["events"]) == 1
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("over", "param"),
     [
@@ -139,7 +140,6 @@ def test_guessable_codes_on_request(admin, make_batch):
     assert reply(response) == refusal("shop_api_pattern_too_small", **details)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("over", "code"),
     [
@@ -157,7 +157,6 @@ def test_request_that_is_rejected(admin, everything, over, code):
     assert everything() == before
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("body", [None, {}, [], {"generate": None}, {"coupon": {}}])
 def test_missing_wrapper(admin, body):
     assert reply(admin.post(GENERATE, body)) == refusal("shop_api_missing_generate_data")

@@ -1,8 +1,8 @@
 """Input rules of a coupon: strings, booleans and arrays (spec 2.1; decisions 3, 4, 13)."""
 
 import pytest
-from conftest import refused_params, reply
 
+from tests.api_client import refused_params, reply
 from tests.coupon_input import (
     AMOUNTS,
     COUNTS,
@@ -15,6 +15,8 @@ from tests.coupon_input import (
     values,
 )
 
+pytestmark = pytest.mark.one_database
+
 IDS = ["product_ids", "exclude_product_ids", "product_category_ids", "exclude_product_category_ids"]
 FLAGS = ["individual_use", "enable_free_shipping", "exclude_sale_items"]
 TEXTS = ["code", "type", "description"]
@@ -23,7 +25,6 @@ TEXTS = ["code", "type", "description"]
 # --- strings ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("given", "code"),
     table(
@@ -106,7 +107,6 @@ def test_description_is_returned_as_sent(admin, make_coupon, given, description)
     assert stored == twice(["description"], description)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value", values(True, False, [], ["a"], {}, {"a": 1}, "\0", "a\0b", "\0" * 3, "<b\0>")
 )
@@ -117,7 +117,6 @@ def test_string_rejected(admin, make_coupon, value):
 # --- booleans ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("given", "flag"),
     table(
@@ -166,7 +165,6 @@ def test_ids(admin, make_coupon, given, ids):
     assert both(admin, make_coupon, IDS, given, [77]) == twice(IDS, ids)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     values(
@@ -221,7 +219,6 @@ def test_emails(admin, make_coupon, given, emails):
     assert stored == twice(["customer_emails"], emails)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "value",
     values(
@@ -261,7 +258,6 @@ def test_every_wrong_field_is_reported_together(admin, make_coupon):
     assert reply(admin.get("/coupons")) == (200, {"coupons": [coupon]})
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("field", [*WRONG, *FLAGS])
 def test_null_on_update_changes_nothing(admin, make_coupon, field):
     coupon = make_coupon(

@@ -1,8 +1,8 @@
 """Lists and counts of coupons: order, fields, permissions, statements (spec 4.1; decisions 4, 6)."""
 
 import pytest
-from conftest import codes, refusal, reply, without_key
 
+from tests.api_client import codes, refusal, reply, without_key
 from tests.coupon_lists import letters, pager, shop, totals
 
 __all__ = ["pager", "shop"]  # fixtures

@@ -4,8 +4,8 @@ import re
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from conftest import reply
 
+from tests.api_client import reply
 from tests.coupon_lists import letters, pager, shop, totals
 
 __all__ = ["pager", "shop"]  # fixtures

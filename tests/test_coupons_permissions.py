@@ -1,12 +1,14 @@
 """Who can read, create, update and delete coupons (spec 5; decisions 2)."""
 
 import pytest
-from conftest import refusal, reply
 
 from app.auth.principals import ROLES, Capability
 from app.db.session import run_in_transaction
 from app.models import User
+from tests.api_client import refusal, reply
 from tests.coupon_calls import TRASHED, edit
+
+pytestmark = pytest.mark.one_database
 
 OPERATIONS = {
     "read": ("GET", "/coupons/{id}", None, "shop_api_user_cannot_read_coupon"),
@@ -41,7 +43,6 @@ def test_role_with_coupon_capabilities(client_for, make_coupon, role, method, pa
     assert operate(client, make_coupon(), method, path, body).status_code in {200, 201}
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path", "body", "code"), OPERATIONS.values(), ids=list(OPERATIONS)
 )

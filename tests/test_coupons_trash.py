@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from alembic.migration import MigrationContext
-from conftest import at_the_same_time, refusal, refused_params, reply
 from flask_migrate import downgrade, upgrade
 from sqlalchemy import text
 
 from app.db.session import db
+from tests.api_client import at_the_same_time, refusal, refused_params, reply
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
-from conftest import codes, refused_params, reply
 
+from tests.api_client import codes, refused_params, reply
 from tests.coupon_calls import (
     DEFAULTS,
     EVERY_FIELD,

@@ -9,10 +9,11 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from conftest import Client, codes
 from npm import install, needs_node
 from serving import running_service
 from test_swagger_ui import BROWSER_TEST, browser
+
+from tests.api_client import Client, codes
 
 pytestmark = pytest.mark.one_database  # a rejected request reaches no database
 

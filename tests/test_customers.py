@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pytest
-from conftest import without_key
 
+from tests.api_client import without_key
 from tests.customer_calls import FULL, avatar, edit, expected, give_role, read, rejection
 
 # --- create and read ---

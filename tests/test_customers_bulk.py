@@ -1,8 +1,8 @@
 """Bulk requests of customers (spec 4.3): results in the order of the items."""
 
 import pytest
-from conftest import without_key
 
+from tests.api_client import without_key
 from tests.customer_bulk import avatar, bulk, emails, outcome, read
 
 NOBODY = 2**62  # an id that no test reaches

@@ -3,7 +3,8 @@
 from collections import Counter
 
 import pytest
-from conftest import at_the_same_time
+
+from tests.api_client import at_the_same_time
 
 CALLERS = 50
 

@@ -310,9 +310,12 @@ def add_roles(app, roles_of):
 @pytest.mark.parametrize("without_roles", [True, False])
 @pytest.mark.parametrize(
     "q",
-    # A case sends a hundred requests. These are a start, a pattern, a short text and one without result.
-    ["ann", "nn*", "an", "xyz"]
-    + [pytest.param(q, marks=pytest.mark.slow) for q in ("ANN.t", "example.com", "ann*one")],
+    # A case sends a hundred requests. These are a start, and a text that is too short for the index.
+    ["ann", "an"]
+    + [
+        pytest.param(q, marks=pytest.mark.slow)
+        for q in ("nn*", "xyz", "ANN.t", "example.com", "ann*one")
+    ],
 )
 def test_search_counts_the_same_in_every_way(app, admin, monkeypatch, q, without_roles):
     """Of the users with a role that few have, or of all users but those without it."""

@@ -4,6 +4,8 @@ import pytest
 
 from tests.customer_input import create, customers_of, edit, read, refusal, refused_params
 
+pytestmark = pytest.mark.one_database
+
 SHIPPING_PARTS = (
     "first_name",
     "last_name",
@@ -84,7 +86,6 @@ def test_text_is_cleaned_in_every_field_on_create_and_update(admin, make_custome
     assert read(admin, other["id"]) == other | every_text(stored)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("value", [[], ["Ann"], {}, {"a": 1}, True, False])
 def test_wrong_type_is_named_for_each_field_and_nothing_is_stored(admin, make_customer, value):
     """decisions 1: several wrong fields in one body are reported together."""
@@ -104,7 +105,6 @@ def test_wrong_type_is_named_for_each_field_and_nothing_is_stored(admin, make_cu
     assert customers_of(admin) == before
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("value", ["\0", "Ann\0Lee", "\0Ann", "<b\0>Ann"])
 def test_nul_is_rejected_in_every_field_before_any_cleaning(admin, make_customer, value):
     customer = make_customer()
@@ -122,7 +122,6 @@ def test_a_rejected_field_keeps_the_good_ones_from_being_stored(admin, make_cust
     assert read(admin, customer["id"]) == customer
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("name", ["billing_address", "shipping_address"])
 @pytest.mark.parametrize("value", [[], ["x"], "", "x", 0, 5, 1.5, True, False])
 def test_address_that_is_not_an_object_is_rejected(admin, make_customer, name, value):
@@ -173,7 +172,6 @@ def test_create_treats_null_as_not_supplied(admin):
 # --- bodies ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "body",
     [
@@ -195,7 +193,6 @@ def test_body_without_the_wrapper_key_lacks_data(admin, method, path, body):
     assert refusal(response) == (400, "shop_api_missing_customer_data")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "body", ["[]", '[{"email": "a@example.com"}]', '"x"', '""', "0", "5", "false"]
 )
@@ -205,7 +202,6 @@ def test_wrapper_that_is_not_an_object_is_rejected(admin, method, path, body):
     assert refused_params(response) == ["customer"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "body",
     [

@@ -1,9 +1,11 @@
 """Lists and counts of customers: permissions, fields, statements (spec 4.2, decisions 5, 6)."""
 
 import pytest
-from conftest import without_key
 
+from tests.api_client import without_key
 from tests.customer_lists import add_order, create_many, filtered, listed, numbered, refusal, totals
+
+pytestmark = pytest.mark.one_database
 
 # --- the list ---
 
@@ -62,7 +64,6 @@ def test_unlimited_list_is_empty_for_a_caller_who_may_not_list_users(client_for,
     assert response.headers["X-Total"] == "0"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("role", ["customer", "shop_manager"])
 @pytest.mark.parametrize("path", ["/customers", "/customers/count"])
 def test_wrong_query_is_rejected_before_the_capability(client_for, role, path):

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from conftest import Client, assert_nothing_is_open
 from sqlalchemy import event, insert
 from sqlalchemy.exc import DBAPIError
 
@@ -15,6 +14,7 @@ from app.db.session import db, run_in_transaction
 from app.models import User, UserRole
 from app.models.user import role_of, with_normalized
 from app.services.customer_records import BLANK
+from tests.api_client import Client
 from tests.customer_lists import (
     create_many,
     filtered,
@@ -25,6 +25,7 @@ from tests.customer_lists import (
     set_columns,
     totals,
 )
+from tests.databases import assert_nothing_is_open
 
 MANY = 1001  # more than a page in memory, and no multiple of a batch
 

@@ -4,7 +4,6 @@ import re
 
 import pytest
 from argon2 import PasswordHasher
-from conftest import Client
 from sqlalchemy import event, select
 from structlog.testing import capture_logs
 
@@ -12,7 +11,10 @@ from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import User
 from app.services.bulk import BulkItem
+from tests.api_client import Client
 from tests.customer_input import PASSWORD, create, edit, refused_params, shown
+
+pytestmark = pytest.mark.one_database
 
 
 def stored_hash(app, customer_id):
@@ -30,7 +32,6 @@ def opens(app, customer_id, password):
 # --- password ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("given", "password"),
     [

@@ -4,6 +4,8 @@ import pytest
 
 from tests.customer_calls import edit, expected, give_role, read, rejection
 
+pytestmark = pytest.mark.one_database
+
 NOBODY = 2**62  # an id that no test reaches
 BEYOND = 10**20  # an id outside 64 bits
 
@@ -24,7 +26,6 @@ ORDER_OF_CHECKS = [
 ]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("role", ["administrator", "shop_manager", "customer", "subscriber"])
 @pytest.mark.parametrize(("customer_id", "code"), ORDER_OF_CHECKS)
 def test_invalid_id_precedes_the_capability(client_for, role, customer_id, code):
@@ -133,7 +134,6 @@ def test_create_checks_in_the_specified_order(client_for, role, body, answer):
     assert rejection(client_for(role).post("/customers", body)) == answer
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("customer_id", [0, NOBODY])
 @pytest.mark.parametrize(
     ("body", "code"),
@@ -153,7 +153,6 @@ def test_update_checks_the_body_before_the_id(client_for, customer_id, body, cod
 # --- credentials (decisions 2, 13) ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -174,7 +173,6 @@ def test_operation_without_credentials_is_401(anonymous, method, path):
     assert response.headers["WWW-Authenticate"].startswith('Basic realm="')
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("permission", "method", "path"),
     [
@@ -194,7 +192,6 @@ def test_key_without_the_permission_is_401(client_for, permission, method, path)
     assert rejection(client.request(method, path)) == (401, "shop_api_authentication_error")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [

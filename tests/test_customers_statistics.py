@@ -6,13 +6,13 @@ from decimal import Decimal
 from uuid import uuid4
 
 import pytest
-from conftest import without_key
 from sqlalchemy import select, update
 
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.db.types import Json
 from app.models import Order
+from tests.api_client import without_key
 
 KNOWN = ["pending", "processing", "on-hold", "completed", "cancelled", "refunded", "failed"]
 NONE = {"last_order_id": None, "last_order_date": None, "orders_count": 0, "total_spent": "0.00"}

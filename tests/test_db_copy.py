@@ -8,7 +8,6 @@ from decimal import Decimal
 
 import psycopg
 import pytest
-from conftest import SECRET, Client, close
 from sqlalchemy import CheckConstraint, func, insert, inspect, make_url, select, text
 
 from app import create_app
@@ -20,6 +19,8 @@ from app.models import RowCount
 from app.services import database_copy
 from app.services.api_key_rights import Rights
 from app.services.api_keys import create_key
+from tests.api_client import Client
+from tests.databases import SECRET, close
 from tests.schemas import create_tables
 
 TIMESTAMP = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

@@ -7,8 +7,10 @@ import pytest
 from flask_migrate import upgrade
 
 from app.cli.demo_shop import DemoShop
-from tests.conftest import Client
+from tests.api_client import Client
 from tests.schemas import create_tables
+
+pytestmark = pytest.mark.one_database
 
 demo = import_module("app.cli.demo")  # the package has the command under this name
 
@@ -53,12 +55,10 @@ def authorized(client):
     return {"Authorization": client.get("/healthz").request.headers["Authorization"]}
 
 
-@pytest.mark.one_database
 def test_demo_of_one_seed_is_one_shop(demo_shop):
     assert everything(demo_shop("7")) == everything(demo_shop("7"))
 
 
-@pytest.mark.one_database
 def test_demo_of_another_seed_is_another_shop(demo_shop):
     assert everything(demo_shop("7")) != everything(demo_shop("8"))
 
@@ -150,7 +150,6 @@ def test_second_demo_says_what_to_do(admin):
     assert admin.get("/customers").headers["X-Total"] == "60"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("part", ["customer", "coupon", "order"])
 def test_interrupted_demo_is_resumed(demo_shop, make_app, tmp_path, monkeypatch, part):
     """What was committed before remains, and the shop is the one of a run without interruption."""
@@ -189,7 +188,6 @@ COMPUTED = {"id", "updated_at", "customer", "customer_id"}
 OWN_KEYS = {"id"}
 
 
-@pytest.mark.one_database
 def test_demo_inserts_the_orders_that_the_service_creates(demo_shop, admin):
     """Every order, sent to the service as it is shown, is stored as the demo stored it."""
     _, orders, _ = everything(demo_shop("7"))

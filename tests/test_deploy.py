@@ -13,6 +13,8 @@ from app.config.settings import SettingsSchema
 from app.outbound.client import TOTAL_SECONDS
 from app.services.pagination import MAX_LINK_BYTES
 
+pytestmark = pytest.mark.one_database
+
 ROOT = Path(__file__).parent.parent
 SETTINGS = SettingsSchema._declared_fields
 

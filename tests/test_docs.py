@@ -7,12 +7,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import Client
 
 from app.auth import principals
 from app.config.settings import SettingsSchema
 from app.error_codes import ERRORS
 from app.services.api_keys import create_key
+from tests.api_client import Client
+
+pytestmark = pytest.mark.one_database
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -54,7 +56,6 @@ def test_configuration_lists_every_setting_with_default_and_meaning():
     ]
 
 
-@pytest.mark.one_database
 def test_operations_lists_every_metric(make_app):
     app = make_app(SHOP_METRICS=True)
     page = app.test_client().get("/metrics").get_data(as_text=True)
@@ -77,7 +78,6 @@ def test_errors_lists_every_code_with_its_status_and_advice():
     assert [code for code, _, advice in rows if not re.fullmatch(r"[A-Z`].{15,}\.", advice)] == []
 
 
-@pytest.mark.one_database
 def test_api_lists_every_operation(session_app):
     document = session_app.test_client().get("/openapi.json").get_json()
     assert table("docs/api.md", "Method", "Path", "Operation", "What it does") == [
@@ -136,7 +136,6 @@ def test_every_make_command_is_in_the_makefile(name):
     assert sorted(named - targets) == []
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("name", NAMES)
 def test_every_flask_command_exists(session_app, name):
     for line in commands(name):

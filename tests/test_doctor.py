@@ -7,13 +7,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from conftest import SECRET
 from sqlalchemy import update
 
 from app.cli.doctor import _clock
 from app.db.session import run_in_transaction
 from app.models import Event
 from app.services.events import NewEvent, record
+from tests.databases import SECRET
+
+pytestmark = pytest.mark.one_database
 
 ROOT = Path(__file__).parent.parent
 

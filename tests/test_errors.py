@@ -7,9 +7,11 @@ import re
 
 import psycopg
 import pytest
-from conftest import Client, codes, refusal, refused_params, reply
 
+from tests.api_client import Client, codes, refusal, refused_params, reply
 from tests.error_requests import NO_ROUTE, send
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["send"]  # a fixture
 
@@ -45,7 +47,6 @@ REQUESTS = [
 ]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), REQUESTS)
 @pytest.mark.parametrize("given", ["a", "0", "Aa0._-", "-", "x" * 128, "3f2504e0-4f89-11d3-9a0c"])
 def test_request_id_is_kept(admin, method, path, given):
@@ -53,7 +54,6 @@ def test_request_id_is_kept(admin, method, path, given):
     assert response.headers.getlist("X-Request-Id") == [given]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), REQUESTS)
 @pytest.mark.parametrize(
     "given",
@@ -107,7 +107,6 @@ def test_failure_is_logged_under_its_request_id(failing):
     assert "RuntimeError: the secret of the failure" in line["exception"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "url",
     ["sqlite:////nonexistent/folder/shop.db", "postgresql://nobody@127.0.0.1:1/nothing"],

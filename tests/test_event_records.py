@@ -1,7 +1,6 @@
 """The events that changes write, and their data (events 1)."""
 
 import pytest
-from conftest import reply
 from sqlalchemy import text
 
 from app.catalog import EXTENSION, ChangeHook
@@ -10,6 +9,7 @@ from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.services.change_notifications import summarized
 from app.services.events import NewEvent, record
+from tests.api_client import reply
 from tests.event_feed import LINE, feed, make_order, types
 
 __all__ = ["feed", "make_order"]  # fixtures

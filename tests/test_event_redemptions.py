@@ -3,13 +3,13 @@
 from datetime import timedelta
 
 import pytest
-from conftest import refusal, reply
 from sqlalchemy import update
 
 from app.db.session import now, run_in_transaction
 from app.models import Redemption
 from app.services.redemption_expiry import expire_reservations
 from app.worker import loop
+from tests.api_client import refusal, reply
 from tests.event_feed import feed, make_order, types
 from tests.receivers import running_worker, until
 

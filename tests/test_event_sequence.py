@@ -5,7 +5,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import Client
 from sqlalchemy import select, text
 
 from app.db.read_pool import fetch
@@ -13,6 +12,7 @@ from app.db.session import db, run_in_transaction
 from app.models import Event
 from app.services.event_sequence import number_events
 from app.services.events import NewEvent, record
+from tests.api_client import Client
 
 WRITERS, WRITES = 8, 60
 

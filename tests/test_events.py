@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from conftest import refusal, reply
 from sqlalchemy import select, update
 
 from app.db.session import run_in_transaction
@@ -11,6 +10,7 @@ from app.models import Event
 from app.services.event_retention import remove_expired_events
 from app.services.event_sequence import number_events
 from app.services.events import NewEvent, record
+from tests.api_client import refusal, reply
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from app.import_export import exports
 from tests.factories import insert_download, insert_order
 from tests.serving import PATIENCE
 
+pytestmark = pytest.mark.one_database
+
 EXPORT = import_module("app.cli.export")  # the package has the command under this name
 
 ROOT = Path(__file__).parent.parent
@@ -165,7 +167,6 @@ def test_filters_of_customers(admin, exported, make_customer):
         assert len(exported("customers", "-", *options)) == number
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -310,7 +311,6 @@ def test_an_export_is_one_state_of_the_database(app, exported, make_coupon, monk
     assert later["roles"] == ["administrator", "late"]
 
 
-@pytest.mark.one_database
 def test_a_pipe_that_is_closed_early_ends_the_command_quietly(settings, app, make_coupon):
     for _ in range(3):
         make_coupon(description="x" * 60_000)

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
-from conftest import Client, refusal, reply
 
+from tests.api_client import Client, refusal, reply
 from tests.auth_requests import TOO_MANY, UNKNOWN_KEY, assert_refused, basic
 
 

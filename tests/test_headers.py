@@ -5,9 +5,9 @@ from base64 import b64encode
 from hashlib import sha256
 
 import pytest
-from conftest import Client, codes
 
 from app.api import openapi
+from tests.api_client import Client, codes
 
 pytestmark = pytest.mark.one_database  # headers do not depend on the database
 

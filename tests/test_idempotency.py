@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from conftest import Client, codes, failure, refusal, reply, without_key
 from sqlalchemy import insert, text, update
 
 from app.api.blueprint import Blueprint
@@ -12,7 +11,10 @@ from app.db.session import run_in_transaction
 from app.models import IdempotencyRecord
 from app.schemas.envelope import CountResponse
 from app.services.api_keys import revoke_key
+from tests.api_client import Client, codes, failure, refusal, reply, without_key
 from tests.idempotency_requests import CREATES, REQUESTS, REUSED, is_replayed, kept, send, shop
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["kept"]  # a fixture
 
@@ -112,7 +114,6 @@ def test_kept_answer_is_for_who_may_still_send_the_request(app, client_for):
     assert codes(send(client)) == (401, "shop_api_authentication_error")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("key", ["", " ", "a b", "é", "k\x7f", "k\tk", "x" * 256], ids=ascii)
 @pytest.mark.parametrize("path", CREATES)
 def test_key_that_is_none_is_rejected(admin, path, key):
@@ -172,7 +173,6 @@ def test_bulk_is_kept_with_what_it_rejected(admin, make_coupon):
     assert reply(send(admin, "/coupons/bulk", body)) == reply(first)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("limit", "number"), [(2**20, 10), pytest.param(MAX_BYTES, 90, marks=pytest.mark.slow)]
 )

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Client, at_the_same_time, reply
 
+from tests.api_client import Client, at_the_same_time, reply
 from tests.idempotency_requests import CREATES, REQUESTS, REUSED, is_replayed, kept, send, shop
 
 __all__ = ["kept"]  # a fixture

@@ -17,6 +17,8 @@ from app.services.import_runs import ImportProgress, report_interrupted_imports
 from tests.receivers import until
 from tests.serving import ROOT
 
+pytestmark = pytest.mark.one_database
+
 
 @pytest.fixture
 def run(app, tmp_path):
@@ -253,7 +255,6 @@ def test_ndjson_with_byte_order_mark_and_crlf(admin, run):
     assert codes(admin) == ["a", "b"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -356,7 +357,6 @@ def test_an_interrupted_import_is_reported_once(app, admin):
 
 
 @pytest.mark.slow
-@pytest.mark.one_database
 def test_a_killed_import_is_an_event(app, settings, admin):
     environment = os.environ | {name: settings[name] for name in ("DATABASE_URL", "SECRET_KEY")}
     command = "flask", "--app", "wsgi", "import", "coupons", "-", "--format", "ndjson"

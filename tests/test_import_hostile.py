@@ -3,14 +3,16 @@
 import json
 
 import pytest
-from conftest import Client
 from sqlalchemy import select
 
 from app.db.read_pool import fetch
 from app.models import Coupon, Order, User
+from tests.api_client import Client
 from tests.dumps.dialects import DIALECTS, write_dump
 from tests.dumps.shop import BEGIN, ZERO, Shop, php
 from tests.test_import_woocommerce import ImportedKey
+
+pytestmark = pytest.mark.one_database
 
 HOSTILE = "'; DROP TABLE x; -- \\' \\\\ \"q\" `b`, (1,'a'),\r\n\x1a 100% _x 李 😀 '')"
 """Text with everything that ends a value, a row or a statement in another place."""

@@ -1,12 +1,14 @@
 """Items of imported orders: what the legacy API of the source showed of them (migration 1)."""
 
 import pytest
-from conftest import Client
 
+from tests.api_client import Client
 from tests.dumps.dialects import write_dump
 from tests.dumps.schemas import LAYOUTS
 from tests.dumps.shop import BEGIN, Shop, php
 from tests.test_import_woocommerce import ImportedKey
+
+pytestmark = pytest.mark.one_database
 
 ORDER, PRODUCT, VARIATION = 500, 30, 31
 ATTRIBUTES = {
@@ -96,7 +98,6 @@ def test_quantities_have_no_fraction(imported):
     assert order["total_line_items_quantity"] == 2
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_what_is_missing_depends_on_the_version(imported, layout):
     order = imported(

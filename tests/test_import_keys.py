@@ -5,7 +5,6 @@ import time
 from base64 import b64encode
 
 import pytest
-from conftest import Client, close
 from oauthlib.oauth1 import SIGNATURE_HMAC_SHA1, SIGNATURE_HMAC_SHA256, SIGNATURE_TYPE_QUERY
 from oauthlib.oauth1 import Client as Signer
 from serving import SECRET as SERVING_SECRET
@@ -15,9 +14,13 @@ from woocommerce import API
 from app import create_app
 from app.auth.principals import Permission
 from app.services.api_keys import create_key
+from tests.api_client import Client
+from tests.databases import close
 from tests.dumps.dialects import write_dump
 from tests.dumps.shop import FIRST_ORDER, KEY, SECRET, Shop
 from tests.woocommerce_imports import ImportedKey, import_dump, shop_file
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["import_dump", "shop_file"]  # fixtures
 

@@ -20,6 +20,8 @@ from app.woocommerce import importer, order_steps
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop
 from tests.woocommerce_imports import erp, everything, import_dump, rows_of, shop_file
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["erp", "import_dump", "shop_file"]  # fixtures
 
 
@@ -131,7 +133,6 @@ def test_interrupted_import_is_completed_by_the_next_one(shop_file, import_dump,
     assert confirmed == len(entries)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 @pytest.mark.parametrize("at", ["loading", "writing"])
 def test_signal_ends_an_import_after_its_batch(
@@ -159,7 +160,6 @@ def test_signal_ends_an_import_after_its_batch(
     assert len(rows_of(Order)) == 60
 
 
-@pytest.mark.one_database
 def test_second_signal_ends_an_import_at_once(shop_file, app, monkeypatch):
     def signalled(*_):
         os.kill(os.getpid(), signal.SIGTERM)

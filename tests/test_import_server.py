@@ -4,13 +4,13 @@ import json
 from urllib.parse import quote
 
 import pytest
-from conftest import SECRET, close
 from sqlalchemy import select
 
 from app import create_app
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import User
+from tests.databases import SECRET, close
 from tests.dumps.schemas import LAYOUTS
 from tests.dumps.shop import Shop
 from tests.mariadb import READER, mariadb, needs_mariadb

@@ -13,6 +13,8 @@ from app.models import (
 from tests.dumps.shop import FIRST_ORDER, Shop
 from tests.woocommerce_imports import erp, import_dump, rows_of, shop_file
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["erp", "import_dump", "shop_file"]  # fixtures
 
 
@@ -75,7 +77,6 @@ def test_verification_of_a_shop_that_was_not_imported(shop_file, app):
 # --- sources that cannot be imported ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
@@ -102,13 +103,11 @@ def test_source_that_cannot_be_imported(shop_file, import_dump, tmp_path, change
     assert rows_of(User) == []
 
 
-@pytest.mark.one_database
 def test_file_that_does_not_exist(import_dump, tmp_path):
     printed = import_dump(tmp_path / "none.sql", fails=True)
     assert "none.sql: No such file or directory" in printed.output
 
 
-@pytest.mark.one_database
 def test_one_of_several_databases(shop_file, import_dump, erp):
     file = shop_file(Shop(orders=3))
     other = shop_file(Shop(orders=5), name="other.sql")

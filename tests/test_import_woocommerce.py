@@ -4,7 +4,6 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from conftest import Client
 from sqlalchemy import func, select
 
 from app.auth.encryption import decrypt
@@ -15,6 +14,7 @@ from app.models import (
     Redemption,
     Webhook,
 )
+from tests.api_client import Client
 from tests.dumps.dialects import DIALECTS
 from tests.dumps.schemas import LAYOUTS
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop, cents

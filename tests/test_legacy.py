@@ -1,15 +1,16 @@
 """The WooCommerce legacy REST API: the differences in the specification and in the guide (decisions 12)."""
 
 import pytest
-from conftest import Client, codes, reply
 from factories import insert_download, insert_order
 
+from tests.api_client import Client, codes, reply
 from tests.legacy_calls import BOTH, INVALID, NO_ROUTE, V2, V3, legacy_refusal
+
+pytestmark = pytest.mark.one_database
 
 # --- the table of decisions 12, row by row ---
 
 
-@pytest.mark.one_database
 @BOTH
 def test_error_prefix(admin, mount):
     assert reply(admin.get(f"{mount}/coupons/7")) == legacy_refusal("shop_api_invalid_coupon_id")
@@ -19,7 +20,6 @@ def test_error_prefix(admin, mount):
     )
 
 
-@pytest.mark.one_database
 @BOTH
 def test_codes_without_a_prefix_stay(admin, mount):
     response = admin.post(f"{mount}/customers", {"customer": {"email": "no address"}})
@@ -103,7 +103,6 @@ def test_update_by_three_methods(admin, make_coupon, make_customer, mount, metho
     assert (edited.status_code, edited.get_json()["customer"]["first_name"]) == (200, "Ada")
 
 
-@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize(
     ("method", "path"),
@@ -129,7 +128,6 @@ def test_no_route(admin, anonymous, mount, method, path):
         assert "Allow" not in response.headers
 
 
-@pytest.mark.one_database
 @BOTH
 def test_wrong_credentials_are_rejected_where_no_route_is(app, mount):
     answer = 401, "woocommerce_api_authentication_error"
@@ -230,7 +228,6 @@ def test_old_words_that_customers_are_sorted_by(admin, make_customer, mount, old
 # --- what docs/legacy.md promises beside, request by request: the status, and a part of the body ---
 
 
-@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize(
     ("request_line", "body", "status", "shown"),

@@ -16,7 +16,13 @@ LIBRARIES = "woocommerce-api", "@woocommerce/woocommerce-rest-api"
 WAYS = "signature", "basic", "query"
 """How a client says who it is: by OAuth over HTTP, else over TLS."""
 
-each_way = pytest.mark.parametrize(("version", "way"), list(product(("v2", "v3"), WAYS)))
+each_way = pytest.mark.parametrize(
+    ("version", "way"),
+    [
+        pytest.param(version, way, marks=() if version == "v3" else pytest.mark.slow)
+        for version, way in product(("v2", "v3"), WAYS)
+    ],
+)
 
 
 @pytest.fixture(scope="module")

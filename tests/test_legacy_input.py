@@ -1,10 +1,12 @@
 """Input of legacy clients that the old server tolerated (decisions 14)."""
 
 import pytest
-from conftest import Client, codes, reply
 from factories import insert_order
 
+from tests.api_client import Client, codes, reply
 from tests.legacy_calls import BOTH, INVALID, V2, V3, legacy_refusal
+
+pytestmark = pytest.mark.one_database
 
 
 def order_ids(response):
@@ -156,7 +158,6 @@ def test_empty_php_array_is_an_empty_object(admin, make_coupon, make_customer, m
     assert results[0]["first_name"] == "Ann"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("empty", [[], ""])
 def test_empty_array_is_not_an_object_in_the_native_api(admin, make_coupon, make_customer, empty):
     refused = 400, "shop_api_invalid_param"
@@ -244,7 +245,6 @@ MISSING = [
 ]  # fmt: skip
 
 
-@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize("request_line", MISSING)
 def test_missing_endpoint(admin, mount, request_line):

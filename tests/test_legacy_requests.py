@@ -1,16 +1,17 @@
 """Paths, methods and credentials of legacy requests, the index and the document (decisions 12, 14)."""
 
 import pytest
-from conftest import Client, codes, reply
 from openapi_spec_validator import validate
 
 from app.api.request_parser import ArgumentParser
+from tests.api_client import Client, codes, reply
 from tests.legacy_calls import BOTH, V2, V3, legacy_refusal
+
+pytestmark = pytest.mark.one_database
 
 # --- how a request may be written ---
 
 
-@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize(
     "path",
@@ -41,7 +42,6 @@ def test_letters_beyond_ascii_stay_in_paths(admin, make_customer, mount, email):
     assert found["id"] == customer["id"]
 
 
-@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize("word", ["PUT", "put", "Put"])
 @pytest.mark.parametrize("where", ["query", "header"])
@@ -80,7 +80,6 @@ def test_override_and_case_are_of_the_mounts_only(admin, make_coupon):
 # --- credentials ---
 
 
-@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize("scheme", ["https", "http"])
 @pytest.mark.parametrize("in_clear", [True, False])
@@ -113,7 +112,6 @@ def test_query_with_a_secret_is_not_remembered(app_with, admin):
     assert ArgumentParser._load_query.cache_info() == before
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("change", [{"consumer_secret": "cs_x"}, {"consumer_key": "ck_x"}])
 def test_wrong_key_in_the_query(app_with, admin, change):
     client = Client(app_with(SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH=True))
@@ -122,7 +120,6 @@ def test_wrong_key_in_the_query(app_with, admin, change):
     assert codes(response) == (401, "woocommerce_api_authentication_error")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("name", ["consumer_key", "consumer_secret"])
 def test_incomplete_key_in_the_query(app_with, admin, name):
     client = Client(app_with(SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH=True))
@@ -130,7 +127,6 @@ def test_incomplete_key_in_the_query(app_with, admin, name):
     assert client.get(f"{V3}/coupons", {name: pair[name]}).status_code == 401
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "header", ["Bearer abc", "Basic ä", "Basic", "Basic //46AA==", "OAuth", "OAuth =", "nonsense"]
 )
@@ -220,7 +216,6 @@ def test_switched_off(make_app, admin):
         assert codes(client.get(path)) == (404, "shop_api_no_route")
 
 
-@pytest.mark.one_database
 @BOTH
 @pytest.mark.parametrize("version", ["3.1.0", "3.0.3"])
 def test_document(app_with, mount, version):
@@ -253,7 +248,6 @@ def test_document(app_with, mount, version):
     assert ways == [{"basicAuth": []}, {"consumerKey": [], "consumerSecret": []}]
 
 
-@pytest.mark.one_database
 def test_native_document_is_the_same_without_the_mounts(app, make_app):
     documents = [
         each.test_client().get("/openapi.json").get_data()

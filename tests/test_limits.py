@@ -4,7 +4,8 @@ import json
 import time
 
 import pytest
-from conftest import codes, refused_params, reply
+
+from tests.api_client import codes, refused_params, reply
 
 NAMES = ["first_name", "last_name"]
 SHIPPING = [*NAMES, "company", "address_1", "address_2", "city", "state", "postcode", "country"]

@@ -10,6 +10,8 @@ import structlog
 
 from tests.log_lines import logged
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["logged"]  # a fixture
 
 LINE = {
@@ -43,7 +45,6 @@ def test_request_is_one_line(logged):
     assert datetime.fromisoformat(line["timestamp"]).utcoffset().total_seconds() == 0
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path", "route", "status"),
     [
@@ -115,7 +116,6 @@ def test_long_list_is_logged_when_it_has_ended_with_its_whole_time(logged):
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("given", [f"00-{TRACE}-{PARENT}-01", f"cc-{TRACE}-{PARENT}-01-more"])
 def test_trace_context_is_in_every_line_of_a_request(logged, given):
     logged.anonymous.post("/broken/x", {}, headers={"traceparent": given})
@@ -126,7 +126,6 @@ def test_trace_context_is_in_every_line_of_a_request(logged, given):
     assert set(logged.lines()[0]) == LINE
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "given",
     [
@@ -162,7 +161,6 @@ def test_line_has_no_control_characters(logged):
     assert json.loads(line)["message"] == f"before {sent} after"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("method", ["=2+3", "+CMD|X", "@SUM", "FOO"])
 def test_unknown_method_is_not_logged(logged, method):
     logged.client.request(method, "/coupons")

@@ -4,11 +4,13 @@ import json
 from base64 import b64encode
 
 import pytest
-from conftest import Client
 
 from app.db.session import db
+from tests.api_client import Client
 from tests.customer_input import PASSWORD, create, shown
 from tests.log_lines import logged
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["logged"]  # a fixture
 
@@ -62,7 +64,6 @@ def leaks(printed, key):
     return sorted(name for name, value in hidden.items() if value in printed)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path", "status"), REQUESTS)
 def test_no_line_contains_values_of_a_request(logged, method, path, status):
     body = {
@@ -75,7 +76,6 @@ def test_no_line_contains_values_of_a_request(logged, method, path, status):
     assert leaks(json.dumps(lines), logged.key) == []
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("body", "status"),
     [

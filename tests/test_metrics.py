@@ -10,7 +10,6 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from conftest import Client
 from prometheus_client.parser import text_string_to_metric_families
 from serving import PATIENCE, running_service, wait_for
 from sqlalchemy import text
@@ -20,6 +19,9 @@ from app.db.session import run_in_transaction
 from app.models import User
 from app.services.delivery_statistics import count_results
 from app.services.events import NewEvent, record
+from tests.api_client import Client
+
+pytestmark = pytest.mark.one_database
 
 ROOT = Path(__file__).parent.parent
 
@@ -238,7 +240,6 @@ def test_what_a_killed_main_process_left_is_removed_by_the_next_one(tmp_path):
     assert not [each for each in folder.glob("shop-metrics-*") if str(ended.pid) in each.name]
 
 
-@pytest.mark.one_database
 def test_deliveries_are_counted_in_the_database(measured):
     client, metrics = measured
     names = "pending_deliveries", "pending_events", "oldest_pending_seconds"

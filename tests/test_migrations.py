@@ -8,7 +8,6 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from conftest import Client
 from flask_migrate import downgrade, upgrade
 from sqlalchemy import insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
@@ -19,6 +18,7 @@ from app.db.search import is_of_models
 from app.db.session import db
 from app.models import Order, User
 from app.services.api_keys import create_key
+from tests.api_client import Client
 from tests.factories import ORDER
 
 pytestmark = [

@@ -7,7 +7,6 @@ from time import time
 from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
 
 import pytest
-from conftest import Client, codes, reply
 from oauthlib.oauth1 import SIGNATURE_TYPE_AUTH_HEADER, SIGNATURE_TYPE_QUERY
 from sqlalchemy import update
 
@@ -18,7 +17,10 @@ from app.auth.principals import Permission
 from app.db.session import db, run_in_transaction
 from app.models import ApiKey
 from app.services.api_keys import KeyExists, create_key
+from tests.api_client import Client, codes, reply
 from tests.oauth_requests import AN_ERROR, ORIGIN, PAIR, VECTORS, key, sign
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["key"]  # a fixture
 
@@ -61,7 +63,6 @@ def test_recorded_requests_over_http(kind, app, key, monkeypatch):
 # --- RFC 5849, by a library of another house ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("algorithm", ["HMAC-SHA1", "HMAC-SHA256"])
 @pytest.mark.parametrize("where", [SIGNATURE_TYPE_QUERY, SIGNATURE_TYPE_AUTH_HEADER])
 @pytest.mark.parametrize("version", ["v2", "v3"])
@@ -100,7 +101,6 @@ def test_signature_of_the_address_as_the_client_knows_it(anonymous, key, signed,
     assert anonymous.get(f"{sent.partition('?')[0]}?{query}").status_code == 200
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_overridden_method_may_be_signed_either_way(anonymous, key, make_coupon, method):
     path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}?_method=DELETE", method)
@@ -182,7 +182,6 @@ def test_signature_that_is_not_encoded(anonymous, key):
 # --- one signature, one method (decisions 14) ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("version", ["v2", "v3"])
 @pytest.mark.parametrize("override", ["DELETE", "delete", " PUT ", "POST"])
 @pytest.mark.parametrize("where", [SIGNATURE_TYPE_QUERY, SIGNATURE_TYPE_AUTH_HEADER])
@@ -216,7 +215,6 @@ def test_header_with_another_method_than_the_signed_method(admin, anonymous, key
     assert anonymous.post(path).status_code == 200
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("name", ["a_method", "x_method", "_method%5B%5D", "_methods"])
 def test_only_the_parameter_itself_overrides(anonymous, key, make_coupon, name):
     path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}?{name}=DELETE", "GET")

@@ -4,7 +4,6 @@ from time import time
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from conftest import Client, at_the_same_time, codes, reply
 from oauthlib.oauth1 import SIGNATURE_TYPE_AUTH_HEADER
 from sqlalchemy import func, select
 
@@ -15,6 +14,7 @@ from app.auth.principals import Permission
 from app.db.read_pool import fetch
 from app.models import OAuthNonce
 from app.services.api_keys import create_key, revoke_key
+from tests.api_client import Client, at_the_same_time, codes, reply
 from tests.oauth_requests import AN_ERROR, key, sign
 
 __all__ = ["key"]  # a fixture

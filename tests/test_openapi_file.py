@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from conftest import SECRET, close
 
 from app import create_app
+from tests.databases import SECRET, close
 
 COMMITTED = Path(__file__).parent.parent / "openapi.json"
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import event
 
 from app.db.session import db
-from tests.conftest import Client
+from tests.api_client import Client
 from tests.factories import insert_order
 from tests.order_extension_apps import by_hand, installed_plugin, plugged
 from tests.test_orders import GUEST, order_body

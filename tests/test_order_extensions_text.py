@@ -8,7 +8,7 @@ import pytest
 from flask import Response, request
 
 from app.api.blueprint import Blueprint
-from tests.conftest import Client, reply
+from tests.api_client import Client, reply
 from tests.factories import insert_order
 from tests.order_extension_apps import by_hand, installed_plugin, plugged
 from tests.test_orders import GUEST

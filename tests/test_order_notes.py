@@ -3,10 +3,12 @@
 from datetime import datetime
 
 import pytest
-from conftest import refusal, refused_params, reply, without_key
 from factories import insert_order
 
 from app.schemas.order_notes import MAX_NOTE_LENGTH
+from tests.api_client import refusal, refused_params, reply, without_key
+
+pytestmark = pytest.mark.one_database
 
 MOUNTS = {"": "shop_api_", "/wc-api/v2": "woocommerce_api_", "/wc-api/v3": "woocommerce_api_"}
 
@@ -121,7 +123,6 @@ def test_update_without_a_text_changes_nothing(admin, order_id, write):
     assert reply(admin.get(path)) == (200, {"order_note": note})
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("note", [[], {}, True, "a\0b", "n" * (MAX_NOTE_LENGTH + 1)])
 def test_wrong_types_are_reported_first(admin, order_id, write, note):
     body = {"order_note": {"note": note}}
@@ -134,7 +135,6 @@ def test_wrong_types_are_reported_first(admin, order_id, write, note):
         assert refused_params(response) == ["order_note.note"]
 
 
-@pytest.mark.one_database
 @each_mount
 @pytest.mark.parametrize("body", [None, {}, [], {"note": "n"}, {"order_note": None}])
 def test_missing_wrapper(admin, mount, body):

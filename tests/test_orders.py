@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from conftest import without_key
 
 from app.api.order_extensions import OrderSerializer
 from app.auth.principals import Capability, Principal
 from app.error_codes import ERRORS
 from app.services import order_queries
+from tests.api_client import without_key
 from tests.factories import LINE_ITEM, SHIPPING_LINE, TIMESTAMP, insert_download, insert_order
 
 BILLING = ["first_name", "last_name", "company", "address_1", "address_2", "city", "state", "postcode", "country", "email", "phone"]  # fmt: skip

@@ -1,8 +1,9 @@
 """``/orders/bulk`` (orders 1 and 9, spec 4.3)."""
 
 import pytest
-from conftest import failure, refusal, reply, without_key
 from order_calls import KNOWN, LINE, create, read
+
+from tests.api_client import failure, refusal, reply, without_key
 
 
 @pytest.fixture

@@ -1,8 +1,11 @@
 """The checkout in docs/orders.md: its commands work, and its table of statements is correct."""
 
 import pytest
-from conftest import without_key
 from test_docs import read, run_examples, table
+
+from tests.api_client import without_key
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["run_examples"]  # a fixture
 

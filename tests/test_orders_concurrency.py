@@ -6,13 +6,13 @@ from random import Random
 from threading import Barrier, BrokenBarrierError
 
 import pytest
-from conftest import Client, at_the_same_time
 from order_calls import LINE, create, read
 from sqlalchemy import event
 
 from app.catalog import current_catalog
 from app.db.session import db
 from app.plugin_api import ChangeHook, registry
+from tests.api_client import Client, at_the_same_time
 
 THREADS = 16
 STEPS = 10

@@ -1,7 +1,8 @@
 """Coupons of orders: applied and recorded, and the uses that a status takes (redemptions 4, 6)."""
 
 import pytest
-from conftest import codes, refusal, reply, without_key
+
+from tests.api_client import codes, refusal, reply, without_key
 
 NOT_APPLICABLE = "shop_api_coupon_not_applicable"
 LINE = {"name": "Teapot", "product_id": 7, "quantity": 2, "price": "13.95"}

@@ -4,11 +4,11 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from conftest import codes, refusal, refused_params, reply, without_key
 from factories import insert_order
 
 from app.schemas.examples import customers
 from app.schemas.examples import orders as examples
+from tests.api_client import codes, refusal, refused_params, reply, without_key
 
 KNOWN = "pending, processing, on-hold, completed, cancelled, refunded, failed"
 LINE = {"name": "Mug", "price": "4.00"}

@@ -1,7 +1,10 @@
 """Download permissions of orders, written with the order (orders 6 and 9)."""
 
 import pytest
-from conftest import refused_params, without_key
+
+from tests.api_client import refused_params, without_key
+
+pytestmark = pytest.mark.one_database
 
 BOOK = {
     "product_id": 3,
@@ -160,7 +163,6 @@ def test_violated_rules_of_all_lists_are_reported_together(admin, order, downloa
     assert other
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("item", "param"),
     [

@@ -1,10 +1,12 @@
 """Orders written by clients of the legacy API (decisions 12 and 14, orders 1, 3 and 9)."""
 
 import pytest
-from conftest import reply
 from order_calls import LINE, change, create, read
 
 from app.error_codes import ERRORS
+from tests.api_client import reply
+
+pytestmark = pytest.mark.one_database
 
 
 @pytest.fixture(params=["/wc-api/v2", "/wc-api/v3"])

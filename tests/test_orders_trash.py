@@ -3,13 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from conftest import codes, refusal, refused_params, reply
 from factories import insert_download
 from order_calls import LINE, change, create, read
 from sqlalchemy import update
 
 from app.db.session import run_in_transaction
 from app.models import Order
+from tests.api_client import codes, refusal, refused_params, reply
 
 DELETED = (200, {"message": "Deleted order"})
 REMOVED = (200, {"message": "Permanently deleted order"})

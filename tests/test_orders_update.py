@@ -3,13 +3,13 @@
 import time
 
 import pytest
-from conftest import codes, refusal, refused_params, reply, without_key
 from factories import insert_order
 from order_calls import KNOWN, LINE, change, create, read
 from sqlalchemy import select
 
 from app.db.read_pool import fetch
 from app.models import OrderNote
+from tests.api_client import codes, refusal, refused_params, reply, without_key
 
 
 @pytest.fixture

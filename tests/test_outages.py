@@ -14,7 +14,6 @@ from threading import Event
 
 import psycopg
 import pytest
-from conftest import SECRET, Client, assert_nothing_is_open, close, refusal, reply
 from flask_migrate import upgrade
 
 from app import create_app
@@ -23,6 +22,8 @@ from app.auth.principals import Permission
 from app.db import sqlite
 from app.db.session import db
 from app.services.api_keys import create_key
+from tests.api_client import Client, refusal, reply
+from tests.databases import SECRET, assert_nothing_is_open, close
 from tests.faults.databases import PostgreSQL
 
 AWAY = refusal("shop_api_unavailable", reason="The database cannot be reached.")

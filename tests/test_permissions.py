@@ -9,7 +9,6 @@ from itertools import count
 from types import SimpleNamespace
 
 import pytest
-from conftest import Client
 from sqlalchemy import func, select
 
 from app.auth.principals import ROLES, Permission
@@ -19,6 +18,7 @@ from app.models import Event, User, WebhookDelivery
 from app.services.api_keys import create_key, revoke_key
 from app.services.event_sequence import number_events
 from app.services.events import NewEvent, record
+from tests.api_client import Client
 from tests.factories import insert_order
 
 pytestmark = pytest.mark.one_database  # both databases return the same roles
@@ -124,7 +124,7 @@ NATIVE = "/openapi.json"
 DOCUMENTS = [
     NATIVE,
     pytest.param("/wc-api/v2/openapi.json", marks=pytest.mark.slow),
-    "/wc-api/v3/openapi.json",
+    pytest.param("/wc-api/v3/openapi.json", marks=pytest.mark.slow),
 ]
 STRANGERS = ["no key", "unknown key", "wrong secret", "revoked key", "key of a deleted user"]
 

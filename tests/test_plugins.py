@@ -8,7 +8,6 @@ from types import ModuleType
 
 import marshmallow as ma
 import pytest
-from conftest import Client, at_the_same_time
 
 from app import plugins
 from app.api.authentication import current_principal
@@ -20,6 +19,9 @@ from app.errors import ShopError
 from app.plugins import GROUP, PluginError, registry
 from app.schemas.envelope import Base
 from app.services.api_keys import create_key
+from tests.api_client import Client, at_the_same_time
+
+pytestmark = pytest.mark.one_database
 
 ROOT = Path(__file__).parent.parent
 
@@ -115,7 +117,6 @@ def install(monkeypatch, make_app):
 HERE = __name__
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("doors", "message"),
     [
@@ -264,7 +265,6 @@ def test_plugin_is_documented_below_the_prefix(app, install):
     )
 
 
-@pytest.mark.one_database
 def test_document_is_built_when_it_is_used_and_fails_each_time(app, install, tmp_path):
     other = install(("vague", f"{HERE}:Vague"))
     client = other.test_client()
@@ -276,7 +276,6 @@ def test_document_is_built_when_it_is_used_and_fails_each_time(app, install, tmp
     assert str(written.exception) == expected
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("plugin", "path", "status"), [(Gift, "/gifts", 200), (Vague, "/vague", 500)]
 )
@@ -289,7 +288,6 @@ def test_blueprint_that_is_registered_after_the_plugins(app, make_app, plugin, p
     assert path in document.get_json().get("paths", {}) or status == 500
 
 
-@pytest.mark.one_database
 def test_document_is_complete_for_requests_at_the_same_time(session_app, app, make_app):
     expected = session_app.test_client().get("/openapi.json").get_data()
     other = make_app()

@@ -2,13 +2,14 @@
 
 import psycopg
 import pytest
-from conftest import SECRET, refusal, reply
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from app import create_app
 from app.cli.failures import diagnose
 from app.db.read_pool import fetch
+from tests.api_client import refusal, reply
+from tests.databases import SECRET
 
 pytestmark = [
     pytest.mark.pooler,

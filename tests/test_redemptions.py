@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
-from conftest import refusal, reply, without_key
 from sqlalchemy import event, update
 
 from app.db.session import db, run_in_transaction
 from app.models import Redemption
+from tests.api_client import refusal, reply, without_key
 from tests.redemption_calls import USED_UP, expire, move, post, rejected, reserve, usage_count
 
 __all__ = ["expire"]  # a fixture

@@ -3,13 +3,14 @@
 from collections import Counter
 
 import pytest
-from conftest import POOLED, Client, at_the_same_time
 from sqlalchemy import func, select, text
 
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import Coupon, Redemption
+from tests.api_client import Client, at_the_same_time
 from tests.redemption_calls import expire, move, post, rejected, reserve
+from tests.selection import POOLED
 
 __all__ = ["expire"]  # a fixture
 

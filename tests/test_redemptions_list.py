@@ -1,8 +1,8 @@
 """Lists and counts of redemptions, and their filters (redemptions 4 and 6)."""
 
 import pytest
-from conftest import refused_params
 
+from tests.api_client import refused_params
 from tests.redemption_calls import expire, move, reserve
 
 __all__ = ["expire"]  # a fixture

@@ -1,25 +1,24 @@
 """Requests for redemptions that are rejected (redemptions 4 and 6)."""
 
 import pytest
-from conftest import refusal, refused_params, reply
 
+from tests.api_client import refusal, refused_params, reply
 from tests.redemption_calls import post, reserve
 
+pytestmark = pytest.mark.one_database
 
-@pytest.mark.one_database
+
 @pytest.mark.parametrize("body", [None, {}, {"redemption": None}, {"cart": {}}])
 def test_missing_redemption(admin, body):
     expected = refusal("shop_api_missing_redemption_data")
     assert reply(admin.post("/redemptions", body)) == expected
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("code", [None, "", " <b> "])
 def test_missing_code(admin, code):
     assert reply(post(admin, code)) == refusal("shop_api_missing_coupon_code")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "over",
     [

@@ -16,9 +16,10 @@ from app.db.read_pool import current_source, fetch
 from app.db.replica_monitor import State
 from app.db.replicas import current_replicas
 from app.db.session import db
+from tests.api_client import Client
 from tests.cluster import programs
 from tests.cluster.cluster import running_cluster, wait_until
-from tests.conftest import Client, close
+from tests.databases import close
 from tests.serving import SECRET
 
 pytestmark = pytest.mark.skipif(bool(programs.missing("postgres")), reason=programs.missing())

@@ -3,9 +3,11 @@
 import io
 
 import pytest
-from conftest import Client, codes, refusal, refused_params, reply
 
+from tests.api_client import Client, codes, refusal, refused_params, reply
 from tests.error_requests import send
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["send"]  # a fixture
 
@@ -22,7 +24,6 @@ BODIES = [pytest.param(*key, id=" ".join(key)) for key in MISSING]
 # --- what is JSON ---
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), BODIES)
 @pytest.mark.parametrize(
     "body",
@@ -45,7 +46,6 @@ def test_body_without_its_key(send, method, path, body):
     assert reply(send(method, path, body)) == refusal(MISSING[method, path])
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "path"), BODIES)
 @pytest.mark.parametrize("value", [b"5", b"0", b"1.5", b'"x"', b'""', b"true", b"false"])
 def test_wrapper_key_of_the_wrong_type(send, method, path, value):
@@ -108,7 +108,6 @@ NO_JSON = {
 }
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("body", NO_JSON.values(), ids=list(NO_JSON))
 def test_body_is_not_json(send, body):
     for method, path in MISSING:
@@ -117,7 +116,6 @@ def test_body_is_not_json(send, body):
         assert response.content_type == "application/json"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "number",
     [
@@ -138,7 +136,6 @@ def test_huge_number_is_rejected(send, number):
         assert code in {"shop_api_invalid_json", "shop_api_invalid_param"}
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "number", ["1e400", "9" * 30, "9" * 5_000, "1e-400"], ids=lambda number: number[:12]
 )
@@ -147,7 +144,6 @@ def test_huge_number_in_an_unknown_field_is_no_crash(send, number):
     assert response.status_code in {201, 400}
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "content_type",
     [
@@ -189,7 +185,6 @@ def body_of(size):
 TOO_LARGE = refusal("shop_api_request_entity_too_large", limit=200)
 
 
-@pytest.mark.one_database
 def test_body_over_the_byte_limit(app_with, admin):
     client = Client(app_with(SHOP_MAX_BODY_BYTES=200), admin.key)
     assert reply(client.post("/coupons", data=body_of(201))) == TOO_LARGE
@@ -199,7 +194,6 @@ def test_body_over_the_byte_limit(app_with, admin):
     assert client.post("/coupons", data=body_of(200)).status_code == 201
 
 
-@pytest.mark.one_database
 def test_body_over_the_byte_limit_without_a_length(app_with, admin):
     client = Client(app_with(SHOP_MAX_BODY_BYTES=200), admin.key)
 
@@ -212,7 +206,6 @@ def test_body_over_the_byte_limit_without_a_length(app_with, admin):
     assert chunked(200).status_code == 201
 
 
-@pytest.mark.one_database
 def test_body_over_the_byte_limit_stands_behind_credentials(app_with, app):
     client = Client(app_with(SHOP_MAX_BODY_BYTES=200))
     response = client.post("/coupons", data=body_of(201))

@@ -242,6 +242,7 @@ def cpus_of(workers):
     return set()
 
 
+@pytest.mark.slow
 def test_cpu_affinity_can_be_switched_off(shop, code):
     if shop.process is not None and shop.process.poll() is None:
         shop.stop()

@@ -5,7 +5,6 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from conftest import Client, empty
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, select
@@ -29,6 +28,8 @@ from app.models.address import ADDRESS_COLUMNS
 from app.models.user import with_normalized
 from app.services.api_keys import create_key
 from app.services.order_records import search_text_of
+from tests.api_client import Client
+from tests.databases import empty
 from tests.factories import ORDER
 
 MODELS = (User, UserRole, CouponBatch, Coupon, Order, OrderNote, DownloadPermission, Redemption)

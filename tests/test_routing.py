@@ -1,12 +1,13 @@
 """Routes and methods that do not exist (decisions 1, 13)."""
 
 import pytest
-from conftest import refusal, reply
 
+from tests.api_client import refusal, reply
 from tests.error_requests import NO_ROUTE
 
+pytestmark = pytest.mark.one_database
 
-@pytest.mark.one_database
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -37,7 +38,6 @@ def test_no_route(admin, anonymous, method, path):
         assert response.content_type == "application/json"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
@@ -70,7 +70,6 @@ def test_method_not_allowed(admin, anonymous, method, path, allowed):
             )
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "path", ["/coupons", "/coupons/count", "/coupons/{id}", "/coupons/code/{code}"]
 )
@@ -90,14 +89,12 @@ def test_trailing_slash_of_writes(admin, make_coupon):
     assert admin.delete(path).status_code == 200
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/docs"])
 def test_trailing_slash_of_open_routes(anonymous, path):
     assert anonymous.get(path).status_code == 200
     assert anonymous.get(f"{path}/").status_code == 200
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "path",
     [

@@ -6,12 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from conftest import Client
 from cryptography.fernet import Fernet
 from sqlalchemy import inspect
 
 from app.db.session import db, run_in_transaction
 from app.services.delivery_collection import collect
+from tests.api_client import Client
 from tests.factories import insert_order
 from tests.oauth_requests import sign
 
@@ -110,9 +110,9 @@ def test_nothing_is_lost_by_attacks(app, admin, reads):
 
 
 @pytest.mark.parametrize("path", ["/coupons", "/customers", "/orders"])
-@pytest.mark.parametrize("q", ["%", "_", "' OR 1=1", "\\", "[a-z]", ATTACKS[0]])
-def test_search_finds_its_text_and_nothing_by_sql(admin, reads, path, q):
-    assert admin.get(path, {"filter[q]": q}).headers["X-Total"] == "0"
+def test_search_finds_its_text_and_nothing_by_sql(admin, reads, path):
+    for q in ("%", "_", "' OR 1=1", "\\", "[a-z]", ATTACKS[0]):
+        assert admin.get(path, {"filter[q]": q}).headers["X-Total"] == "0", q
 
 
 def test_sort_by_a_column_that_is_not_offered_is_rejected(admin):

@@ -12,8 +12,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import SECRET
 
+from tests.databases import SECRET
 from tests.serving import PATIENCE, reserved_port
 from tools.install_script import write_script
 

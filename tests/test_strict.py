@@ -1,10 +1,10 @@
 """Strict requests: no input is ignored or changed (decisions 15)."""
 
 import pytest
-from conftest import Client, refused_params, reply
 
 from app.api.strictness import _HANDLING
 from app.schemas.strict import MAX_UNKNOWN
+from tests.api_client import Client, refused_params, reply
 
 STRICT = {"Prefer": "handling=strict"}
 APPLIED = "handling=strict"

@@ -3,7 +3,6 @@
 import time
 
 import pytest
-from conftest import Client, assert_nothing_is_open, codes, refusal, reply
 from flask_migrate import upgrade
 from sqlalchemy import Integer, delete, text
 from sqlalchemy.exc import OperationalError
@@ -14,6 +13,8 @@ from app.db.read_pool import RowStream, fetch
 from app.db.session import db, run_in_transaction
 from app.db.timeouts import without_limit
 from app.models import User
+from tests.api_client import Client, codes, refusal, reply
+from tests.databases import assert_nothing_is_open
 
 pytestmark = pytest.mark.pooler
 

@@ -12,7 +12,7 @@ from app.db import session as database
 from app.db import sqlite
 from app.db.session import now, run_in_transaction
 from app.models import IdempotencyRecord
-from tests.conftest import codes
+from tests.api_client import codes
 
 pytestmark = pytest.mark.pooler
 

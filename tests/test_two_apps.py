@@ -1,7 +1,6 @@
 """Two apps in one process share no state."""
 
 import pytest
-from conftest import Client
 from flask_migrate import upgrade
 
 from app.auth.principals import Permission
@@ -9,6 +8,9 @@ from app.config.settings import SettingsSchema
 from app.db.session import db
 from app.plugins import registry
 from app.services.api_keys import create_key
+from tests.api_client import Client
+
+pytestmark = pytest.mark.one_database
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +54,6 @@ def test_two_apps_have_their_own_data_keys_and_routes(two_shops):
     assert Client(other, here.key).get("/other/coupons").status_code == 401
 
 
-@pytest.mark.one_database
 def test_two_apps_have_their_own_coupon_types(two_shops):
     app, other = two_shops
     gift = {"coupon": {"code": "g", "type": "gift"}}
@@ -64,7 +65,6 @@ def test_two_apps_have_their_own_coupon_types(two_shops):
     )
 
 
-@pytest.mark.one_database
 def test_two_apps_have_their_own_limits(two_shops):
     app, other = two_shops
     two = {"coupons": [{"code": "a"}, {"code": "b"}]}
@@ -78,7 +78,6 @@ def test_two_apps_have_their_own_limits(two_shops):
     assert client_of(app).get("/").get_json()["name"] == "Shop Administration API"
 
 
-@pytest.mark.one_database
 def test_two_apps_count_failed_attempts_apart(two_shops):
     app, other = two_shops
     wrong = {"Authorization": "Basic eDp5"}
@@ -88,7 +87,6 @@ def test_two_apps_count_failed_attempts_apart(two_shops):
     assert Client(app).get("/coupons", headers=wrong).status_code == 401
 
 
-@pytest.mark.one_database
 def test_two_apps_have_their_own_documents(two_shops):
     app, other = two_shops
     here = app.test_client().get("/openapi.json").get_json()

@@ -6,7 +6,6 @@ from threading import Event
 
 import pytest
 from alembic.script import ScriptDirectory
-from conftest import Client
 from flask_migrate import upgrade
 from sqlalchemy import (
     JSON,
@@ -27,6 +26,7 @@ from app.db.search import is_of_models
 from app.db.session import db
 from app.models import RowCount
 from app.services.api_keys import create_key
+from tests.api_client import Client
 
 # SQLAlchemy cannot describe an index on an expression in SQLite; none is looked at here.
 pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")

@@ -5,14 +5,16 @@ from base64 import b64encode
 from types import SimpleNamespace
 
 import pytest
-from conftest import Client, codes, refusal, refused_params, reply
 from sqlalchemy import select
 
 from app.db.read_pool import fetch
 from app.models import IdempotencyRecord, Webhook
 from app.schemas.webhook_inputs import WebhookSecret
 from app.webhooks import secret_key
+from tests.api_client import Client, codes, refusal, refused_params, reply
 from tests.receivers import LOOPBACK, Receiver
+
+pytestmark = pytest.mark.one_database
 
 NEW = {"topics": ["coupon.*"], "delivery_url": "https://receiver.example/hooks"}
 
@@ -54,7 +56,6 @@ def test_given_secret_is_not_shown_and_stored_encrypted(admin, app):
     assert secret not in stored
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("over", "code"),
     [
@@ -82,7 +83,6 @@ def test_invalid_topic_or_url(admin, over, code):
     assert (codes(response) if response.status_code >= 400 else (201,)) == expected
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("over", "param"),
     [
@@ -100,7 +100,6 @@ def test_value_that_cannot_be_interpreted(admin, over, param):
     assert refused_params(admin.post("/webhooks", {"webhook": NEW | over})) == [param]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("body", [None, {}, {"webhook": None}, {"topics": ["*"]}])
 def test_missing_wrapper(admin, body):
     expected = refusal("shop_api_missing_webhook_data")
@@ -108,7 +107,6 @@ def test_missing_wrapper(admin, body):
     assert reply(admin.put("/webhooks/1", body)) == expected
 
 
-@pytest.mark.one_database
 def test_unknown_webhook(admin):
     expected = refusal("shop_api_invalid_webhook_id")
     assert reply(admin.get("/webhooks/999")) == expected
@@ -178,14 +176,12 @@ def test_list_is_filtered_and_paginated(admin):
     assert admin.get("/webhooks/count", {"filter[status]": "active"}).get_json() == {"count": 2}
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("after", [None, "x", -1, True, 2**63, 1e30, 1.5, [1]])
 def test_replay_after_an_invalid_id(admin, after):
     path = f"/webhooks/{create(admin)['id']}/replay"
     assert refused_params(admin.post(path, {"after": after})) == ["after"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("after", [0, "0", 0.0])
 def test_replay_after_an_id(admin, after):
     path = f"/webhooks/{create(admin)['id']}/replay"
@@ -231,7 +227,6 @@ def limited(admin, app):
     return make
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("resources", "topics", "is_allowed"),
     [
@@ -255,7 +250,6 @@ def test_webhook_sends_only_what_its_key_may_read(limited, resources, topics, is
         assert reply(response) == refusal("shop_api_insufficient_key_rights", "webhook.topics")
 
 
-@pytest.mark.one_database
 def test_limited_key_changes_no_webhook_whose_events_it_may_not_read(admin, limited):
     client = limited("webhooks", "coupons")
     path = f"/webhooks/{create(admin, topics=['*'])['id']}"
@@ -266,13 +260,11 @@ def test_limited_key_changes_no_webhook_whose_events_it_may_not_read(admin, limi
     assert client.put(path, {"webhook": {"status": "paused"}}).status_code == 200
 
 
-@pytest.mark.one_database
 def test_key_without_read_permission_creates_no_webhook(limited):
     response = limited("all", permission="write").post("/webhooks", {"webhook": NEW})
     assert reply(response) == refusal("shop_api_insufficient_key_rights", "webhook.topics")
 
 
-@pytest.mark.one_database
 def test_limited_key_does_not_read_the_deliveries_of_a_legacy_webhook(admin, limited):
     new = {"topic": "order.created", "delivery_url": NEW["delivery_url"]}
     webhook = admin.post("/wc-api/v3/webhooks", {"webhook": new}).get_json()["webhook"]

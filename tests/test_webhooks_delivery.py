@@ -4,11 +4,11 @@ import json
 from datetime import timedelta
 
 import pytest
-from conftest import codes
 from sqlalchemy import delete
 
 from app.db.session import now, run_in_transaction
 from app.models import Event, Webhook
+from tests.api_client import codes
 from tests.receivers import running_worker, until
 from tests.webhook_deliveries import (
     attempted,
@@ -22,6 +22,8 @@ from tests.webhook_deliveries import (
     show,
     write,
 )
+
+pytestmark = pytest.mark.one_database
 
 __all__ = ["receiver", "receivers", "shop"]  # fixtures
 

@@ -1,11 +1,13 @@
 """Webhooks of the legacy API and their deliveries (events 3)."""
 
 import pytest
-from conftest import codes, reply
 
 from app.db.session import run_in_transaction
 from app.services.events import NewEvent, record
+from tests.api_client import codes, reply
 from tests.receivers import LOOPBACK, Receiver, running_worker, until
+
+pytestmark = pytest.mark.one_database
 
 MOUNTS = ["/wc-api/v2", "/wc-api/v3"]
 NEW = {"topic": "coupon.updated", "delivery_url": "https://receiver.example/hooks"}
@@ -60,7 +62,6 @@ def test_webhook_is_created_read_updated_and_deleted(admin, mount):
     assert codes(admin.get(path)) == (404, "woocommerce_api_invalid_webhook_id")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("topic", "hooks"),
     [
@@ -80,7 +81,6 @@ def test_topic_and_hooks(admin, topic, hooks):
     assert (webhook["topic"], webhook["hooks"]) == (topic, hooks)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -97,7 +97,6 @@ def test_rejected_webhook(admin, body, code):
     assert codes(response) == (400, f"woocommerce_api_{code}")
 
 
-@pytest.mark.one_database
 def test_topic_in_any_letter_case(admin):
     for topic, stored in (
         ("Coupon.Updated", "coupon.updated"),
@@ -107,7 +106,6 @@ def test_topic_in_any_letter_case(admin):
         assert response.get_json()["webhook"]["topic"] == stored
 
 
-@pytest.mark.one_database
 def test_empty_values_of_an_update_change_nothing(admin):
     webhook = admin.post("/wc-api/v3/webhooks", {"webhook": NEW | {"status": ""}}).get_json()
     path = f"/wc-api/v3/webhooks/{webhook['webhook']['id']}"
@@ -135,13 +133,11 @@ def test_list_by_status(admin):
         assert number == {"count": len(expected)}
 
 
-@pytest.mark.one_database
 def test_creation_without_the_capability(client_for):
     response = client_for("customer").post("/wc-api/v3/webhooks", {"webhook": NEW})
     assert codes(response) == (401, "woocommerce_api_user_cannot_create_webhooks")
 
 
-@pytest.mark.one_database
 def test_unknown_delivery(admin):
     webhook = admin.post("/wc-api/v3/webhooks", {"webhook": NEW}).get_json()["webhook"]
     response = admin.get(f"/wc-api/v3/webhooks/{webhook['id']}/deliveries/999999")

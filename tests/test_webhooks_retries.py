@@ -27,6 +27,8 @@ from tests.webhook_deliveries import (
     write,
 )
 
+pytestmark = pytest.mark.one_database
+
 __all__ = ["receiver", "receivers", "shop"]  # fixtures
 
 

@@ -12,6 +12,8 @@ import trustme
 from app.outbound.client import ReceiverClient
 from tests.receivers import LOOPBACK, Receiver, running_worker, until
 
+pytestmark = pytest.mark.one_database
+
 
 @pytest.fixture(scope="module")
 def authority():

@@ -4,10 +4,10 @@ import json
 from dataclasses import dataclass
 
 import pytest
-from conftest import Client
 from sqlalchemy import select
 
 from app.db.read_pool import fetch
+from tests.api_client import Client
 from tests.dumps.dialects import write_dump
 from tests.dumps.shop import KEY, SECRET
 

@@ -11,7 +11,7 @@ from app.auth.principal_cache import MAX_AGE_SECONDS
 from app.auth.principals import Permission
 from app.services.api_keys import create_key, revoke_key
 from tests.cluster.client import Client
-from tests.conftest import close
+from tests.databases import close
 from tests.serving import SECRET
 
 HOST = "shop.example"
