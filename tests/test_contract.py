@@ -27,7 +27,7 @@ from app.models import ApiKey
 from tests.api_client import codes
 from tests.factories import insert_download, insert_order
 
-FEW = 2
+FEW = 1
 MANY = int(os.environ.get("CONTRACT_EXAMPLES", "30"))
 SEED = int(os.environ.get("CONTRACT_SEED", "1"))
 

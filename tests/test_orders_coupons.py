@@ -98,6 +98,7 @@ def test_recorded_coupon_checks_the_limits_only(admin, make_coupon, uses):
     assert rejected(post(admin, coupon_lines=recorded)) == ["usage_limit"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
@@ -116,6 +117,7 @@ def test_status_of_a_new_order(admin, make_coupon, uses, status, expected, limit
     assert uses(create(admin, "summer", status=status), coupon) == expected
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [

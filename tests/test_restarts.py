@@ -105,6 +105,7 @@ def reload(service):
     wait_for(lambda: len(service.workers()) == 2, "the new workers run")
 
 
+@pytest.mark.slow
 def test_hup_twice_under_load_loses_no_request_and_runs_new_code(service, code):
     view = code / "app" / "blueprints" / "system.py"
     before = view.read_text()
