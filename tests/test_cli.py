@@ -203,6 +203,7 @@ def test_create_rejects_keys_that_cannot_be_sent_or_can_be_guessed(app, pair):
         assert fetch(db.select(ApiKey.id)) == []
 
 
+@pytest.mark.slow
 def test_create_with_json_prints_no_warnings(session_app, tmp_path):
     # operations.md: one line on standard output and nothing else. A script reads it.
     with session_app.app_context():

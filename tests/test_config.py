@@ -304,6 +304,7 @@ def test_order_status_of_a_plugin_is_known(tmp_path, monkeypatch):
     assert create_app(settings).config["SHOP_PAID_STATUSES"] == ("completed", "lay-away")
 
 
+@pytest.mark.slow
 def test_start_with_an_unknown_order_status_ends_in_one_line(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", "import wsgi"],

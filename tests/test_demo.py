@@ -150,7 +150,10 @@ def test_second_demo_says_what_to_do(admin):
     assert admin.get("/customers").headers["X-Total"] == "60"
 
 
-@pytest.mark.parametrize("part", ["customer", "coupon", "order"])
+@pytest.mark.parametrize(
+    "part",
+    ["order", *(pytest.param(part, marks=pytest.mark.slow) for part in ("customer", "coupon"))],
+)
 def test_interrupted_demo_is_resumed(demo_shop, make_app, tmp_path, monkeypatch, part):
     """What was committed before remains, and the shop is the one of a run without interruption."""
     monkeypatch.setattr(demo, "CHUNK", 7)

@@ -125,6 +125,7 @@ def test_clock_that_is_apart(seconds, wrong):
     assert bool(found.remedy) == wrong
 
 
+@pytest.mark.slow
 def test_setting_that_cannot_be_used_is_named(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "flask", "--app", "wsgi", "doctor"],

@@ -311,6 +311,7 @@ def test_an_export_is_one_state_of_the_database(app, exported, make_coupon, monk
     assert later["roles"] == ["administrator", "late"]
 
 
+@pytest.mark.slow
 def test_a_pipe_that_is_closed_early_ends_the_command_quietly(settings, app, make_coupon):
     for _ in range(3):
         make_coupon(description="x" * 60_000)

@@ -217,7 +217,7 @@ def test_switched_off(make_app, admin):
 
 
 @BOTH
-@pytest.mark.parametrize("version", ["3.1.0", "3.0.3"])
+@pytest.mark.parametrize("version", ["3.1.0", pytest.param("3.0.3", marks=pytest.mark.slow)])
 def test_document(app_with, mount, version):
     app = app_with(SHOP_OPENAPI_VERSION=version)
     document = app.test_client().get(f"{mount}/openapi.json").get_json()

@@ -46,6 +46,7 @@ def test_metrics_are_off_by_default(admin):
     assert admin.get("/metrics").status_code == 404
 
 
+@pytest.mark.slow
 def test_metrics_that_are_off_are_not_even_imported(tmp_path):
     asked = "import sys, wsgi; print('prometheus_client' in sys.modules)"
     for on in ("0", "1"):

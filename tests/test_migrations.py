@@ -195,6 +195,7 @@ def test_upgrading_twice_changes_nothing(fresh_app):
     assert schema() == first
 
 
+@pytest.mark.one_database
 def test_readyz_follows_the_schema(fresh_app):
     assert readiness(fresh_app) == NOT_CURRENT  # no table at all
     upgrade()
@@ -205,6 +206,7 @@ def test_readyz_follows_the_schema(fresh_app):
     assert readiness(fresh_app) == CURRENT
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("version", ["0000", "zzzz"])
 def test_readyz_with_another_version_of_the_schema_is_503(fresh_app, version):
     upgrade()

@@ -210,6 +210,7 @@ def test_no_connection_waits_after_ttin_ttou_or_a_killed_worker(service):
     assert any(all(list(does_not_wait())) for _ in range(3))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity"), reason="CPU affinity is set on Linux only"
 )

@@ -91,6 +91,7 @@ def test_no_statement_contains_values_of_a_query(admin, reads, statements):
     assert [statement for statement in statements if MARK in statement] == []
 
 
+@pytest.mark.one_database
 def test_nothing_is_lost_by_attacks(app, admin, reads):
     def state():
         with app.app_context():

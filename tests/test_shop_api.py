@@ -86,6 +86,7 @@ def test_script_of_a_checkout(checkout, environment, tmp_path):
     assert json.loads(created.stdout)["role"] == "shop_manager"
 
 
+@pytest.mark.slow
 def test_script_reports_a_wrong_setting(checkout, environment, tmp_path):
     result = run(checkout, environment | {"SHOP_PAGE_SIZE": "0"}, tmp_path, "keys", "list")
     assert result.returncode == 3
