@@ -22,7 +22,7 @@ from app.services.code_patterns import CodePattern
 from app.services.coupon_batch_queries import IS_UNUSED
 from app.services.coupon_queries import HAS_ONE_OF_CODES, PUBLISHED
 from app.services.coupon_queries import TABLE as COUPONS
-from app.services.coupons import require_known_type, require_own
+from app.services.coupon_rules import require_known_type, require_own
 from app.services.events import record_summary
 
 Record = dict[str, Any]

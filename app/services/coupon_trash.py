@@ -25,7 +25,8 @@ from app.services.coupon_queries import (
     fetch_coupons,
     require_known_filter,
 )
-from app.services.coupons import Record, require_own
+from app.services.coupon_rules import require_own
+from app.services.coupons import Record
 from app.services.filtering import FilteredSet
 from app.services.pagination import Page
 

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
-from app.catalog import Change, current_catalog
+from app.catalog import Change
 from app.db.functions import is_one_of
 from app.db.index_hints import frequent
 from app.db.records import WANTED, write_records
@@ -22,8 +22,8 @@ from app.models.coupon import CouponStatus
 from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.change_notifications import notify, write_items
-from app.services.coupon_queries import HAS_ONE_OF_CODES, PUBLISHED, TABLE, known_types
-from app.text import CODE_MAX_LENGTH
+from app.services.coupon_queries import HAS_ONE_OF_CODES, PUBLISHED, TABLE
+from app.services.coupon_rules import require_known_type, require_own, require_storable
 
 Record = dict[str, Any]
 
@@ -189,7 +189,7 @@ def _prepare_create(
     if data["code"] in holders:
         raise ShopError("shop_api_coupon_code_already_exists")
     require_known_type(data["type"])
-    _require_storable(data["code"], "shop_api_cannot_create_coupon")
+    require_storable(data["code"], "shop_api_cannot_create_coupon")
     timestamp = now()
     return {
         **data,
@@ -222,32 +222,8 @@ def _prepare_update(
     if "type" in data:
         require_known_type(data["type"])
     if "code" in data:
-        _require_storable(data["code"], "shop_api_cannot_update_coupon")
+        require_storable(data["code"], "shop_api_cannot_update_coupon")
     if not data:
         return coupon
     after = {**coupon, **data, "updated_at": now()}
     return after | {"search_text": search_text(after["code"], after["description"])}
-
-
-def require_own(
-    actor: Principal, author_id: int | None, code: str, own: Capability, others: Capability
-) -> None:
-    """Require a capability, and a second capability for coupons of other users.
-
-    Raises:
-        ShopError: with ``code``, if a capability is missing.
-    """
-    actor.require(code, *([own] if author_id == actor.user_id else [own, others]))
-
-
-def require_known_type(name: str) -> None:
-    """Raise ShopError if a coupon type does not exist."""
-    if name not in current_catalog().coupon_types:
-        raise ShopError("shop_api_invalid_coupon_type", types=known_types())
-
-
-def _require_storable(code: str, error_code: str) -> None:
-    if not code:
-        raise ShopError(error_code, reason="the code is empty.")
-    if len(code) > CODE_MAX_LENGTH:
-        raise ShopError(error_code, reason=f"the code is longer than {CODE_MAX_LENGTH} characters.")

@@ -11,8 +11,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.auth.passwords import hash_passwords
+from app.db.session import now
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS
+from app.models.user import with_normalized
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.customer_statistics import COLUMNS, COMPUTED, TABLE
 
@@ -53,6 +55,21 @@ def columns_of(data: Mapping[str, Any]) -> Record:
         parts = data.get(f"{kind}_address", {})
         columns |= {f"{kind}_{part}": value for part, value in parts.items()}
     return columns
+
+
+def new_account(data: Mapping[str, Any], username: str, email: str) -> Record:
+    """Return a new account with the columns that ``data`` supplies."""
+    timestamp = now()
+    return with_normalized(
+        {
+            **BLANK,
+            **columns_of(data),
+            "username": username,
+            "email": email,
+            "created_at": timestamp,
+            "updated_at": timestamp,
+        }
+    )
 
 
 def public_account(account: Mapping[str, Any]) -> Record:

@@ -23,11 +23,11 @@ from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.change_notifications import notify, write_items
 from app.services.customer_queries import require_positive
 from app.services.customer_records import (
-    BLANK,
     NEW_ROLE,
     WRITABLE,
     check_precondition,
     columns_of,
+    new_account,
     public_account,
     with_computed,
     with_password_hashes,
@@ -217,17 +217,7 @@ def _prepare_create(
         raise ShopError("registration-error-invalid-username")
     if comparable(username) in usernames:
         raise ShopError("registration-error-username-exists")
-    timestamp = now()
-    return with_normalized(
-        {
-            **BLANK,
-            **columns_of(data),
-            "username": username,
-            "email": email,
-            "created_at": timestamp,
-            "updated_at": timestamp,
-        }
-    )
+    return new_account(data, username, email)
 
 
 def _prepare_update(
