@@ -1,4 +1,4 @@
-"""The rules of the shop, one file per noun.
+"""The rules of the shop: what an actor may read and write, and in which order this is checked.
 
 In each function, the checks come first, in the specified order of errors, and the write comes last.
 
