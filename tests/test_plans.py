@@ -214,6 +214,19 @@ def test_bulk_of_coupons_is_looked_up_by_the_same_statements_for_any_number(
     assert found[0] == found[1]
 
 
+def test_bulk_of_customers_is_looked_up_in_indexes_by_the_same_statement(admin, plans):
+    found = []
+    for number in (2, 30):
+        items = [{"email": f"{number}-{item}@example.com"} for item in range(number)]
+        sent = plans(lambda items=items: admin.post("/customers/bulk", {"customers": items}))
+        found.append(
+            [each for each in sent if "username_normalized" in each[0].partition("WHERE")[2]]
+        )
+    ((statement, steps),) = found[0]
+    assert not re.search("SCAN users|Seq Scan on users", steps)
+    assert [each for each, _ in found[1]] == [statement]
+
+
 @pytest.mark.parametrize("customer", [{}, {"email": "ada@example.com"}])
 def test_cart_is_evaluated_without_reading_all_coupons(admin, make_coupon, plans, customer):
     codes = [make_coupon(usage_limit=9, usage_limit_per_user=1)["code"] for _ in range(2)]

@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import delete, insert, or_, select
+from sqlalchemy import bindparam, delete, insert, or_, select
 from sqlalchemy.orm import Session
 
 from app.auth.principal_cache import note_revocation
 from app.auth.principals import Capability, Principal
 from app.catalog import Change
+from app.db.functions import is_one_of
 from app.db.records import write_records
 from app.db.search import comparable
 from app.db.session import now, run_in_transaction
+from app.db.types import IdList, TextList
 from app.emails import is_email, lower_domain, sanitize_email
 from app.errors import ShopError
 from app.models.user import role_of, with_normalized
@@ -40,6 +42,19 @@ from app.services.webhook_states import disable_webhooks_of
 from app.text import is_username
 
 Record = dict[str, Any]
+
+_NAMED = (
+    select(*WRITABLE)
+    .where(
+        or_(
+            is_one_of(TABLE.c.id, bindparam("ids", type_=IdList)),
+            is_one_of(TABLE.c.email_normalized, bindparam("emails", type_=TextList)),
+            is_one_of(TABLE.c.username_normalized, bindparam("usernames", type_=TextList)),
+        )
+    )
+    .order_by(TABLE.c.id)  # the same order everywhere avoids deadlocks
+    .with_for_update()
+)
 
 
 def save_customers(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
@@ -181,19 +196,8 @@ def _lock(session: Session, items: Sequence[BulkItem]) -> list[Record]:
     for item in items:
         if item.id is None and not item.data.get("username"):
             usernames |= first_usernames(item.data.get("email", ""))
-    statement = (
-        select(*WRITABLE)
-        .where(
-            or_(
-                TABLE.c.id.in_(ids),
-                TABLE.c.email_normalized.in_(emails - {""}),
-                TABLE.c.username_normalized.in_(usernames - {""}),
-            )
-        )
-        .order_by(TABLE.c.id)  # the same order everywhere avoids deadlocks
-        .with_for_update()
-    )
-    return [dict(row) for row in session.execute(statement).mappings()]
+    named = {"ids": ids, "emails": emails - {""}, "usernames": usernames - {""}}
+    return [dict(row) for row in session.execute(_NAMED, named).mappings()]
 
 
 def _prepare_create(

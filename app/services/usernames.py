@@ -23,7 +23,7 @@ _MAX_DOUBLINGS = 30  # the search covers FIRST_USERNAMES * 2**30 usernames
 
 def first_usernames(email: str) -> set[str]:
     """Return the first usernames for an e-mail address, normalized: john, john2, … john9."""
-    return _normalized(email, range(1, FIRST_USERNAMES + 1))
+    return _normalized(_base(email), range(1, FIRST_USERNAMES + 1))
 
 
 def free_username(session: Session, email: str, taken: set[str]) -> str:
@@ -38,17 +38,18 @@ def free_username(session: Session, email: str, taken: set[str]) -> str:
         taken: normalized usernames that are in use, including those of ``first_usernames`` and
             those that this transaction creates. The function adds the usernames that it finds.
     """
+    base = _base(email)
 
     def is_taken(number: int) -> bool:
-        return comparable(_numbered(email, number)) in taken
+        return comparable(_numbered(base, number)) in taken
 
     for number in range(1, FIRST_USERNAMES + 1):
         if not is_taken(number):
-            return _numbered(email, number)
+            return _numbered(base, number)
     low, high = FIRST_USERNAMES, FIRST_USERNAMES * 2**_MAX_DOUBLINGS
     numbers = [FIRST_USERNAMES * 2**power for power in range(1, _MAX_DOUBLINGS + 1)]
     while high - low > 1:
-        taken |= set(_existing(session, _normalized(email, numbers)))
+        taken |= set(_existing(session, _normalized(base, numbers)))
         for number in numbers:
             if not is_taken(number):
                 high = number
@@ -56,7 +57,7 @@ def free_username(session: Session, email: str, taken: set[str]) -> str:
             low = number
         step = -(-(high - low) // (_LOOKUP_SIZE + 1))
         numbers = list(range(low + step, high, step))
-    return _numbered(email, high)
+    return _numbered(base, high)
 
 
 def _existing(session: Session, names: Iterable[str]) -> Iterable[str]:
@@ -65,11 +66,14 @@ def _existing(session: Session, names: Iterable[str]) -> Iterable[str]:
     )
 
 
-def _normalized(email: str, numbers: Iterable[int]) -> set[str]:
-    return {comparable(_numbered(email, number)) for number in numbers}
+def _base(email: str) -> str:
+    return username_from_email(email)[:50] or DEFAULT_USERNAME
 
 
-def _numbered(email: str, number: int) -> str:
+def _normalized(base: str, numbers: Iterable[int]) -> set[str]:
+    return {comparable(_numbered(base, number)) for number in numbers}
+
+
+def _numbered(base: str, number: int) -> str:
     """Return a numbered username: john, john2, john3 and so on."""
-    local = username_from_email(email)[:50] or DEFAULT_USERNAME
-    return local if number == 1 else f"{local}{number}"
+    return base if number == 1 else f"{base}{number}"
