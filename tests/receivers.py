@@ -66,11 +66,14 @@ class Receiver:
             timeout = 60
 
             def handle(self):
-                with suppress(ConnectionResetError):  # of a worker that was killed
+                with suppress(ConnectionError):  # of a worker that was killed
                     super().handle()
 
             def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length)
+                if len(body) < length:  # the worker was killed while it sent the request
+                    raise ConnectionAbortedError
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 request = Received(self.path, headers, body, time.time())
                 answer = owner.respond(request)
