@@ -17,9 +17,9 @@ pytest_plugins = ["tests.selection", "tests.databases"]
 # Before they are imported, so that a failed assertion shows its values.
 pytest.register_assert_rewrite("tests.api_client", *pytest_plugins)
 
-from tests.api_client import Client  # noqa: E402
-from tests.databases import SECRET, assert_nothing_is_open, close, empty  # noqa: E402
-from tests.selection import POOLED  # noqa: E402
+from tests.api_client import Client  # noqa: E402  # after the line above
+from tests.databases import SECRET, assert_nothing_is_open, close, empty  # noqa: E402  # the same
+from tests.selection import POOLED  # noqa: E402  # the same
 
 # The same examples in every run, and no limit for the time of an example: how long the machine takes
 # is no finding. `--hypothesis-profile=default` tries other examples.

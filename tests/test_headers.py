@@ -56,7 +56,6 @@ def test_file_of_the_documentation_may_be_kept_while_it_is_the_same(anonymous):
 # --- the documentation's page ---
 
 
-@pytest.mark.one_database
 def test_page_of_the_documentation_runs_its_own_scripts_only(anonymous):
     response = anonymous.get("/docs/")
     policy = dict(
@@ -70,7 +69,6 @@ def test_page_of_the_documentation_runs_its_own_scripts_only(anonymous):
     assert policy["frame-ancestors"] == "'none'"
 
 
-@pytest.mark.one_database
 def test_page_of_the_documentation_repeats_nothing_of_the_request(anonymous):
     # Its policy allows the script that is on it: nobody else may have written that.
     plain = anonymous.get("/docs/").get_data()
@@ -130,7 +128,6 @@ def open_app(app_with):
     return app_with(SHOP_CORS_ORIGINS=f"{ORIGIN},https://other.example")
 
 
-@pytest.mark.one_database
 def test_preflight_needs_no_credentials(open_app):
     response = preflight(Client(open_app))
     assert response.status_code == 200
@@ -144,26 +141,22 @@ def test_preflight_needs_no_credentials(open_app):
     assert "Origin" in response.headers["Vary"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("name", [name.lower() for name in HEADERS_OF_REQUESTS])
 def test_preflight_allows_every_header_that_the_service_reads(open_app, name):
     asked = {"Access-Control-Request-Headers": name}
     assert allowed(preflight(Client(open_app), **asked))["Allow-Headers"] == name
 
 
-@pytest.mark.one_database
 def test_preflight_of_no_route_has_none(open_app):
     response = preflight(Client(open_app), "/nowhere")
     assert codes(response) == (404, "shop_api_no_route")
 
 
-@pytest.mark.one_database
 def test_options_that_is_no_preflight_still_needs_credentials(open_app):
     response = Client(open_app).request("OPTIONS", "/coupons", headers={"Origin": ORIGIN})
     assert codes(response) == (401, "shop_api_authentication_error")
 
 
-@pytest.mark.one_database
 def test_preflight_says_nothing_of_other_origins(open_app):
     assert allowed(preflight(Client(open_app), origin="https://evil.example")) == {}
     assert allowed(preflight(Client(open_app), origin="https://admin.example.evil.example")) == {}

@@ -116,12 +116,7 @@ class HostileShop(Shop):
         return found
 
 
-@pytest.fixture(
-    params=[
-        DIALECTS[0],
-        *(pytest.param(dialect, marks=pytest.mark.one_database) for dialect in DIALECTS[1:]),
-    ]
-)
+@pytest.fixture(params=DIALECTS)
 def hostile(app, tmp_path, request):
     """Import the hostile shop, and return the report by table and ID."""
     write_dump(tmp_path / "shop.sql", HostileShop(), request.param)

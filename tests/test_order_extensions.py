@@ -157,7 +157,6 @@ def test_order_by_hand_with_fields(by_hand):
     assert part == {"order": {"id": 5, "customer_id": 0, "customer": {"id": 0}}}
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "body",
     [
@@ -185,7 +184,6 @@ def test_response_that_is_not_an_order_passes_untouched(by_hand, body):
     assert by_hand(view).get("/by-hand").get_json() == body
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("status", "mimetype"),
     [(200, "text/plain"), (404, "application/json"), (500, "application/json")],
@@ -200,7 +198,6 @@ def test_response_that_is_not_json_or_an_error_passes_untouched(by_hand, status,
     assert (response.status_code, response.get_data(as_text=True)) == (status, text)
 
 
-@pytest.mark.one_database
 def test_response_that_is_streamed_passes_untouched(by_hand):
     text = '{"order": {"id": 5, "customer_id": 0}}'
 
@@ -210,7 +207,6 @@ def test_response_that_is_streamed_passes_untouched(by_hand):
     assert by_hand(view).http.get("/by-hand").get_data(as_text=True) == text
 
 
-@pytest.mark.one_database
 def test_response_that_is_broken_json_passes_untouched(by_hand):
     text = '{"order": {"id": 5, "customer_id": 0}'
 

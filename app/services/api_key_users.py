@@ -11,13 +11,12 @@ from sqlalchemy.orm import Session
 from app.auth.principals import ROLES, Capability, Principal
 from app.catalog import Change
 from app.db.search import comparable
-from app.db.session import now
 from app.errors import InvalidParams, ShopError
 from app.models import User, UserRole
-from app.models.user import role_of, with_normalized
+from app.models.user import role_of
 from app.services.bulk import single_result
 from app.services.change_notifications import notify
-from app.services.customer_records import BLANK, public_account, with_computed
+from app.services.customer_records import new_account, public_account, with_computed
 from app.services.events import Cause
 from app.services.user_roles import roles_of
 from app.text import is_username
@@ -72,12 +71,10 @@ def find_user(session: Session, username: str) -> User | None:
 
 def create_user(session: Session, username: str, role: str) -> User:
     """Create a user without an e-mail address and a password."""
-    timestamp = now()
-    account = with_normalized(BLANK | {"username": username, "email": ""})
-    user = User(**account, created_at=timestamp, updated_at=timestamp)
+    user = User(**new_account({}, username, email=""))
     session.add(user)
     session.flush()
-    session.add(UserRole(**role_of(user.id, role, timestamp)))
+    session.add(UserRole(**role_of(user.id, role, user.created_at)))
     session.flush()
     return user
 

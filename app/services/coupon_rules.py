@@ -27,7 +27,7 @@ def require_known_type(name: str) -> None:
 
 
 def require_storable(code: str, error_code: str) -> None:
-    """Raise ShopError with ``error_code`` if a coupon code is empty or too long (decisions 17)."""
+    """Raise ShopError with ``error_code`` if a code is empty or too long (decisions 4 and 17)."""
     if not code:
         raise ShopError(error_code, reason="the code is empty.")
     if len(code) > CODE_MAX_LENGTH:
