@@ -182,7 +182,7 @@ def test_filters_of_customers(admin, exported, make_customer):
         (["all", "x.csv"], "A CSV file contains one kind of record"),
         (["customers", "x.csv", "--password-hashes"], "and no password hashes."),
         (["gifts", "-"], "'gifts' is not one of"),
-        (["coupons", "/no/such/folder/x"], "/no/such/folder"),
+        (["coupons", "/no/such/folder/x"], "Error: /no/such/folder/x: No such file or directory."),
     ],
 )
 def test_rejected(run, arguments, message):

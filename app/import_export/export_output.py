@@ -58,9 +58,12 @@ def complete_file(path: str) -> Iterator[IO[bytes]]:
         with target.open("wb") as file:
             yield file
         return
-    descriptor, unfinished = tempfile.mkstemp(
-        prefix=f".{target.name}.", suffix=".part", dir=target.parent
-    )
+    try:
+        descriptor, unfinished = tempfile.mkstemp(
+            prefix=f".{target.name}.", suffix=".part", dir=target.parent
+        )
+    except OSError as error:  # names the temporary file
+        raise OSError(error.errno, error.strerror, path) from error
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
