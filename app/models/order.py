@@ -76,10 +76,13 @@ class Order(BillingColumns, ShippingColumns, Model):
         Index("ix_orders_updated", "updated_at", "id", "status"),
         Index("ix_orders_total", "total", "id", "status"),
         Index("ix_orders_status_created", "status", "created_at", "id"),
+        # With the customer, because SQLite reads an index alone only if it contains the column of
+        # its condition.
         Index(
             "ix_orders_guests",
             "created_at",
             "id",
+            "customer_id",
             sqlite_where=text("customer_id IS NULL"),
             postgresql_where=text("customer_id IS NULL"),
         ),

@@ -47,6 +47,9 @@ DOWNLOADABLE = ("processing", "completed")
 IS_TRASHED = TABLE.c.status == TRASH
 _HAS_ID = and_(TABLE.c.id == bindparam(WANTED), TABLE.c.status != TRASH)
 _IS_OF_CUSTOMER = and_(TABLE.c.customer_id == bindparam(WANTED), TABLE.c.status != TRASH)
+# Always true. Because of this column, SQLite counts the orders of guests in their own index, which
+# takes half of the time of comparing the entries in the index of customers.
+_HAS_DATE = TABLE.c.created_at.is_not(None)
 _OLDEST_FIRST = (TABLE.c.created_at, TABLE.c.id)
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
@@ -190,7 +193,7 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
         # the index of customers; otherwise from the index of the sort order.
         of_guests = TABLE.c.customer_id.is_(None)
         in_index = query["orderby"] in {"total", "id"}
-        conditions.append(of_guests if in_index else frequent(of_guests))
+        conditions += [of_guests] if in_index else [frequent(of_guests), _HAS_DATE]
     return conditions
 
 

@@ -1,0 +1,26 @@
+"""Count the orders of guests in their own index on SQLite.
+
+SQLite reads an index alone only if it contains the column of its condition.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0027"
+down_revision = "0026"
+
+
+def _recreate(*columns: str) -> None:
+    where = sa.text("customer_id IS NULL")
+    op.drop_index("ix_orders_guests", "orders")
+    op.create_index(
+        "ix_orders_guests", "orders", columns, sqlite_where=where, postgresql_where=where
+    )
+
+
+def upgrade() -> None:
+    _recreate("created_at", "id", "customer_id")
+
+
+def downgrade() -> None:
+    _recreate("created_at", "id")
