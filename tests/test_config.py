@@ -173,11 +173,16 @@ BAD = [
     ("DATABASE_URL", "postgresql://user:geheim@db:port/shop"),
     ("DATABASE_URL", "postgresql+psycopg2://db/shop"),
     ("DATABASE_URL", "postgresql://a:x,b/shop"),
+    ("DATABASE_URL", "postgresql://user:geheim@db/shop?sslmod=require"),
+    ("DATABASE_URL", "sqlite:///shop.db?timeout=long"),
+    ("DATABASE_URL", "sqlite:///shop.db?timeot=5"),
     ("DATABASE_POOLER", "session"),
     ("DATABASE_POOLER", "transaction"),  # on SQLite
     ("DATABASE_REPLICA_URLS", "postgresql://a/shop"),  # on SQLite
     ("DATABASE_REPLICA_URLS", "sqlite:///copy.db"),
     ("DATABASE_REPLICA_URLS", "postgresql://user:geheim@db:port/shop"),
+    ("DATABASE_REPLICA_URLS", "postgresql://user:geheim@db/shop?sslmod=require"),
+    ("SHOP_PAID_STATUSES", ","),
     ("SHOP_REPLICA_LAG_SECONDS", "-1"),
     ("SHOP_REPLICA_LAG_SECONDS", "nan"),
     ("PORT", "http"),

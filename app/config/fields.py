@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any
 
 import marshmallow as ma
+from psycopg import ProgrammingError
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, SAWarning
 
 POSTGRESQL = frozenset({"postgresql", "postgresql+psycopg"})
 
@@ -38,6 +41,12 @@ class DelimitedList(ma.fields.String):
 class OrderStatusList(DelimitedList):
     """A list of order statuses. ``check_order_statuses`` validates it once plugins are loaded."""
 
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        statuses = super()._deserialize(value, attr, data, **kwargs)
+        if not statuses:
+            raise ma.ValidationError("Must name at least one status.")
+        return statuses
+
 
 _SEVERAL_HOSTS = re.compile(
     r"(?P<start>postgresql(?:\+psycopg)?://(?:[^@/?]*@)?)(?P<hosts>[^/?@]*,[^/?@]*)"
@@ -59,6 +68,7 @@ class DatabaseUrl(ma.fields.String):
         several = _SEVERAL_HOSTS.fullmatch(text)
         url = text if several is None else _with_hosts_in_query(several.groupdict(""))
         self.check(_parsed(url))
+        _check_options(_parsed(url))
         return url
 
     def check(self, url: URL) -> None:
@@ -124,6 +134,19 @@ class NetworkList(DelimitedList):
             except ValueError as error:
                 raise ma.ValidationError(f"{error}.") from None
         return networks
+
+
+def _check_options(url: URL) -> None:
+    """Raise ValidationError if the driver rejects an option of a URL, or would ignore it."""
+    try:
+        with warnings.catch_warnings(action="error", category=SAWarning):
+            _, options = url.get_dialect()().create_connect_args(url)
+        if url.drivername in POSTGRESQL:
+            make_conninfo(**options)
+    except SAWarning as warning:
+        raise ma.ValidationError(f"{str(warning).partition(' and are being ')[0]}.") from None
+    except (ValueError, ProgrammingError) as error:
+        raise ma.ValidationError(f"{str(error).strip()}.") from None
 
 
 def _parsed(url: str) -> URL:
