@@ -555,6 +555,16 @@ def test_use_of_a_deleted_coupon_is_taken_again(admin, make_coupon, redemptions,
     assert redemptions(order) == [(None, "0.00", "confirmed")]
 
 
+@pytest.mark.parametrize("status", ["pending", "cancelled", "failed"])
+@pytest.mark.parametrize("line", [{"code": "full"}, {"code": "full", "amount": "1"}])
+def test_limits_are_checked_in_every_status(admin, make_coupon, status, line):
+    """An order that records a coupon checks the two limits (redemptions 6)."""
+    make_coupon(code="full", usage_limit=1, usage_count=1)
+    assert rejected(post(admin, coupon_lines=[line], status=status)) == ["usage_limit"]
+    order = create(admin, status=status)
+    assert rejected(put(admin, order, coupon_lines=[line])) == ["usage_limit"]
+
+
 # --- cost ---
 
 

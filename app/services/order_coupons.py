@@ -26,7 +26,7 @@ from app.services.order_coupon_lines import (
     redemptions_of_lines,
 )
 from app.services.order_items import Item, OrderItems, items_of
-from app.services.order_redemptions import RELEASED, CouponPlan
+from app.services.order_redemptions import CouponPlan
 from app.services.redemption_rows import is_live
 from app.services.redemption_slots import fetch_in, not_applicable
 
@@ -127,7 +127,7 @@ def _apply(plan: CouponPlan) -> dict[str, Sequence[Reason]]:
         code, is_new = line["code"], plan.is_new(line)
         coupon = plan.coupons.get(line["id"])
         if not line["applied"]:
-            if coupon and is_new and plan.status_of(line) != RELEASED:
+            if coupon and is_new:
                 reasons[code] = tuple(limit_reasons(_terms_for_new_line(plan, coupon)))
         elif is_new:
             listed[code] = _terms_for_new_line(plan, coupon) if coupon else None
