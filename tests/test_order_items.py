@@ -109,7 +109,7 @@ def test_items_of_every_list():
         "coupon_lines": [{"id": 5, "code": "tea", "amount": "2.00"}],
         "item_details": {
             "1": {"product_category_ids": [], "on_sale": False, "own_total": False},
-            "5": {"applied": False},
+            "5": {"applied": False, "earlier_redemptions": 0},
         },
         "next_item_id": 6,
         "subtotal": money("8.00"),
@@ -324,7 +324,7 @@ def test_an_amount_makes_an_applied_coupon_recorded():
     assert items.lists["coupon_lines"][0]["applied"] is True
     after = changed(stored(items), coupon_lines=[{"id": 1, "amount": money("3.00")}])
     assert after["coupon_lines"] == [{"id": 1, "code": "tea", "amount": "3.00"}]
-    assert after["item_details"] == {"1": {"applied": False}}
+    assert after["item_details"] == {"1": {"applied": False, "earlier_redemptions": 0}}
 
 
 # --- properties ---

@@ -227,15 +227,21 @@ def test_events_of_orders_are_ready_before_an_unlimited_coupon_is_counted(
 
 # SQLite has one writer at a time.
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-@pytest.mark.parametrize("kind", ["new orders", "one order", "status changes", "deletes"])
+@pytest.mark.parametrize(
+    "kind", ["new orders", "one order", "status changes", "one code", "deletes"]
+)
 def test_limited_coupons_in_different_orders_do_not_deadlock(make_app, admin, make_coupon, kind):
     """Each client has used its first coupon when it needs that of the other one."""
-    coupons = [make_coupon(usage_limit=100)["code"] for _ in range(2)]
-    lines = [{"code": code, "amount": "1"} for code in coupons]
+    coupons = [make_coupon(usage_limit=100) for _ in range(2)]
+    lines = [{"code": coupon["code"], "amount": "1"} for coupon in coupons]
     orders = [
         create(admin, coupon_lines=given)["id"]
         for given in (lines, lines[::-1], lines[:1], lines[1:], lines[1:], lines[:1])
     ]
+    if kind == "one code":  # of two coupons, since the first was renamed
+        admin.put(f"/coupons/{coupons[0]['id']}", {"coupon": {"code": "renamed"}})
+        make_coupon(code=coupons[0]["code"], usage_limit=100)
+        orders[3:5] = [create(admin, coupon_lines=lines[:1])["id"] for _ in range(2)]
     app = make_app(WEB_THREADS=2)
     both_used_one = Barrier(2, timeout=1)
     updates = []

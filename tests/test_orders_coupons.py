@@ -379,7 +379,7 @@ def test_codes_that_coupons_exchange(admin, make_coupon, uses):
     renamed(admin, second, "first")
     update(admin, order, status="cancelled")
     update(admin, order, status="completed")
-    assert uses(order, second) == (["released", "confirmed"], 1)
+    assert uses(order, second) == (["confirmed", "confirmed"], 1)
     # The line of the deleted coupon can be added again, but not as a second use.
     remove = {"id": order["coupon_lines"][0]["id"], "remove": True}
     update(admin, order, coupon_lines=[remove])
@@ -388,6 +388,181 @@ def test_codes_that_coupons_exchange(admin, make_coupon, uses):
         "shop_api_invalid_order_item",
     )
     assert uses(order, second) == (["released", "confirmed"], 1)
+
+
+def removed(client, coupon, *, force=False):
+    response = client.delete(f"/coupons/{coupon['id']}", {"force": "true"} if force else {})
+    assert response.status_code == 200
+
+
+LOSES_ITS_CODE = {
+    "renamed": lambda client, coupon: renamed(client, coupon, f"{coupon['code']}-new"),
+    "trashed": removed,
+    "deleted": lambda client, coupon: removed(client, coupon, force=True),
+}
+MUG = {"name": "Mug", "price": "10.00"}
+
+
+@pytest.fixture
+def redemptions(admin):
+    """Return a function: coupon, amount and status of the redemptions of an order."""
+
+    def read(order):
+        query = {"filter[order_id]": order["id"], "filter[order]": "asc", "filter[orderby]": "id"}
+        rows = admin.get("/redemptions", query).get_json()["redemptions"]
+        assert {row["code"] for row in rows} == {"code"}  # as the line has it
+        return [(row["coupon_id"], row["amount"], row["status"]) for row in rows]
+
+    return read
+
+
+@pytest.mark.parametrize("change", LOSES_ITS_CODE)
+@pytest.mark.parametrize("status", ["pending", "processing"])
+@pytest.mark.parametrize(
+    "other", [{"usage_limit": 1}, {"usage_limit": 1, "usage_count": 1}, {"minimum_amount": 1000}]
+)
+def test_order_keeps_its_coupon_when_another_has_its_code(
+    admin, make_coupon, redemptions, change, status, other
+):
+    """The use of the order identifies its coupon, and not the code (redemptions 6)."""
+    coupon = make_coupon(code="code", type="percent", amount=10, usage_limit=5)
+    order = create(admin, "code", line_items=[MUG, MUG], status=status)
+    LOSES_ITS_CODE[change](admin, coupon)
+    other = make_coupon(code="code", type="percent", amount=50, **other)
+    # A coupon in the trash or permanently deleted gives no new discount: the line stays.
+    amount, total = ("3.00", "27.00") if change == "renamed" else ("2.00", "28.00")
+    coupon_id = None if change == "deleted" else coupon["id"]
+    held = {"pending": "reserved", "processing": "confirmed"}[status]
+    results = admin.post("/orders/bulk", {"orders": [{"id": order["id"], "line_items": [MUG]}]})
+    (after,) = results.get_json()["orders"]
+    assert (after["coupon_lines"][0]["amount"], after["total"]) == (amount, total)
+    assert after["coupon_lines"][0]["code"] == "code"
+    assert redemptions(order) == [(coupon_id, amount, held)]
+    update(admin, order, status="cancelled")
+    assert redemptions(order) == [(coupon_id, amount, "released")]
+    assert update(admin, order, status=status)["total"] == total
+    assert redemptions(order) == [(coupon_id, amount, held)]
+    assert admin.delete(f"/orders/{order['id']}").status_code == 200
+    assert redemptions(order) == [(coupon_id, amount, "released")]
+    assert admin.post(f"/orders/{order['id']}/restore").status_code == 200
+    assert redemptions(order) == [(coupon_id, amount, held)]
+    query = {"filter[coupon_id]": other["id"]}
+    assert admin.get("/redemptions/count", query).get_json() == {"count": 0}
+    shown = admin.get(f"/coupons/{other['id']}").get_json()["coupon"]
+    assert shown["usage_count"] == other["usage_count"]
+
+
+def test_renamed_coupon_is_recomputed_with_its_current_conditions(admin, make_coupon, redemptions):
+    coupon = make_coupon(code="code", type="percent", amount=10, usage_limit=1)
+    order = create(admin, "code", line_items=[MUG, MUG])
+    renamed(admin, coupon, "new")
+    after = update(admin, order, line_items=[MUG])
+    assert (after["coupon_lines"][0]["amount"], after["total"]) == ("3.00", "27.00")
+    admin.put(f"/coupons/{coupon['id']}", {"coupon": {"minimum_amount": 25}})
+    remove = {"id": after["line_items"][0]["id"], "remove": True}
+    response = put(admin, order, line_items=[remove])
+    assert rejected(response, "order.coupon_lines") == ["minimum_amount"]
+    update(admin, order, status="cancelled")
+    assert rejected(post(admin, "code", line_items=[MUG])) == ["not_found"]
+    create(admin, "new", line_items=[MUG, MUG, MUG])
+    response = put(admin, order, status="pending")
+    assert rejected(response, "order.coupon_lines") == ["usage_limit"]
+    assert redemptions(order) == [(coupon["id"], "3.00", "released")]
+
+
+def test_coupon_restored_from_the_trash_keeps_its_use(admin, make_coupon, uses):
+    """A use of a coupon in the trash counts towards its limits."""
+    coupon = make_coupon(code="code", usage_limit=1)
+    order = create(admin, "code")
+    removed(admin, coupon)
+    update(admin, order, status="cancelled")
+    update(admin, order, status="processing")
+    assert admin.post(f"/coupons/{coupon['id']}/restore").status_code == 200
+    assert uses(order, coupon) == (["confirmed"], 1)
+    assert rejected(post(admin, "code")) == ["usage_limit"]
+
+
+@pytest.mark.parametrize("change", LOSES_ITS_CODE)
+@pytest.mark.parametrize("status", ["processing", "cancelled"])
+@pytest.mark.parametrize("requests", [1, 2])
+def test_code_added_again_is_the_coupon_that_has_it_now(
+    admin, make_coupon, redemptions, change, status, requests
+):
+    coupon = make_coupon(code="code", type="percent", amount=10, usage_limit=5)
+    order = create(admin, "code", line_items=[MUG])
+    update(admin, order, status=status)
+    LOSES_ITS_CODE[change](admin, coupon)
+    other = make_coupon(code="code", type="percent", amount=50, usage_limit=1)
+    changes = [{"id": order["coupon_lines"][0]["id"], "remove": True}, {"code": "code"}]
+    if requests == 1:
+        after = update(admin, order, coupon_lines=changes)
+    else:
+        update(admin, order, coupon_lines=changes[:1])
+        after = update(admin, order, coupon_lines=changes[1:])
+    assert after["total"] == "5.00"
+    earlier = (None if change == "deleted" else coupon["id"], "1.00", "released")
+    assert redemptions(order)[0] == earlier
+    # The new line of a cancelled order has no use yet, and does not take over the earlier one.
+    update(admin, order, status="completed")
+    assert redemptions(order) == [earlier, (other["id"], "5.00", "confirmed")]
+    update(admin, order, status="cancelled")
+    update(admin, order, status="pending")
+    assert redemptions(order) == [earlier, (other["id"], "5.00", "reserved")]
+    after = update(admin, order, line_items=[MUG])
+    assert (after["total"], redemptions(order)[1][1]) == ("10.00", "10.00")
+
+
+def test_code_without_a_coupon_added_again_has_no_use(admin, make_coupon, redemptions):
+    """A recorded code that matches no coupon is kept without a redemption (redemptions 6)."""
+    coupon = make_coupon(code="code")
+    order = create(admin, "code", line_items=[MUG], status="processing")
+    renamed(admin, coupon, "new")
+    remove = {"id": order["coupon_lines"][0]["id"], "remove": True}
+    update(admin, order, coupon_lines=[remove, {"code": "code", "amount": "1"}])
+    update(admin, order, status="completed")
+    assert redemptions(order) == [(coupon["id"], "0.00", "released")]
+
+
+@pytest.mark.parametrize("line", [{"code": "summer"}, {"code": "summer", "amount": "1"}])
+@pytest.mark.parametrize("limit", ["usage_limit", "usage_limit_per_user"])
+def test_line_removed_and_added_in_one_request_is_a_new_redemption(
+    admin, make_coupon, uses, line, limit
+):
+    """The use that the request releases is left for the new line."""
+    coupon = make_coupon(code="summer", **{limit: 1})
+    guest = {"billing_address": {"email": "ada@example.com"}}
+    order = create(admin, "summer", status="completed", **guest)
+    remove = {"id": order["coupon_lines"][0]["id"], "remove": True}
+    update(admin, order, coupon_lines=[remove, line])
+    assert uses(order, coupon) == (["released", "confirmed"], 1)
+    assert rejected(post(admin, "summer", **guest)) == [limit]
+
+
+@pytest.mark.parametrize("back", ["processing", "restore"])
+def test_use_of_a_deleted_coupon_is_taken_again(admin, make_coupon, redemptions, back):
+    """A permanently deleted coupon has no limit (redemptions 6)."""
+    coupon = make_coupon(code="code", usage_limit=1)
+    order = create(admin, "code", status="processing")
+    removed(admin, coupon, force=True)
+    if back == "restore":
+        admin.delete(f"/orders/{order['id']}")
+        assert redemptions(order) == [(None, "0.00", "released")]
+        assert admin.post(f"/orders/{order['id']}/restore").status_code == 200
+    else:
+        update(admin, order, status="cancelled")
+        assert redemptions(order) == [(None, "0.00", "released")]
+        update(admin, order, status=back)
+    assert redemptions(order) == [(None, "0.00", "confirmed")]
+
+
+@pytest.mark.parametrize("status", ["pending", "cancelled", "failed"])
+@pytest.mark.parametrize("line", [{"code": "full"}, {"code": "full", "amount": "1"}])
+def test_limits_are_checked_in_every_status(admin, make_coupon, status, line):
+    """An order that records a coupon checks the two limits (redemptions 6)."""
+    make_coupon(code="full", usage_limit=1, usage_count=1)
+    assert rejected(post(admin, coupon_lines=[line], status=status)) == ["usage_limit"]
+    order = create(admin, status=status)
+    assert rejected(put(admin, order, coupon_lines=[line])) == ["usage_limit"]
 
 
 # --- cost ---

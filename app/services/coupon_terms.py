@@ -5,7 +5,7 @@ One statement reads all coupons with their uses.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -105,7 +105,7 @@ _OF_CUSTOMER = _terms(case((COUPONS.c.usage_limit_per_user > 0, USES_BY_CUSTOMER
 _OF_GUEST = _terms(null())
 _WITH_CODES = _OF_CUSTOMER.where(HAS_ONE_OF_CODES)
 _WITH_CODES_OF_GUEST = _OF_GUEST.where(HAS_ONE_OF_CODES)
-_WITH_ID = _OF_CUSTOMER.where(COUPONS.c.id == bindparam("coupon_id"))
+_WITH_IDS = _OF_CUSTOMER.where(is_one_of(COUPONS.c.id, bindparam("coupon_ids", type_=IdList)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +145,21 @@ def coupon_by_id(
     fetch: Fetch, coupon_id: int, customer: Customer, own_order_id: int = 0
 ) -> FoundCoupon | None:
     """Return a coupon, published or not, with its uses."""
-    parameters = {
-        "coupon_id": coupon_id, "own_order_id": own_order_id, **customer.parameters,
-    }  # fmt: skip
-    rows: Sequence[Any] = fetch(_WITH_ID, parameters)
-    return _found(rows[0], customer) if rows else None
+    return coupons_by_id(fetch, [coupon_id], customer, own_order_id).get(coupon_id)
+
+
+def coupons_by_id(
+    fetch: Fetch, ids: Collection[int], customer: Customer, own_order_id: int = 0
+) -> dict[int, FoundCoupon]:
+    """Return the coupons with some IDs, published or not, with their uses, in one statement.
+
+    Args:
+        own_order_id: an order whose uses do not count against the customer.
+    """
+    if not ids:
+        return {}
+    parameters = {"coupon_ids": list(ids), "own_order_id": own_order_id, **customer.parameters}
+    return {row.id: _found(row, customer) for row in fetch(_WITH_IDS, parameters)}
 
 
 def _found(row: Any, customer: Customer) -> FoundCoupon:

@@ -19,10 +19,16 @@ from app.db.session import now
 from app.errors import InvalidOrderItems
 from app.evaluation import Reason, evaluate, limit_reasons
 from app.services.coupon_customers import find_customer
-from app.services.coupon_terms import coupons_by_code
+from app.services.coupon_terms import FoundCoupon
+from app.services.order_coupon_lines import (
+    coupons_of_lines,
+    redemptions_of,
+    redemptions_of_lines,
+)
 from app.services.order_items import Item, OrderItems, items_of
-from app.services.order_redemptions import RELEASED, CouponPlan, redemptions_of
-from app.services.redemption_slots import NOT_FOUND, fetch_in, not_applicable
+from app.services.order_redemptions import CouponPlan
+from app.services.redemption_rows import is_live
+from app.services.redemption_slots import fetch_in, not_applicable
 
 
 def plan_coupons(
@@ -63,11 +69,16 @@ def plan_coupons(
         param="order.customer_id",
         accounts=accounts,
     )
-    found = coupons_by_code(fetch, [line["code"] for line in lines], customer, order_id)
-    redemptions = redemptions_of(session, order_id) if before else {}
-    plan = CouponPlan(before, after, items, customer, found, redemptions)
-    for code in _codes_of_held_coupons(plan):
-        del found[code]
+    known = {line["id"] for line in before["coupon_lines"]} if before else set()
+    redemptions = redemptions_of(session, order_id) if before else []
+    new = [line for line in lines if line["id"] not in known]
+    of_lines = redemptions_of_lines(lines, new, redemptions)
+    kept = {redemption["id"] for redemption in of_lines.values()}
+    removed = [each for each in redemptions if each["id"] not in kept and is_live(each)]
+    coupons = coupons_of_lines(fetch, lines, of_lines, customer, order_id)
+    plan = CouponPlan(before, after, items, customer, coupons, of_lines, removed)
+    for line_id in _lines_of_held_coupons(plan):
+        del coupons[line_id]
     if recompute:
         reasons = _apply(plan)
         for line in lines:
@@ -76,35 +87,30 @@ def plan_coupons(
     return plan
 
 
-def _codes_of_held_coupons(plan: CouponPlan) -> list[str]:
-    """Return the codes of lines whose coupon another line uses, because its code has changed.
+def _lines_of_held_coupons(plan: CouponPlan) -> list[int]:
+    """Return the IDs of lines whose code is the new code of a coupon that another line uses.
 
     An order has at most one use of a coupon (redemptions 6).
 
     Raises:
         InvalidOrderItems: such a line is new.
     """
-    lines = {line["code"]: line for line in plan.items.lists["coupon_lines"]}
-    new = {code for code, line in lines.items() if plan.is_new(line)}
-    # The coupons of existing lines, which keep them when a code changes.
-    coupon_ids = {
-        code: redemption["coupon_id"]
-        for code, redemption in plan.redemptions.items()
-        if code in lines.keys() - new and redemption["coupon_id"] is not None
-    }
+    coupon_ids = {redemption["coupon_id"] for redemption in plan.redemptions.values()}
     held = [
-        code
-        for code, coupon in plan.found.items()
-        if code not in coupon_ids and coupon.id in coupon_ids.values()
+        line
+        for line in plan.items.lists["coupon_lines"]
+        if line["id"] not in plan.redemptions
+        and (coupon := plan.coupons.get(line["id"]))
+        and coupon.id in coupon_ids
     ]
     errors = {
-        plan.place(lines[code]): "is the new code of a coupon that the order already uses."
-        for code in held
-        if code in new
+        plan.place(line): "is the new code of a coupon that the order already uses."
+        for line in held
+        if plan.is_new(line)
     }
     if errors:
         raise InvalidOrderItems(errors)
-    return held
+    return [line["id"] for line in held]
 
 
 def _apply(plan: CouponPlan) -> dict[str, Sequence[Reason]]:
@@ -116,27 +122,25 @@ def _apply(plan: CouponPlan) -> dict[str, Sequence[Reason]]:
     """
     listed: dict[str, CouponTerms | None] = {}
     reasons: dict[str, Sequence[Reason]] = {}
-    gone: set[str] = set()
+    gone: set[int] = set()
     for line in plan.items.lists["coupon_lines"]:
         code, is_new = line["code"], plan.is_new(line)
-        coupon = plan.found.get(code)
+        coupon = plan.coupons.get(line["id"])
         if not line["applied"]:
-            if coupon and is_new and plan.status_of(line) != RELEASED:
-                reasons[code] = tuple(limit_reasons(coupon.terms))
-        elif coupon is None and not is_new:
-            line["applied"] = False
-            gone.add(code)
-        elif coupon is None:
-            listed[code], reasons[code] = None, [NOT_FOUND]
+            if coupon and is_new:
+                reasons[code] = tuple(limit_reasons(_terms_for_new_line(plan, coupon)))
         elif is_new:
-            listed[code] = coupon.terms
+            listed[code] = _terms_for_new_line(plan, coupon) if coupon else None
+        elif coupon is None or not coupon.is_published:
+            line["applied"] = False
+            gone.add(line["id"])
         else:  # the order's own use never counts against it
             listed[code] = replace(coupon.terms, usage_limit=None, usage_limit_per_user=None)
     before = items_of(plan.before).lists["coupon_lines"] if plan.before else []
     # The discount of a coupon that no longer exists stays: its line is recorded as it was.
-    was_applied = {line["code"] for line in before if line["applied"]}
-    removed = {line["code"] for line in before} - {
-        line["code"] for line in plan.items.lists["coupon_lines"]
+    was_applied = {line["id"] for line in before if line["applied"]}
+    removed = {line["id"] for line in before} - {
+        line["id"] for line in plan.items.lists["coupon_lines"]
     }
     if not listed and not removed and was_applied <= gone:
         return reasons
@@ -157,6 +161,12 @@ def _apply(plan: CouponPlan) -> dict[str, Sequence[Reason]]:
         if not item["own_total"]:
             item["total"] = result.total
     return reasons
+
+
+def _terms_for_new_line(plan: CouponPlan, coupon: FoundCoupon) -> CouponTerms:
+    """Return the terms of a coupon, without the use that a removed line of the order releases."""
+    released = any(redemption["coupon_id"] == coupon.id for redemption in plan.removed)
+    return replace(coupon.terms, uses=coupon.terms.uses - released)
 
 
 def _cart_item(item: Item) -> CartItem:

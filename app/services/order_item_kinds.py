@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+EARLIER_REDEMPTIONS = "earlier_redemptions"
+"""Detail of a coupon line: how many redemptions of removed lines of the order have its code."""
+
 
 @dataclass(frozen=True, slots=True)
 class ItemKind:
@@ -64,9 +67,9 @@ KINDS: Mapping[str, ItemKind] = {
     "coupon_lines": ItemKind(
         shown=("id", "code", "amount"),
         amounts=frozenset({"amount"}),
-        defaults={"code": "", "amount": 0},
+        defaults={"code": "", "amount": 0, EARLIER_REDEMPTIONS: 0},
         # applied: the amount was computed; otherwise it was given, and the coupon is recorded.
-        details=("applied",),
+        details=("applied", EARLIER_REDEMPTIONS),
         required="code",
     ),
 }  # fmt: skip

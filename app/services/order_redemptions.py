@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
 from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
@@ -18,12 +18,13 @@ from app.db.session import now
 from app.models.redemption import RedemptionStatus
 from app.services.coupon_customers import Customer
 from app.services.coupon_terms import REDEMPTIONS as TABLE
-from app.services.coupon_terms import FoundCoupon, coupon_by_id
+from app.services.coupon_terms import FoundCoupon
+from app.services.order_coupon_lines import redemptions_of
 from app.services.order_items import Item, OrderItems
 from app.services.redemption_changes import REDEEMED, count_use, use_change
 from app.services.redemption_changes import RELEASED as RELEASED_USE
-from app.services.redemption_rows import Record, is_live, is_of_order, uses_of
-from app.services.redemption_slots import fetch_in, require_use_left, take_slot
+from app.services.redemption_rows import Record, is_live, uses_of
+from app.services.redemption_slots import require_use_left, take_slot
 
 CONFIRMED, RESERVED, RELEASED = (
     RedemptionStatus.CONFIRMED,
@@ -44,16 +45,18 @@ class CouponPlan:
         after: the order after the change.
         items: its items after the change.
         customer: the customer whose uses are counted.
-        found: the published coupons of the coupon lines, by code.
-        redemptions: the latest redemption of the order for each code.
+        coupons: the coupons of the coupon lines, by the ID of the line, published or not.
+        redemptions: the redemptions of the coupon lines, by the ID of the line.
+        removed: live redemptions of removed lines.
     """
 
     before: Mapping[str, Any] | None
     after: Mapping[str, Any]
     items: OrderItems
     customer: Customer
-    found: Mapping[str, FoundCoupon]
-    redemptions: Mapping[str, Record]
+    coupons: Mapping[int, FoundCoupon]
+    redemptions: Mapping[int, Record]
+    removed: Sequence[Record]
 
     def write(self, session: Session, order_id: int) -> list[Change]:
         """Reserve, confirm and release the uses.
@@ -66,19 +69,17 @@ class CouponPlan:
         """
         lines = self.items.lists["coupon_lines"]
         # If a coupon is rejected, undo the changes for the coupons before it.
-        several = len(lines) > 1 or bool(self.redemptions)
+        several = len(lines) + len(self.removed) > 1
         with session.begin_nested() if several else nullcontext():
-            codes = {line["code"] for line in lines}
             changes: list[Change] = []
-            for code, redemption in self.redemptions.items():
-                if code not in codes and is_live(redemption):
-                    changes += _release(session, redemption)
+            for redemption in self.removed:
+                changes += _release(session, redemption)
             for line in lines:
                 changes += self._write_line(session, order_id, line)
             return changes
 
     def _write_line(self, session: Session, order_id: int, line: Item) -> list[Change]:
-        redemption = self.redemptions.get(line["code"])
+        redemption = self.redemptions.get(line["id"])
         live = redemption if redemption and is_live(redemption) else None
         status = self.status_of(line)
         if status == RELEASED:
@@ -86,8 +87,7 @@ class CouponPlan:
         if live:
             return self._keep(session, order_id, line, live, status or live["status"])
         if status:
-            is_new = self.is_new(line) or redemption is None
-            return self._take(session, order_id, line, None if is_new else redemption, status)
+            return self._take(session, order_id, line, redemption, status)
         return []
 
     def status_of(self, line: Item) -> str | None:
@@ -109,7 +109,7 @@ class CouponPlan:
     def is_new(self, line: Item) -> bool:
         """Return whether this change adds the coupon to the order."""
         return self.before is None or all(
-            line["code"] != earlier["code"] for earlier in self.before["coupon_lines"]
+            line["id"] != earlier["id"] for earlier in self.before["coupon_lines"]
         )
 
     def _held_before_trash(self, line: Item) -> str | None:
@@ -142,36 +142,33 @@ class CouponPlan:
     def _take(
         self, session: Session, order_id: int, line: Item, earlier: Record | None, status: str
     ) -> list[Change]:
-        """Add a use. A code without a coupon is kept without a use (redemptions 6)."""
-        coupon = self.found.get(line["code"])
-        if (
-            earlier
-            and earlier["coupon_id"]
-            and (coupon is None or coupon.id != earlier["coupon_id"])
-        ):
-            coupon = coupon_by_id(fetch_in(session), earlier["coupon_id"], self.customer, order_id)
-        if coupon is None:
+        """Add a use, or take an earlier one again (redemptions 6).
+
+        A code that matches no coupon is kept without a use. A permanently deleted coupon has no
+        limit.
+        """
+        coupon = self.coupons.get(line["id"])
+        if coupon is None and earlier is None:
             return []
-        slot = take_slot(
-            session,
-            coupon,
-            self.customer,
-            confirmed=status == CONFIRMED,
-            published=line["applied"] and self.is_new(line),
-            own_order_id=order_id,
-            param=self.place(line),
-        )
+        columns = {**self._columns(line), "status": status, "holds_slot": False}
+        changes: list[Change] = []
+        if coupon:
+            slot = take_slot(
+                session,
+                coupon,
+                self.customer,
+                confirmed=status == CONFIRMED,
+                published=line["applied"] and self.is_new(line),
+                own_order_id=order_id,
+                param=self.place(line),
+            )
+            columns |= {"coupon_id": coupon.id, "holds_slot": slot.is_counted}
+            changes = use_change(REDEEMED, coupon.id, usage=slot.uncounted, coupon=slot.coupon)
         moment = now()
-        columns = {
-            **self._columns(line),
-            "coupon_id": coupon.id,
-            "status": status,
-            "holds_slot": slot.is_counted,
-            "updated_at": moment,
-        }
+        columns["updated_at"] = moment
         if earlier:
             session.execute(update(TABLE).where(TABLE.c.id == earlier["id"]).values(columns))
-            return use_change(REDEEMED, coupon.id, usage=slot.uncounted, coupon=slot.coupon)
+            return changes
         columns |= {
             "code": line["code"],
             "reference": f"order-{order_id}",
@@ -180,7 +177,7 @@ class CouponPlan:
             "expires_at": None,
         }
         session.execute(insert(TABLE).values(columns))
-        return use_change(REDEEMED, coupon.id, usage=slot.uncounted, coupon=slot.coupon)
+        return changes
 
     def _columns(self, line: Item) -> Record:
         return {
@@ -207,10 +204,10 @@ def release_uses(
     """
     changes: list[Change] = []
     released: dict[str, str] = {}
-    for code, redemption in redemptions_of(session, order_id).items():
+    for redemption in redemptions_of(session, order_id):
         if is_live(redemption):
             changes += _release(session, redemption, moment)
-            released[code] = redemption["status"]
+            released[redemption["code"]] = redemption["status"]
     return changes, released
 
 
@@ -230,12 +227,6 @@ def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dic
         held = {HELD_USE: released[line["code"]]} if line["code"] in released else {}
         details[str(line["id"])] = kept | held
     return details
-
-
-def redemptions_of(session: Session, order_id: int) -> dict[str, Record]:
-    """Return the latest redemption of each code of an order."""
-    rows = session.execute(select(TABLE).where(is_of_order(order_id)).order_by(TABLE.c.id))
-    return {row["code"]: dict(row) for row in rows.mappings()}
 
 
 def _release(

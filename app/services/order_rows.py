@@ -60,12 +60,13 @@ def lock_coupons(session: Session, orders: Collection[Record], codes: Collection
         orders: stored orders whose uses can change.
         codes: codes of other coupons that can be used.
     """
-    used = {line["code"] for order in orders for line in order["coupon_lines"]}
-    if len(used.union(codes)) < 2 or session.get_bind().dialect.name == "sqlite":
+    used = [line["code"] for order in orders for line in order["coupon_lines"]]
+    # Lines with the same code can have different coupons, since a coupon was renamed.
+    if len(used) + len(codes) < 2 or session.get_bind().dialect.name == "sqlite":
         return  # on SQLite one transaction writes at a time
     references = [f"order-{order['id']}" for order in orders]
     of_orders = select(REDEMPTIONS.c.coupon_id).where(REDEMPTIONS.c.reference.in_(references))
-    of_codes = select(COUPONS.c.id).where(COUPONS.c.code.in_(used.union(codes)), PUBLISHED)
+    of_codes = select(COUPONS.c.id).where(COUPONS.c.code.in_({*used, *codes}), PUBLISHED)
     session.execute(
         select(COUPONS.c.id)
         .where(
