@@ -78,16 +78,19 @@ QUERIES: dict[type[ma.Schema], type[ma.Schema]] = {
 class CustomerOrdersV3Query(LegacyOrderListQuery):  # type: ignore[misc, valid-type] # created above
     """Query of the orders of a customer in v3, with the parameters of a list of orders.
 
-    Without any parameter except ``fields``, only the selection is loaded, and all orders are
+    Without a filter, a status and a page, only the selection is loaded, and all orders are
     returned.
     """
 
     @ma.post_load(pass_original=True)
     def finish(self, data: dict[str, Any], original: Any, **_: Any) -> dict[str, Any]:
-        """Return the query, or only its selection if no other parameter was sent."""
+        """Return the query, or only its selection if no other parameter was sent.
+
+        As in a list of orders, an unknown filter has no effect except on the pages.
+        """
         query: dict[str, Any] = super().finish(data, original)
-        names = {field.data_key or name for name, field in self.fields.items()} - {"fields"}
-        return query if names & set(original) else {"selection": query["selection"]}
+        pages = any(name in {"page", "status"} or name.startswith("filter[") for name in original)
+        return query if pages else {"selection": query["selection"]}
 
 
 # --- bodies ---
