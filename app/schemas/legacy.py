@@ -10,7 +10,7 @@ import marshmallow as ma
 
 from app.schemas import fields
 from app.schemas.envelope import Base, WrappedItems
-from app.schemas.list_inputs import EmailArray, IdArray
+from app.schemas.list_inputs import EmailArray, IdArray, ItemArray
 from app.schemas.number_inputs import DateText
 from app.schemas.number_parameters import LimitParam
 from app.schemas.parameters import QueryField, Renamed, StatusListParam
@@ -115,7 +115,7 @@ def _native_value(field: ma.fields.Field[Any] | None, value: Any) -> Any:
     if isinstance(field, ma.fields.Nested):
         value = {} if value in ([], "") else value
         return native_body(field.schema, value) if isinstance(value, dict) else value
-    if isinstance(field, WrappedItems):
+    if isinstance(field, WrappedItems | ItemArray):
         value = _list_of(value)
         is_list = isinstance(value, list)
         return [_native_value(field.inner, item) for item in value] if is_list else value
