@@ -40,11 +40,15 @@ _CONTROL = {
 
 
 def to_string(value: Any) -> str:
-    """Return a string unchanged, or a number as JSON formats it (decisions 3)."""
+    """Return a string unchanged, or a number as JSON formats it (decisions 3).
+
+    A number with more digits than a double keeps its digits.
+    """
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         raise ValueError("must be a string.")
     if isinstance(value, Decimal):
-        return json.dumps(float(value))
+        string = json.dumps(float(value))
+        return string if Decimal(string) == value else str(value)
     string = str(value)
     if "\0" in string:
         raise ValueError("must not contain a NUL character.")

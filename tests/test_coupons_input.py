@@ -96,6 +96,7 @@ def test_code_is_normalized(admin, make_coupon, given, code):
         (-7, "-7"),
         (1.5, "1.5"),
         (Raw("1.0"), "1.0"),
+        (Raw("12345678901234567.123"), "12345678901234567.123"),
         (MAX, str(MAX)),
         (MAX + 1, str(MAX + 1)),
         (-(10**300), str(-(10**300))),

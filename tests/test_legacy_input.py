@@ -69,6 +69,9 @@ def test_orders_of_a_customer_in_version_3_are_filtered_and_paged(admin, orders_
         ("filter[status]=completed&filter[limit]=2&page=3", newest[8::2], 6, 3),
         ("filter[order]=asc&filter[offset]=3&filter[limit]=2", ids[3:5], 12, 6),
         ("filter[customer_id]=0&page=1", newest[:10], 12, 2),
+        ("filter[in]=1", newest[:10], 12, 2),
+        ("filter[unknown]=1", newest[:10], 12, 2),
+        ("status=any", newest[:10], 12, 2),
     ]:
         response = admin.get(f"{V3}/customers/{customer}/orders?{query}")
         assert order_ids(response) == page, query
@@ -80,7 +83,41 @@ def test_orders_of_a_customer_in_version_3_are_filtered_and_paged(admin, orders_
     assert response.get_json() == {"orders": [{"id": order_id} for order_id in newest[5:10]]}
 
 
-@pytest.mark.parametrize("query", ["", "fields=id", "filter[unknown]=1", "per_page=1"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "filter[status]=bogus",
+        "status=bogus",
+        "filter[status]=completed,bogus",
+        "filter[status]=completed&status=bogus",
+        "filter[in]=344",
+        "filter[unknown]=1",
+        "filter[q]=9",
+        "filter[q]=none",
+        "filter[created_at_min]=2099-01-01",
+        "filter[updated_at_max]=2099-01-01&filter[order]=asc",
+        "filter[created_at_min]=bogus",
+        "filter[orderby]=ID&fields=id,total",
+        "filter[orderby]=bogus",
+        "filter[limit]=3&page=2",
+        "page=0",
+        "page=99",
+    ],
+)
+def test_orders_of_a_customer_in_version_3_are_listed_like_orders(admin, orders_of_two, query):
+    customer, _ = orders_of_two
+    status, expected, headers = listed(admin, f"orders?filter[customer_id]={customer}&{query}")
+    assert listed(admin, f"customers/{customer}/orders?{query}") == (status, expected, headers)
+
+
+def listed(client, path):
+    """Return the status, the body and the totals of a list."""
+    response = client.get(f"{V3}/{path}")
+    totals = [response.headers.get(f"X-WC-{name}") for name in ("Total", "TotalPages")]
+    return response.status_code, response.get_json(), totals
+
+
+@pytest.mark.parametrize("query", ["", "fields=id", "filter=1", "per_page=1"])
 def test_all_orders_of_a_customer_in_version_3_without_a_filter(admin, orders_of_two, query):
     customer, ids = orders_of_two
     response = admin.get(f"{V3}/customers/{customer}/orders?{query}")

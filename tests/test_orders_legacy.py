@@ -81,6 +81,41 @@ def test_what_php_writes(admin, mount):
     assert read(admin, order["id"])["line_items"] == order["line_items"]
 
 
+@pytest.mark.parametrize(
+    ("meta", "expected"),
+    [
+        ({}, []),
+        ({"0": {"key": "a", "value": "b"}}, [("a", "b")]),
+        ({"3": {"key": "a"}, "7": [], "9": ""}, [("a", ""), ("", ""), ("", "")]),
+        ([[], {"key": "a"}], [("", ""), ("a", "")]),
+    ],
+)
+def test_php_arrays_in_items(admin, mount, meta, expected):
+    item = LINE | {"meta": meta, "product_category_ids": {"1": 5, "4": 6}}
+    (line,) = create(admin, mount, line_items=[item])["line_items"]
+    assert [(each["key"], each["value"]) for each in line["meta"]] == expected
+    body = {"orders": [{"line_items": {"5": item}, "download_permissions": {}}]}
+    response = admin.post(f"{mount}/orders/bulk", body)
+    (line,) = response.get_json()["orders"][0]["line_items"]
+    assert [(each["key"], each["value"]) for each in line["meta"]] == expected
+
+
+@pytest.mark.parametrize("item", [[], ""])
+@pytest.mark.parametrize("name", ["line_items", "shipping_lines", "fee_lines", "coupon_lines"])
+def test_empty_php_array_as_an_item_is_an_empty_object(admin, mount, name, item):
+    given, expected = (
+        reply(admin.post(f"{mount}/orders", {"order": {name: [each]}})) for each in (item, {})
+    )
+    assert given == expected
+    assert given[1]["errors"][0]["code"] == "woocommerce_api_invalid_order_item"
+
+
+def test_item_that_is_not_an_object_is_rejected(admin, mount):
+    for item in ("x", [1], 0, None):
+        status, body = reply(admin.post(f"{mount}/orders", {"order": {"line_items": [item]}}))
+        assert (status, body["errors"][0]["code"]) == (400, "woocommerce_api_invalid_param")
+
+
 def test_a_line_without_an_amount_is_rejected(admin, mount):
     body = {"order": {"line_items": [{"product_id": 3, "quantity": 2}]}}
     assert reply(admin.post(f"{mount}/orders", body)) == legacy_refusal(

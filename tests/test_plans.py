@@ -292,11 +292,24 @@ def test_username_is_found_in_a_few_statements(app, admin, statements, taken):
         assert len(statements) <= 12
 
 
-@pytest.mark.parametrize("freed", [5, 9])
+@pytest.mark.parametrize("freed", [5, 9, 10, 99, 500])
 def test_username_takes_a_small_number_that_became_free(app, admin, freed):
-    add_users(app, ["info", *(f"info{number}" for number in range(2, 100) if number != freed)])
+    add_users(app, ["info", *(f"info{number}" for number in range(2, 600) if number != freed)])
     created = admin.post("/customers", {"customer": {"email": "info@x.example"}}).get_json()
     assert created["customer"]["username"] == f"info{freed}"
+
+
+@pytest.mark.parametrize("start", [9, 500])
+@pytest.mark.parametrize("base", ["info", "x" * 64])
+def test_username_is_found_whatever_numbers_are_taken(app, admin, start, base):
+    """The numbers that a search by doubling would try are taken."""
+    taken = [*range(2, start + 1), *(start << power for power in range(1, 31))]
+    add_users(app, [base[:50], *(f"{base[:50]}{number}" for number in taken)])
+    body = {"customer": {"email": f"{base}@new.example"}}
+    created = admin.post("/customers", body).get_json()["customer"]
+    number = int(created["username"].removeprefix(base[:50]))
+    assert number not in taken
+    assert number - 1 in taken
 
 
 def test_usernames_of_a_bulk_are_numbered_on(app, admin):

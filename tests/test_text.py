@@ -24,6 +24,13 @@ INT64 = 2**63 - 1
         (INT64, str(INT64)),
         (Decimal("5.50"), "5.5"),
         (Decimal("5.0"), "5.0"),
+        (Decimal("0.1"), "0.1"),
+        # More digits than a double has
+        (Decimal("9999999999999999.995"), "9999999999999999.995"),
+        (Decimal("12345678901234567.123"), "12345678901234567.123"),
+        (Decimal("0.10000000000000000001"), "0.10000000000000000001"),
+        (Decimal("1e-400"), "1E-400"),
+        (Decimal("1e400"), "1E+400"),
         (True, ValueError),
         (False, ValueError),
         (None, ValueError),

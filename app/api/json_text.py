@@ -8,7 +8,7 @@ import json.scanner
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from flask import current_app
 
@@ -22,14 +22,30 @@ class JsonObject(dict[str, Any]):
     end: int
 
 
+class JsonFloat(float):
+    """A number with a fraction or an exponent, whose text is the number as it was written."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        """Return the number that a text contains."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __str__(self) -> str:
+        """Return the number as it was written."""
+        return self.text
+
+
 class PositionDecoder(json.JSONDecoder):
-    """A JSON decoder that records the positions of objects.
+    """A JSON decoder that records the positions of objects, and the texts of numbers.
 
     Uses the scanner in Python, because the scanner in C does not call ``parse_object``.
     """
 
     def __init__(self) -> None:
-        super().__init__(parse_int=parse_integer)
+        super().__init__(parse_int=parse_integer, parse_float=JsonFloat)
         self.parse_object = self._parse_object
         self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # missing in typeshed
 

@@ -6,11 +6,13 @@ Every order in a response contains its customer (spec 1, 2.3).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 from flask import Blueprint, Flask, Response
 
 from app.api.error_handlers import handle_exception
+from app.api.json_text import JsonFloat
 from app.api.order_extensions import extend_response
 from app.api.serializers import Serializer
 from app.api.smorest import Api
@@ -79,6 +81,14 @@ def _guest(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _address(given: Any, parts: Sequence[str]) -> dict[str, Any]:
+def _address(given: Any, parts: Sequence[str]) -> dict[str, str]:
     parts_given = given if isinstance(given, dict) else {}
-    return {part: parts_given.get(part, "") for part in parts}
+    return {part: _text(parts_given.get(part, "")) for part in parts}
+
+
+def _text(value: Any) -> str:
+    """Return a part of an address as a string (spec 2.2). Views of plugins can write any value."""
+    if isinstance(value, str):
+        return value
+    is_number = isinstance(value, int | JsonFloat | Decimal) and not isinstance(value, bool)
+    return str(value) if is_number else ""

@@ -10,7 +10,7 @@ import marshmallow as ma
 
 from app.schemas import fields
 from app.schemas.envelope import Base, WrappedItems
-from app.schemas.list_inputs import EmailArray, IdArray
+from app.schemas.list_inputs import EmailArray, IdArray, ItemArray
 from app.schemas.number_inputs import DateText
 from app.schemas.number_parameters import LimitParam
 from app.schemas.parameters import QueryField, Renamed, StatusListParam
@@ -78,16 +78,19 @@ QUERIES: dict[type[ma.Schema], type[ma.Schema]] = {
 class CustomerOrdersV3Query(LegacyOrderListQuery):  # type: ignore[misc, valid-type] # created above
     """Query of the orders of a customer in v3, with the parameters of a list of orders.
 
-    Without any parameter except ``fields``, only the selection is loaded, and all orders are
+    Without a filter, a status and a page, only the selection is loaded, and all orders are
     returned.
     """
 
     @ma.post_load(pass_original=True)
     def finish(self, data: dict[str, Any], original: Any, **_: Any) -> dict[str, Any]:
-        """Return the query, or only its selection if no other parameter was sent."""
+        """Return the query, or only its selection if no other parameter was sent.
+
+        As in a list of orders, an unknown filter has no effect except on the pages.
+        """
         query: dict[str, Any] = super().finish(data, original)
-        names = {field.data_key or name for name, field in self.fields.items()} - {"fields"}
-        return query if names & set(original) else {"selection": query["selection"]}
+        pages = any(name in {"page", "status"} or name.startswith("filter[") for name in original)
+        return query if pages else {"selection": query["selection"]}
 
 
 # --- bodies ---
@@ -112,7 +115,7 @@ def _native_value(field: ma.fields.Field[Any] | None, value: Any) -> Any:
     if isinstance(field, ma.fields.Nested):
         value = {} if value in ([], "") else value
         return native_body(field.schema, value) if isinstance(value, dict) else value
-    if isinstance(field, WrappedItems):
+    if isinstance(field, WrappedItems | ItemArray):
         value = _list_of(value)
         is_list = isinstance(value, list)
         return [_native_value(field.inner, item) for item in value] if is_list else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,16 +23,13 @@ IDENTIFYING = {
 }
 """For each list, the key that removes an item if its value is null."""
 
-_LISTS = (*IDENTIFYING, "tax_lines", "download_permissions")
-_PARTS = ("billing_address", "shipping_address", "payment_details")
 _STATUS_PREFIX = "wc-"
 
 
 def native_order(order: Mapping[str, Any]) -> dict[str, Any]:
     """Convert an order of a legacy client to the native form.
 
-    PHP writes an empty object as ``[]``, and a list with gaps as an object with integer keys. A
-    status may have the prefix ``wc-``. An item whose identifying key is null is removed.
+    A status may have the prefix ``wc-``. An item whose identifying key is null is removed.
 
     Args:
         order: parsed JSON, which is not modified.
@@ -42,20 +38,13 @@ def native_order(order: Mapping[str, Any]) -> dict[str, Any]:
     status = native.get("status")
     if isinstance(status, str):
         native["status"] = status.removeprefix(_STATUS_PREFIX)
-    for name in _PARTS:
-        if name in native and native[name] in ([], ""):
-            native[name] = {}
-    for name in _LISTS:
-        items = native.get(name)
-        if isinstance(items, dict) and all(re.fullmatch("-?[0-9]+", key) for key in items):
-            items = list(items.values())
-        if isinstance(items, list):
-            key = IDENTIFYING.get(name)
+    for name, key in IDENTIFYING.items():
+        if isinstance(items := native.get(name), list):
             native[name] = [_removed(item, key) for item in items]
     return native
 
 
-def _removed(item: Any, key: str | None) -> Any:
+def _removed(item: Any, key: str) -> Any:
     if isinstance(item, dict) and item.get("id") and key in item and item[key] is None:
         return {"id": item["id"], "remove": True}
     return item

@@ -79,7 +79,6 @@ def list_orders(
         columns: what to select, of COLUMNS.
         default_size: rows on a page when the query sets no limit.
     """
-    require_known_status(query, current_catalog().order_statuses)
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
     return fetch_orders(partial(_matching, query), query, columns, default_size, may_read=may_read)
 
@@ -130,8 +129,7 @@ def orders_of_customer(
     get_customer(actor, customer_id, [])
     if "page" in query:
         query = {**query, "customer_id": customer_id}
-        find = partial(_matching, query)
-        return fetch_orders(find, query, columns, default_size, may_read=True)
+        return fetch_orders(partial(_matching, query), query, columns, default_size, may_read=True)
     theirs = select_where(tuple(columns), TABLE.c.id, _IS_OF_CUSTOMER, *_OLDEST_FIRST)
     return Page(fetch(theirs, {WANTED: customer_id}), total=None)
 
@@ -170,7 +168,12 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
 def fetch_orders(
     find: Find, query: Mapping[str, Any], columns: Columns, default_size: int, *, may_read: bool
 ) -> Page:
-    """Return a page of the orders that ``find`` selects, in the sort order of ``query``."""
+    """Return a page of the orders that ``find`` selects, in the sort order of ``query``.
+
+    Raises:
+        InvalidParams: a status in the filter is unknown.
+    """
+    require_known_status(query, current_catalog().order_statuses)
     return fetch_page(
         columns,
         TABLE.c.id,

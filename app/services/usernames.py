@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
+from app.db.functions import is_one_of
 from app.db.search import comparable
+from app.db.types import TextList
 from app.emails import username_from_email
 from app.services.customer_statistics import TABLE
+from app.text import USERNAME_MAX_LENGTH
 
 DEFAULT_USERNAME = "customer"
 """Username for an e-mail address whose local part has no usable characters."""
 
 FIRST_USERNAMES = 9
-"""Usernames per e-mail address that are checked first, before the rest is searched."""
+"""Usernames per e-mail address that are checked before the others are looked up."""
 
-_LOOKUP_SIZE = 40  # usernames per statement of the search
-_MAX_DOUBLINGS = 30  # the search covers FIRST_USERNAMES * 2**30 usernames
+MAX_SMALLEST = 500
+"""Up to this number, the smallest number that is not in use is found."""
+
+_PROBES = 100  # usernames per statement beyond it
+
+_EXISTING = select(TABLE.c.username_normalized).where(
+    is_one_of(TABLE.c.username_normalized, bindparam("usernames", type_=TextList))
+)
 
 
 def first_usernames(email: str) -> set[str]:
     """Return the first usernames for an e-mail address, normalized: john, john2, … john9."""
-    return _normalized(_base(email), range(1, FIRST_USERNAMES + 1))
+    base = _base(email)
+    return {comparable(_numbered(base, number)) for number in range(1, FIRST_USERNAMES + 1)}
 
 
 def free_username(session: Session, email: str, taken: set[str]) -> str:
     """Return an unused username that is based on an e-mail address (decisions 5).
 
-    Checks the first usernames one by one. Beyond them, a binary search finds an unused number that
-    follows a used one, so a few statements are enough for any number of used usernames.
+    Finds the smallest unused number up to ``MAX_SMALLEST``. Beyond it, a search finds an unused
+    number that follows a used number, so a few statements are enough for any number of used
+    usernames.
 
     Args:
         session: the session of the transaction.
@@ -39,41 +50,57 @@ def free_username(session: Session, email: str, taken: set[str]) -> str:
             those that this transaction creates. The function adds the usernames that it finds.
     """
     base = _base(email)
+    number = _smallest_free(session, base, taken) or _following_free(session, base, taken)
+    return _numbered(base, number)
 
-    def is_taken(number: int) -> bool:
-        return comparable(_numbered(base, number)) in taken
 
-    for number in range(1, FIRST_USERNAMES + 1):
-        if not is_taken(number):
-            return _numbered(base, number)
-    low, high = FIRST_USERNAMES, FIRST_USERNAMES * 2**_MAX_DOUBLINGS
-    numbers = [FIRST_USERNAMES * 2**power for power in range(1, _MAX_DOUBLINGS + 1)]
-    while high - low > 1:
-        taken |= set(_existing(session, _normalized(base, numbers)))
-        for number in numbers:
-            if not is_taken(number):
+def _smallest_free(session: Session, base: str, taken: set[str]) -> int | None:
+    """Return the smallest unused number, or None if it is larger than ``MAX_SMALLEST``."""
+    first, others = range(1, FIRST_USERNAMES + 1), range(FIRST_USERNAMES + 1, MAX_SMALLEST + 1)
+    for numbers in (first, others):
+        names = {number: comparable(_numbered(base, number)) for number in numbers}
+        if numbers is others:
+            _look_up(session, names.values(), taken)
+        for number, name in names.items():
+            if name not in taken:
+                return number
+    return None
+
+
+def _following_free(session: Session, base: str, taken: set[str]) -> int:
+    """Return an unused number that follows a used number, larger than ``MAX_SMALLEST``.
+
+    Doubles the number until it is unused, which ends because the number of users is finite. A
+    search between the last two numbers follows.
+    """
+    low, high = MAX_SMALLEST, None
+    while high is None or high - low > 1:
+        if high is None:
+            numbers: Sequence[int] = [low << power for power in range(1, _PROBES + 1)]
+        else:
+            step = -(-(high - low) // (_PROBES + 1))
+            numbers = range(low + step, high, step)
+        names = {number: comparable(_numbered(base, number)) for number in numbers}
+        _look_up(session, names.values(), taken)
+        for number, name in names.items():
+            if name not in taken:
                 high = number
                 break
             low = number
-        step = -(-(high - low) // (_LOOKUP_SIZE + 1))
-        numbers = list(range(low + step, high, step))
-    return _numbered(base, high)
+    return high
 
 
-def _existing(session: Session, names: Iterable[str]) -> Iterable[str]:
-    return session.scalars(
-        select(TABLE.c.username_normalized).where(TABLE.c.username_normalized.in_(names))
-    )
+def _look_up(session: Session, names: Iterable[str], taken: set[str]) -> None:
+    """Add those of the normalized usernames that are in use to ``taken``."""
+    if unknown := [name for name in names if name not in taken]:
+        taken.update(session.scalars(_EXISTING, {"usernames": unknown}))
 
 
 def _base(email: str) -> str:
     return username_from_email(email)[:50] or DEFAULT_USERNAME
 
 
-def _normalized(base: str, numbers: Iterable[int]) -> set[str]:
-    return {comparable(_numbered(base, number)) for number in numbers}
-
-
 def _numbered(base: str, number: int) -> str:
-    """Return a numbered username: john, john2, john3 and so on."""
-    return base if number == 1 else f"{base}{number}"
+    """Return a numbered username: john, john2, john3 and so on, shortened before the number."""
+    suffix = "" if number == 1 else str(number)
+    return base[: USERNAME_MAX_LENGTH - len(suffix)] + suffix
