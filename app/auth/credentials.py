@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from flask import current_app
@@ -48,7 +49,24 @@ QUERY_CREDENTIALS = frozenset(
 """Query parameters with credentials. They are removed from the links in responses."""
 
 ORIGINAL_REQUEST = "shop_api.original_request"
-"""WSGI environ key for the method, path and query as sent, if the request was changed."""
+"""WSGI environ key for the OriginalRequest, if the request was changed."""
+
+
+class OriginalRequest(NamedTuple):
+    """A request of the legacy API as sent.
+
+    Args:
+        method: the method.
+        path: the decoded path.
+        query: the query string.
+        overrides: the values of ``_method`` in the query that are not empty. The last one overrides
+            the method.
+    """
+
+    method: str
+    path: str
+    query: str
+    overrides: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +212,9 @@ def from_legacy(request: Request) -> Credentials | None:
         override = request.headers.get("X-HTTP-Method-Override", "").strip().upper()
         if override and override.replace("HEAD", "GET") != request.method:
             return MalformedCredentials("X-HTTP-Method-Override does not match the signed method.")
+        # A signature does not cover the order of parameters, and only the last one has an effect.
+        if len(set(request.environ[ORIGINAL_REQUEST].overrides)) > 1:
+            return MalformedCredentials("The request has several values of _method.")
         return SignedCredentials(signed, signature)
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
     if key is None and secret is None:
@@ -207,7 +228,7 @@ def from_legacy(request: Request) -> Credentials | None:
 
 def _signed(request: Request, given: Authorization | None) -> SignedRequest:
     environ = request.environ
-    method, path, query = environ[ORIGINAL_REQUEST]
+    sent: OriginalRequest = environ[ORIGINAL_REQUEST]
     # gunicorn sets RAW_URI, other servers set REQUEST_URI. Both can be a full URL.
     raw = (environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
     header = []
@@ -219,16 +240,16 @@ def _signed(request: Request, given: Authorization | None) -> SignedRequest:
         # a signed filter or `_method` could be moved there without invalidating the signature.
         header = [pair for pair in decoded if pair[0].startswith("oauth_")]
     return SignedRequest(
-        methods=_methods(request, method),
+        methods=_methods(request, sent),
         origin=f"{request.scheme}://{request.headers.get('Host', request.host)}",
         path=(raw if raw.startswith("/") else urlsplit(raw).path)
-        or quote(request.script_root + path),
-        query=query,
+        or quote(request.script_root + sent.path),
+        query=sent.query,
         header=header,
     )
 
 
-def _methods(request: Request, sent: str) -> list[str]:
+def _methods(request: Request, sent: OriginalRequest) -> list[str]:
     """Return the methods that a signature can cover (decisions 14).
 
     A signature covers one method. If the query overrides the method, clients may sign either
@@ -237,7 +258,8 @@ def _methods(request: Request, sent: str) -> list[str]:
 
     Args:
         request: the request with the overridden method.
-        sent: the method on the wire.
+        sent: the request as sent.
     """
-    by_query = any(request.args.getlist("_method"))
-    return list(dict.fromkeys([sent, request.method])) if by_query else [request.method]
+    return (
+        list(dict.fromkeys([sent.method, request.method])) if sent.overrides else [request.method]
+    )
