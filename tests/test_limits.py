@@ -5,7 +5,11 @@ import time
 
 import pytest
 
+from app.schemas import strict
+from app.schemas.list_inputs import MAX_INVALID_ITEMS
+from app.schemas.strict import MAX_UNKNOWN
 from tests.api_client import codes, refused_params, reply
+from tests.conversions import steps
 
 NAMES = ["first_name", "last_name"]
 SHIPPING = [*NAMES, "company", "address_1", "address_2", "city", "state", "postcode", "country"]
@@ -252,6 +256,76 @@ def test_request_without_capabilities_takes_little_time(client_for, name, size):
         cheapest = min(cheapest, time.process_time() - begun)
         assert response.status_code in {200, 400, 401, 413}
     assert cheapest < SECONDS
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("item", ["[]", "{}", '""'])
+@pytest.mark.parametrize("kind", ["coupon", "order", "customer"])
+def test_items_of_a_legacy_request_beyond_the_limit_are_not_converted(client_for, kind, item):
+    client = client_for("customer")
+
+    def send(number):
+        body = f'{{"{kind}s": [{",".join([item] * number)}]}}'
+        response = client.request("POST", f"/wc-api/v3/{kind}s/bulk", data=body)
+        code = f"woocommerce_api_{kind}s_request_entity_too_large"
+        assert codes(response) == (413, code)
+
+    send(101)  # the first request is the slowest
+    assert steps(send, 20_000) - steps(send, 200) < 1000
+
+
+STRICT = {"Prefer": "handling=strict"}
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("path", "key", "name"),
+    [
+        ("/coupons/bulk", "coupons", "exclude_produc"),
+        ("/orders/bulk", "orders", "billing_addr"),
+        ("/customers/bulk", "customers", "emai"),
+    ],
+)
+def test_unknown_names_of_a_bulk_request_are_compared_within_a_limit(
+    client_for, monkeypatch, path, key, name
+):
+    compared = []
+    nearest = strict.nearest_name
+    monkeypatch.setattr(
+        strict, "nearest_name", lambda *args: compared.append(args) or nearest(*args)
+    )
+    items = [{f"{name}{number}": 1 for number in range(28)}] * 100
+    response = client_for("customer").post(path, {key: items}, headers=STRICT)
+    messages = [item["error"]["message"] for item in response.get_json()[key]]
+    assert len(compared) == MAX_UNKNOWN
+    assert messages[0].count("did you mean") == MAX_UNKNOWN
+    assert messages[1:] == [f"{name}0: unknown field '{name}0'."] * 99
+
+
+@pytest.mark.one_database
+def test_unknown_names_of_many_items_are_compared_within_a_limit(client_for, monkeypatch):
+    compared = []
+    monkeypatch.setattr(strict, "nearest_name", lambda *args: compared.append(args) or "")
+    items = [{f"produc_i{number}": 1 for number in range(4)}] * 900
+    body = {"order": {"line_items": items}}
+    assert refused_params(client_for("customer").post("/orders", body, headers=STRICT))
+    assert len(compared) == MAX_UNKNOWN
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("item", [{}, [], 1, {"price": "x"}])
+def test_error_reports_the_first_invalid_items_of_a_list(admin, item):
+    cart = {"cart": {"items": [item] * 20_000}}
+    names = refused_params(admin.post("/coupons/evaluate", cart))
+    assert [name.partition("]")[0] for name in names] == [
+        f"cart.items[{index}" for index in range(MAX_INVALID_ITEMS)
+    ]
+    item = item or 1  # no field of a line item is required
+    lines = [{"name": "Mug", "price": "1"}] + [item] * 900
+    names = refused_params(admin.post("/orders", {"order": {"line_items": lines}}))
+    assert [name.partition("]")[0] for name in names] == [
+        f"order.line_items[{index}" for index in range(1, MAX_INVALID_ITEMS + 1)
+    ]
 
 
 def headers_of(client):

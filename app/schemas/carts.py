@@ -44,18 +44,7 @@ class CartItems(ma.fields.List[Any]):
             return []
         if not isinstance(value, list):
             raise ma.ValidationError("must be an array.")
-        loaded: list[Any] = []
-        errors: dict[int, Any] = {}
-        for index, item in enumerate(value):
-            try:
-                if not isinstance(item, Mapping):
-                    raise ma.ValidationError("must be an object.")
-                loaded.append(self.inner.deserialize(item, attr, data))
-            except ma.ValidationError as error:
-                errors[index] = error.messages
-        if errors:
-            raise ma.ValidationError(errors)
-        return loaded
+        return list_inputs.load_items(value, self.inner.deserialize)
 
 
 class CartInput(OptionalFields):
