@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,12 +13,11 @@ from urllib.parse import quote, unquote, urlsplit
 from flask import current_app
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
-from werkzeug.datastructures import Authorization
 
 from app.auth.api_keys import ApiKeyCredentials, key_with_roles, principal_of
 from app.auth.authorization_header import authorization_header, parse_authorization
 from app.auth.encryption import UNKNOWN_KEY_TOKEN, decrypt
-from app.auth.oauth1 import ALGORITHMS, MAX_FORMS, Signature, SignedRequest
+from app.auth.oauth1 import ALGORITHMS, MAX_FORMS, MAX_PARAMETERS, Signature, SignedRequest
 from app.auth.principal_cache import cached_principal
 from app.auth.principals import Credentials, InvalidCredentials, Principal
 from app.db.session import run_in_transaction
@@ -201,11 +200,12 @@ def from_legacy(request: Request) -> Credentials | None:
     given = parse_authorization(header)
     if given is not None and given.type == "basic":
         return Basic(header)
-    signed = _signed(request, given)
-    try:
-        signature = signed.signature()
-    except ValueError:
+    parameters = given.parameters if given is not None and given.type == "oauth" else {}
+    # Before any parameter is decoded, and including those that are ignored (decisions 17).
+    if len(parameters) + 1 + request.environ[ORIGINAL_REQUEST].query.count("&") > MAX_PARAMETERS:
         return MalformedCredentials("The request has too many parameters.")
+    signed = _signed(request, parameters)
+    signature = signed.signature()
     if isinstance(signature, str):
         return MalformedCredentials(f"The parameter {signature} is missing.")
     if signature is not None:
@@ -226,19 +226,15 @@ def from_legacy(request: Request) -> Credentials | None:
     return ApiKeyCredentials(key or "", secret or "")
 
 
-def _signed(request: Request, given: Authorization | None) -> SignedRequest:
+def _signed(request: Request, parameters: Mapping[str, str | None]) -> SignedRequest:
     environ = request.environ
     sent: OriginalRequest = environ[ORIGINAL_REQUEST]
     # gunicorn sets RAW_URI, other servers set REQUEST_URI. Both can be a full URL.
     raw = (environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
-    header = []
-    if given is not None and given.type == "oauth":
-        decoded = (
-            (unquote(name), unquote(value or "")) for name, value in given.parameters.items()
-        )
-        # Parameters in the header do not take effect. Ignore others than oauth_*, because otherwise
-        # a signed filter or `_method` could be moved there without invalidating the signature.
-        header = [pair for pair in decoded if pair[0].startswith("oauth_")]
+    decoded = ((unquote(name), unquote(value or "")) for name, value in parameters.items())
+    # Parameters in the header do not take effect. Ignore others than oauth_*, because otherwise a
+    # signed filter or `_method` could be moved there without invalidating the signature.
+    header = [pair for pair in decoded if pair[0].startswith("oauth_")]
     return SignedRequest(
         methods=_methods(request, sent),
         origin=f"{request.scheme}://{request.headers.get('Host', request.host)}",
