@@ -18,6 +18,18 @@ _STATUSES = {
 }
 
 
+class RepeatedHeader(errors.ParseException):
+    """A header that a request can have only once was sent more than once (decisions 17).
+
+    Args:
+        name: the name of the header.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"repeated header {name}")
+        self.name = name
+
+
 def error_response(log: Any, addr: Any, error: Exception) -> bytes:
     """Log an error of gunicorn and return its response in the format of the API.
 
@@ -36,7 +48,10 @@ def error_response(log: Any, addr: Any, error: Exception) -> bytes:
         reason = re.split("[:'\"]", str(error))[0]  # the rest contains what the client sent
         log.warning("Invalid request from ip=%s: %s", (addr or [""])[0], reason)
         status = _STATUSES.get(type(error), HTTPStatus.BAD_REQUEST)
-        return _response(status, InvalidParams({"request": reason}).entries)
+        reasons = {"request": reason}
+        if isinstance(error, RepeatedHeader):
+            reasons = {error.name: "must be sent only once."}
+        return _response(status, InvalidParams(reasons).entries)
     log.exception("Error handling request")
     status = HTTPStatus.INTERNAL_SERVER_ERROR
     return _response(status, ShopError("shop_api_internal_error").entries)

@@ -15,7 +15,7 @@ from gunicorn.http import errors
 from gunicorn.workers.gthread import ThreadWorker
 
 from server.client_socket import ClientSocket
-from server.error_responses import error_response
+from server.error_responses import RepeatedHeader, error_response
 
 KEEPALIVE_WAIT_MS = 100
 """Milliseconds that a thread waits for the next request of its connection."""
@@ -56,9 +56,15 @@ class Worker(ThreadWorker):
 
     def handle_request(self, req: Any, conn: Any) -> Any:
         """Run the application when fewer than ``threads`` requests run."""
+        is_authorized = False
         for name, value in req.headers:
             if name == "TRANSFER-ENCODING" and value.lower() != "chunked":  # decisions 17
                 raise errors.UnsupportedTransferCoding(value)
+            if name == "AUTHORIZATION":
+                # gunicorn joins the headers, so that the app could see a single valid one.
+                if is_authorized:
+                    raise RepeatedHeader("Authorization")
+                is_authorized = True
         with self._slots:
             conn.sock.has_slot = True
             try:

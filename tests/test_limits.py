@@ -1,11 +1,16 @@
 """Maximum sizes of fields, and limits of the work for rejected requests (decisions 17)."""
 
 import json
+import re
 import time
 
 import pytest
 
+from app.schemas import strict
+from app.schemas.list_inputs import MAX_INVALID_ITEMS
+from app.schemas.strict import MAX_UNKNOWN
 from tests.api_client import codes, refused_params, reply
+from tests.conversions import steps
 
 NAMES = ["first_name", "last_name"]
 SHIPPING = [*NAMES, "company", "address_1", "address_2", "city", "state", "postcode", "country"]
@@ -127,6 +132,33 @@ def test_ids_of_a_filter_beyond_their_limit(admin, name):
     assert "1,000" in response.get_json()["errors"][0]["message"]
 
 
+@pytest.mark.one_database
+@pytest.mark.parametrize("name", ["filter[in]", "filter[not_in]"])
+def test_empty_entries_of_a_filter_do_not_count(admin, make_coupon, name):
+    ids = f"{',' * 1500}{make_coupon()['id']}, ,"
+    response = admin.get("/coupons", {name: ids})
+    assert len(response.get_json()["coupons"]) == (name == "filter[in]")
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("digits", ["0" * 5000 + "{id}", "{id},9223372036854775808," + "9" * 5000])
+def test_ids_of_a_filter_have_any_number_of_digits(admin, make_coupon, digits):
+    coupon = make_coupon()
+    response = admin.get("/coupons", {"filter[in]": digits.format(id=coupon["id"])})
+    assert response.get_json() == {"coupons": [coupon]}
+
+
+@pytest.mark.one_database
+def test_note_of_an_order_beyond_its_limit(admin):
+    response = admin.post("/orders", {"order": {"note": "x" * 65_536}})
+    order = response.get_json()["order"]
+    assert order["note"] == "x" * 65_536
+    body = {"order": {"note": "x" * 65_537}}
+    for response in (admin.post("/orders", body), admin.put(f"/orders/{order['id']}", body)):
+        assert refused_params(response) == ["order.note"]
+        assert "is longer than 65,536 characters." in response.get_json()["errors"][0]["message"]
+
+
 def schema_of(document, kind, field):
     schemas = document["components"]["schemas"]
     schema = schemas[f"{kind.title()}Create"]
@@ -150,6 +182,31 @@ def test_limits_are_in_the_document(anonymous):
     emails = schema_of(document, "coupon", "customer_emails")
     assert emails["items"] == {"$ref": "#/components/schemas/CouponEmail"}
     assert document["components"]["schemas"]["CouponEmail"]["maxLength"] == 254
+    assert schema_of(document, "order", "note")["maxLength"] == 65_536
+    parameters = document["paths"]["/coupons"]["get"]["parameters"]
+    patterns = {each["name"]: each["schema"].get("pattern") for each in parameters}
+    for name in ("filter[in]", "filter[not_in]"):
+        assert re.fullmatch(patterns[name], ",".join("1" * 1000))
+        assert not re.fullmatch(patterns[name], ",".join("1" * 1001))
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("limits", [{}, {"BULK": 7, "CART_ITEM": 8, "CART_CODE": 9}])
+@pytest.mark.parametrize("mount", ["", "/wc-api/v3"])
+@pytest.mark.parametrize("version", ["3.1.0", "3.0.3"])
+def test_limits_of_settings_are_in_the_document(client_with, limits, mount, version):
+    changed = {f"SHOP_{name}_LIMIT": limit for name, limit in limits.items()}
+    client = client_with(SHOP_OPENAPI_VERSION=version, **changed)
+    text = client.get(f"{mount}/openapi.json").get_data(as_text=True)
+    schemas = json.loads(text)["components"]["schemas"]
+    assert "x-limit" not in text
+    for kind in ("Coupon", "Customer", "Order"):
+        (items,) = schemas[f"{kind}BulkRequest"]["properties"].values()
+        assert items["maxItems"] == limits.get("BULK", 100)
+    if not mount:
+        cart = schemas["CartInput"]["properties"]
+        assert cart["items"]["maxItems"] == limits.get("CART_ITEM", 100)
+        assert cart["coupons"]["maxItems"] == limits.get("CART_CODE", 20)
 
 
 # --- what Python calls errors are ours (decisions 1) ---
@@ -252,6 +309,77 @@ def test_request_without_capabilities_takes_little_time(client_for, name, size):
         cheapest = min(cheapest, time.process_time() - begun)
         assert response.status_code in {200, 400, 401, 413}
     assert cheapest < SECONDS
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("item", ["[]", "{}", '""'])
+@pytest.mark.parametrize("kind", ["coupon", "order", "customer"])
+def test_items_of_a_legacy_request_beyond_the_limit_are_not_converted(client_for, kind, item):
+    client = client_for("customer")
+
+    def send(number):
+        body = f'{{"{kind}s": [{",".join([item] * number)}]}}'
+        response = client.request("POST", f"/wc-api/v3/{kind}s/bulk", data=body)
+        code = f"woocommerce_api_{kind}s_request_entity_too_large"
+        assert codes(response) == (413, code)
+
+    send(101)  # the first request is the slowest
+    # Less than a line of Python for each item. Other work of a request differs by some thousands.
+    assert steps(send, 20_000) - steps(send, 200) < 10_000
+
+
+STRICT = {"Prefer": "handling=strict"}
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("path", "key", "name"),
+    [
+        ("/coupons/bulk", "coupons", "exclude_produc"),
+        ("/orders/bulk", "orders", "billing_addr"),
+        ("/customers/bulk", "customers", "emai"),
+    ],
+)
+def test_unknown_names_of_a_bulk_request_are_compared_within_a_limit(
+    client_for, monkeypatch, path, key, name
+):
+    compared = []
+    nearest = strict.nearest_name
+    monkeypatch.setattr(
+        strict, "nearest_name", lambda *args: compared.append(args) or nearest(*args)
+    )
+    items = [{f"{name}{number}": 1 for number in range(28)}] * 100
+    response = client_for("customer").post(path, {key: items}, headers=STRICT)
+    messages = [item["error"]["message"] for item in response.get_json()[key]]
+    assert len(compared) == MAX_UNKNOWN
+    assert messages[0].count("did you mean") == MAX_UNKNOWN
+    assert messages[1:] == [f"{name}0: unknown field '{name}0'."] * 99
+
+
+@pytest.mark.one_database
+def test_unknown_names_of_many_items_are_compared_within_a_limit(client_for, monkeypatch):
+    compared = []
+    monkeypatch.setattr(strict, "nearest_name", lambda *args: compared.append(args) or "")
+    items = [{f"produc_i{number}": 1 for number in range(4)}] * 900
+    body = {"order": {"line_items": items}}
+    assert refused_params(client_for("customer").post("/orders", body, headers=STRICT))
+    assert len(compared) == MAX_UNKNOWN
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("item", [{}, [], 1, {"price": "x"}])
+def test_error_reports_the_first_invalid_items_of_a_list(admin, item):
+    cart = {"cart": {"items": [item] * 20_000}}
+    names = refused_params(admin.post("/coupons/evaluate", cart))
+    assert [name.partition("]")[0] for name in names] == [
+        f"cart.items[{index}" for index in range(MAX_INVALID_ITEMS)
+    ]
+    item = item or 1  # no field of a line item is required
+    lines = [{"name": "Mug", "price": "1"}] + [item] * 900
+    names = refused_params(admin.post("/orders", {"order": {"line_items": lines}}))
+    assert [name.partition("]")[0] for name in names] == [
+        f"order.line_items[{index}" for index in range(1, MAX_INVALID_ITEMS + 1)
+    ]
 
 
 def headers_of(client):

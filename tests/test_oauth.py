@@ -215,6 +215,55 @@ def test_header_with_another_method_than_the_signed_method(admin, anonymous, key
     assert anonymous.post(path).status_code == 200
 
 
+ENCODED = ["_method", "%5Fmethod", "%5fmethod", "_%6Dethod", "%5F%6D%65%74%68%6F%64"]
+"""The name of the parameter, with any of its characters percent-encoded."""
+
+
+@pytest.mark.parametrize("name", ENCODED)
+@pytest.mark.parametrize("where", [SIGNATURE_TYPE_QUERY, SIGNATURE_TYPE_AUTH_HEADER])
+@pytest.mark.parametrize(
+    ("method", "value"),
+    [("POST", "PUT"), ("POST", "POST"), ("GET", "GET"), ("GET", "x"), ("GET", "1"), ("GET", "")],
+)
+def test_header_does_not_change_an_overridden_request(
+    admin, anonymous, key, make_coupon, method, value, where, name
+):
+    coupon = make_coupon()
+    path = f"/wc-api/v3/coupons/{coupon['id']}?_method={value}"
+    path, headers = sign(key, path, method, signature_type=where)
+    path = path.replace("_method=", f"{name}=", 1)
+    headers = headers | {"X-HTTP-Method-Override": "DELETE"}
+    response = anonymous.request(method, path, headers=headers, json={"coupon": {"amount": 99}})
+    assert codes(response) == AN_ERROR
+    assert reply(admin.get(f"/coupons/{coupon['id']}")) == (200, {"coupon": coupon})
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_encoded_name_overrides(admin, anonymous, key, make_coupon, name):
+    path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}?_method=DELETE", "POST")
+    response = anonymous.post(path.replace("_method=", f"{name}=", 1))
+    assert reply(response) == (202, {"message": "Deleted coupon"})
+    response = admin.get(f"/wc-api/v3/coupons/{make_coupon()['id']}?{name}=DELETE")
+    assert reply(response) == (202, {"message": "Deleted coupon"})
+
+
+@pytest.mark.parametrize("values", [("GET", "DELETE"), ("DELETE", "GET")])
+def test_signature_does_not_cover_the_order_of_several_overrides(
+    admin, anonymous, key, make_coupon, values
+):
+    coupon = make_coupon()
+    query = "&".join(f"_method={value}" for value in values)
+    path, _ = sign(key, f"/wc-api/v3/coupons/{coupon['id']}?{query}")
+    assert codes(anonymous.get(path)) == AN_ERROR
+    assert reply(admin.get(f"/coupons/{coupon['id']}")) == (200, {"coupon": coupon})
+
+
+def test_form_field_does_not_override(anonymous, key, make_coupon):
+    # A form is not a JSON body, so the parameter has no effect.
+    path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}")
+    assert anonymous.http.get(path, data={"_method": "DELETE"}).status_code == 200
+
+
 @pytest.mark.parametrize("name", ["a_method", "x_method", "_method%5B%5D", "_methods"])
 def test_only_the_parameter_itself_overrides(anonymous, key, make_coupon, name):
     path, _ = sign(key, f"/wc-api/v3/coupons/{make_coupon()['id']}?{name}=DELETE", "GET")

@@ -243,6 +243,16 @@ def test_parameters_of_the_header_count_too(reason, key):
     assert message == "The request has too many parameters."
 
 
+@pytest.mark.one_database
+def test_ignored_parameters_of_the_header_count_too(anonymous, reason, key):
+    def headers(number):
+        return {"Authorization": header_of(key) + "".join(f', x{n}="y"' for n in range(number))}
+
+    path = "/wc-api/v3/coupons"
+    assert anonymous.get(path, headers=headers(80)).status_code == 200
+    assert reason(path, headers=headers(200)) == "The request has too many parameters."
+
+
 # --- several headers, and what they cost (decisions 17) ---
 
 

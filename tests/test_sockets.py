@@ -104,14 +104,39 @@ MALFORMED = {
 
 @pytest.mark.parametrize("path", ["/coupons", "/wc-api/v3/coupons"])
 @pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("", ""),
+        (
+            'OAuth oauth_consumer_key="a", oauth_nonce="b"',
+            'oauth_signature="c", oauth_timestamp="1"',
+        ),
+        ("Bearer a=b", 'c="d"'),
+    ],
+    ids=["empty", "split parameters", "parameters only"],
+)
+def test_authorization_header_is_sent_once(service, path, first, second):
+    # Joined with a comma, these are a single header.
+    lines = [f"GET {path} HTTP/1.1", "Host: shop.example", "Connection: close"]
+    lines += [f"Authorization: {first}", f"authorization: {second}", "", ""]
+    status, body = answer(service, "\r\n".join(lines).encode())
+    (entry,) = body["errors"]
+    assert (status, entry["param"]) == (400, "Authorization")
+    assert entry["code"].endswith("_api_invalid_param")
+
+
+@pytest.mark.parametrize("path", ["/coupons", "/wc-api/v3/coupons"])
+@pytest.mark.parametrize(
     "headers",
     [
         ["Authorization: Basic YTpi"],
         ["authorization: Bearer x"],
         ['Authorization: OAuth oauth_nonce="a"'],
         ['Authorization: OAuth x="' + "%25" * 2600 + '"'] * 90,
+        ['Authorization: oauth_nonce="a", oauth_signature="b"'],
+        ["Authorization:"],
     ],
-    ids=["Basic", "Bearer", "OAuth", "ninety"],
+    ids=["Basic", "Bearer", "OAuth", "ninety", "parameters only", "empty"],
 )
 def test_several_authorization_headers_are_rejected(service, path, headers):
     status, body = answer(service, request(service, *headers, path=path))

@@ -16,6 +16,7 @@ from app.api.strictness import is_strict
 from app.api.versions import current_api_version
 from app.auth.principals import Capability, Principal
 from app.schemas.loading import checker_of, instance_of, invalid_params
+from app.schemas.strict import UnknownName
 from app.services import bulk
 from app.services.bulk import BulkItem, WriteResult
 
@@ -48,6 +49,10 @@ def bulk_response(
         ShopError: there are more than ``SHOP_BULK_LIMIT`` items. Nothing was written.
     """
     principal, api_version, strict = current_principal(), current_api_version(), is_strict()
+    bulk.require_size(record, items, current_app.config["SHOP_BULK_LIMIT"])
+    # Has all fields of an update, too.
+    item_schema = instance_of(api_version.schema(create[0]))
+    unknown_names: list[UnknownName] = []
 
     def load(item: BulkItem) -> BulkItem:
         native, capability = create if item.id is None else update
@@ -56,13 +61,12 @@ def bulk_response(
         try:
             data = instance.load(item.data)
         except ValidationError as error:
-            raise invalid_params(error) from None
+            raise invalid_params(error, reported=unknown_names) from None
         return replace(item, data=data if is_allowed else {})
 
     results = bulk.run(
         record,
-        items,
-        limit=current_app.config["SHOP_BULK_LIMIT"],
+        [api_version.native_object(item_schema, item) for item in items],
         load=load,
         save=lambda loaded: save(principal, loaded),
         dump=dump,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
 from app.api.versions import ApiVersion
 from app.plugins import Registry
-from app.schemas.json_schema import KNOWN
+from app.schemas.json_schema import KNOWN, LIMIT
 
 Document = dict[str, Any]
 
@@ -155,6 +155,12 @@ def describe_known(document: Document, registry: Registry) -> None:
             del schema["type"]
             is_30 = document["openapi"].startswith("3.0")
             schema.update({"allOf": [reference]} if is_30 else reference)
+
+
+def describe_limits(document: Document, config: Mapping[str, Any]) -> None:
+    """Add the maximum number of items of each array that is limited by a setting."""
+    for schema in list(_with_key(document, LIMIT)):
+        schema["maxItems"] = config[schema.pop(LIMIT)]
 
 
 _COMPONENTS = {

@@ -84,7 +84,8 @@ class ArgumentParser(FlaskParser):
             raise ShopError("shop_api_invalid_json", reason="it is nested too deeply") from None
         except ValueError as error:
             raise ShopError("shop_api_invalid_json", reason=str(error)) from None
-        return current_api_version().body(schema, loaded) if isinstance(loaded, dict) else {}
+        is_object = isinstance(loaded, dict)
+        return current_api_version().native_object(schema, loaded) if is_object else {}
 
     def handle_error(
         self,

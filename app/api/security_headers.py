@@ -9,7 +9,7 @@ from hashlib import sha256
 from flask import Flask, Response, current_app, request
 
 from app.api import openapi
-from app.auth.credentials import ORIGINAL_REQUEST
+from app.auth.credentials import ORIGINAL_REQUEST, OriginalRequest
 from app.errors import ShopError
 
 DEFAULT_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
@@ -97,8 +97,8 @@ def _is_change_allowed(origin: str | None) -> bool:
     origins = {each.lower() for each in current_app.config["SHOP_CORS_ORIGINS"]}
     if origin is None or origin.lower() in origins:
         return origin is not None
-    sent = request.environ.get(ORIGINAL_REQUEST)
-    method = sent[0] if sent else request.method
+    sent: OriginalRequest | None = request.environ.get(ORIGINAL_REQUEST)
+    method = sent.method if sent else request.method
     could_be_a_form = method in _SIMPLE_METHODS and request.mimetype in _SIMPLE_TYPES
     return "*" in origins and not could_be_a_form
 

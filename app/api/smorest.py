@@ -170,6 +170,7 @@ class Api(flask_smorest.Api):
         document = self._spec.to_dict()
         openapi.move_path_parameters(document)
         openapi.describe_known(document, registry)
+        openapi.describe_limits(document, self._app.config)
         self._describe_orders(registry.order_extensions)
         openapi.describe_version(document, self.api_version)
         openapi.remove_unused_tags(document)

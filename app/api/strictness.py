@@ -53,7 +53,7 @@ def apply_handling() -> None:
     arguments = getattr(view, "_apidoc", {}).get("arguments", {}).get("parameters", ())
     has_query = any(argument["in"] == "query" for argument in arguments)
     if not has_query and (unknown := unknown_names(request.args, set(), "parameter")):
-        raise InvalidParams({name: reason for name, (reason,) in unknown.items()})
+        raise InvalidParams({each.name: each.message() for each in unknown})
 
 
 def _add_preference_applied(response: Response) -> Response:

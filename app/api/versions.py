@@ -20,7 +20,7 @@ from flask import Request, request
 from app.auth.credentials import from_basic, from_legacy
 from app.auth.principals import Credentials
 from app.schemas.customers import CustomerSchema, CustomerV3Schema, LegacyCustomerSchema
-from app.schemas.legacy import QUERIES, CustomerOrdersV3Query, native_body
+from app.schemas.legacy import QUERIES, CustomerOrdersV3Query, native_object
 from app.schemas.legacy_orders import LEGACY_ORDERS
 from app.schemas.orders import DownloadList, LegacyDownloadList
 from app.schemas.queries import CustomerOrdersQuery
@@ -45,7 +45,8 @@ class ApiVersion:
         credentials: function that returns the credentials of a request, or None.
         key_in_query: whether the query can contain a consumer key and secret.
         converters: replacements for native path converters, by name.
-        body: function that takes the schema and a parsed body and returns the native body.
+        native_object: function that takes a schema and a parsed object, such as a body or the item
+            of a bulk request, and returns the object that the schema loads.
         removes_trashed: whether ``force=true`` deletes a record that is in the trash.
     """
 
@@ -59,7 +60,7 @@ class ApiVersion:
     credentials: Callable[[Request], Credentials | None] = from_basic
     key_in_query: bool = False
     converters: Mapping[str, str] = field(default_factory=dict)
-    body: Callable[[ma.Schema, dict[str, Any]], dict[str, Any]] = lambda _, body: body
+    native_object: Callable[[ma.Schema, Any], Any] = lambda _, value: value
     removes_trashed: bool = False
 
     def translate(self, text: str) -> str:
@@ -115,7 +116,7 @@ def _woocommerce(
         credentials=from_legacy,
         key_in_query=True,
         converters={"code": "legacy_code"},
-        body=native_body,
+        native_object=native_object,
         removes_trashed=True,
     )
 

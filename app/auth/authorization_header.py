@@ -22,8 +22,10 @@ _PARAMETER = re.compile(r"\s*(?:[^\s=]+\s*=|$)")
 def authorization_header(request: Request) -> str | None:
     """Return the ``Authorization`` header, or None (decisions 17).
 
-    Servers join several headers with commas. A comma also separates the parameters of one header,
-    but a parameter has an equals sign after its name, unlike the scheme of a second header.
+    Servers join several headers with commas. The worker of this service rejects them before that
+    (``server/gunicorn_worker.py``), but not what a proxy has joined. A comma also separates the
+    parameters of one header, but a parameter has an equals sign after its name, unlike the scheme
+    of a second header.
 
     Raises:
         InvalidParams: there are several headers, or a header with parameters is too long.

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from flask import current_app
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
-from werkzeug.datastructures import Authorization
 
 from app.auth.api_keys import ApiKeyCredentials, key_with_roles, principal_of
 from app.auth.authorization_header import authorization_header, parse_authorization
 from app.auth.encryption import UNKNOWN_KEY_TOKEN, decrypt
-from app.auth.oauth1 import ALGORITHMS, MAX_FORMS, Signature, SignedRequest
+from app.auth.oauth1 import ALGORITHMS, MAX_FORMS, MAX_PARAMETERS, Signature, SignedRequest
 from app.auth.principal_cache import cached_principal
 from app.auth.principals import Credentials, InvalidCredentials, Principal
 from app.db.session import run_in_transaction
@@ -48,7 +48,24 @@ QUERY_CREDENTIALS = frozenset(
 """Query parameters with credentials. They are removed from the links in responses."""
 
 ORIGINAL_REQUEST = "shop_api.original_request"
-"""WSGI environ key for the method, path and query as sent, if the request was changed."""
+"""WSGI environ key for the OriginalRequest, if the request was changed."""
+
+
+class OriginalRequest(NamedTuple):
+    """A request of the legacy API as sent.
+
+    Args:
+        method: the method.
+        path: the decoded path.
+        query: the query string.
+        overrides: the values of ``_method`` in the query that are not empty. The last one overrides
+            the method.
+    """
+
+    method: str
+    path: str
+    query: str
+    overrides: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,17 +200,21 @@ def from_legacy(request: Request) -> Credentials | None:
     given = parse_authorization(header)
     if given is not None and given.type == "basic":
         return Basic(header)
-    signed = _signed(request, given)
-    try:
-        signature = signed.signature()
-    except ValueError:
+    parameters = given.parameters if given is not None and given.type == "oauth" else {}
+    # Before any parameter is decoded, and including those that are ignored (decisions 17).
+    if len(parameters) + 1 + request.environ[ORIGINAL_REQUEST].query.count("&") > MAX_PARAMETERS:
         return MalformedCredentials("The request has too many parameters.")
+    signed = _signed(request, parameters)
+    signature = signed.signature()
     if isinstance(signature, str):
         return MalformedCredentials(f"The parameter {signature} is missing.")
     if signature is not None:
         override = request.headers.get("X-HTTP-Method-Override", "").strip().upper()
         if override and override.replace("HEAD", "GET") != request.method:
             return MalformedCredentials("X-HTTP-Method-Override does not match the signed method.")
+        # A signature does not cover the order of parameters, and only the last one has an effect.
+        if len(set(request.environ[ORIGINAL_REQUEST].overrides)) > 1:
+            return MalformedCredentials("The request has several values of _method.")
         return SignedCredentials(signed, signature)
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
     if key is None and secret is None:
@@ -205,30 +226,26 @@ def from_legacy(request: Request) -> Credentials | None:
     return ApiKeyCredentials(key or "", secret or "")
 
 
-def _signed(request: Request, given: Authorization | None) -> SignedRequest:
+def _signed(request: Request, parameters: Mapping[str, str | None]) -> SignedRequest:
     environ = request.environ
-    method, path, query = environ[ORIGINAL_REQUEST]
+    sent: OriginalRequest = environ[ORIGINAL_REQUEST]
     # gunicorn sets RAW_URI, other servers set REQUEST_URI. Both can be a full URL.
     raw = (environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
-    header = []
-    if given is not None and given.type == "oauth":
-        decoded = (
-            (unquote(name), unquote(value or "")) for name, value in given.parameters.items()
-        )
-        # Parameters in the header do not take effect. Ignore others than oauth_*, because otherwise
-        # a signed filter or `_method` could be moved there without invalidating the signature.
-        header = [pair for pair in decoded if pair[0].startswith("oauth_")]
+    decoded = ((unquote(name), unquote(value or "")) for name, value in parameters.items())
+    # Parameters in the header do not take effect. Ignore others than oauth_*, because otherwise a
+    # signed filter or `_method` could be moved there without invalidating the signature.
+    header = [pair for pair in decoded if pair[0].startswith("oauth_")]
     return SignedRequest(
-        methods=_methods(request, method),
+        methods=_methods(request, sent),
         origin=f"{request.scheme}://{request.headers.get('Host', request.host)}",
         path=(raw if raw.startswith("/") else urlsplit(raw).path)
-        or quote(request.script_root + path),
-        query=query,
+        or quote(request.script_root + sent.path),
+        query=sent.query,
         header=header,
     )
 
 
-def _methods(request: Request, sent: str) -> list[str]:
+def _methods(request: Request, sent: OriginalRequest) -> list[str]:
     """Return the methods that a signature can cover (decisions 14).
 
     A signature covers one method. If the query overrides the method, clients may sign either
@@ -237,7 +254,8 @@ def _methods(request: Request, sent: str) -> list[str]:
 
     Args:
         request: the request with the overridden method.
-        sent: the method on the wire.
+        sent: the request as sent.
     """
-    by_query = any(request.args.getlist("_method"))
-    return list(dict.fromkeys([sent, request.method])) if by_query else [request.method]
+    return (
+        list(dict.fromkeys([sent.method, request.method])) if sent.overrides else [request.method]
+    )

@@ -11,7 +11,7 @@ import re
 import string
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from flask import Flask, Response, current_app, request
 
@@ -19,7 +19,7 @@ from app.api.blueprint import Blueprint
 from app.api.responses import json_response, request_address
 from app.api.smorest import Api
 from app.api.versions import IN_ENVIRON, OTHER_VERSION, WOOCOMMERCE, current_api_version
-from app.auth.credentials import ORIGINAL_REQUEST
+from app.auth.credentials import ORIGINAL_REQUEST, OriginalRequest
 from app.config import VERSION
 from app.schemas.legacy import StoreResponse
 
@@ -98,27 +98,34 @@ class LegacyRequests:
         start = len(self._start)
         if f"{path}/"[:start].translate(_LOWER) == self._start:
             query = environ.get("QUERY_STRING", "")
-            environ[ORIGINAL_REQUEST] = environ["REQUEST_METHOD"], path, query
             environ["QUERY_STRING"] = _STRAY.sub("", query)
+            overrides = _overrides(environ["QUERY_STRING"])
+            environ[ORIGINAL_REQUEST] = OriginalRequest(
+                environ["REQUEST_METHOD"], path, query, overrides
+            )
             # Also codes and e-mail addresses. Letters beyond ASCII stay unchanged.
             rest = path[start:].translate(_LOWER)
             environ["PATH_INFO"] = path[: start - len("/wc-api/")] + "/wc-api/" + rest
             environ[IN_ENVIRON] = WOOCOMMERCE.get(rest.partition("/")[0], OTHER_VERSION)
-            if method := _override(environ):
+            header = environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "")
+            if method := _method(overrides[-1] if overrides else header):
                 environ["REQUEST_METHOD"] = method
         return self._app(environ, start_response)  # type: ignore[no-any-return] # WSGI
 
 
-def _override(environ: dict[str, Any]) -> str:
-    """Return the method that overrides the method of a request, or an empty string.
+def _overrides(query: str) -> list[str]:
+    """Return the values of ``_method`` in a query that are not empty."""
+    # Any character of a name can be percent-encoded. Most queries have no such text.
+    return parse_qs(query).get("_method", []) if "_method" in unquote(query) else []
+
+
+def _method(name: str) -> str:
+    """Return the method with a name, in upper case, or an empty string if it cannot be a method.
 
     HEAD is replaced with GET. gunicorn knows only the original method, so it would announce a body
     that is never sent.
     """
-    query = environ.get("QUERY_STRING", "")
-    given = parse_qs(query).get("_method") if "_method=" in query else None
-    method = given[-1] if given else environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "")
-    method = method.strip().upper()
+    method = name.strip().upper()
     if method == "HEAD":
         return "GET"
     return method if method.isalpha() and method.isascii() else ""

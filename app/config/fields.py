@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any
 
 import marshmallow as ma
-from psycopg import ProgrammingError
-from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError, SAWarning
+from sqlalchemy.exc import ArgumentError
 
 POSTGRESQL = frozenset({"postgresql", "postgresql+psycopg"})
 
@@ -68,7 +65,6 @@ class DatabaseUrl(ma.fields.String):
         several = _SEVERAL_HOSTS.fullmatch(text)
         url = text if several is None else _with_hosts_in_query(several.groupdict(""))
         self.check(_parsed(url))
-        _check_options(_parsed(url))
         return url
 
     def check(self, url: URL) -> None:
@@ -134,19 +130,6 @@ class NetworkList(DelimitedList):
             except ValueError as error:
                 raise ma.ValidationError(f"{error}.") from None
         return networks
-
-
-def _check_options(url: URL) -> None:
-    """Raise ValidationError if the driver rejects an option of a URL, or would ignore it."""
-    try:
-        with warnings.catch_warnings(action="error", category=SAWarning):
-            _, options = url.get_dialect()().create_connect_args(url)
-        if url.drivername in POSTGRESQL:
-            make_conninfo(**options)
-    except SAWarning as warning:
-        raise ma.ValidationError(f"{str(warning).partition(' and are being ')[0]}.") from None
-    except (ValueError, ProgrammingError) as error:
-        raise ma.ValidationError(f"{str(error).strip()}.") from None
 
 
 def _parsed(url: str) -> URL:

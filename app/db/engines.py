@@ -8,13 +8,16 @@ no startup options are sent, and the statement timeout is set within each transa
 from __future__ import annotations
 
 import select
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import orjson
+from psycopg import ProgrammingError
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import Engine, event, make_url
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.exc import DisconnectionError, SAWarning
 
 from app.config.loading import SettingsError
 from app.db import sqlite, timeouts
@@ -47,10 +50,30 @@ def has_pooler(config: Mapping[str, Any]) -> bool:
 
 
 def check_settings(config: Mapping[str, Any]) -> None:
-    """Raise SettingsError if a setting of the database requires another database."""
+    """Raise SettingsError if a setting of the database requires another database.
+
+    The same applies to a URL with an option that the driver does not know.
+    """
+    _check_options("DATABASE_URL", config["DATABASE_URL"])
+    for url in config["DATABASE_REPLICA_URLS"]:
+        _check_options("DATABASE_REPLICA_URLS", url)
     for name in ("DATABASE_POOLER", "DATABASE_REPLICA_URLS"):
         if config[name] and is_sqlite(config):
             raise SettingsError(f"{name}: Requires a PostgreSQL database in DATABASE_URL.")
+
+
+def _check_options(name: str, url: str) -> None:
+    """Raise SettingsError if the driver rejects an option of a URL, or would ignore it."""
+    parsed = make_url(url)
+    try:
+        with warnings.catch_warnings(action="error", category=SAWarning):
+            _, options = parsed.get_dialect()().create_connect_args(parsed)
+        if parsed.get_backend_name() == "postgresql":
+            make_conninfo(**options)
+    except SAWarning as warning:
+        raise SettingsError(f"{name}: {str(warning).partition(' and are being ')[0]}.") from None
+    except (ValueError, ProgrammingError) as error:
+        raise SettingsError(f"{name}: {str(error).strip()}.") from None
 
 
 def write_options(config: Mapping[str, Any]) -> Options:

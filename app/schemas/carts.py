@@ -7,7 +7,7 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.schemas import fields, inputs, list_inputs, number_inputs
+from app.schemas import fields, inputs, json_schema, list_inputs, number_inputs
 from app.schemas.envelope import Base, OptionalFields, ReasonSchema, Wrapped
 
 
@@ -33,7 +33,10 @@ class CartItems(ma.fields.List[Any]):
             ma.fields.Nested(CartItemInput),
             load_default=list,
             allow_none=True,
-            metadata={"description": "Items of the cart, at most 100 (a setting)."},
+            metadata={
+                "description": "Items of the cart. The maximum number is a setting.",
+                json_schema.LIMIT: "SHOP_CART_ITEM_LIMIT",
+            },
         )
 
     def deserialize(
@@ -44,18 +47,7 @@ class CartItems(ma.fields.List[Any]):
             return []
         if not isinstance(value, list):
             raise ma.ValidationError("must be an array.")
-        loaded: list[Any] = []
-        errors: dict[int, Any] = {}
-        for index, item in enumerate(value):
-            try:
-                if not isinstance(item, Mapping):
-                    raise ma.ValidationError("must be an object.")
-                loaded.append(self.inner.deserialize(item, attr, data))
-            except ma.ValidationError as error:
-                errors[index] = error.messages
-        if errors:
-            raise ma.ValidationError(errors)
-        return loaded
+        return list_inputs.load_items(value, self.inner.deserialize)
 
 
 class CartInput(OptionalFields):
@@ -66,8 +58,9 @@ class CartInput(OptionalFields):
     )
     email = inputs.Email("E-mail address of the customer.", load_default="")
     coupons = list_inputs.CodeArray(
-        "Coupon codes in the order in which they apply, at most 20 (a setting). A code listed "
-        "twice counts once.",
+        "Coupon codes in the order in which they apply. A code listed twice counts once. The "
+        "maximum number is a setting.",
+        openapi={**json_schema.CODES_IN, json_schema.LIMIT: "SHOP_CART_CODE_LIMIT"},
         load_default=list,
     )
     items = CartItems()

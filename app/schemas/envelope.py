@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import marshmallow as ma
 
 from app.errors import ShopError
-from app.schemas import fields
+from app.schemas import fields, json_schema
 from app.schemas.inputs import InputObject
 
 
@@ -95,7 +95,8 @@ class WrappedItems(ma.fields.List[Any]):
     """
 
     def __init__(self, item: type[Base], *, missing_code: str) -> None:
-        super().__init__(ma.fields.Nested(item), required=True)
+        metadata = {json_schema.LIMIT: "SHOP_BULK_LIMIT"}
+        super().__init__(ma.fields.Nested(item), required=True, metadata=metadata)
         self.missing_code = missing_code
 
     def deserialize(

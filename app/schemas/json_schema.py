@@ -36,7 +36,7 @@ TEXT_MAX_LENGTH = 1000
 """Maximum length of names, parts of addresses, and text that contains a number or a date."""
 
 LONG_TEXT_MAX_LENGTH = 65_536
-"""Maximum length of descriptions and passwords."""
+"""Maximum length of descriptions, notes of orders and passwords."""
 
 TEXT_IN: Schema = {"type": "string", "maxLength": TEXT_MAX_LENGTH, "pattern": _NO_NUL}
 CODE_IN: Schema = {
@@ -97,6 +97,10 @@ KNOWN = "x-known"
 KNOWN_ORDER_STATUS: Schema = {"type": "string", KNOWN: "order_statuses"}
 KNOWN_COUPON_TYPE: Schema = {"type": "string", KNOWN: "coupon_types"}
 
+# The name of the setting with the maximum number of items. ``app.api.openapi`` replaces it with
+# ``maxItems``.
+LIMIT = "x-limit"
+
 # --- query parameters ---
 
 TEXT_PARAMETER: Schema = {"type": "string", "maxLength": 1000, "pattern": _NO_NUL}
@@ -108,9 +112,14 @@ SEARCH_PARAMETER: Schema = {
     "examples": ["*@example.com"],
 }
 TIMESTAMP_PARAMETER: Schema = TIMESTAMP
+MAX_IDS = 1000
+"""Maximum number of IDs in a parameter, below the limit of a database for a statement."""
+
+# The number of digits has no limit here, because some regular expression engines reject patterns
+# with repetitions of more than 1,000 in total.
 IDS_PARAMETER: Schema = {
     "type": "string",
-    "pattern": r"^[0-9]{1,18}(,[0-9]{1,18})*$",
+    "pattern": rf"^[0-9]+(,[0-9]+){{0,{MAX_IDS - 1}}}$",
     "examples": ["7,12"],
 }
 

@@ -96,30 +96,34 @@ class CustomerOrdersV3Query(LegacyOrderListQuery):  # type: ignore[misc, valid-t
 # --- bodies ---
 
 
-def native_body(schema: ma.Schema, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a body of a PHP client to the native form (decisions 14).
+def native_object(schema: ma.Schema, value: Any) -> Any:
+    """Convert an object of a PHP client to the native form (decisions 14).
 
     PHP has one type for lists and objects, so its JSON contains ``[]`` for an empty object and an
     object with integer keys for a list with gaps. ``""`` also means an empty object. An
-    ``expiry_date`` of 0, ``"0"`` or ``false`` means no date. All other values remain unchanged.
+    ``expiry_date`` of 0, ``"0"`` or ``false`` means no date. All other values remain unchanged, and
+    so do the items of a bulk request, which are converted after their number is checked.
 
     Args:
-        schema: the schema that loads the body.
-        body: parsed JSON, which is not modified.
+        schema: the schema that loads the object.
+        value: parsed JSON, which is not modified.
     """
+    if value in ([], ""):
+        return {}
+    if not isinstance(value, dict):
+        return value
     known = {field.data_key or name: field for name, field in schema.load_fields.items()}
-    return {name: _native_value(known.get(name), value) for name, value in body.items()}
+    return {name: _native_value(known.get(name), inner) for name, inner in value.items()}
 
 
 def _native_value(field: ma.fields.Field[Any] | None, value: Any) -> Any:
     if isinstance(field, ma.fields.Nested):
-        value = {} if value in ([], "") else value
-        return native_body(field.schema, value) if isinstance(value, dict) else value
-    if isinstance(field, WrappedItems | ItemArray):
+        return native_object(field.schema, value)
+    if isinstance(field, ItemArray):
         value = _list_of(value)
-        is_list = isinstance(value, list)
-        return [_native_value(field.inner, item) for item in value] if is_list else value
-    if isinstance(field, IdArray | EmailArray):
+        is_convertible = isinstance(value, list) and len(value) <= field.limit
+        return [_native_value(field.inner, item) for item in value] if is_convertible else value
+    if isinstance(field, WrappedItems | IdArray | EmailArray):
         return _list_of(value)
     if isinstance(field, DateText) and value in (0, "0"):  # False equals 0
         return ""

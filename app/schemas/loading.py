@@ -10,7 +10,7 @@ from marshmallow import ValidationError
 
 from app.errors import InvalidParams
 from app.schemas.inputs import without_cleaning
-from app.schemas.strict import make_strict
+from app.schemas.strict import MAX_UNKNOWN, UnknownName, make_strict
 
 
 @cache
@@ -26,14 +26,20 @@ def checker_of(schema: type[ma.Schema], *, strict: bool = False) -> ma.Schema:
     return make_strict(checker) if strict else checker
 
 
-def invalid_params(error: ValidationError, depth: int = 0) -> InvalidParams:
+def invalid_params(
+    error: ValidationError, depth: int = 0, reported: list[UnknownName] | None = None
+) -> InvalidParams:
     """Convert the nested messages of marshmallow to InvalidParams.
 
     Args:
         error: the exception from ``Schema.load``.
         depth: the number of outer levels to drop from names, such as the location in webargs.
+        reported: the unknown names that the response already reports, for a response with several
+            errors. Names are added to this list. Beyond MAX_UNKNOWN names, an error reports an
+            unknown name only if it has no other reason, and without a suggestion.
     """
     reasons: dict[str, str] = {}
+    reported = [] if reported is None else reported
 
     def collect(messages: Any, path: tuple[str, ...]) -> None:
         if isinstance(messages, dict):
@@ -44,6 +50,11 @@ def invalid_params(error: ValidationError, depth: int = 0) -> InvalidParams:
                     collect(inner, (*path[:-1], f"{path[-1]}[{key}]"))
                 else:
                     collect(inner, (*path, str(key)))
+        elif isinstance(messages[0], UnknownName):
+            suggest = len(reported) < MAX_UNKNOWN
+            if suggest or not reasons:
+                reasons[".".join(path[depth:])] = messages[0].message(suggest=suggest)
+                reported.append(messages[0])
         else:
             reasons[".".join(path[depth:])] = " ".join(messages)
 

@@ -89,7 +89,7 @@ class OrderFields(Base):
     payment_details = inputs.InputPart(PaymentDetailsInput)
     billing_address = inputs.InputPart(BillingAddressInput)
     shipping_address = inputs.InputPart(ShippingAddressInput)
-    note = inputs.Text("Note from the customer.")
+    note = inputs.Text("Note from the customer.", openapi=json_schema.LONG_TEXT_IN)
     customer_ip = inputs.Text("IP address of the customer.")
     customer_user_agent = inputs.Text("User agent of the customer.")
     shipping_tax = number_inputs.AmountInput("Tax on shipping.")

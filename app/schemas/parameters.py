@@ -15,9 +15,6 @@ from app.schemas.inputs import Input
 WHITE_SPACE = " \t\n\v\f\r"
 """White space in parameters. Unlike for ``strip()``, most control characters do not count."""
 
-MAX_IDS = 1000
-"""Maximum number of IDs in a parameter, below the limit of a database for a statement."""
-
 Selection = dict[str, "Selection | None"]
 """Selection of the ``fields`` parameter. The value of a name is None for the whole field, or the
 selection within an object."""
@@ -199,14 +196,17 @@ class IdListParam(QueryField):
 
     def read(self, value: str) -> list[int]:
         """Return the IDs, or the default without any. IDs beyond 64 bits are dropped."""
-        if value.count(",") >= MAX_IDS:
-            raise ValueError(f"has more than {MAX_IDS:,} IDs.")
         entries = _entries(value)
-        if not all(re.fullmatch(r"[0-9]{1,100}", entry) for entry in entries):
+        if len(entries) > json_schema.MAX_IDS:
+            raise ValueError(f"has more than {json_schema.MAX_IDS:,} IDs.")
+        if not all(re.fullmatch(r"[0-9]+", entry) for entry in entries):
             raise ValueError("must be IDs, separated by commas.")
         if not entries:
             return self.deserialize(None)  # type: ignore[no-any-return] # None or a list
-        return [number for number in map(int, entries) if number <= INT64_MAX]
+        digits = (entry.lstrip("0") or "0" for entry in entries)
+        # Python does not convert thousands of digits. A number with 20 digits exceeds 64 bits.
+        numbers = (int(entry) for entry in digits if len(entry) < 20)
+        return [number for number in numbers if number <= INT64_MAX]
 
 
 class ForceWord(TextParam):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.envelope import Base
+from app.schemas.json_schema import MAX_IDS
 from app.schemas.number_parameters import (
     DaysParam,
     IntegerParam,
@@ -16,7 +17,6 @@ from app.schemas.number_parameters import (
     PageNumber,
 )
 from app.schemas.parameters import (
-    MAX_IDS,
     ChoiceParam,
     CouponTypeParam,
     DirectionParam,

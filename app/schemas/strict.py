@@ -7,7 +7,8 @@ instances and do not pay for it (decisions 15).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from itertools import islice
@@ -24,8 +25,30 @@ from app.text import nearest_name
 IGNORED = frozenset({"id", "created_at", "updated_at"})
 """Fields that are ignored in the body of a record, so that it can be sent as it was received."""
 
-MAX_UNKNOWN = 50
-"""Maximum number of unknown names that an error reports, because each search takes time."""
+MAX_UNKNOWN = 20
+"""Maximum number of unknown names that a response reports, because each search for a similar name
+takes time."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownName:
+    """An unknown name, as a message of a ValidationError.
+
+    Args:
+        name: the name that was sent.
+        known: the names that are accepted.
+        kind: ``field`` or ``parameter``.
+    """
+
+    name: str
+    known: Set[str]
+    kind: str
+
+    def message(self, *, suggest: bool = True) -> str:
+        """Return the message. With ``suggest``, it contains the nearest known name."""
+        nearest = nearest_name(self.name, self.known) if suggest else ""
+        suggestion = f"; did you mean '{nearest}'?" if nearest else "."
+        return f"unknown {self.kind} {self.name[:100]!r}{suggestion}"
 
 
 def make_strict(schema: ma.Schema) -> ma.Schema:
@@ -39,35 +62,29 @@ def make_strict(schema: ma.Schema) -> ma.Schema:
             make_strict(field.inner.schema)
             if isinstance(field, ItemArray):  # loads its items itself
                 setattr(field, "load_item", field.inner.schema.load)  # noqa: B010  # mypy does not allow assigning to a method
-    schema.load = partial(_load, schema)  # type: ignore[method-assign] # see above
+    known = {field.data_key or name for name, field in schema.load_fields.items()}
+    known = known if isinstance(schema, Query) else known | IGNORED
+    schema.load = partial(_load, schema, known)  # type: ignore[method-assign] # see above
     return schema
 
 
-def unknown_names(names: Any, known: set[str], kind: str) -> dict[str, list[str]]:
-    """Return a message for each unknown name, with the nearest known name.
+def unknown_names(names: Iterable[str], known: Set[str], kind: str) -> list[UnknownName]:
+    """Return the first unknown names.
 
     Args:
         names: the names that were sent.
         known: the names that are accepted.
         kind: ``field`` or ``parameter``.
     """
-    unknown = islice((name for name in names if name not in known), MAX_UNKNOWN)
-    return {name: [_message(name, known, kind)] for name in unknown}
+    unknown = (UnknownName(name, known, kind) for name in names if name not in known)
+    return list(islice(unknown, MAX_UNKNOWN))
 
 
-def _message(name: str, known: set[str], kind: str) -> str:
-    nearest = nearest_name(name, known)
-    suggestion = f"; did you mean '{nearest}'?" if nearest else "."
-    return f"unknown {kind} {name[:100]!r}{suggestion}"
-
-
-def _load(schema: ma.Schema, data: Any, **kwargs: Any) -> Any:
-    """Load data, and report unknown names together with the errors of the known ones."""
-    known = {field.data_key or name for name, field in schema.load_fields.items()}
-    is_query = isinstance(schema, Query)
-    kind = "parameter" if is_query else "field"
+def _load(schema: ma.Schema, known: Set[str], data: Any, **kwargs: Any) -> Any:
+    """Load data, and report names that are not known together with the errors of the others."""
+    kind = "parameter" if isinstance(schema, Query) else "field"
     names = data if isinstance(data, Mapping) else ()
-    unknown = unknown_names(names, known if is_query else known | IGNORED, kind)
+    unknown: dict[str, Any] = {each.name: [each] for each in unknown_names(names, known, kind)}
     try:
         loaded = type(schema).load(schema, data, **kwargs)
     except ma.ValidationError as error:

@@ -46,11 +46,16 @@ WriteResult = Mapping[str, Any] | ShopError
 """A written record by its column names, or the error that prevented it."""
 
 
+def require_size(record: str, items: Sequence[Any], limit: int) -> None:
+    """Raise ShopError if a bulk request of a kind of record has more than ``limit`` items."""
+    if len(items) > limit:
+        raise ShopError(f"shop_api_{record}s_request_entity_too_large", limit=limit)
+
+
 def run(
     record: str,
     items: Sequence[Any],
     *,
-    limit: int,
     load: Callable[[BulkItem], BulkItem],
     save: Callable[[Sequence[BulkItem]], Sequence[WriteResult]],
     dump: Callable[[Mapping[str, Any]], Any],
@@ -62,18 +67,12 @@ def run(
 
     Args:
         record: the name of the records in error codes, such as ``coupon``.
-        items: the items as the client sent them, of any type.
-        limit: maximum number of items.
+        items: the items, of any type.
         load: converts the data of an item, or raises ShopError.
         save: writes the loaded items in one transaction and returns one result per item, in order.
         dump: converts a written record to its result.
         name: returns the name of an error code in the API version.
-
-    Raises:
-        ShopError: there are too many items. Nothing was written.
     """
-    if len(items) > limit:
-        raise ShopError(f"shop_api_{record}s_request_entity_too_large", limit=limit)
     results: list[Any] = [None] * len(items)
     accepted: dict[int, BulkItem] = {}
     for position, item in enumerate(items):
