@@ -182,7 +182,6 @@ BAD = [
     ("DATABASE_REPLICA_URLS", "sqlite:///copy.db"),
     ("DATABASE_REPLICA_URLS", "postgresql://user:geheim@db:port/shop"),
     ("DATABASE_REPLICA_URLS", "postgresql://user:geheim@db/shop?sslmod=require"),
-    ("SHOP_PAID_STATUSES", ","),
     ("SHOP_REPLICA_LAG_SECONDS", "-1"),
     ("SHOP_REPLICA_LAG_SECONDS", "nan"),
     ("PORT", "http"),

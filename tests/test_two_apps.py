@@ -1,5 +1,7 @@
 """Two apps in one process share no state."""
 
+import re
+
 import pytest
 from flask_migrate import upgrade
 
@@ -98,7 +100,15 @@ def test_two_apps_have_their_own_documents(two_shops):
     assert (there["info"]["title"], there["paths"]) == ("Other", moved)
     types = there["components"]["schemas"]["CouponType"]["enum"]
     assert types.pop() == "gift"  # added after the start, and before the document was used
+    assert (bulk_limits(here), bulk_limits(there)) == ({100}, {1})
     assert here["components"] == there["components"]
+
+
+def bulk_limits(document):
+    """Remove the maximum number of items from the bodies of bulk requests, and return it."""
+    schemas = document["components"]["schemas"]
+    bodies = [schema for name, schema in schemas.items() if re.fullmatch(r"\w+BulkRequest", name)]
+    return {items.pop("maxItems") for body in bodies for items in body["properties"].values()}
 
 
 def test_two_apps_have_their_own_engines(two_shops):

@@ -38,12 +38,6 @@ class DelimitedList(ma.fields.String):
 class OrderStatusList(DelimitedList):
     """A list of order statuses. ``check_order_statuses`` validates it once plugins are loaded."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        statuses = super()._deserialize(value, attr, data, **kwargs)
-        if not statuses:
-            raise ma.ValidationError("Must name at least one status.")
-        return statuses
-
 
 _SEVERAL_HOSTS = re.compile(
     r"(?P<start>postgresql(?:\+psycopg)?://(?:[^@/?]*@)?)(?P<hosts>[^/?@]*,[^/?@]*)"
