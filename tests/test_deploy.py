@@ -1,5 +1,6 @@
 """The files for systemd, Docker and nginx match the service and its defaults."""
 
+import gc
 import re
 import runpy
 import sys
@@ -37,6 +38,17 @@ def unit():
     parser.optionxform = str
     parser.read_string(read("deploy/shop-api.service"))
     return parser["Service"]
+
+
+def test_the_loaded_app_is_excluded_from_garbage_collection(gunicorn):
+    loaded = object.__new__(type("Loaded", (), {}))
+    assert gc.get_freeze_count() == 0
+    gunicorn["post_worker_init"](None)
+    try:
+        assert all(each is not loaded for each in gc.get_objects())
+    finally:
+        gc.unfreeze()
+    assert any(each is loaded for each in gc.get_objects())
 
 
 def test_image_is_made_of_files_that_are_there_and_let_through():
