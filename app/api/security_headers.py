@@ -9,7 +9,7 @@ from hashlib import sha256
 from flask import Flask, Response, current_app, request
 
 from app.api import openapi
-from app.auth.credentials import ORIGINAL_REQUEST, OriginalRequest
+from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
 from app.errors import ShopError
 
 DEFAULT_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}

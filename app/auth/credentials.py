@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 from flask import current_app
@@ -18,6 +18,7 @@ from app.auth.api_keys import ApiKeyCredentials, key_with_roles, principal_of
 from app.auth.authorization_header import authorization_header, parse_authorization
 from app.auth.encryption import UNKNOWN_KEY_TOKEN, decrypt
 from app.auth.oauth1 import ALGORITHMS, MAX_FORMS, MAX_PARAMETERS, Signature, SignedRequest
+from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
 from app.auth.principal_cache import cached_principal
 from app.auth.principals import Credentials, InvalidCredentials, Principal
 from app.db.session import run_in_transaction
@@ -46,26 +47,6 @@ QUERY_CREDENTIALS = frozenset(
     }
 )
 """Query parameters with credentials. They are removed from the links in responses."""
-
-ORIGINAL_REQUEST = "shop_api.original_request"
-"""WSGI environ key for the OriginalRequest, if the request was changed."""
-
-
-class OriginalRequest(NamedTuple):
-    """A request of the legacy API as sent.
-
-    Args:
-        method: the method.
-        path: the decoded path.
-        query: the query string.
-        overrides: the values of ``_method`` in the query that are not empty. The last one overrides
-            the method.
-    """
-
-    method: str
-    path: str
-    query: str
-    overrides: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +182,11 @@ def from_legacy(request: Request) -> Credentials | None:
     if given is not None and given.type == "basic":
         return Basic(header)
     parameters = given.parameters if given is not None and given.type == "oauth" else {}
+    sent: OriginalRequest = request.environ[ORIGINAL_REQUEST]
     # Before any parameter is decoded, and including those that are ignored (decisions 17).
-    if len(parameters) + 1 + request.environ[ORIGINAL_REQUEST].query.count("&") > MAX_PARAMETERS:
+    if len(parameters) + 1 + sent.query.count("&") > MAX_PARAMETERS:
         return MalformedCredentials("The request has too many parameters.")
-    signed = _signed(request, parameters)
+    signed = _signed(request, sent, parameters)
     signature = signed.signature()
     if isinstance(signature, str):
         return MalformedCredentials(f"The parameter {signature} is missing.")
@@ -213,7 +195,7 @@ def from_legacy(request: Request) -> Credentials | None:
         if override and override.replace("HEAD", "GET") != request.method:
             return MalformedCredentials("X-HTTP-Method-Override does not match the signed method.")
         # A signature does not cover the order of parameters, and only the last one has an effect.
-        if len(set(request.environ[ORIGINAL_REQUEST].overrides)) > 1:
+        if len(set(sent.overrides)) > 1:
             return MalformedCredentials("The request has several values of _method.")
         return SignedCredentials(signed, signature)
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
@@ -226,9 +208,10 @@ def from_legacy(request: Request) -> Credentials | None:
     return ApiKeyCredentials(key or "", secret or "")
 
 
-def _signed(request: Request, parameters: Mapping[str, str | None]) -> SignedRequest:
+def _signed(
+    request: Request, sent: OriginalRequest, parameters: Mapping[str, str | None]
+) -> SignedRequest:
     environ = request.environ
-    sent: OriginalRequest = environ[ORIGINAL_REQUEST]
     # gunicorn sets RAW_URI, other servers set REQUEST_URI. Both can be a full URL.
     raw = (environ.get("RAW_URI") or environ.get("REQUEST_URI") or "").partition("?")[0]
     decoded = ((unquote(name), unquote(value or "")) for name, value in parameters.items())

@@ -19,7 +19,7 @@ from app.api.blueprint import Blueprint
 from app.api.responses import json_response, request_address
 from app.api.smorest import Api
 from app.api.versions import IN_ENVIRON, OTHER_VERSION, WOOCOMMERCE, current_api_version
-from app.auth.credentials import ORIGINAL_REQUEST, OriginalRequest
+from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
 from app.config import VERSION
 from app.schemas.legacy import StoreResponse
 

@@ -121,6 +121,7 @@ def _native_value(field: ma.fields.Field[Any] | None, value: Any) -> Any:
         return native_object(field.schema, value)
     if isinstance(field, ItemArray):
         value = _list_of(value)
+        # A longer list is rejected, so its items are not converted.
         is_convertible = isinstance(value, list) and len(value) <= field.limit
         return [_native_value(field.inner, item) for item in value] if is_convertible else value
     if isinstance(field, WrappedItems | IdArray | EmailArray):
