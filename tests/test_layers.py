@@ -42,8 +42,10 @@ BELOW_THE_REQUEST = {
 }  # fmt: skip
 # Packages that compute and do nothing else: no framework, no database, no request.
 PURE_PACKAGES = {"dateutil", "email_validator", "marshmallow"}
-# The settings check that SQLAlchemy can read DATABASE_URL; each app has a catalog of its own.
-EXCEPTIONS = {"app.config.fields": {"sqlalchemy"}, "app.catalog": {"flask"}}
+# The settings check that SQLAlchemy can read DATABASE_URL; each app has a catalog and limits of its own.
+EXCEPTIONS = {
+    "app.config.fields": {"sqlalchemy"}, "app.catalog": {"flask"}, "app.config.limits": {"flask"},
+}  # fmt: skip
 
 
 def part_of(module):

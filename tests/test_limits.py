@@ -294,6 +294,9 @@ def hostile(size):
     yield "bulk of names", "/customers/bulk", filled('{"customers":[', names, "]}", size)
     edits = json.dumps({"id": 1, "email": "ä@ö.de", "last_name": "<a" * 400})
     yield "bulk of edits", "/customers/bulk", filled('{"customers":[', edits, "]}", size)
+    item = filled('{"cart":{"items":[', '{"price":1}', "]}}", size)
+    yield "items of a cart", "/coupons/evaluate", item
+    yield "codes of a cart", "/coupons/evaluate", filled('{"cart":{"coupons":[', '"a"', "]}}", size)
 
 
 @pytest.mark.one_database
@@ -369,7 +372,7 @@ def test_unknown_names_of_many_items_are_compared_within_a_limit(client_for, mon
 @pytest.mark.one_database
 @pytest.mark.parametrize("item", [{}, [], 1, {"price": "x"}])
 def test_error_reports_the_first_invalid_items_of_a_list(admin, item):
-    cart = {"cart": {"items": [item] * 20_000}}
+    cart = {"cart": {"items": [item] * 100}}
     names = refused_params(admin.post("/coupons/evaluate", cart))
     assert [name.partition("]")[0] for name in names] == [
         f"cart.items[{index}" for index in range(MAX_INVALID_ITEMS)
@@ -380,6 +383,29 @@ def test_error_reports_the_first_invalid_items_of_a_list(admin, item):
     assert [name.partition("]")[0] for name in names] == [
         f"order.line_items[{index}" for index in range(1, MAX_INVALID_ITEMS + 1)
     ]
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("strict", [False, True])
+def test_items_of_a_cart_beyond_the_limit_are_not_converted(client_for, strict):
+    def reason(cart):
+        headers = {"Prefer": "handling=strict"} if strict else {}
+        response = client_for("customer").post("/coupons/evaluate", {"cart": cart}, headers=headers)
+        error = response.get_json()["errors"][0]
+        return response.status_code, error["code"], error["message"]
+
+    def too_large(what):
+        message = f"A cart can contain at most {what}."
+        return 413, "shop_api_cart_request_entity_too_large", message
+
+    assert reason({"items": [{"price": []}] * 100})[1] == "shop_api_invalid_param"
+    assert reason({"items": [{"price": []}] * 101}) == too_large("100 items")
+    assert reason({"items": [{"price": 1}] * 100})[1] == "shop_api_user_cannot_read_coupons"
+    assert reason({"coupons": ["a", "A "] * 500})[1] == "shop_api_user_cannot_read_coupons"
+    assert reason({"coupons": [[]] * 1001}) == too_large("1000 entries in coupons")
+    assert reason({"coupons": [f"c{number}" for number in range(21)]}) == too_large(
+        "20 coupon codes"
+    )
 
 
 def headers_of(client):

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import marshmallow as ma
 
+from app.config.limits import current_limit
+from app.errors import ShopError
 from app.schemas import fields, inputs, json_schema, list_inputs, number_inputs
 from app.schemas.envelope import Base, OptionalFields, ReasonSchema, Wrapped
+
+MAX_CODE_ENTRIES = 1000
+"""Maximum number of coupon codes of a cart with repetitions, if the setting is not higher."""
+
+_CODE_LIMIT = "SHOP_CART_CODE_LIMIT"
+_TOO_LARGE = partial(ShopError, "shop_api_cart_request_entity_too_large")
 
 
 class CartItemInput(OptionalFields):
@@ -23,31 +32,40 @@ class CartItemInput(OptionalFields):
     on_sale = inputs.StrictTrue("Whether the product is on sale.", load_default=False)
 
 
-class CartItems(ma.fields.List[Any]):
+class CartItems(list_inputs.ItemArray):
     """The items of a cart; null is an empty cart."""
-
-    null_is_absent = True
 
     def __init__(self) -> None:
         super().__init__(
-            ma.fields.Nested(CartItemInput),
+            CartItemInput,
+            "Items of the cart. The maximum number is a setting.",
+            limit="SHOP_CART_ITEM_LIMIT",
+            too_large=partial(_TOO_LARGE, what="items"),
             load_default=list,
-            allow_none=True,
-            metadata={
-                "description": "Items of the cart. The maximum number is a setting.",
-                json_schema.LIMIT: "SHOP_CART_ITEM_LIMIT",
-            },
         )
 
-    def deserialize(
-        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **_: Any
-    ) -> Any:
-        """Return the converted items."""
-        if value is None or value is ma.missing:
-            return []
-        if not isinstance(value, list):
-            raise ma.ValidationError("must be an array.")
-        return list_inputs.load_items(value, self.inner.deserialize)
+    def load_item(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert an object, with the defaults of missing keys."""
+        loaded: dict[str, Any] = self.inner.schema.load(item)  # type: ignore[attr-defined]  # a Nested
+        return loaded
+
+
+class CartCodes(list_inputs.CodeArray):
+    """The coupon codes of a cart. A code listed twice counts once."""
+
+    openapi: json_schema.Schema = {**json_schema.CODES_IN, json_schema.LIMIT: _CODE_LIMIT}
+
+    def convert(self, value: Any) -> list[Any]:
+        """Return the codes, or raise ShopError for too many."""
+        limit = current_limit(_CODE_LIMIT)
+        # Repetitions have to be converted to be recognized.
+        most = max(limit, MAX_CODE_ENTRIES)
+        if isinstance(value, list) and len(value) > most:
+            raise _TOO_LARGE(limit=most, what="entries in coupons")
+        codes = super().convert(value)
+        if len(set(codes)) > limit:
+            raise _TOO_LARGE(limit=limit, what="coupon codes")
+        return codes
 
 
 class CartInput(OptionalFields):
@@ -57,10 +75,9 @@ class CartInput(OptionalFields):
         "ID of the customer account, 0 for a guest.", load_default=0
     )
     email = inputs.Email("E-mail address of the customer.", load_default="")
-    coupons = list_inputs.CodeArray(
+    coupons = CartCodes(
         "Coupon codes in the order in which they apply. A code listed twice counts once. The "
         "maximum number is a setting.",
-        openapi={**json_schema.CODES_IN, json_schema.LIMIT: "SHOP_CART_CODE_LIMIT"},
         load_default=list,
     )
     items = CartItems()

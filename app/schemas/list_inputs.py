@@ -8,7 +8,7 @@ from typing import Any
 import marshmallow as ma
 
 from app import emails, numbers, text
-from app.errors import ShopError
+from app.config.limits import current_limit
 from app.schemas import json_schema
 from app.schemas.inputs import Input, require_length
 
@@ -137,20 +137,32 @@ class ItemArray(ma.fields.List[Any]):
     Args:
         item: schema of an object, without defaults and hooks.
         meaning: description of the array.
-        limit: maximum number of objects.
-        too_large: error code for more objects.
+        limit: maximum number of objects, or the name of the setting with this number.
+        too_large: returns the error for more objects, from the ``limit``.
     """
 
     null_is_absent = True
 
     def __init__(
-        self, item: type[ma.Schema], meaning: str, *, limit: int, too_large: str, **kwargs: Any
+        self,
+        item: type[ma.Schema],
+        meaning: str,
+        *,
+        limit: int | str,
+        too_large: Callable[..., Exception],
+        **kwargs: Any,
     ) -> None:
-        metadata = {"description": meaning, "maxItems": limit}
+        maximum = "maxItems" if isinstance(limit, int) else json_schema.LIMIT
+        metadata = {"description": meaning, maximum: limit}
         super().__init__(ma.fields.Nested(item), allow_none=True, metadata=metadata, **kwargs)
         self.item = item
-        self.limit = limit
-        self.too_large = too_large
+        self._limit = limit
+        self._too_large = too_large
+
+    @property
+    def limit(self) -> int:
+        """Return the maximum number of objects."""
+        return self._limit if isinstance(self._limit, int) else current_limit(self._limit)
 
     def deserialize(
         self,
@@ -161,11 +173,12 @@ class ItemArray(ma.fields.List[Any]):
     ) -> Any:
         """Return the converted objects, or raise ValidationError with the errors of objects."""
         if value is None or value is ma.missing:
-            return self.load_default
+            default = self.load_default
+            return default() if callable(default) else default
         if not isinstance(value, list):
             raise ma.ValidationError("must be an array.")
         if len(value) > self.limit:
-            raise ShopError(self.too_large, limit=self.limit)
+            raise self._too_large(limit=self.limit)
         return load_items(value, self.load_item)
 
     def load_item(self, item: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from decimal import ROUND_HALF_UP, Decimal
+from functools import partial
 from typing import Any
 
 import marshmallow as ma
 
 from app import numbers
+from app.errors import ShopError
 from app.schemas import inputs, json_schema, list_inputs, number_inputs
 from app.schemas.envelope import Base, update_schema
 
 MAX_ITEMS = 1000
+_TOO_LARGE = partial(ShopError, "shop_api_order_too_large")
 """Items in one list (orders 9)."""
 
 _TAX_CLASS = "Tax class."
@@ -80,7 +83,7 @@ class LineMetaArray(list_inputs.ItemArray):
             LineMetaInput,
             "Additional attributes.",
             limit=MAX_ITEMS,
-            too_large="shop_api_order_too_large",
+            too_large=_TOO_LARGE,
         )
 
     def deserialize(self, *args: Any, **kwargs: Any) -> Any:
@@ -198,9 +201,7 @@ def item_array(item: type[Base], meaning: str) -> list_inputs.ItemArray:
         item: schema of an item.
         meaning: description of the list.
     """
-    return list_inputs.ItemArray(
-        item, meaning, limit=MAX_ITEMS, too_large="shop_api_order_too_large"
-    )
+    return list_inputs.ItemArray(item, meaning, limit=MAX_ITEMS, too_large=_TOO_LARGE)
 
 
 def item_update(item: type[Base]) -> type[Base]:

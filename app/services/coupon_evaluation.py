@@ -12,7 +12,6 @@ from app.carts import Cart, CartItem, line_value
 from app.catalog import current_catalog
 from app.db.read_pool import fetch
 from app.db.session import now
-from app.errors import ShopError
 from app.evaluation import Evaluation, evaluate
 from app.services.coupon_customers import find_customer
 from app.services.coupon_terms import coupons_by_code
@@ -27,14 +26,10 @@ def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
         data: a loaded ``CartInput``.
 
     Raises:
-        ShopError: the capability is missing, the cart has too many items or codes, or the customer
-            does not exist.
+        ShopError: the capability is missing, or the customer does not exist.
     """
     actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
     codes = list(dict.fromkeys(data["coupons"]))  # a code listed twice counts once
-    items = data["items"]
-    _require_at_most(current_app.config["SHOP_CART_ITEM_LIMIT"], len(items), "items")
-    _require_at_most(current_app.config["SHOP_CART_CODE_LIMIT"], len(codes), "coupon codes")
     customer = find_customer(fetch, data["customer_id"], data["email"], param="cart.customer_id")
     found = coupons_by_code(fetch, codes, customer)
     cart = Cart(
@@ -46,7 +41,7 @@ def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
                 item["product_category_ids"],
                 item["on_sale"],
             )
-            for item in items
+            for item in data["items"]
         ],
         customer.emails,
     )
@@ -58,11 +53,6 @@ def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
         coupon_types=current_catalog().coupon_types,
     )
     return _shown(evaluation, {code: coupon.id for code, coupon in found.items()})
-
-
-def _require_at_most(limit: int, number: int, what: str) -> None:
-    if number > limit:
-        raise ShopError("shop_api_cart_request_entity_too_large", limit=limit, what=what)
 
 
 def _shown(evaluation: Evaluation, ids: Mapping[str, int]) -> Record:
