@@ -122,6 +122,15 @@ def test_list_is_read_from_an_index(app, admin, make_coupon, make_customer, many
     assert [steps for each in found for steps in reads_everything(*each)] == []
 
 
+@pytest.mark.one_database
+@pytest.mark.parametrize("path", ["/coupons?", "/customers?filter[role]=all&", "/orders?"])
+def test_list_by_id_is_sorted_by_one_column(admin, many, plans, path):
+    found = plans(lambda: admin.get(f"{path}filter[orderby]=id&filter[offset]=1"))
+    orders = re.findall(r"ORDER BY (\w+)\.id\b(.*)", "\n".join(statement for statement, _ in found))
+    assert orders
+    assert [rest for table, rest in orders if f"{table}.id" in rest] == []
+
+
 @pytest.mark.parametrize("path", ["/coupons", "/coupons/count"])
 def test_coupons_of_a_type_are_counted_in_their_own_index(admin, make_coupon, plans, path):
     make_coupon(type="percent")

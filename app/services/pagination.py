@@ -12,6 +12,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     FromClause,
+    PrimaryKeyConstraint,
     Select,
     UniqueConstraint,
     asc,
@@ -244,7 +245,8 @@ def _is_unique(column: ColumnElement[Any]) -> bool:
         isinstance(column, Column)
         and not column.nullable
         and any(
-            isinstance(constraint, UniqueConstraint) and list(constraint.columns) == [column]
+            isinstance(constraint, PrimaryKeyConstraint | UniqueConstraint)
+            and list(constraint.columns) == [column]
             for constraint in column.table.constraints
         )
     )
