@@ -34,7 +34,7 @@ class Cart:
     """Items, and the e-mail addresses that ``customer_emails`` of a coupon may match.
 
     Args:
-        emails: the given e-mail, the account's and its billing e-mail, as far as they exist.
+        emails: the given e-mail, the account's and its billing e-mail, if they exist.
     """
 
     items: Sequence[CartItem]

@@ -1,6 +1,7 @@
 """Plugins are notified of changes of orders, before and after the commit (docs/plugins.md)."""
 
 import logging
+from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, text
@@ -11,6 +12,9 @@ from app.db import session as sessions
 from app.db.session import call_after_commit, run_in_transaction
 from app.errors import ShopError
 from app.models import OrderNote
+from app.services.api_keys import OPERATOR
+from app.services.customers import delete_customer
+from app.services.orders import create_order
 from tests.api_client import Client, at_the_same_time, failure, refusal, reply
 from tests.order_extension_apps import installed_plugin, plugged
 
@@ -189,6 +193,47 @@ def test_a_retried_transaction_calls_back_once(app, monkeypatch):
         with pytest.raises(DBAPIError, match="no_such_table"):
             run_in_transaction(work)
         assert called == [2]
+
+
+def test_hooks_are_not_notified_of_changes_that_another_hook_undid(client, hook, notified):
+    """A hook writes an order for each coupon, and the next hook rejects one of the coupons."""
+    catalog = client.app.extensions[EXTENSION]
+
+    def write_orders(changes):
+        for change in changes:
+            create_order(OPERATOR, {"note": change.after["code"]})
+
+    def reject(changes):
+        if "bad" in [change.after["code"] for change in changes]:
+            raise ShopError("shop_api_cannot_create_coupon", reason="rejected.")
+
+    catalog.add_change_hook(ChangeHook("coupon", before_commit=write_orders))
+    catalog.add_change_hook(ChangeHook("coupon", before_commit=reject))
+    response = client.post("/coupons/bulk", {"coupons": [{"code": "good"}, {"code": "bad"}]})
+    assert ["error" in result for result in response.get_json()["coupons"]] == [False, True]
+    (order,) = client.get("/orders").get_json()["orders"]
+    assert order["note"] == "good"
+    assert notified == [[("order.created", order["id"], None, "pending")]]
+
+
+def test_deleted_account_is_revoked_after_the_commit(client, make_customer):
+    """A process that looks up the key before the commit would cache it again."""
+    customer_id = make_customer()["id"]
+    file = Path(client.app.instance_path) / "revocations"
+    sizes = []
+
+    def size():
+        sizes.append(file.stat().st_size if file.exists() else 0)
+
+    def work(session):
+        delete_customer(OPERATOR, customer_id)
+        size()
+
+    with client.app.app_context():
+        size()
+        run_in_transaction(work)
+        size()
+    assert sizes[0] == sizes[1] < sizes[2]
 
 
 def test_functions_after_the_commit_can_write(app):

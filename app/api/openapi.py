@@ -32,7 +32,7 @@ HEADERS: dict[str, Document] = {
         "schema": {"type": "integer", "minimum": 0},
     },
     "Link": {
-        "description": "URLs of the `first`, `prev`, `next` and `last` page, as far as they exist "
+        "description": "URLs of the `first`, `prev`, `next` and `last` page, if they exist "
         "(RFC 8288).",
         "schema": {"type": "string"},
     },

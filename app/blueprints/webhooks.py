@@ -171,8 +171,8 @@ def rotate_webhook_secret(webhook_id: int) -> Response:
 def ping_webhook(webhook_id: int) -> Response:
     """Send a ping to a webhook.
 
-    Sends an event of type `ping` immediately, whatever the status of the webhook, and returns the
-    status of the response.
+    Sends an event of type `ping` immediately, regardless of the status of the webhook, and returns
+    the status of the response.
     """
     return json_response({"ping": webhook_pings.ping(current_principal(), webhook_id)})
 

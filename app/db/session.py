@@ -152,6 +152,22 @@ def call_after_commit(session: Session, function: Callable[[], None]) -> None:
 
 
 @contextmanager
+def savepoint(session: Session) -> Iterator[None]:
+    """Undo only the work of the block if it raises an exception, and raise it again.
+
+    The functions that the block passed to ``call_after_commit`` are then not called.
+    """
+    functions = session.info.get(_AFTER_COMMIT, [])
+    number = len(functions)
+    try:
+        with session.begin_nested():
+            yield
+    except BaseException:
+        del functions[number:]
+        raise
+
+
+@contextmanager
 def reading_own_writes() -> Iterator[None]:
     """Let ``fetch`` read within the transaction of ``run_in_transaction``, if one runs.
 

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.orm import Session
 
 from app.db import timeouts
-from app.db.session import run_in_transaction
+from app.db.session import run_in_transaction, savepoint
 from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.file_reader import Line
 from app.import_export.restored_values import Rows, rows_of
@@ -130,7 +130,7 @@ def _insert(session: Session, batch: Sequence[tuple[str, Rows]]) -> None:
         for table, found in rows.items():
             together.setdefault(table, []).extend(found)
     try:
-        with session.begin_nested():
+        with savepoint(session):
             _insert_rows(session, together)
     except (IntegrityError, DataError) as error:
         if len(batch) == 1:

@@ -27,8 +27,8 @@ _NOT_CATEGORIES = "IDs of product categories that the coupon does not apply to."
 _SHIPPING = "Whether the coupon grants free shipping."
 _NOT_SALE = "Whether items on sale are excluded."
 _DATE = (
-    "Expiry date. The coupon is valid until the end of this day, in UTC. An empty string removes "
-    "the expiry date."
+    "Expiry date. The coupon expires at midnight UTC at the beginning of this day. An empty string "
+    "removes the expiry date."
 )
 _AMOUNT = "Rounded half up to the cent. At most 16 digits before the decimal point."
 

@@ -13,7 +13,7 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.catalog import Catalog, Change, ChangeHook, current_catalog
-from app.db.session import call_after_commit
+from app.db.session import call_after_commit, savepoint
 from app.errors import ShopError
 from app.services.bulk import BulkItem, WriteResult
 from app.services.events import Cause, NewEvent, record
@@ -212,7 +212,7 @@ def write_items(
     if len(items) == 1 or not can_be_rejected:
         return write(items)
     try:
-        with session.begin_nested():
+        with savepoint(session):
             return write(items)
     except ShopError:
         return [_write_alone(session, item, write) for item in items]
@@ -224,7 +224,7 @@ def _write_alone(
     write: Callable[[Sequence[BulkItem]], list[WriteResult]],
 ) -> WriteResult:
     try:
-        with session.begin_nested():
+        with savepoint(session):
             (result,) = write([item])
     except ShopError as error:
         return error

@@ -15,7 +15,7 @@ from app.catalog import Change
 from app.db.functions import is_one_of
 from app.db.records import write_records
 from app.db.search import comparable
-from app.db.session import now, run_in_transaction
+from app.db.session import call_after_commit, now, run_in_transaction
 from app.db.types import IdList, TextList
 from app.emails import is_email, lower_domain, sanitize_email
 from app.errors import ShopError
@@ -61,8 +61,7 @@ def save_customers(actor: Principal, items: Sequence[BulkItem]) -> list[WriteRes
     """Create and update customers in the given order, in one transaction (spec 4.3).
 
     Returns:
-        For each item the customer by the names of COLUMNS, or the error because of which it was
-        not written.
+        One result per item, in order: the customer by the names of COLUMNS, or an error.
     """
     may_write = actor.can(Capability.CREATE_USERS) or actor.can(Capability.EDIT_USERS)
     prepared = with_password_hashes(items) if may_write else items
@@ -125,9 +124,9 @@ def delete_customer(
         # After the deletion, which waits for concurrent orders of the customer and their events.
         erase_customer(session, customer_id)
         notify(session, actor, [Change("customer.deleted", public_account(before), None)])
+        call_after_commit(session, note_revocation)  # its API keys are deleted with the account
 
     run_in_transaction(work)
-    note_revocation()  # the API keys of the account are deleted with it
 
 
 def _save(session: Session, actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:

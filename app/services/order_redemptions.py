@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
 from app.db.search import comparable
-from app.db.session import now
+from app.db.session import now, savepoint
 from app.models.redemption import RedemptionStatus
 from app.services.coupon_customers import Customer
 from app.services.coupon_terms import REDEMPTIONS as TABLE
@@ -70,7 +70,7 @@ class CouponPlan:
         lines = self.items.lists["coupon_lines"]
         # If a coupon is rejected, undo the changes for the coupons before it.
         several = len(lines) + len(self.removed) > 1
-        with session.begin_nested() if several else nullcontext():
+        with savepoint(session) if several else nullcontext():
             changes: list[Change] = []
             for redemption in self.removed:
                 changes += _release(session, redemption)

@@ -37,7 +37,7 @@ def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
 
 
 def hold_accounts(session: Session, given: Iterable[int]) -> dict[int, Any]:
-    """Lock the existing ones of some accounts against deletion until the commit.
+    """Lock accounts against deletion until the commit. IDs without an account are omitted.
 
     Returns:
         Rows of ACCOUNTS, by ID.

@@ -30,7 +30,7 @@ from app.woocommerce.record_writer import Kind
 from app.woocommerce.report import Report
 from app.woocommerce.source_index import SourceIndex
 
-SHOWN = 50
+MAX_LISTED = 50
 """Maximum number of differences in the list. All differences are counted."""
 
 # Random values, and values that depend on the time of the import.
@@ -54,7 +54,7 @@ class Verification:
     def add(self, difference: str) -> None:
         """Add a difference."""
         self.number += 1
-        if len(self.differences) < SHOWN:
+        if len(self.differences) < MAX_LISTED:
             self.differences.append(difference)
 
 
