@@ -15,6 +15,7 @@ from typing import Any
 from flask import Flask, current_app, g, request
 
 from app.api.versions import current_api_version
+from app.api.view_docs import resources_of
 from app.auth.api_keys import authenticate, require_permission, require_resources
 from app.auth.credentials import FEW_FORMS, SignedCredentials
 from app.auth.failed_logins import FailedLogins
@@ -57,8 +58,7 @@ def authenticate_request(resource: str, *, any_permission: bool) -> None:
         require_permission(principal, request.method)
     if principal.resources is not None:
         view: Any = current_app.view_functions[request.endpoint or ""]
-        of_view = getattr(view, "_apidoc", {}).get("resources", ())
-        require_resources(principal, resource, *of_view)
+        require_resources(principal, resource, *resources_of(view))
     if not principal.capabilities:
         limit = current_app.config["MAX_CONTENT_LENGTH"]
         request.max_content_length = min(limit, MAX_BYTES_WITHOUT_CAPABILITIES)

@@ -17,6 +17,7 @@ from app.api.authentication import authenticate_request
 from app.api.openapi_operations import describe_operation
 from app.api.request_parser import ArgumentParser
 from app.api.versions import NATIVE
+from app.api.view_docs import document, documented
 from app.auth.principals import Capability
 from app.error_codes import ERRORS
 from app.schemas.loading import instance_of
@@ -78,11 +79,9 @@ class Blueprint(flask_smorest.Blueprint):
     ) -> None:
         """Register a view. Its name in camel case becomes the operation ID."""
         first, *rest = view_func.__name__.split("_")
-        view_func._apidoc = getattr(view_func, "_apidoc", {}) | {
-            "operation_id": first + "".join(word.title() for word in rest),
-            "methods": kwargs.get("methods", ["GET"]),
-            "has_variable": "<" in rule,
-        }
+        document(view_func, "operation_id", first + "".join(word.title() for word in rest))
+        document(view_func, "methods", kwargs.get("methods", ["GET"]))
+        document(view_func, "has_variable", "<" in rule)
         super().add_url_rule(rule, endpoint, view_func, **kwargs)
 
     def arguments(
@@ -120,12 +119,12 @@ class Blueprint(flask_smorest.Blueprint):
     @staticmethod
     def also_requires(*resources: str) -> Callable[[Any], Any]:
         """Require a key that allows these resources, in addition to that of the blueprint."""
-        return lambda view: _update_apidoc(view, "resources", resources)
+        return lambda view: document(view, "resources", resources)
 
     @staticmethod
     def status(event: str) -> Callable[[Any], Any]:
         """Document the status of an event, which depends on the API version."""
-        return lambda view: _update_apidoc(view, "status_events", [event])
+        return lambda view: document(view, "status_events", [event])
 
     def _prepare_shop_doc(
         self, doc: dict[str, Any], doc_info: dict[str, Any], *, api: Any, method: str, **_: Any
@@ -144,13 +143,6 @@ class Blueprint(flask_smorest.Blueprint):
 
 def _document_codes(codes: dict[str, int]) -> Callable[[Any], Any]:
     def decorate(view: Any) -> Any:
-        known = getattr(view, "_apidoc", {}).get("codes", {})
-        return _update_apidoc(view, "codes", known | codes)
+        return document(view, "codes", documented(view, "codes", {}) | codes)
 
     return decorate
-
-
-def _update_apidoc(view: Any, what: str, value: Any) -> Any:
-    # Create a new dict for this view.
-    view._apidoc = getattr(view, "_apidoc", {}) | {what: value}
-    return view

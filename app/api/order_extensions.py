@@ -18,6 +18,7 @@ from flask import Response, current_app, request
 
 from app.api.json_text import PositionDecoder, insert_members, parse_integer
 from app.api.serializers import Serializer, names_in, narrowed, require_known
+from app.api.view_docs import response_schemas
 from app.db.session import reading_own_writes
 from app.errors import InvalidParams
 from app.plugins import OrderExtension, registry
@@ -171,12 +172,8 @@ def _is_documented_with_orders() -> bool | None:
         view: Any = current_app.view_functions.get(request.endpoint or "")
         method = getattr(view, "view_class", None)  # flask-smorest documents the methods of a class
         view = getattr(method, request.method.lower(), view)
-        responses = getattr(view, "_apidoc", {}).get("response", {}).get("responses", {})
         cache[operation] = any(
-            _contains_orders(doc.get("schema"), frozenset())
-            for docs in responses.values()
-            for doc in docs
-            if isinstance(doc, dict)
+            _contains_orders(schema, frozenset()) for schema in response_schemas(view)
         )
     return cache[operation]
 

@@ -64,6 +64,19 @@ def _parse_fragment(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON serializable")
 
 
+def delete_response(record: str, *, permanently: bool = True) -> Response:
+    """Return the confirmation of a deletion.
+
+    Args:
+        record: the name of the record, such as ``coupon``.
+        permanently: whether the record was deleted. Otherwise it was moved to the trash, which has
+            another status in the legacy API.
+    """
+    if permanently:
+        return json_response({"message": f"Permanently deleted {record}"})
+    return json_response({"message": f"Deleted {record}"}, current_api_version().status("trashed"))
+
+
 def json_response(
     body: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:

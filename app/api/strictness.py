@@ -12,6 +12,7 @@ from typing import Any
 from flask import Response, after_this_request, current_app, request
 
 from app.api.versions import NATIVE, current_api_version
+from app.api.view_docs import has_query
 from app.errors import InvalidParams
 from app.schemas.strict import unknown_names
 
@@ -50,9 +51,7 @@ def apply_handling() -> None:
         return
     after_this_request(_add_preference_applied)
     view: Any = current_app.view_functions[request.endpoint or ""]
-    arguments = getattr(view, "_apidoc", {}).get("arguments", {}).get("parameters", ())
-    has_query = any(argument["in"] == "query" for argument in arguments)
-    if not has_query and (unknown := unknown_names(request.args, set(), "parameter")):
+    if not has_query(view) and (unknown := unknown_names(request.args, set(), "parameter")):
         raise InvalidParams({each.name: each.message() for each in unknown})
 
 

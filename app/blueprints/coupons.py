@@ -13,7 +13,7 @@ from app.api.bulk_requests import bulk_response
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi import PAGE_HEADERS
-from app.api.responses import json_response, page_response
+from app.api.responses import delete_response, json_response, page_response
 from app.api.serializers import Serializer
 from app.api.smorest import Api
 from app.api.versions import current_api_version
@@ -177,9 +177,7 @@ def delete_coupon(query: Query, coupon_id: int) -> Response:
         trashed_too=current_api_version().removes_trashed,
         precondition=precondition(_body),
     )
-    if force:
-        return json_response({"message": "Permanently deleted coupon"})
-    return json_response({"message": "Deleted coupon"}, current_api_version().status("trashed"))
+    return delete_response("coupon", permanently=force)
 
 
 @blp.route("/code/<code:code>")

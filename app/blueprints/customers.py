@@ -13,7 +13,7 @@ from app.api.bulk_requests import bulk_response
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi import PAGE_HEADERS
-from app.api.responses import json_response, page_response
+from app.api.responses import delete_response, json_response, page_response
 from app.api.serializers import Serializer
 from app.api.smorest import Api
 from app.api.versions import current_api_version
@@ -187,7 +187,7 @@ def delete_customer(customer_id: int) -> Response:
     Deletes the account permanently. Its orders remain and become guest orders.
     """
     customers.delete_customer(current_principal(), customer_id, precondition(_body))
-    return json_response({"message": "Permanently deleted customer"})
+    return delete_response("customer")
 
 
 @blp.route("/email/<email:email>")

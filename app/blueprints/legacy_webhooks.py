@@ -11,7 +11,7 @@ from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.idempotency import idempotent
 from app.api.openapi import PAGE_HEADERS
-from app.api.responses import json_response, page_response
+from app.api.responses import delete_response, json_response, page_response
 from app.api.serializers import narrowed
 from app.api.smorest import Api
 from app.models.webhook import WebhookFormat
@@ -128,7 +128,7 @@ def delete_webhook(webhook_id: int) -> Response:
     Its deliveries are deleted with it.
     """
     webhooks.delete_webhook(current_principal(), webhook_id, formats=LEGACY_ONLY)
-    return json_response({"message": "Permanently deleted webhook"})
+    return delete_response("webhook")
 
 
 @blp.route("/<id:webhook_id>/deliveries")

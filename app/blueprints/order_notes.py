@@ -11,7 +11,7 @@ from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
-from app.api.responses import json_response
+from app.api.responses import delete_response, json_response
 from app.api.serializers import Serializer
 from app.api.smorest import Api
 from app.catalog import EXTENSION
@@ -141,4 +141,4 @@ def delete_order_note(order_id: int, note_id: int) -> Response:
     Notes have no trash.
     """
     order_notes.delete_note(current_principal(), order_id, note_id, precondition(_body))
-    return json_response({"message": "Permanently deleted order note"})
+    return delete_response("order note")

@@ -14,7 +14,7 @@ from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi import PAGE_HEADERS
 from app.api.order_extensions import OrderSerializer
-from app.api.responses import json_response, page_response
+from app.api.responses import delete_response, json_response, page_response
 from app.api.smorest import Api
 from app.api.versions import current_api_version, in_native_form
 from app.auth.principals import Capability, Principal
@@ -201,9 +201,7 @@ def delete_order(query: Query, order_id: int) -> Response:
         trashed_too=current_api_version().removes_trashed,
         precondition=precondition(_body),
     )
-    if force:
-        return json_response({"message": "Permanently deleted order"})
-    return json_response({"message": "Deleted order"}, current_api_version().status("trashed"))
+    return delete_response("order", permanently=force)
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])

@@ -13,7 +13,7 @@ from app.api.blueprint import Blueprint
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent_with_secret
 from app.api.openapi import PAGE_HEADERS
-from app.api.responses import json_response, page_response
+from app.api.responses import delete_response, json_response, page_response
 from app.api.serializers import Serializer
 from app.api.smorest import Api
 from app.models import Webhook, WebhookDelivery
@@ -150,7 +150,7 @@ def delete_webhook(webhook_id: int) -> Response:
     Its deliveries are deleted with it.
     """
     webhooks.delete_webhook(current_principal(), webhook_id, precondition(_body))
-    return json_response({"message": "Permanently deleted webhook"})
+    return delete_response("webhook")
 
 
 @blp.route("/<id:webhook_id>/rotate-secret", methods=["POST"])

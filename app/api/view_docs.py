@@ -1,0 +1,47 @@
+"""Documentation of views that other modules read.
+
+The decorators of a blueprint store it on the view, in the attribute ``_apidoc`` of flask-smorest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from marshmallow import Schema
+
+
+def document(view: Any, name: str, value: Any) -> Any:
+    """Store a part of the documentation of a view, and return the view."""
+    # A new dict, because flask-smorest shares it with the undecorated view.
+    view._apidoc = {**_documentation(view), name: value}
+    return view
+
+
+def documented(view: Any, name: str, default: Any = None) -> Any:
+    """Return a part of the documentation of a view."""
+    return _documentation(view).get(name, default)
+
+
+def resources_of(view: Any) -> Sequence[str]:
+    """Return the resources that a key must allow, in addition to that of the blueprint."""
+    resources: Sequence[str] = documented(view, "resources", ())
+    return resources
+
+
+def has_query(view: Any) -> bool:
+    """Return whether a schema loads the query of a view."""
+    parameters = documented(view, "arguments", {}).get("parameters", ())
+    return any(parameter["in"] == "query" for parameter in parameters)
+
+
+def response_schemas(view: Any) -> Iterator[type[Schema] | Schema | None]:
+    """Yield the schemas of the documented responses of a view."""
+    responses = documented(view, "response", {}).get("responses", {})
+    for response in responses.values():
+        yield from (part.get("schema") for part in response if isinstance(part, dict))
+
+
+def _documentation(view: Any) -> dict[str, Any]:
+    documentation: dict[str, Any] = getattr(view, "_apidoc", {})
+    return documentation
