@@ -1,9 +1,10 @@
 """Concurrent writes of orders: sums stay exact and no write is lost (orders 3 and 4)."""
 
+import time
 from contextlib import suppress
 from decimal import Decimal
 from random import Random
-from threading import Barrier, BrokenBarrierError
+from threading import Barrier, BrokenBarrierError, Event
 
 import pytest
 from order_calls import LINE, create, read
@@ -223,6 +224,39 @@ def test_events_of_orders_are_ready_before_an_unlimited_coupon_is_counted(
     assert [response.status_code for response in responses] == [201] * THREADS
     used = admin.get(f"/coupons/{coupon['id']}").get_json()["coupon"]["usage_count"]
     assert used == THREADS
+
+
+# SQLite has one writer at a time.
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_order_with_several_coupons_does_not_deadlock_with_a_bulk_update(
+    make_app, admin, make_coupon
+):
+    """The order names the coupons in descending order, and the update locks them in ascending order."""
+    coupons = [make_coupon() for _ in range(2)]
+    app = make_app(WEB_THREADS=2)
+    holds_coupon = Event()
+    rollbacks = []
+
+    def let_the_update_wait(connection, cursor, statement, *_):
+        if "FROM coupons" in statement and "KEY SHARE" in statement and not holds_coupon.is_set():
+            holds_coupon.set()
+            time.sleep(0.3)
+
+    with app.app_context():
+        event.listen(db.engine, "after_cursor_execute", let_the_update_wait)
+        event.listen(db.engine, "rollback", rollbacks.append)
+
+    def send(number):
+        client = Client(app, admin.key)
+        if number == 0:
+            lines = [{"code": coupon["code"], "amount": "1"} for coupon in reversed(coupons)]
+            return client.post("/orders", {"order": {"coupon_lines": lines}})
+        holds_coupon.wait(60)
+        items = [{"id": coupon["id"], "description": "new"} for coupon in coupons]
+        return client.put("/coupons/bulk", {"coupons": items})
+
+    assert [response.status_code for response in at_the_same_time(send, range(2))] == [201, 200]
+    assert rollbacks == []
 
 
 # SQLite has one writer at a time.

@@ -51,7 +51,7 @@ def hold_accounts(session: Session, given: Iterable[int]) -> dict[int, Any]:
 
 
 def lock_coupons(session: Session, orders: Collection[Record], codes: Collection[str] = ()) -> None:
-    """Lock the limited coupons of several coupon lines until the commit.
+    """Lock the coupons of several coupon lines until the commit, and limited coupons exclusively.
 
     Without this, the lines would lock their coupons in their own order, and requests with the same
     coupons in different orders would deadlock.
@@ -67,21 +67,21 @@ def lock_coupons(session: Session, orders: Collection[Record], codes: Collection
     references = [f"order-{order['id']}" for order in orders]
     of_orders = select(REDEMPTIONS.c.coupon_id).where(REDEMPTIONS.c.reference.in_(references))
     of_codes = select(COUPONS.c.id).where(COUPONS.c.code.in_({*used, *codes}), PUBLISHED)
-    session.execute(
+    coupons = (
         select(COUPONS.c.id)
-        .where(
-            COUPONS.c.id.in_(union(of_orders, of_codes)),
-            or_(COUPONS.c.usage_limit > 0, COUPONS.c.usage_limit_per_user > 0),
-        )
+        .where(COUPONS.c.id.in_(union(of_orders, of_codes)))
         .order_by(COUPONS.c.id)
-        .with_for_update(key_share=True)
     )
+    is_limited = or_(COUPONS.c.usage_limit > 0, COUPONS.c.usage_limit_per_user > 0)
+    # First against changes of their terms, which bulk updates of coupons make in the same order.
+    session.execute(coupons.with_for_update(read=True, key_share=True))
+    session.execute(coupons.where(is_limited).with_for_update(key_share=True))
 
 
 def lock_coupons_of_items(
     session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
 ) -> None:
-    """Lock the limited coupons of several coupon lines in creates and updates of orders.
+    """Lock the coupons of several coupon lines in creates and updates of orders.
 
     Args:
         orders: the stored orders, by ID.
