@@ -20,8 +20,9 @@ from app.numbers import int_if_integral
 _DATE_MAX_LENGTH = 64  # the longest RFC 2822 date has 37 characters
 # Without a time zone, because the text can contain its own.
 _DEFAULTS = (datetime(2000, 1, 1), datetime(2004, 2, 2))  # noqa: DTZ001  # see above
-# Time zone names (RFC 2822, 4.3).
+_LEAP_SECOND = re.compile(r"([T ][0-9]{2}:[0-9]{2}:)60")
 _ZERO = "must be a date such as 2030-12-31. 0 is not a date."
+# Time zone names (RFC 2822, 4.3).
 _ZONES = {"UT": 0, "GMT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5,
           "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}  # fmt: skip
 
@@ -45,8 +46,10 @@ def parse_timestamp(value: Any) -> datetime:
 
 
 def _iso(text: str) -> datetime | None:
+    """Parse ISO 8601 and RFC 3339, which allows lower case. A leap second ends a minute."""
+    text, leap_seconds = _LEAP_SECOND.subn(r"\g<1>59", text.upper())
     try:
-        return _utc(datetime.fromisoformat(text))
+        return _utc(datetime.fromisoformat(text)) + timedelta(seconds=leap_seconds)
     except (ValueError, OverflowError):
         return None
 

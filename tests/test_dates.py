@@ -138,6 +138,12 @@ TIMESTAMPS = [
     ("2026-11-20T09:38:00.5Z", datetime(2026, 11, 20, 9, 38, 0, 500000, tzinfo=UTC)),
     ("2026-11-20", datetime(2026, 11, 20, tzinfo=UTC)),
     ("1795167480", datetime(2026, 11, 20, 9, 38, tzinfo=UTC)),
+    # RFC 3339 allows lower case and leap seconds
+    ("2026-11-20t09:38:00z", datetime(2026, 11, 20, 9, 38, tzinfo=UTC)),
+    ("2016-12-31T23:59:60Z", datetime(2017, 1, 1, tzinfo=UTC)),
+    ("2017-01-01T05:29:60.5+05:30", datetime(2017, 1, 1, 0, 0, 0, 500000, tzinfo=UTC)),
+    ("9999-12-31T23:59:60Z", ValueError),
+    ("2016-12-31T23:59:61Z", ValueError),
     ("yesterday", ValueError),
     ("2026-02-30", ValueError),
     ("2026-11-20T25:00:00Z", ValueError),

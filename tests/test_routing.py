@@ -89,6 +89,12 @@ def test_trailing_slash_of_writes(admin, make_coupon):
     assert admin.delete(path).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/coupons", "/docs", "/wc-api/v3/coupons"])
+def test_upgrade_is_ignored(admin, path):
+    headers = {"Connection": "keep-alive, Upgrade", "Upgrade": "websocket"}
+    assert admin.get(path, headers=headers).status_code == 200
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/docs"])
 def test_trailing_slash_of_open_routes(anonymous, path):
     assert anonymous.get(path).status_code == 200

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from string import punctuation
+from typing import Any
 from urllib.parse import quote
 
 from flask import Flask, Request, request
@@ -27,6 +29,22 @@ class NoSessionInterface(SessionInterface):
         """Return None, so that writing to ``flask.session`` raises an error."""
 
 
+class WithoutUpgrades:
+    """WSGI middleware that ignores ``Upgrade``, which RFC 9110 (7.8) allows.
+
+    With ``Upgrade: websocket``, werkzeug would find only routes of websockets, of which there are
+    none.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Handle a request."""
+        environ.pop("HTTP_UPGRADE", None)
+        return self._app(environ, start_response)  # type: ignore[no-any-return] # WSGI
+
+
 def init_app(app: Flask) -> None:
     """Set what applies to every request: JSON, paths, authentication and errors."""
     app.json = JsonProvider(app)
@@ -39,3 +57,4 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(Exception, handle_exception)
     app.before_request(_encode_query)
     app.after_request(drain_request_body)
+    app.wsgi_app = WithoutUpgrades(app.wsgi_app)  # type: ignore[method-assign] # as documented by Flask
