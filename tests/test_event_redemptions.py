@@ -42,6 +42,22 @@ def test_an_order_with_a_coupon(admin, feed, make_coupon, make_order):
     assert types(feed()) == [("order.deleted", order_id), ("coupon.released", coupon_id)]
 
 
+def test_a_use_of_a_coupon_in_the_trash(admin, feed, make_coupon, make_order):
+    """A program that keeps a copy of the coupons must not take it for a published coupon."""
+    coupon_id = make_coupon(code="summer", amount="1")["id"]
+    order_id = make_order(coupon_lines=[{"code": "summer"}])["id"]
+    assert admin.delete(f"/coupons/{coupon_id}").status_code == 200
+    feed()
+    assert admin.put(f"/orders/{order_id}", {"order": {"status": "cancelled"}}).status_code == 200
+    (event,) = (event for event in feed() if event["type"] == "coupon.released")
+    (trashed,) = admin.get("/coupons/trash").get_json()["coupons"]
+    assert event["data"] == {"coupon": trashed}
+    assert trashed["trashed_at"]
+    assert admin.post(f"/coupons/{coupon_id}/restore").status_code == 200
+    (event,) = feed()
+    assert event["data"] == admin.get(f"/coupons/{coupon_id}").get_json()
+
+
 def test_a_coupon_that_an_order_replaces(admin, feed, make_coupon, make_order):
     old, new = (make_coupon(code=code, amount="1")["id"] for code in ("old", "new"))
     order = make_order(coupon_lines=[{"code": "old"}])

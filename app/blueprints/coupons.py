@@ -30,6 +30,7 @@ from app.schemas.coupons import (
     CouponSchema,
     CouponUpdate,
     CouponUpdateRequest,
+    TrashedCouponSchema,
 )
 from app.schemas.envelope import CountResponse, DeleteResponse
 from app.schemas.examples import coupons as examples
@@ -40,6 +41,7 @@ Query = dict[str, Any]
 Body = dict[str, Any]
 
 COUPON = Serializer(CouponSchema, dict(Coupon.__table__.columns))
+TRASHED_COUPON = Serializer(TrashedCouponSchema, dict(Coupon.__table__.columns))
 
 blp = Blueprint(
     "coupons",
@@ -57,7 +59,13 @@ def _body(coupon: Mapping[str, Any]) -> Body:
 def init_app(app: Flask, api: Api) -> None:
     """Register the coupon routes and the data of coupon events."""
     api.register_blueprint(blp)
-    app.extensions[EXTENSION].event_data["coupon"] = lambda found: [*map(_body, found)]
+    app.extensions[EXTENSION].event_data["coupon"] = lambda found: [*map(_event_data, found)]
+
+
+def _event_data(coupon: Mapping[str, Any]) -> Body:
+    """Return a coupon as the API shows it, with ``trashed_at`` if it is in the trash."""
+    shown = TRASHED_COUPON if coupon.get("trashed_at") else COUPON
+    return {"coupon": shown.record(coupon)}
 
 
 @blp.route("")
