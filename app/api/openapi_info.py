@@ -13,8 +13,8 @@ GUIDES = folder_of("docs")
 _INTRODUCTION = """Administer the coupons, customers and orders of a shop.
 
 **Authentication.** Every request needs an API key: the consumer key is the username and the
-consumer secret is the password of HTTP Basic authentication. Press *Authorize* to enter a key.
-Create one with `flask --app wsgi keys create`.
+consumer secret is the password of HTTP Basic authentication. Click *Authorize* to enter a key.
+Create one with `shop-api keys create --login NAME --role ROLE --permission read_write`.
 
 **Bodies.** Request and response bodies are JSON objects. A record is wrapped in a key with its
 name: `{"coupon": {…}}`. An update changes the fields that it contains and keeps all others.
