@@ -1,4 +1,4 @@
-"""The console script ``shop-api``: the same commands as ``flask --app wsgi``."""
+"""The console script ``shop-api``: the commands of the service, without those of Flask itself."""
 
 from __future__ import annotations
 

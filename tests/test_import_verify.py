@@ -85,7 +85,7 @@ def test_verification_of_a_shop_that_was_not_imported(shop_file, app):
         (lambda data: data, ["--prefix", "shop_"], "add --prefix wp_"),
         (lambda data: data.replace(b"wp_usermeta", b"wp_other"), [], "Missing: wp_usermeta."),
         (lambda data: data.replace(b"`wp_user", b"`net_user"), [], "add --users-prefix net_"),
-        (lambda data: data, ["--database", "x"], "Missing: the database named by --database."),
+        (lambda data: data, ["--database", "x"], "There is no shop in the database 'x'."),
         (
             lambda data: b"USE `a`;" + data + b";\nUSE `b`;\n" + data,
             [],

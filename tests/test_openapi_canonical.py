@@ -1,6 +1,7 @@
 """The document describes canonical requests and complete responses (decisions 16)."""
 
 import re
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -121,12 +122,27 @@ def test_info_says_licence_contact_and_guides(make_app):
     assert info["contact"] == {"name": "Shop Administration API", "email": "ops@shop.example"}
     for topic in ("Authentication", "Errors", "Pages", "Fields", "Retries", "Strictness"):
         assert f"**{topic}.**" in info["description"]
-    guides = re.findall(r"\]\(([^)]+)\)", info["description"])
-    assert "/shop/docs/guides/orders.md" in guides
-    for guide in guides:
+    guides = re.findall(r"\[([^]]+)\]\(([^)]+)\)", info["description"])
+    assert ("Orders", "/shop/docs/guides/orders.md") in guides
+    assert guides.pop() == ("all guides", "/shop/docs/guides/")
+    for title, guide in guides:
         response = app.test_client().get(guide)
         assert (response.status_code, response.mimetype) == (200, "text/html"), guide
-        assert "<h1" in response.get_data(as_text=True)
+        assert f"<h1>{title}</h1>" in response.get_data(as_text=True)
+
+
+@pytest.mark.parametrize("path", ["/shop/docs/guides/", "/shop/docs/guides"])
+def test_index_of_the_guides_links_every_guide(make_app, path):
+    client = make_app(SHOP_URL_PREFIX="/shop").test_client()
+    page = client.get(path)
+    links = re.findall(r'<a href="([^"]+)">([^<]+)</a>', page.get_data(as_text=True))
+    names = sorted(file.name for file in (Path(__file__).parent.parent / "docs").glob("*.md"))
+    assert sorted(url for url, _ in links) == [f"/shop/docs/guides/{name}" for name in names]
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    for url, title in links:
+        guide = client.get(url).get_data(as_text=True)
+        assert f"<h1>{title}</h1>" in guide
+        assert '<a href="./">All guides</a>' in guide
 
 
 @pytest.mark.parametrize(

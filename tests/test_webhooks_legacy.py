@@ -1,5 +1,8 @@
 """Webhooks of the legacy API and their deliveries (events 3)."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from app.db.session import run_in_transaction
@@ -208,6 +211,28 @@ def test_receiver_gets_a_ping_and_deliveries_in_the_legacy_form(shop, receiver):
     assert shop.get(f"{path}/deliveries/{delivery['id']}").get_json() == {
         "webhook_delivery": delivery
     }
+
+
+def documented():
+    """Return the function that docs/legacy.md shows to receivers."""
+    text = (Path(__file__).parent.parent / "docs" / "legacy.md").read_text()
+    (code,) = re.findall(r"^```python\n(.+?)^```$", text, re.DOTALL | re.MULTILINE)
+    names = {}
+    exec(code, names)
+    return names["is_authentic"]
+
+
+def test_documented_receiver_verifies_the_default_secret(shop, receiver):
+    new = {"topic": "coupon.created", "delivery_url": receiver.url}
+    assert shop.post("/wc-api/v3/webhooks", {"webhook": new}).status_code == 201
+    assert shop.post("/coupons", {"coupon": {"code": "größe"}}).status_code == 201
+    with running_worker(shop.app):
+        _, received = receiver.wait(2)
+    is_authentic, signature = documented(), received.headers["x-wc-webhook-signature"]
+    assert is_authentic(shop.key.consumer_secret, received.body, signature)
+    assert not is_authentic("another secret", received.body, signature)
+    assert not is_authentic(shop.key.consumer_secret, received.body + b" ", signature)
+    assert not is_authentic(shop.key.consumer_secret, received.body, "größe")
 
 
 @pytest.mark.parametrize("status", [301, 302])

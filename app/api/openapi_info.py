@@ -13,8 +13,8 @@ GUIDES = folder_of("docs")
 _INTRODUCTION = """Administer the coupons, customers and orders of a shop.
 
 **Authentication.** Every request needs an API key: the consumer key is the username and the
-consumer secret is the password of HTTP Basic authentication. Press *Authorize* to enter a key.
-Create one with `flask --app wsgi keys create`.
+consumer secret is the password of HTTP Basic authentication. Click *Authorize* to enter a key.
+Create one with `shop-api keys create --login NAME --role ROLE --permission read_write`.
 
 **Bodies.** Request and response bodies are JSON objects. A record is wrapped in a key with its
 name: `{"coupon": {…}}`. An update changes the fields that it contains and keeps all others.
@@ -39,16 +39,12 @@ header `Prefer: handling=strict`, it rejects such input and suggests the nearest
 **Versions.** The version follows semantic versioning: a release that removes or changes something
 in this document has a new major version, additions have a new minor version.
 """
-_GUIDES = "\n**Guides.** {links}.\n"
-_NATIVE_GUIDES = {
-    "quickstart": "Quick start",
-    "api": "Conventions",
-    "coupons": "Coupons",
-    "orders": "Orders",
-    "errors": "Errors",
-    "clients": "Generated clients",
-    "legacy": "Legacy API",
-}
+_GUIDES = "\n**Guides.** {links}, and [all guides]({index}).\n"
+_API_GUIDES = (
+    "quickstart", "api", "coupons", "orders", "events", "webhooks", "export", "errors", "clients",
+    "configuration", "legacy",
+)  # fmt: skip
+"""The guides for users of the API, in the order of the links. The index lists all guides."""
 
 
 def info(config: Mapping[str, Any], description: str | None) -> dict[str, Any]:
@@ -68,12 +64,12 @@ def info(config: Mapping[str, Any], description: str | None) -> dict[str, Any]:
 
 
 def _introduction(config: Mapping[str, Any]) -> str:
+    titles = guide_titles()
     links = ", ".join(
-        f"[{title}]({guide_url(config, name)})"
-        for name, title in _NATIVE_GUIDES.items()
-        if (GUIDES / f"{name}.md").exists()
+        f"[{titles[name]}]({guide_url(config, name)})" for name in _API_GUIDES if name in titles
     )
-    return _INTRODUCTION + (_GUIDES.format(links=links) if links else "")
+    index = guides_url(config)
+    return _INTRODUCTION + (_GUIDES.format(links=links, index=index) if links else "")
 
 
 def contact(config: Mapping[str, Any]) -> dict[str, str]:
@@ -85,6 +81,25 @@ def contact(config: Mapping[str, Any]) -> dict[str, str]:
     return {"name": config["SHOP_NAME"], key: given}
 
 
+def guides_url(config: Mapping[str, Any]) -> str:
+    """Return the URL path of the index of the guides."""
+    return f"{config['SHOP_URL_PREFIX']}/docs/guides/"
+
+
 def guide_url(config: Mapping[str, Any], name: str) -> str:
     """Return the URL path of a guide."""
-    return f"{config['SHOP_URL_PREFIX']}/docs/guides/{name}.md"
+    return f"{guides_url(config)}{name}.md"
+
+
+def guide_titles() -> dict[str, str]:
+    """Return the title of each guide by its name, the guides for users of the API first."""
+    names = sorted(path.stem for path in GUIDES.glob("*.md"))
+    ordered = [name for name in _API_GUIDES if name in names]
+    ordered += [name for name in names if name not in ordered]
+    texts = {name: (GUIDES / f"{name}.md").read_text(encoding="utf-8") for name in ordered}
+    return {name: guide_title(text) for name, text in texts.items()}
+
+
+def guide_title(text: str) -> str:
+    """Return the title of a guide, which is its first line."""
+    return text.partition("\n")[0].lstrip("# ")

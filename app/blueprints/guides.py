@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from html import escape
 
-from flask import Blueprint, Flask, Response, abort
+from flask import Blueprint, Flask, Response, abort, current_app
 from markdown_it import MarkdownIt
 
-from app.api.openapi_info import GUIDES
+from app.api.openapi_info import GUIDES, guide_title, guide_titles, guide_url
 from app.api.smorest import Api
 
 _PAGE = """<!doctype html>
@@ -18,11 +18,13 @@ _PAGE = """<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
 <style>
-body {{ font: 16px/1.6 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto }}
+body {{ font: 16px/1.6 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto }}
 body {{ padding: 0 1rem }}
+p, ul, ol, blockquote {{ max-width: 56rem }}
 pre {{ overflow-x: auto; padding: 1rem; background: #8881 }}
 code {{ font-size: 0.9em }}
 table {{ border-collapse: collapse; display: block; overflow-x: auto }}
+td:last-child code {{ overflow-wrap: anywhere }}
 th, td {{ border: 1px solid #8886; padding: 0.3rem 0.6rem; text-align: left; vertical-align: top }}
 img {{ max-width: 100% }}
 </style>
@@ -43,6 +45,16 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
         app.register_blueprint(blp, url_prefix=f"{app.config['SHOP_URL_PREFIX']}/docs/guides")
 
 
+@blp.route("/")
+def show_index() -> Response:
+    """Return the links to all guides."""
+    links = "\n".join(
+        f'<li><a href="{guide_url(current_app.config, name)}">{escape(title)}</a></li>'
+        for name, title in guide_titles().items()
+    )
+    return _page("Guides", f"<h1>Guides</h1>\n<ul>\n{links}\n</ul>")
+
+
 @blp.route("/<name>.md")
 def show_guide(name: str) -> Response:
     """Return a guide as HTML. Links between guides work as in the repository."""
@@ -53,9 +65,7 @@ def show_guide(name: str) -> Response:
     body = MarkdownIt("commonmark").enable("table").render(text)
     body = _LINK_OUTSIDE.sub(r"\1", body)  # files of the repository, which are not served
     body = _HEADING.sub(_with_anchor, body)
-    title = text.partition("\n")[0].lstrip("# ")
-    page = _PAGE.format(title=escape(title), body=body)
-    return Response(page, mimetype="text/html", headers={"Content-Security-Policy": _POLICY})
+    return _page(guide_title(text), f'<nav><a href="./">All guides</a></nav>\n{body}')
 
 
 @blp.route("/<name>.png")
@@ -65,6 +75,11 @@ def show_picture(name: str) -> Response:
     if not _NAME.fullmatch(name) or not path.is_file():
         abort(404)
     return Response(path.read_bytes(), mimetype="image/png")
+
+
+def _page(title: str, body: str) -> Response:
+    page = _PAGE.format(title=escape(title), body=body)
+    return Response(page, mimetype="text/html", headers={"Content-Security-Policy": _POLICY})
 
 
 def _with_anchor(heading: re.Match[str]) -> str:

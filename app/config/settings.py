@@ -207,7 +207,7 @@ class SettingsSchema(ma.Schema):
     )
     SHOP_CURRENCY = _string(
         "USD",
-        "Currency of the shop (ISO 4217), shown in the index of the legacy API.",
+        "Currency of new orders (ISO 4217), also shown in the index of the legacy API.",
         validate=ma.validate.Regexp(r"^[A-Z]{3}$", error="Must be three capital letters."),
     )
 

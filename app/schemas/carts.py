@@ -92,7 +92,7 @@ class EvaluationRequest(Base):
 class CouponResultSchema(Base):
     """Result of one coupon."""
 
-    code = fields.String("Coupon code, normalised.")
+    code = fields.String("Coupon code, normalized.")
     id = fields.OptionalIdentifier("Coupon ID, or null if no published coupon has the code.")
     applicable = fields.Boolean("Whether the coupon applies.")
     discount = fields.Amount("Discount of this coupon; 0.00 if it does not apply.")

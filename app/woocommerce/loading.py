@@ -109,8 +109,11 @@ def _require(location: Location, tables: dict[str, SourceTable], names: dict[str
             f"The table {missing[0]} is missing. Several shops can share user tables, here "
             f"with the prefix {', '.join(map(repr, others))}: add --users-prefix {others[0]}"
         )
-    what = ", ".join(missing) or "the database named by --database"
-    raise SourceError(f"This is not a WooCommerce database. Missing: {what}.")
+    if missing:
+        raise SourceError(f"This is not a WooCommerce database. Missing: {', '.join(missing)}.")
+    if location.database is not None:
+        raise SourceError(f"There is no shop in the database {location.database!r}.")
+    raise SourceError("No database of the dump contains all tables of a shop.")
 
 
 def _prefixes_of_users(names: set[str]) -> list[str]:
