@@ -11,7 +11,7 @@ from app.catalog import EXTENSION, ChangeHook
 from app.db import session as sessions
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
-from app.services.change_notifications import summarized
+from app.services.change_notifications import publish_events, summarized
 from app.services.events import NewEvent, record
 from tests.api_client import Client, reply
 from tests.event_feed import LINE, feed, make_order, types
@@ -328,6 +328,19 @@ def test_deleting_a_customer_while_a_note_is_written(
     assert was_waiting
     (event,) = admin.get("/events", {"filter[resource]": "order_note"}).get_json()["events"]
     assert event["data"]["order_note"]["note"] == ""
+
+
+def test_a_plugin_publishes_an_event_of_a_deleted_customer(app, admin, feed, make_customer):
+    ids = [make_customer()["id"], make_customer()["id"]]
+    admin.delete(f"/customers/{ids[0]}")
+    feed()
+    new = [
+        NewEvent("customer.updated", id_, {"customer": {"id": id_, "email": "a@example.com"}}, id_)
+        for id_ in ids
+    ]
+    with app.app_context():
+        run_in_transaction(lambda session: publish_events(session, None, new))
+    assert [event["data"]["customer"]["email"] for event in feed()] == ["", "a@example.com"]
 
 
 # --- commands ---
