@@ -12,7 +12,9 @@ from app.db.session import now, precise_now, run_in_transaction
 from app.models import UserRole, Webhook, WebhookDelivery
 from app.outbound.client import Outcome
 from app.services import cleanup
+from app.services.delivery_results import Attempt
 from app.services.delivery_retries import RETRY_SECONDS, next_attempt, retry_after
+from app.worker.cycle import CycleInput, run_cycle
 from tests.receivers import LOOPBACK, PATIENCE, running_worker, until
 from tests.webhook_deliveries import (
     attempted,
@@ -69,6 +71,35 @@ def test_failed_delivery_is_retried_with_the_same_id_and_a_new_signature(shop, r
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
     assert first.headers["webhook-timestamp"] < second.headers["webhook-timestamp"]
     assert second.verify(webhook["secret"]) == first.verify(webhook["secret"])
+
+
+@pytest.mark.parametrize(("status", "state"), [(500, "pending"), (204, "delivered")])
+@pytest.mark.parametrize("action", ["redeliver", "replay"])
+def test_redelivery_during_an_attempt_restarts_the_schedule(shop, receiver, action, status, state):
+    webhook = make_webhook(shop, receiver)
+    publish(shop, 1)
+    path = f"/webhooks/{webhook['id']}"
+    with shop.app.app_context():
+        run_cycle("worker", CycleInput([], [], {}))
+        write(shop, WebhookDelivery, attempt_count=len(RETRY_SECONDS))
+        write(shop, Webhook, lease_until=None)
+        (batch,) = run_cycle("worker", CycleInput([], [], {})).batches
+        ((claimed,),) = batch.chains
+    if action == "redeliver":
+        assert shop.post(f"{path}/deliveries/{claimed['id']}/redeliver").status_code == 200
+    else:
+        assert shop.post(f"{path}/replay", {"after": 0}).status_code == 200
+    with shop.app.app_context():
+        run_cycle("worker", CycleInput([], [], {webhook["id"]: {claimed["id"]}}))
+        attempt = Attempt(claimed, precise_now(), Outcome(status, 5), status == 204, {})
+        given = CycleInput([attempt], [webhook["id"]], {})
+        result = run_cycle("worker", given)
+    assert result.states == [state]
+    (delivery,) = deliveries(shop, webhook)
+    assert delivery["state"] == state
+    assert [each["status"] for each in delivery["attempts"]] == [status]
+    again = [row["attempt_count"] for batch in result.batches for (row,) in batch.chains]
+    assert again == ([0] if state == "pending" else [])
 
 
 def test_later_event_of_a_resource_waits_and_others_do_not(shop, receiver):
