@@ -166,13 +166,14 @@ def rotate_webhook_secret(webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>/ping", methods=["POST"])
-@blp.errors(*webhook_error_codes.EDIT)
+@blp.errors(*webhook_error_codes.EDIT, "shop_api_webhook_not_active")
 @blp.response(200, PingResponse, example={"ping": examples.PING})
 def ping_webhook(webhook_id: int) -> Response:
     """Send a ping to a webhook.
 
     Sends an event of type `ping` immediately, regardless of the status of the webhook, and returns
-    the status of the response.
+    the status of the response. If the secret cannot be read, because `SECRET_KEY` has changed,
+    nothing is sent and the webhook is disabled.
     """
     return json_response({"ping": webhook_pings.ping(current_principal(), webhook_id)})
 
