@@ -13,7 +13,8 @@ from sqlalchemy import select, update
 from app.db.read_pool import fetch
 from app.db.session import now, precise_now, run_in_transaction
 from app.models import Event, Webhook, WebhookDelivery
-from app.services import cleanup
+from app.services import cleanup, event_retention
+from app.worker.cycle import CycleInput, run_cycle
 from tests.receivers import LOOPBACK, PATIENCE, running_worker, until
 from tests.serving import ROOT
 from tests.webhook_deliveries import (
@@ -102,6 +103,22 @@ def test_expired_events_and_deliveries_are_removed(client_with, receiver):
     with shop.app.app_context():
         cleanup.sweep()
     assert deliveries(shop, webhook) == []
+
+
+@pytest.mark.parametrize("pending", [[1], range(1, event_retention.BATCH + 1)])
+def test_pending_deliveries_do_not_stop_the_removal_of_other_events(client_with, receiver, pending):
+    shop = client_with(SHOP_WEBHOOK_ALLOWED_NETWORKS=LOOPBACK, SHOP_EVENTS_DAYS=1)
+    webhook = make_webhook(shop, receiver)
+    publish(shop, *pending)
+    with shop.app.app_context():
+        while len(deliveries(shop, webhook)) < len(pending):
+            run_cycle("worker", CycleInput([], [], {}))
+        publish(shop, *range(1000, 2000))
+        write(shop, Event, created_at=now() - timedelta(days=2))
+        write(shop, Webhook, position=10**6)
+        cleanup.sweep()
+    events = shop.get("/events", {"filter[limit]": 1000}).get_json()["events"]
+    assert [event["resource_id"] for event in events] == [*pending]
 
 
 # --- the schedule ---
