@@ -147,6 +147,25 @@ def test_gone_disables_the_webhook(shop, receiver):
     assert "secret" not in json.dumps(event)
 
 
+def test_pending_deliveries_of_a_webhook_that_a_user_disables_fail(shop, receiver):
+    webhook = make_webhook(shop, receiver)
+    publish(shop, 1, 2)
+    path = f"/webhooks/{webhook['id']}"
+    with shop.app.app_context():
+        (batch,) = run_cycle("worker", CycleInput([], [], {})).batches
+        ((claimed,), _) = batch.chains
+        shop.put(path, {"webhook": {"status": "disabled"}})
+        assert {each["state"] for each in deliveries(shop, webhook)} == {"failed"}
+        shop.put(path, {"webhook": {"status": "active"}})
+        # The attempt that was in flight does not queue its delivery again.
+        attempt = Attempt(claimed, precise_now(), Outcome(500, 5), delivered=False, headers={})
+        result = run_cycle("worker", CycleInput([attempt], [webhook["id"]], {}))
+    assert result.batches == []
+    assert {each["state"] for each in deliveries(shop, webhook)} == {"failed"}
+    assert show(shop, webhook)["failing_since"] is None
+    assert shop.get("/events", {"filter[type]": "webhook.disabled"}).get_json() == {"events": []}
+
+
 def test_webhook_that_only_failed_for_five_days_is_disabled(shop, receiver):
     webhook = make_webhook(shop, receiver)
     receiver.respond = lambda _: 500

@@ -133,7 +133,7 @@ def update_webhook(body: Body, webhook_id: int) -> Response:
     """Update a webhook.
 
     A webhook that becomes active receives the events from then on. Replay the events that it has
-    missed.
+    missed. A paused webhook keeps its pending deliveries. Those of a disabled webhook fail.
     """
     webhook = webhooks.update_webhook(
         current_principal(), webhook_id, body["webhook"], precondition(_body)
