@@ -1,5 +1,9 @@
 """The events that changes write, and their data (events 1)."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from sqlalchemy import text
 
@@ -7,10 +11,11 @@ from app.catalog import EXTENSION, ChangeHook
 from app.db import session as sessions
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
-from app.services.change_notifications import summarized
+from app.services.change_notifications import publish_events, summarized
 from app.services.events import NewEvent, record
-from tests.api_client import reply
+from tests.api_client import Client, reply
 from tests.event_feed import LINE, feed, make_order, types
+from tests.receivers import PATIENCE
 
 __all__ = ["feed", "make_order"]  # fixtures
 
@@ -289,6 +294,53 @@ def test_deleting_a_customer_with_many_events(app, admin, make_customer):
         run_in_transaction(lambda session: record(session, None, new))
         assert admin.delete(f"/customers/{customer_id}").status_code == 200
         assert not fetch(text("SELECT 1 FROM events WHERE data LIKE '%@example.com%'"))
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("path", ["/orders/{}/notes", "/orders/{}"])
+def test_deleting_a_customer_while_a_note_is_written(
+    admin, make_app, make_customer, make_order, path
+):
+    """The deletion waits for the event, which is not committed, and then blanks it."""
+    is_written, may_commit = threading.Event(), threading.Event()
+
+    def wait(_):
+        is_written.set()
+        assert may_commit.wait(PATIENCE)
+
+    slow_app = make_app()
+    slow_app.extensions[EXTENSION].add_change_hook(ChangeHook("order_note", before_commit=wait))
+    customer_id = make_customer()["id"]
+    path = path.format(make_order(customer_id=customer_id)["id"])
+    with ThreadPoolExecutor() as pool:
+        slow = Client(slow_app, admin.key)
+        if path.endswith("notes"):
+            note = pool.submit(slow.post, path, {"order_note": {"note": "Gwendolyn called."}})
+        else:
+            note = pool.submit(slow.put, path, {"order": {"status": "completed"}})
+        assert is_written.wait(PATIENCE)
+        deletion = pool.submit(Client(admin.app, admin.key).delete, f"/customers/{customer_id}")
+        time.sleep(0.5)
+        was_waiting = not deletion.done()
+        may_commit.set()
+        assert note.result().status_code in {200, 201}
+        assert deletion.result().status_code == 200
+    assert was_waiting
+    (event,) = admin.get("/events", {"filter[resource]": "order_note"}).get_json()["events"]
+    assert event["data"]["order_note"]["note"] == ""
+
+
+def test_a_plugin_publishes_an_event_of_a_deleted_customer(app, admin, feed, make_customer):
+    ids = [make_customer()["id"], make_customer()["id"]]
+    admin.delete(f"/customers/{ids[0]}")
+    feed()
+    new = [
+        NewEvent("customer.updated", id_, {"customer": {"id": id_, "email": "a@example.com"}}, id_)
+        for id_ in ids
+    ]
+    with app.app_context():
+        run_in_transaction(lambda session: publish_events(session, None, new))
+    assert [event["data"]["customer"]["email"] for event in feed()] == ["", "a@example.com"]
 
 
 # --- commands ---

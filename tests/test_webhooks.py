@@ -13,6 +13,7 @@ from app.schemas.webhook_inputs import WebhookSecret
 from app.webhooks import secret_key
 from tests.api_client import Client, codes, refusal, refused_params, reply
 from tests.receivers import LOOPBACK, Receiver
+from tests.webhook_deliveries import write
 
 pytestmark = pytest.mark.one_database
 
@@ -200,6 +201,20 @@ def test_ping_returns_what_the_receiver_responds(client_with):
     assert (ping["status"], ping["error"]) == (202, None)
     assert received.verify(webhook["secret"])["data"] == {"webhook_id": webhook["id"]}
     assert received.json["type"] == "ping"
+
+
+def test_ping_of_a_webhook_with_an_unreadable_secret_disables_it_once(admin):
+    webhook = create(admin)
+    path = f"/webhooks/{webhook['id']}"
+    write(admin, Webhook, secret_encrypted="encrypted with another SECRET_KEY")
+    for _ in range(3):
+        assert reply(admin.post(f"{path}/ping")) == refusal(
+            "shop_api_webhook_not_active", status="disabled"
+        )
+    shown = admin.get(path).get_json()["webhook"]
+    assert (shown["status"], "SECRET_KEY" in shown["disabled_reason"]) == ("disabled", True)
+    events = admin.get("/events", {"filter[type]": "webhook.disabled"}).get_json()["events"]
+    assert [event["resource_id"] for event in events] == [webhook["id"]]
 
 
 def test_repeated_request_creates_one_webhook_and_stores_no_secret(admin, app):

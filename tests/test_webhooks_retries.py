@@ -12,7 +12,9 @@ from app.db.session import now, precise_now, run_in_transaction
 from app.models import UserRole, Webhook, WebhookDelivery
 from app.outbound.client import Outcome
 from app.services import cleanup
+from app.services.delivery_results import Attempt
 from app.services.delivery_retries import RETRY_SECONDS, next_attempt, retry_after
+from app.worker.cycle import CycleInput, run_cycle
 from tests.receivers import LOOPBACK, PATIENCE, running_worker, until
 from tests.webhook_deliveries import (
     attempted,
@@ -71,6 +73,35 @@ def test_failed_delivery_is_retried_with_the_same_id_and_a_new_signature(shop, r
     assert second.verify(webhook["secret"]) == first.verify(webhook["secret"])
 
 
+@pytest.mark.parametrize(("status", "state"), [(500, "pending"), (204, "delivered")])
+@pytest.mark.parametrize("action", ["redeliver", "replay"])
+def test_redelivery_during_an_attempt_restarts_the_schedule(shop, receiver, action, status, state):
+    webhook = make_webhook(shop, receiver)
+    publish(shop, 1)
+    path = f"/webhooks/{webhook['id']}"
+    with shop.app.app_context():
+        run_cycle("worker", CycleInput([], [], {}))
+        write(shop, WebhookDelivery, attempt_count=len(RETRY_SECONDS))
+        write(shop, Webhook, lease_until=None)
+        (batch,) = run_cycle("worker", CycleInput([], [], {})).batches
+        ((claimed,),) = batch.chains
+    if action == "redeliver":
+        assert shop.post(f"{path}/deliveries/{claimed['id']}/redeliver").status_code == 200
+    else:
+        assert shop.post(f"{path}/replay", {"after": 0}).status_code == 200
+    with shop.app.app_context():
+        run_cycle("worker", CycleInput([], [], {webhook["id"]: {claimed["id"]}}))
+        attempt = Attempt(claimed, precise_now(), Outcome(status, 5), status == 204, {})
+        given = CycleInput([attempt], [webhook["id"]], {})
+        result = run_cycle("worker", given)
+    assert result.states == [state]
+    (delivery,) = deliveries(shop, webhook)
+    assert delivery["state"] == state
+    assert [each["status"] for each in delivery["attempts"]] == [status]
+    again = [row["attempt_count"] for batch in result.batches for (row,) in batch.chains]
+    assert again == ([0] if state == "pending" else [])
+
+
 def test_later_event_of_a_resource_waits_and_others_do_not(shop, receiver):
     webhook = make_webhook(shop, receiver)
     receiver.respond = lambda got: 500 if got.json["data"]["coupon"]["id"] == 1 else 204
@@ -114,6 +145,25 @@ def test_gone_disables_the_webhook(shop, receiver):
     (event,) = shop.get("/events", {"filter[type]": "webhook.disabled"}).get_json()["events"]
     assert event["data"]["webhook"]["id"] == webhook["id"]
     assert "secret" not in json.dumps(event)
+
+
+def test_pending_deliveries_of_a_webhook_that_a_user_disables_fail(shop, receiver):
+    webhook = make_webhook(shop, receiver)
+    publish(shop, 1, 2)
+    path = f"/webhooks/{webhook['id']}"
+    with shop.app.app_context():
+        (batch,) = run_cycle("worker", CycleInput([], [], {})).batches
+        ((claimed,), _) = batch.chains
+        shop.put(path, {"webhook": {"status": "disabled"}})
+        assert {each["state"] for each in deliveries(shop, webhook)} == {"failed"}
+        shop.put(path, {"webhook": {"status": "active"}})
+        # The attempt that was in flight does not queue its delivery again.
+        attempt = Attempt(claimed, precise_now(), Outcome(500, 5), delivered=False, headers={})
+        result = run_cycle("worker", CycleInput([attempt], [webhook["id"]], {}))
+    assert result.batches == []
+    assert {each["state"] for each in deliveries(shop, webhook)} == {"failed"}
+    assert show(shop, webhook)["failing_since"] is None
+    assert shop.get("/events", {"filter[type]": "webhook.disabled"}).get_json() == {"events": []}
 
 
 def test_webhook_that_only_failed_for_five_days_is_disabled(shop, receiver):

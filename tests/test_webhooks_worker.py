@@ -5,15 +5,19 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
 from app.db.read_pool import fetch
 from app.db.session import now, precise_now, run_in_transaction
-from app.models import Event, Webhook, WebhookDelivery
-from app.services import cleanup
+from app.models import Event, EventFeed, Webhook, WebhookDelivery
+from app.services import cleanup, event_retention
+from app.services.event_sequence import lock_sequence
+from app.worker.cycle import CycleInput, run_cycle
+from tests.api_client import codes
 from tests.receivers import LOOPBACK, PATIENCE, running_worker, until
 from tests.serving import ROOT
 from tests.webhook_deliveries import (
@@ -102,6 +106,57 @@ def test_expired_events_and_deliveries_are_removed(client_with, receiver):
     with shop.app.app_context():
         cleanup.sweep()
     assert deliveries(shop, webhook) == []
+
+
+@pytest.mark.parametrize("pending", [[1], range(1, event_retention.BATCH + 1)])
+def test_pending_deliveries_do_not_stop_the_removal_of_other_events(client_with, receiver, pending):
+    shop = client_with(SHOP_WEBHOOK_ALLOWED_NETWORKS=LOOPBACK, SHOP_EVENTS_DAYS=1)
+    webhook = make_webhook(shop, receiver)
+    publish(shop, *pending)
+    with shop.app.app_context():
+        while len(deliveries(shop, webhook)) < len(pending):
+            run_cycle("worker", CycleInput([], [], {}))
+        publish(shop, *range(1000, 2000))
+        write(shop, Event, created_at=now() - timedelta(days=2))
+        write(shop, Webhook, position=10**6)
+        cleanup.sweep()
+    events = shop.get("/events", {"filter[limit]": 1000}).get_json()["events"]
+    assert [event["resource_id"] for event in events] == [*pending]
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("action", ["replay", "redeliver"])
+def test_redelivery_while_events_are_removed(shop, receiver, action):
+    """It waits for the removal, and does not queue a delivery of a removed event."""
+    webhook = make_webhook(shop, receiver)
+    publish(shop, 1)
+    with shop.app.app_context():
+        run_cycle("worker", CycleInput([], [], {}))
+    (delivery,) = deliveries(shop, webhook)
+    path, body = f"/webhooks/{webhook['id']}/replay", {"after": 0}
+    if action == "redeliver":
+        path, body = f"/webhooks/{webhook['id']}/deliveries/{delivery['id']}/redeliver", None
+    is_removed, may_commit = threading.Event(), threading.Event()
+
+    def remove(session):
+        lock_sequence(session)
+        session.execute(delete(Event))
+        session.execute(update(EventFeed).values(removed_id=delivery["event_id"]))
+        is_removed.set()
+        assert may_commit.wait(PATIENCE)
+
+    def run():
+        with shop.app.app_context():
+            run_in_transaction(remove)
+
+    with ThreadPoolExecutor() as pool:
+        removal = pool.submit(run)
+        assert is_removed.wait(PATIENCE)
+        response = pool.submit(shop.post, path, body)
+        time.sleep(0.5)
+        may_commit.set()
+        removal.result()
+        assert codes(response.result()) == (410, "shop_api_events_expired")
 
 
 # --- the schedule ---

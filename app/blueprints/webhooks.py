@@ -133,7 +133,7 @@ def update_webhook(body: Body, webhook_id: int) -> Response:
     """Update a webhook.
 
     A webhook that becomes active receives the events from then on. Replay the events that it has
-    missed.
+    missed. A paused webhook keeps its pending deliveries. Those of a disabled webhook fail.
     """
     webhook = webhooks.update_webhook(
         current_principal(), webhook_id, body["webhook"], precondition(_body)
@@ -166,13 +166,14 @@ def rotate_webhook_secret(webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>/ping", methods=["POST"])
-@blp.errors(*webhook_error_codes.EDIT)
+@blp.errors(*webhook_error_codes.EDIT, "shop_api_webhook_not_active")
 @blp.response(200, PingResponse, example={"ping": examples.PING})
 def ping_webhook(webhook_id: int) -> Response:
     """Send a ping to a webhook.
 
     Sends an event of type `ping` immediately, regardless of the status of the webhook, and returns
-    the status of the response.
+    the status of the response. If the secret cannot be read, because `SECRET_KEY` has changed,
+    nothing is sent and the webhook is disabled.
     """
     return json_response({"ping": webhook_pings.ping(current_principal(), webhook_id)})
 

@@ -16,6 +16,7 @@ from app.catalog import Catalog, Change, ChangeHook, current_catalog
 from app.db.session import call_after_commit, savepoint
 from app.errors import ShopError
 from app.services.bulk import BulkItem, WriteResult
+from app.services.event_erasure import without_deleted_customers
 from app.services.events import Cause, NewEvent, record
 
 _log = logging.getLogger(__name__)
@@ -75,7 +76,8 @@ def _is_silent() -> bool:
 def publish_events(session: Session, cause: Cause | None, events: Sequence[NewEvent]) -> None:
     """Write events of a plugin in the transaction of a session, and notify the hooks.
 
-    Hooks are not notified of events that a hook publishes.
+    Hooks are not notified of events that a hook publishes. The customers of the events cannot be
+    deleted until the commit.
 
     Args:
         session: the session of ``run_in_transaction``.
@@ -87,6 +89,7 @@ def publish_events(session: Session, cause: Cause | None, events: Sequence[NewEv
         KeyError: a type is unknown.
         ShopError: a hook rejects the events.
     """
+    events = without_deleted_customers(session, events)
     texts = record(session, cause, events)
     if session.info.get(_IS_NOTIFYING):
         return

@@ -28,7 +28,6 @@ from app.models import IdempotencyRecord, OAuthNonce
 from app.models.idempotency_record import RETENTION
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
-from app.services.event_retention import BATCH as EVENT_BATCH
 from app.services.event_retention import remove_expired_events
 from app.services.events import TABLE as EVENTS
 from app.services.import_runs import report_interrupted_imports
@@ -61,7 +60,7 @@ def sweep() -> None:
         "idempotency records": _in_batches(_remove_idempotency_records),
         "nonces": _in_batches(_remove_nonces),
         "pending deliveries of inactive webhooks": _in_batches(_fail_expired_deliveries),
-        "events": _in_batches(_remove_events, EVENT_BATCH),
+        "events": _remove_events(),
         "deliveries": _in_batches(_remove_deliveries),
     }
     for what, number in removed.items():
@@ -105,12 +104,21 @@ def _remove_nonces() -> int:
 
 
 def _remove_events() -> int:
-    """Remove expired events without pending deliveries."""
+    """Remove expired events without pending deliveries, in batches.
+
+    Batches of events that must stay do not count, so that they do not stop the removal.
+    """
     is_needed = exists(select(1).where(DELIVERIES.c.event_id == EVENTS.c.id, _IS_PENDING))
     is_collected = EVENTS.c.id <= func.coalesce(
         select(func.min(WEBHOOKS.c.position)).where(_IS_ACTIVE).scalar_subquery(), EVENTS.c.id
     )
-    return remove_expired_events(~is_needed, is_collected)
+    total = batches = 0
+    after: int | None = 0
+    while after is not None and batches < MAX_BATCHES:
+        removed, after = remove_expired_events(~is_needed, is_collected, after=after)
+        total += removed
+        batches += removed > 0
+    return total
 
 
 def _fail_expired_deliveries() -> int:

@@ -28,6 +28,9 @@ KEPT_ATTEMPTS = 50
 UNEXPECTED = "unexpected status"
 """The error of an attempt whose response has another status than 2xx."""
 
+_SCHEDULE = "state", "attempt_count", "next_attempt_at"
+"""Columns that a redelivery or a replay resets."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -76,7 +79,8 @@ def record_attempts(
 ) -> list[DeliveryState]:
     """Store attempts in the order in which they ended, and return the state after each.
 
-    A failure is ignored if the lease has ended, because another worker may have delivered since.
+    A failure is ignored if the lease has ended, because another worker may have delivered since. If
+    the delivery was queued again during the attempt, the failure does not change its schedule.
 
     Args:
         owner: name of the worker.
@@ -90,13 +94,14 @@ def record_attempts(
         .with_for_update()
     )  # fmt: skip
     webhooks = {row["id"]: dict(row) for row in rows.mappings()}
+    schedules = _schedules(session, attempts)
     states: list[DeliveryState] = []
     changes: list[Record] = []
     pings: list[int] = []
     gone: set[int] = set()
     for attempt in attempts:
         webhook = webhooks.get(attempt.delivery["webhook_id"])
-        changed = _changes(attempt)
+        changed = _changes(attempt, schedules.get(attempt.delivery["id"]))
         states.append(changed["state"])
         if webhook is None or not (attempt.delivered or webhook["lease_owner"] == owner):
             continue
@@ -117,23 +122,44 @@ def record_attempts(
     return states
 
 
-def _changes(attempt: Attempt) -> Record:
-    """Return the columns of a delivery after an attempt."""
-    next_attempt_at = attempt.next_attempt_at
+def _schedules(session: Session, attempts: Iterable[Attempt]) -> dict[int, Record]:
+    """Return the schedules of the deliveries that failed, by ID.
+
+    A request that queues a delivery again waits for the webhook, which this transaction has locked.
+    """
+    failed = [attempt.delivery["id"] for attempt in attempts if not attempt.delivered]
+    if not failed:
+        return {}
+    columns = (DELIVERIES.c[name] for name in _SCHEDULE)
+    rows = session.execute(select(DELIVERIES.c.id, *columns).where(DELIVERIES.c.id.in_(failed)))
+    return {row.id: {name: row._mapping[name] for name in _SCHEDULE} for row in rows}
+
+
+def _changes(attempt: Attempt, schedule: Mapping[str, Any] | None) -> Record:
+    """Return the columns of a delivery after an attempt.
+
+    Args:
+        schedule: the stored schedule of the delivery, if the attempt failed.
+    """
+    claimed, next_attempt_at = attempt.delivery, attempt.next_attempt_at
     if attempt.delivered:
         state = DeliveryState.DELIVERED
     else:
         state = DeliveryState.PENDING if next_attempt_at else DeliveryState.FAILED
-    return {
-        "this": attempt.delivery["id"],
+    changes = {
+        "this": claimed["id"],
         "state": state,
         "next_attempt_at": next_attempt_at,
-        "attempt_count": attempt.delivery["attempt_count"] + 1,
-        "attempts": [*attempt.delivery["attempts"], attempt.entry][-KEPT_ATTEMPTS:],
+        "attempt_count": claimed["attempt_count"] + 1,
+        "attempts": [*claimed["attempts"], attempt.entry][-KEPT_ATTEMPTS:],
         "request_headers": dict(attempt.headers),
         "response_headers": dict(attempt.outcome.headers),
         "response_body": attempt.outcome.body,
     }
+    if schedule and schedule["next_attempt_at"] != claimed["next_attempt_at"]:
+        # The delivery was queued again, or given up, while it was in memory.
+        changes |= {**schedule, "state": DeliveryState(schedule["state"])}
+    return changes
 
 
 def _result(state: DeliveryState) -> str:

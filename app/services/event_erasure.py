@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.orm import Session
 
-from app.services.events import TABLE
+from app.services.events import TABLE, NewEvent
+from app.services.order_rows import hold_accounts
 
 BATCH = 500
 """Number of events in memory at a time."""
@@ -58,6 +60,17 @@ def erase_customer(session: Session, customer_id: int) -> None:
         session.execute(_BLANK, blanked)
         if len(events) < BATCH:
             break
+
+
+def without_deleted_customers(session: Session, events: Sequence[NewEvent]) -> list[NewEvent]:
+    """Return events of a plugin, without the personal data of customers that no longer exist."""
+    held = hold_accounts(session, [event.customer_id or 0 for event in events])
+    return [
+        event
+        if event.customer_id is None or event.customer_id in held
+        else replace(event, data=_blanked(event.data), customer_id=None)
+        for event in events
+    ]
 
 
 def _blanked(value: Any, *, personal: bool = False) -> Any:

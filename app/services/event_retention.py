@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import NamedTuple
 
 from flask import current_app
 from sqlalchemy import ColumnElement, delete, insert, select, update
@@ -13,33 +14,55 @@ from app.services.event_sequence import FEED, lock_sequence, number_events
 from app.services.events import TABLE
 
 BATCH = 500
-"""Maximum number of events that one transaction removes, so that others do not wait long."""
+"""Maximum number of events that one transaction examines, so that others do not wait long."""
 
 
-def remove_expired_events(*conditions: ColumnElement[bool]) -> int:
-    """Remove events that are older than ``SHOP_EVENTS_DAYS``, and return their number.
+class Removal(NamedTuple):
+    """The result of removing the expired events of a batch.
 
-    Looks at the oldest BATCH events. Call it again while it returns BATCH.
+    Attributes:
+        removed: number of removed events.
+        last_id: the last event of the batch; None if no event after it has expired.
+    """
+
+    removed: int
+    last_id: int | None
+
+
+def remove_expired_events(*conditions: ColumnElement[bool], after: int = 0) -> Removal:
+    """Remove events that are older than ``SHOP_EVENTS_DAYS`` from the next BATCH events.
+
+    Events that must stay do not stop the removal: call it again with ``last_id`` as ``after``.
 
     Args:
         conditions: conditions for the removal in addition to the age, for example that the event
             has no pending delivery.
+        after: the ID before the batch.
     """
     number_events()
     before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
     # IDs ascend with time, so only the first ones are read, also when none of them has expired.
-    oldest = select(TABLE.c.id).where(TABLE.c.id > 0).order_by(TABLE.c.id).limit(BATCH)
-    expired = TABLE.c.id.in_(oldest), TABLE.c.created_at < before, *conditions
+    batch = (
+        select(TABLE.c.id, TABLE.c.created_at)
+        .where(TABLE.c.id > after)
+        .order_by(TABLE.c.id)
+        .limit(BATCH)
+    )
 
-    def work(session: Session) -> int:
+    def work(session: Session) -> Removal:
         lock_sequence(session)
-        removed = session.scalars(delete(TABLE).where(*expired).returning(TABLE.c.id)).all()
+        expired = [row.id for row in session.execute(batch) if row.created_at < before]
+        if not expired:
+            return Removal(0, None)
+        is_expired = TABLE.c.id.between(expired[0], expired[-1]), TABLE.c.created_at < before
+        statement = delete(TABLE).where(*is_expired, *conditions).returning(TABLE.c.id)
+        removed = [id_ for id_ in session.scalars(statement) if id_ is not None]
         if removed:
             # A reader whose cursor is lower gets an error, because it has missed events.
-            last = max(id_ for id_ in removed if id_ is not None)
+            last = max(removed)
             if session.scalar(select(FEED.c.id)) is None:
                 session.execute(insert(FEED).values(id=1, last_id=0, removed_id=0))
             session.execute(update(FEED).where(FEED.c.removed_id < last).values(removed_id=last))
-        return len(removed)
+        return Removal(len(removed), expired[-1] if len(expired) == BATCH else None)
 
     return run_in_transaction(work)

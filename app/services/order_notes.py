@@ -16,6 +16,7 @@ from app.services.bulk import Precondition
 from app.services.change_notifications import notify
 from app.services.order_note_queries import ORDERS, TABLE
 from app.services.order_records import note_created
+from app.services.order_rows import hold_accounts
 
 Record = dict[str, Any]
 
@@ -34,6 +35,8 @@ def create_note(actor: Principal, order_id: int, data: Mapping[str, Any]) -> Rec
         customer_id = _lock_order(session, order_id)
         actor.require("shop_api_user_cannot_create_order_note", Capability.EDIT_SHOP_ORDERS)
         _require_text(data.get("note", ""))
+        if not hold_accounts(session, [customer_id or 0]):
+            customer_id = None  # deleted since the order was read
         note = {**data, "order_id": order_id, "created_at": now()}
         note_id = session.execute(insert(TABLE).values(note).returning(TABLE.c.id)).scalar_one()
         notify(session, actor, [note_created(note_id, note, customer_id)])
@@ -96,7 +99,7 @@ def delete_note(
 def _lock_order(session: Session, order_id: int) -> int | None:
     """Lock an order against deletion until the commit, and return its customer.
 
-    Updates of the order do not wait for this lock.
+    Updates of the order do not wait for this lock, and neither does the deletion of its customer.
 
     Raises:
         ShopError: the order does not exist or is in the trash.

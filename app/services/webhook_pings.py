@@ -8,13 +8,15 @@ import threading
 from typing import Any
 
 from flask import current_app
+from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
 from app.db.session import run_in_transaction
 from app.errors import ShopError, unavailable
+from app.models.webhook import WebhookStatus
 from app.outbound.client import Outcome, ReceiverClient
 from app.outbound.network import parse_networks
-from app.services.delivery_requests import DeliveryRequest, ping_request, sender_of
+from app.services.delivery_requests import DeliveryRequest, Sender, ping_request, sender_of
 from app.services.webhook_states import UNREADABLE, disable
 from app.services.webhooks import locked
 
@@ -30,12 +32,8 @@ def ping(actor: Principal, webhook_id: int) -> dict[str, Any]:
             read, or this process is sending another ping. A receiver that never responds can then
             occupy only one of the threads that serve requests.
     """
-    webhook = run_in_transaction(lambda session: locked(session, actor, webhook_id))
-    sender = sender_of(webhook)
+    sender = run_in_transaction(lambda session: _sender(session, actor, webhook_id))
     if sender is None:
-        run_in_transaction(
-            lambda session: disable(session, [locked(session, actor, webhook_id)], UNREADABLE)
-        )
         raise ShopError("shop_api_webhook_not_active", status="disabled")
     request = ping_request(sender, f"ping_{secrets.token_hex(12)}")
     lock: threading.Lock = current_app.extensions.setdefault(_EXTENSION, threading.Lock())
@@ -50,6 +48,15 @@ def ping(actor: Principal, webhook_id: int) -> dict[str, Any]:
         "duration_ms": outcome.duration_ms,
         "error": outcome.error,
     }
+
+
+def _sender(session: Session, actor: Principal, webhook_id: int) -> Sender | None:
+    """Return the sender of a webhook. If its secret cannot be read, disable it and return None."""
+    webhook = locked(session, actor, webhook_id)
+    sender = sender_of(webhook)
+    if sender is None and webhook["status"] != WebhookStatus.DISABLED:
+        disable(session, [webhook], UNREADABLE)
+    return sender
 
 
 async def _send(url: str, request: DeliveryRequest) -> Outcome:

@@ -14,7 +14,7 @@ from app.errors import ShopError
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.numbers import INT64_MAX
-from app.services.event_sequence import last_event_id, removed_event_id
+from app.services.event_sequence import last_event_id, lock_sequence, removed_event_id
 from app.services.events import TABLE as EVENTS
 from app.services.webhook_queries import DELIVERIES
 from app.services.webhooks import changed, locked
@@ -69,6 +69,7 @@ def replay(actor: Principal, webhook_id: int, after: int) -> dict[str, int]:
     def work(session: Session) -> dict[str, int]:
         webhook = locked(session, actor, webhook_id)
         require_active(webhook)
+        lock_sequence(session)  # no event is removed between the check and the commit
         if after < (removed_id := removed_event_id(session)):
             raise ShopError("shop_api_events_expired", removed_id=removed_id)
         through = last_event_id(session)
@@ -86,6 +87,9 @@ def require_active(webhook: Mapping[str, Any]) -> None:
 
 
 def _require_event(session: Session, event_id: int | None) -> None:
-    """Raise ShopError unless an event is retained. A ping has none."""
-    if event_id is not None and not session.scalar(select(exists().where(EVENTS.c.id == event_id))):
+    """Raise ShopError unless an event is retained until the commit. A ping has none."""
+    if event_id is None:
+        return
+    lock_sequence(session)
+    if not session.scalar(select(exists().where(EVENTS.c.id == event_id))):
         raise ShopError("shop_api_events_expired", removed_id=removed_event_id(session))

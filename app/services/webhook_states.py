@@ -51,6 +51,30 @@ def activate(session: Session, webhook: Mapping[str, Any]) -> Record:
     return {**REACTIVATED, "position": last_event_id(session)}
 
 
+def deactivate(session: Session, webhook_ids: Sequence[int], reason: str) -> Record:
+    """Fail the pending deliveries of locked webhooks, and return their columns when disabled.
+
+    The leases end, so that a failure of a delivery in flight is ignored.
+
+    Args:
+        reason: the value of ``disabled_reason``.
+    """
+    session.execute(
+        update(DELIVERIES)
+        .where(
+            DELIVERIES.c.webhook_id.in_(webhook_ids),
+            has_constant(DELIVERIES.c.state, DeliveryState.PENDING),
+        )
+        .values(state=DeliveryState.FAILED, next_attempt_at=None)
+    )
+    return {
+        "status": WebhookStatus.DISABLED,
+        "disabled_reason": reason,
+        "lease_owner": None,
+        "lease_until": None,
+    }
+
+
 def queue_first_ping(session: Session, webhook_id: int) -> None:
     """Queue the ping that a legacy receiver expects when its webhook becomes active (events 3)."""
     timestamp = now()
@@ -84,15 +108,8 @@ def disable(session: Session, webhooks: Sequence[Mapping[str, Any]], reason: str
     if not webhooks:
         return
     ids = [webhook["id"] for webhook in webhooks]
-    changes = {
-        "status": WebhookStatus.DISABLED,
-        "disabled_reason": reason,
-        "updated_at": now(),
-        "lease_owner": None,
-        "lease_until": None,
-    }
+    changes = {**deactivate(session, ids, reason), "updated_at": now()}
     session.execute(update(WEBHOOKS).where(WEBHOOKS.c.id.in_(ids)).values(changes))
-    fail_pending(session, ids)
     count_results(session, {"webhook_disabled": len(ids)})
     record(session, None, [_disabled_event({**webhook, **changes}) for webhook in webhooks])
     for webhook in webhooks:
@@ -116,18 +133,6 @@ def disable_without_capability(session: Session) -> None:
 def can_manage(session: Session, user_id: int | None) -> bool:
     """Return whether a user exists and may manage webhooks."""
     return user_id is not None and user_id in _managers(session, [user_id])
-
-
-def fail_pending(session: Session, webhook_ids: Sequence[int]) -> None:
-    """Give up the pending deliveries of webhooks."""
-    session.execute(
-        update(DELIVERIES)
-        .where(
-            DELIVERIES.c.webhook_id.in_(webhook_ids),
-            has_constant(DELIVERIES.c.state, DeliveryState.PENDING),
-        )
-        .values(state=DeliveryState.FAILED, next_attempt_at=None)
-    )
 
 
 def _disabled_event(webhook: Mapping[str, Any]) -> NewEvent:

@@ -21,7 +21,13 @@ from app.outbound.signatures import new_secret
 from app.services.bulk import Precondition
 from app.services.event_sequence import last_event_id
 from app.services.webhook_queries import ALL_FORMATS, WEBHOOKS
-from app.services.webhook_states import BY_A_USER, activate, can_manage, queue_first_ping
+from app.services.webhook_states import (
+    BY_A_USER,
+    activate,
+    can_manage,
+    deactivate,
+    queue_first_ping,
+)
 from app.services.webhook_topics import require_readable, require_topics
 from app.webhooks import is_delivery_url
 
@@ -223,8 +229,9 @@ def _status_changes(
             # Otherwise the worker would disable the webhook again.
             changes["user_id"] = actor.user_id
         return changes
-    reason = BY_A_USER if status == WebhookStatus.DISABLED else None
-    return {"status": status, "disabled_reason": reason}
+    if status == WebhookStatus.DISABLED:
+        return deactivate(session, [webhook["id"]], BY_A_USER)
+    return {"status": status, "disabled_reason": None}
 
 
 def _require_url(url: str) -> None:
