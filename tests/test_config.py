@@ -237,6 +237,62 @@ def test_invalid_value_is_rejected_by_name(tmp_path, monkeypatch, name, text):
     assert list(tmp_path.iterdir()) == []  # a failed start creates no files
 
 
+ENCODE = "Percent-encode special characters of the password"
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("DATABASE_URL", "postgresql://shop:geheim@123@127.0.0.1:1/shop"),
+        ("DATABASE_URL", "postgres://shop:geheim@123@127.0.0.1:1/shop"),
+        ("DATABASE_URL", "postgresql://shop:g@geheim/w@127.0.0.1:1/shop"),
+        ("DATABASE_URL", "postgresql://shop:g@geheim/w@127.0.0.1"),
+        ("DATABASE_URL", "postgresql://shop:g@geheim,d@127.0.0.1/shop"),
+        ("DATABASE_REPLICA_URLS", "postgresql://shop:geheim@123@127.0.0.1:1/shop"),
+        ("SHOP_REDIS_URL", "redis://:geheim/w@cache:6379"),
+        ("SHOP_REDIS_URL", "redis://:12/geheim@cache:6379"),
+        ("SHOP_REDIS_URL", "redis://shop:12/geheim@cache:6379"),
+        ("SHOP_REDIS_URL", "redis://:geheim?w@cache:6379"),
+        ("SHOP_REDIS_URL", "redis://:12#geheim@cache:6379"),
+    ],
+)
+def test_password_that_is_not_encoded_is_rejected_without_showing_it(name, url):
+    with pytest.raises(SettingsError, match=f"^{name}: {ENCODE}") as raised:
+        loaded({name: url})
+    assert "geheim" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("DATABASE_URL", "postgresql://shop:p%40ss%2Fw@127.0.0.1:1/shop"),
+        ("DATABASE_URL", "postgresql://shop:p/w?x#y@127.0.0.1:1/shop"),  # is unambiguous
+        ("DATABASE_URL", "postgresql://shop:1,2/x@db/shop"),
+        ("DATABASE_URL", "postgresql://db/shop?application_name=a@b"),
+        ("DATABASE_URL", "sqlite:////srv/a@b/c@d.db"),
+        ("SHOP_REDIS_URL", "redis://:p@w@cache:6379/1"),  # is unambiguous
+        ("SHOP_REDIS_URL", "redis+unix://:p@/run/redis@1.sock?db=1"),
+    ],
+)
+def test_url_with_a_special_character_elsewhere_is_accepted(name, url):
+    assert loaded({name: url})[name] == url
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "example"),
+    [
+        ("DATABASE_URL", "shop.db", "postgresql://USER:PASSWORD@localhost/shop"),
+        ("DATABASE_URL", "postgresql://a:x,b/shop", "sqlite:///shop.db"),
+        ("SHOP_REDIS_URL", "cache:6379", "redis://:PASSWORD@localhost:6379/0"),
+        ("SHOP_REDIS_URL", "redis://cache:port", "redis://:PASSWORD@localhost:6379/0"),
+        ("SHOP_PUBLIC_URL", "shop.example", "https://shop.example"),
+    ],
+)
+def test_message_about_an_invalid_url_has_an_example(name, text, example):
+    with pytest.raises(SettingsError, match=f"^{name}: Not a valid .*Example: .*{example}"):
+        loaded({name: text})
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_value_of_wrong_type_is_rejected_by_name(name):
     with pytest.raises(SettingsError, match=f"^{name}: "):

@@ -265,7 +265,8 @@ def test_changes_during_the_copy_are_not_half_copied(urls, make_shop, monkeypatc
     ("given", "message"),
     [
         ("mysql://x", "Must be a sqlite: or postgresql: URL."),
-        ("nonsense", "Not a valid database URL."),
+        ("nonsense", "Not a valid database URL. Example: postgresql://"),
+        ("postgresql://shop:secret@123@127.0.0.1:1/shop", "Percent-encode special characters"),
         ("sqlite:///missing.db", "missing.db does not exist."),
         ("{own}", "is also the target."),
     ],

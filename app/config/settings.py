@@ -16,6 +16,7 @@ from app.config.fields import (
     OrderStatusList,
     OriginList,
     PathPrefix,
+    RedisUrl,
     ReplicaUrlList,
 )
 
@@ -136,12 +137,12 @@ class SettingsSchema(ma.Schema):
         "429. For one key, it accepts ten times as many. 0 disables the limit.",
         minimum=0,
     )
-    SHOP_REDIS_URL = _string(
+    SHOP_REDIS_URL = _setting(
+        RedisUrl,
         None,
         "Redis server in which all workers and machines count failed logins together: "
         "`redis://…`, `rediss://…` or `redis+unix://…`. By default, each worker counts "
         "separately.",
-        validate=ma.validate.Regexp(r"(rediss?|redis\+unix)://.+", error="Not a valid Redis URL."),
     )
     SHOP_CORS_ORIGINS = _setting(
         OriginList,
@@ -171,6 +172,7 @@ class SettingsSchema(ma.Schema):
         "API name it as their source. By default, the address that gunicorn listens on.",
         schemes={"http", "https"},
         require_tld=False,
+        error_messages={"invalid": "Not a valid URL. Example: https://shop.example"},
     )
     SHOP_WEBHOOK_ALLOWED_NETWORKS = _setting(
         NetworkList,
