@@ -267,6 +267,17 @@ def test_file_to_write_that_cannot_be_written(told):
     )
 
 
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [
+        ("nohost.invalid", "The host 'nohost.invalid' cannot be resolved. Set HOST to an address"),
+        ("192.0.2.1", "192.0.2.1 is not an address of this machine. Correct HOST: HOST=127.0.0.1"),
+    ],
+)
+def test_host_of_the_service_that_does_not_exist(told, host, message):
+    assert told(["serve"], HOST=host).startswith(message)
+
+
 def test_port_that_is_taken(told):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -71,7 +72,16 @@ def _require_free_port(host: str, port: int) -> None:
         with socket.socket(family, kind) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
+    except socket.gaierror:
+        raise click.ClickException(
+            f"The host {host!r} cannot be resolved. Set HOST to an address of this machine: "
+            "HOST=127.0.0.1 make run"
+        ) from None
     except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise click.ClickException(
+                f"{host} is not an address of this machine. Correct HOST: HOST=127.0.0.1 make run"
+            ) from None
         raise click.ClickException(
             f"{host}:{port} cannot be used: {error.strerror}. "
             "Choose another port: PORT=8001 make run"
