@@ -94,10 +94,10 @@ def reply(response):
     return response.status_code, response.get_json()
 
 
-def refusal(code, param=None, **details):
-    """The reply that the table of errors fixes for a code."""
+def refusal(code, param=None, *, words=None, **details):
+    """The reply that the table of errors fixes for a code, or with a more precise message."""
     status, message = ERRORS[code]
-    entry = {"code": code, "message": message.format(param=param, **details)}
+    entry = {"code": code, "message": words or message.format(param=param, **details)}
     return status, {"errors": [entry | ({"param": param} if param else {})]}
 
 
