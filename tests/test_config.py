@@ -16,7 +16,7 @@ from app.config.settings import SettingsSchema
 
 ROOT = Path(__file__).parent.parent
 MIB = 1024 * 1024
-LONG_SECRET = "sixteen letters!"
+LONG_SECRET = "a secret of thirty-two letters!!"
 
 # name, default, text in the environment, what it means
 SETTINGS = [
@@ -224,6 +224,9 @@ BAD = [
     ("SHOP_SLOW_REQUEST_SECONDS", "-1"),
     ("SHOP_SLOW_REQUEST_SECONDS", "nan"),
     ("SHOP_LEGACY_API", "perhaps"),
+    ("SHOP_CONTACT", "me"),
+    ("SHOP_CONTACT", "me@"),
+    ("SHOP_CONTACT", "javascript://shop.example"),
     ("SHOP_CURRENCY", "euro"),
 ]
 
@@ -384,6 +387,28 @@ def test_start_with_an_unknown_order_status_ends_in_one_line(tmp_path):
         "The service cannot start: SHOP_PAID_STATUSES: unknown order status 'complete' "
         f"(did you mean completed?). Known statuses: {KNOWN}.\n"
     )
+
+
+def test_message_about_an_invalid_boolean_lists_the_accepted_values():
+    with pytest.raises(SettingsError) as raised:
+        loaded({"SHOP_METRICS": "enabled"})
+    assert str(raised.value) == (
+        "SHOP_METRICS: Not a valid boolean. Use true, yes, on or 1, or false, no, off or 0."
+    )
+    for value, texts in ((True, "true yes on 1"), (False, "false no off 0")):
+        assert {loaded({"SHOP_METRICS": text})["SHOP_METRICS"] for text in texts.split()} == {value}
+
+
+@pytest.mark.parametrize(
+    "contact", ["https://shop.example/contact", "http://intranet/ops", " ops@shop.example "]
+)
+def test_contact_is_an_email_address_or_a_url(contact):
+    assert loaded({"SHOP_CONTACT": contact})["SHOP_CONTACT"] == contact.strip()
+
+
+def test_short_secret_is_warned_about(tmp_path, caplog):
+    create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": "short"})
+    assert caplog.messages == ["SECRET_KEY has 5 characters. Use 32 random characters."]
 
 
 # --- names of settings that do not exist ---

@@ -16,6 +16,7 @@ from app.auth.principals import Permission
 from app.cli import program
 from app.cli.keys import show_new
 from app.cli.supervisor import run_with_worker
+from app.config.settings import GUNICORN_SETTINGS
 from app.db import session
 from app.files import runtime_folder
 from app.services import api_key_queries, api_keys
@@ -52,7 +53,7 @@ def serve() -> None:
     click.echo(f"Swagger UI {address}/docs")
     sys.stdout.flush()
     # gunicorn.conf.py reads only the environment, but settings can be in instance/config.py.
-    for name in ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS", "WEB_CPU_AFFINITY"):
+    for name in GUNICORN_SETTINGS:
         if config[name] is not None:
             os.environ[name] = str(config[name])
     # gunicorn.conf.py and wsgi.py are found by their folder, independent of the current folder.

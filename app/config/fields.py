@@ -128,6 +128,22 @@ class NetworkList(DelimitedList):
         return networks
 
 
+class Contact(ma.fields.String):
+    """An e-mail address, an http or https URL, or an empty string."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs).strip()
+        is_url = ma.validate.URL(schemes={"http", "https"}, require_tld=False)
+        check = is_url if "://" in text else ma.validate.Email()
+        try:
+            return check(text) if text else ""
+        except ma.ValidationError:
+            raise ma.ValidationError(
+                "Must be an e-mail address or a URL. Examples: ops@shop.example, "
+                "https://shop.example/contact"
+            ) from None
+
+
 class RedisUrl(ma.fields.String):
     """A URL of a Redis server."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import marshmallow as ma
 
 from app.config.fields import (
+    Contact,
     DatabaseUrl,
     NetworkList,
     OrderStatusList,
@@ -20,7 +21,12 @@ from app.config.fields import (
     ReplicaUrlList,
 )
 
+GUNICORN_SETTINGS = ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS", "WEB_CPU_AFFINITY")
+"""Settings that ``gunicorn.conf.py`` reads from the environment. ``serve`` passes them on."""
+
 Field = type[ma.fields.Field[Any]]
+
+_INVALID = "Not a valid boolean. Use true, yes, on or 1, or false, no, off or 0."
 
 
 def _setting(field: Field, default: Any, description: str, **kwargs: Any) -> Any:
@@ -32,7 +38,7 @@ def _string(default: str | None, description: str, **kwargs: Any) -> Any:
 
 
 def _boolean(default: bool, description: str) -> Any:
-    return _setting(ma.fields.Boolean, default, description)
+    return _setting(ma.fields.Boolean, default, description, error_messages={"invalid": _INVALID})
 
 
 def _integer(
@@ -202,7 +208,8 @@ class SettingsSchema(ma.Schema):
         "Whether requests are strict by default, as with `Prefer: handling=strict`. Requests to"
         " the legacy API are never strict.",
     )
-    SHOP_CONTACT = _string(
+    SHOP_CONTACT = _setting(
+        Contact,
         "",
         "E-mail address or URL of the people who run the service, shown as the contact in the "
         "API documentation.",
