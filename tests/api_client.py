@@ -101,6 +101,14 @@ def refusal(code, param=None, *, words=None, **details):
     return status, {"errors": [entry | ({"param": param} if param else {})]}
 
 
+def without_suggestion(response):
+    """The reply without a suggestion at the end of its only message."""
+    status, body = reply(response)
+    (error,) = body["errors"]
+    error["message"] = error["message"].partition(" Did you mean ")[0]
+    return status, body
+
+
 def failure(code, coupon_id=0, **details):
     """The result of a bulk item that the table of errors fixes for a code."""
     message = ERRORS[code][1].format(**details)
