@@ -284,7 +284,9 @@ def test_source_that_is_unreachable_is_reported_in_one_line(make_shop, tmp_path)
     result = run(make_shop(f"sqlite:///{tmp_path}/own.db"), "db", "copy", url)
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()
-    assert line.startswith("Error: ")
+    assert line.startswith(
+        "Error: The source postgresql://shop:***@127.0.0.1:1/shop cannot be used"
+    )
     assert "secret" not in line
 
 
