@@ -62,7 +62,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "shop_api_insufficient_key_rights": {"param": "key.permission"},
     "shop_api_invalid_webhook_topic": {
         "param": "webhook.topics",
-        "reason": "Unknown topics: coupons.*. Known topics: *, coupon.*, coupon.created, …",
+        "reason": "Unknown topics: coupons.*. Known topics: *, coupon.*, coupon.created.",
     },
     "shop_api_webhook_not_active": {"status": "paused"},
     "shop_api_unavailable": {"reason": "The database cannot be reached."},
