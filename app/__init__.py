@@ -14,7 +14,7 @@ from app import cli, logging, plugins
 from app.api import replica_reads, request_handling, security_headers
 from app.api.smorest import Api
 from app.config.loading import SettingsError, load_settings, unknown_settings
-from app.config.secret_key import secret_key
+from app.config.secret_key import MIN_LENGTH, secret_key
 from app.db import engines, session
 from app.db.replicas import current_replicas
 from app.services import delivery_statistics
@@ -47,6 +47,10 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     replica_reads.init_app(app)
     for message in unknown_settings({*app.config, *os.environ}):
         app.logger.warning("%s. docs/configuration.md lists all settings.", message)
+    if (length := len(app.config["SECRET_KEY"])) < MIN_LENGTH:
+        app.logger.warning(
+            "SECRET_KEY has %d characters. Use %d random characters.", length, MIN_LENGTH
+        )
     return app
 
 

@@ -41,7 +41,10 @@ def parse_timestamp(value: Any) -> datetime:
     # A '+' that a client did not percent-encode arrives as a blank.
     text = re.sub(r"(?<=[0-9]) (?=[0-9]{2}:?[0-9]{2}$)", "+", text) if "T" in text else text
     if (found := _iso(text)) is None:
-        raise ValueError("must be a date-time such as 2026-11-20T09:38:00Z.")
+        raise ValueError(
+            "must be a date-time such as 2026-11-20T09:38:00Z, a date such as 2026-11-20, or Unix "
+            "seconds."
+        )
     return found
 
 

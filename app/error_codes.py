@@ -33,7 +33,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_missing_generate_data": (400, "The request body has no 'generate' object."),
     "shop_api_pattern_too_small": (
         400,
-        "The pattern has {size} possible codes. It must have at least {times} times {count}.",
+        "The pattern has {size} possible codes, but needs {minimum} for so many coupons. {remedy}",
     ),
     "shop_api_invalid_coupon_batch_id": (404, "No batch of coupons has this ID."),
     # redemptions 1, 4 and 6

@@ -44,6 +44,11 @@ class ShopError(Exception):
         self.status = status
         return self
 
+    def with_message(self, message: str) -> ShopError:
+        """Set a more precise message and return this error."""
+        self.message = message
+        return self
+
     @property
     def entries(self) -> list[dict[str, Any]]:
         """Return the entries of the ``errors`` list in the response body."""

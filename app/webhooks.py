@@ -52,10 +52,15 @@ def is_delivery_url(url: str) -> bool:
     )
 
 
+def known_topics(event_types: Collection[str]) -> list[str]:
+    """Return ``*``, ``coupon.*`` for each resource, and the event types."""
+    resources = {f"{event_type.partition('.')[0]}.*" for event_type in event_types}
+    return [EVERYTHING, *sorted({*event_types, *resources})]
+
+
 def unknown_topics(topics: Collection[str], event_types: Collection[str]) -> list[str]:
     """Return the topics that are not an event type, ``coupon.*`` or ``*``."""
-    resources = {f"{event_type.partition('.')[0]}.*" for event_type in event_types}
-    known = {EVERYTHING, *event_types, *resources}
+    known = set(known_topics(event_types))
     return [topic for topic in topics if topic not in known]
 
 

@@ -2,9 +2,12 @@
 
 import logging
 import random
+import re
 import time
 
 from alembic import context
+from alembic.operations.ops import MigrationScript
+from alembic.util import CommandError
 from flask import current_app
 from sqlalchemy.exc import DBAPIError
 
@@ -32,6 +35,20 @@ def render_item(kind: str, item: object, _: object) -> str | bool:
     return False
 
 
+def number_revision(_: object, __: object, directives: list[MigrationScript]) -> None:
+    """Give a new migration the next number, so that the command needs no --rev-id."""
+    known = [int(script.revision) for script in context.script.walk_revisions()]
+    following = f"{max(known) + 1:04}"
+    for directive in directives:
+        is_generated = re.fullmatch(r"[0-9a-f]{12}", directive.rev_id or "")
+        if not is_generated and directive.rev_id != following:
+            raise CommandError(
+                f"The next migration has the number {following}, not {directive.rev_id}. "
+                "Omit --rev-id, which is then set automatically."
+            )
+        directive.rev_id = following
+
+
 assert models.__all__  # noqa: S101  # nosec B101  # imported so that every table is known
 
 if context.is_offline_mode():
@@ -51,6 +68,7 @@ def migrate() -> None:
             target_metadata=db.metadatas[None],
             render_item=render_item,
             include_name=is_of_models,
+            process_revision_directives=number_revision,
             transactional_ddl=True,  # SQLite can, too: a migration happens whole or not at all
             **current_app.extensions["migrate"].configure_args,
         )

@@ -94,11 +94,19 @@ def reply(response):
     return response.status_code, response.get_json()
 
 
-def refusal(code, param=None, **details):
-    """The reply that the table of errors fixes for a code."""
+def refusal(code, param=None, *, words=None, **details):
+    """The reply that the table of errors fixes for a code, or with a more precise message."""
     status, message = ERRORS[code]
-    entry = {"code": code, "message": message.format(param=param, **details)}
+    entry = {"code": code, "message": words or message.format(param=param, **details)}
     return status, {"errors": [entry | ({"param": param} if param else {})]}
+
+
+def without_suggestion(response):
+    """The reply without a suggestion at the end of its only message."""
+    status, body = reply(response)
+    (error,) = body["errors"]
+    error["message"] = error["message"].partition(" Did you mean ")[0]
+    return status, body
 
 
 def failure(code, coupon_id=0, **details):

@@ -21,7 +21,7 @@ from tests.cluster.postgresql import PASSWORD
 from tests.schemas import create_tables, drop_templates
 from tests.selection import POOLED, is_worker
 
-SECRET = "a secret for tests only"
+SECRET = "a secret for tests only, never elsewhere"
 SHARED_FOLDER = "TESTS_SHARED_FOLDER"
 
 

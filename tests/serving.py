@@ -25,7 +25,7 @@ from app.services.api_keys import NewKey, create_key
 from tests.schemas import create_tables
 
 ROOT = Path(__file__).parent.parent
-SECRET = "a secret for tests only"
+SECRET = "a secret for tests only, never elsewhere"
 PATIENCE = 120  # seconds; each operation takes less than three on an idle machine
 
 

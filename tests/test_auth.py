@@ -97,6 +97,24 @@ def test_credentials_malformed(anonymous, admin, header):
     assert_refused(anonymous.get("/coupons", headers={"Authorization": header}))
 
 
+@pytest.mark.parametrize("header", ["Bearer abc", "Token x", "nonsense"])
+@pytest.mark.parametrize(
+    ("path", "prefix", "end"),
+    [
+        ("/coupons", "shop_api", "."),
+        ("/wc-api/v3/coupons", "woocommerce_api", ", or sign the request with OAuth 1.0a."),
+    ],
+)
+def test_unsupported_scheme_is_named_as_the_reason(anonymous, header, path, prefix, end):
+    response = anonymous.get(path, headers={"Authorization": header})
+    message = (
+        "The scheme of the Authorization header is not supported. "
+        f"Send an API key by HTTP Basic authentication{end}"
+    )
+    entry = {"code": f"{prefix}_authentication_error", "message": message}
+    assert reply(response) == (401, {"errors": [entry]})
+
+
 def test_credentials_in_the_query(anonymous, admin):
     query = {
         "consumer_key": admin.key.consumer_key,

@@ -13,6 +13,8 @@ import pytest
 from sqlalchemy import make_url
 
 from app.auth.principal_cache import MAX_AGE_SECONDS
+from app.catalog import current_catalog
+from app.cli.key_options import RESOURCES
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import ApiKey, User
@@ -189,6 +191,24 @@ def test_create_imports_an_existing_key(app):
     again = app.test_cli_runner().invoke(args=arguments, input="\n".join(pair) + "\n")
     assert (again.exit_code, again.stdout) == (1, "")
     assert "This consumer key already exists." in again.stderr
+
+
+@pytest.mark.parametrize("given", ["", "ck_" + "1" * 40 + "\n"])
+def test_create_says_what_is_missing_from_standard_input(app, given):
+    arguments = ["keys", "create", "--login", "erp", "--role", "customer", "--existing"]
+    result = app.test_cli_runner().invoke(args=arguments, input=given)
+    assert result.exit_code == 1
+    assert result.stderr.endswith(
+        "Error: Standard input must contain the consumer key and the consumer secret, one per "
+        "line.\n"
+    )
+
+
+def test_help_of_create_lists_the_resources(app):
+    with app.app_context():
+        assert set(RESOURCES) == current_catalog().resources
+    result = app.test_cli_runner().invoke(args=["keys", "create", "--help"])
+    assert ", ".join(RESOURCES) in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,12 @@ def test_author(app, run, admin, client_for):
         assert reply(manager.delete(f"/coupons/batches/{batch['id']}")) == (200, {"trashed": 1})
 
 
+PATTERN_TOO_SMALL = (
+    "The pattern has 32,768 possible codes, but needs 1,000,000 for so many coupons. "
+    "Add # signs, or use --allow-guessable."
+)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -85,7 +91,7 @@ def test_author(app, run, admin, client_for):
         (["1", "--coupon", '{"amount": "x"}'], "coupon.amount: must be a decimal number."),
         (["1", "--coupon", '{"type": "x"}'], "Invalid coupon type - the coupon type must be any"),
         (["1", "--charset", "-"], "--charset: must consist of letters and digits."),
-        (["1", "--pattern", "###"], "The pattern has 32,768 possible codes. It must have"),
+        (["1", "--pattern", "###"], PATTERN_TOO_SMALL),
         (["1", "--prefix", "a&b"], "--prefix: must not contain <, > or &."),
         (["1", "--prefix", "x" * 501], "prefix: is longer than 500 characters."),
     ],
@@ -96,6 +102,16 @@ def test_rejected(app, run, options, message):
     assert message in result.stderr
     assert result.stdout == ""
     assert stored(app, CouponBatch.id) == stored(app, Coupon.id) == []
+
+
+def test_unknown_fields_are_named(run):
+    given = '{"typ": "percent", "code": "x", "amount": "5"}'
+    result = run("coupons", "generate", "--count", 1, "--coupon", given)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[:2] == [
+        "--coupon: 'code' is unknown and ignored.",
+        "--coupon: 'typ' is unknown and ignored (did you mean type?).",
+    ]
 
 
 def test_all_or_nothing(app, run, monkeypatch):

@@ -21,6 +21,7 @@ from app import create_app
 from app.cli.failures import explain
 from app.config.loading import SettingsError
 from tests.databases import SECRET, close
+from tests.schemas import create_tables
 from tests.serving import PATIENCE
 
 ROOT = Path(__file__).parent.parent
@@ -91,6 +92,29 @@ def test_server_that_does_not_run(told):
         'connection to server at "127.0.0.1", port 1 failed: Connection refused. '
         f"{START}"
     )
+
+
+def test_password_in_the_query_is_not_shown(told):
+    url = "postgresql://127.0.0.1:1/shop?user=shop&password=geheim"
+    line = told(["keys", "list"], DATABASE_URL=url)
+    assert "geheim" not in line
+    assert line.endswith(START)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("mysql://shop:geheim@123@127.0.0.1:1/shop", "Percent-encode special characters of the"),
+        ("mysql://shop:g@geheim/w@127.0.0.1:1/shop", "Percent-encode special characters of the"),
+        ("mysql://shop:geheim/w", "Not a valid database URL. Example: mysql+pymysql://USER:"),
+    ],
+)
+def test_url_of_a_source_that_cannot_be_parsed(told, tmp_path, source, message):
+    url = f"sqlite:///{tmp_path}/shop.db"
+    create_tables(url)
+    line = told(["import", "woocommerce", source], DATABASE_URL=url)
+    assert line.startswith(f"SOURCE: {message}")
+    assert "geheim" not in line
 
 
 def test_file_that_cannot_be_opened(told):
@@ -241,6 +265,17 @@ def test_file_to_write_that_cannot_be_written(told):
     assert told(["openapi", "write", "/dev/full"]) == (
         "No space left on device. Free up disk space."
     )
+
+
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [
+        ("nohost.invalid", "The host 'nohost.invalid' cannot be resolved. Set HOST to an address"),
+        ("192.0.2.1", "192.0.2.1 is not an address of this machine. Correct HOST: HOST=127.0.0.1"),
+    ],
+)
+def test_host_of_the_service_that_does_not_exist(told, host, message):
+    assert told(["serve"], HOST=host).startswith(message)
 
 
 def test_port_that_is_taken(told):

@@ -16,7 +16,7 @@ from app.config.settings import SettingsSchema
 
 ROOT = Path(__file__).parent.parent
 MIB = 1024 * 1024
-LONG_SECRET = "sixteen letters!"
+LONG_SECRET = "a secret of thirty-two letters!!"
 
 # name, default, text in the environment, what it means
 SETTINGS = [
@@ -224,6 +224,9 @@ BAD = [
     ("SHOP_SLOW_REQUEST_SECONDS", "-1"),
     ("SHOP_SLOW_REQUEST_SECONDS", "nan"),
     ("SHOP_LEGACY_API", "perhaps"),
+    ("SHOP_CONTACT", "me"),
+    ("SHOP_CONTACT", "me@"),
+    ("SHOP_CONTACT", "javascript://shop.example"),
     ("SHOP_CURRENCY", "euro"),
 ]
 
@@ -235,6 +238,62 @@ def test_invalid_value_is_rejected_by_name(tmp_path, monkeypatch, name, text):
         create_app({"INSTANCE_PATH": str(tmp_path)})
     assert "geheim" not in str(raised.value)
     assert list(tmp_path.iterdir()) == []  # a failed start creates no files
+
+
+ENCODE = "Percent-encode special characters of the password"
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("DATABASE_URL", "postgresql://shop:geheim@123@127.0.0.1:1/shop"),
+        ("DATABASE_URL", "postgres://shop:geheim@123@127.0.0.1:1/shop"),
+        ("DATABASE_URL", "postgresql://shop:g@geheim/w@127.0.0.1:1/shop"),
+        ("DATABASE_URL", "postgresql://shop:g@geheim/w@127.0.0.1"),
+        ("DATABASE_URL", "postgresql://shop:g@geheim,d@127.0.0.1/shop"),
+        ("DATABASE_REPLICA_URLS", "postgresql://shop:geheim@123@127.0.0.1:1/shop"),
+        ("SHOP_REDIS_URL", "redis://:geheim/w@cache:6379"),
+        ("SHOP_REDIS_URL", "redis://:12/geheim@cache:6379"),
+        ("SHOP_REDIS_URL", "redis://shop:12/geheim@cache:6379"),
+        ("SHOP_REDIS_URL", "redis://:geheim?w@cache:6379"),
+        ("SHOP_REDIS_URL", "redis://:12#geheim@cache:6379"),
+    ],
+)
+def test_password_that_is_not_encoded_is_rejected_without_showing_it(name, url):
+    with pytest.raises(SettingsError, match=f"^{name}: {ENCODE}") as raised:
+        loaded({name: url})
+    assert "geheim" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("DATABASE_URL", "postgresql://shop:p%40ss%2Fw@127.0.0.1:1/shop"),
+        ("DATABASE_URL", "postgresql://shop:p/w?x#y@127.0.0.1:1/shop"),  # is unambiguous
+        ("DATABASE_URL", "postgresql://shop:1,2/x@db/shop"),
+        ("DATABASE_URL", "postgresql://db/shop?application_name=a@b"),
+        ("DATABASE_URL", "sqlite:////srv/a@b/c@d.db"),
+        ("SHOP_REDIS_URL", "redis://:p@w@cache:6379/1"),  # is unambiguous
+        ("SHOP_REDIS_URL", "redis+unix://:p@/run/redis@1.sock?db=1"),
+    ],
+)
+def test_url_with_a_special_character_elsewhere_is_accepted(name, url):
+    assert loaded({name: url})[name] == url
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "example"),
+    [
+        ("DATABASE_URL", "shop.db", "postgresql://USER:PASSWORD@localhost/shop"),
+        ("DATABASE_URL", "postgresql://a:x,b/shop", "sqlite:///shop.db"),
+        ("SHOP_REDIS_URL", "cache:6379", "redis://:PASSWORD@localhost:6379/0"),
+        ("SHOP_REDIS_URL", "redis://cache:port", "redis://:PASSWORD@localhost:6379/0"),
+        ("SHOP_PUBLIC_URL", "shop.example", "https://shop.example"),
+    ],
+)
+def test_message_about_an_invalid_url_has_an_example(name, text, example):
+    with pytest.raises(SettingsError, match=f"^{name}: Not a valid .*Example: .*{example}"):
+        loaded({name: text})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -328,6 +387,28 @@ def test_start_with_an_unknown_order_status_ends_in_one_line(tmp_path):
         "The service cannot start: SHOP_PAID_STATUSES: unknown order status 'complete' "
         f"(did you mean completed?). Known statuses: {KNOWN}.\n"
     )
+
+
+def test_message_about_an_invalid_boolean_lists_the_accepted_values():
+    with pytest.raises(SettingsError) as raised:
+        loaded({"SHOP_METRICS": "enabled"})
+    assert str(raised.value) == (
+        "SHOP_METRICS: Not a valid boolean. Use true, yes, on or 1, or false, no, off or 0."
+    )
+    for value, texts in ((True, "true yes on 1"), (False, "false no off 0")):
+        assert {loaded({"SHOP_METRICS": text})["SHOP_METRICS"] for text in texts.split()} == {value}
+
+
+@pytest.mark.parametrize(
+    "contact", ["https://shop.example/contact", "http://intranet/ops", " ops@shop.example "]
+)
+def test_contact_is_an_email_address_or_a_url(contact):
+    assert loaded({"SHOP_CONTACT": contact})["SHOP_CONTACT"] == contact.strip()
+
+
+def test_short_secret_is_warned_about(tmp_path, caplog):
+    create_app({"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": "short"})
+    assert caplog.messages == ["SECRET_KEY has 5 characters. Use 32 random characters."]
 
 
 # --- names of settings that do not exist ---

@@ -127,7 +127,11 @@ def test_input_that_is_not_understood(admin, everything, over, param):
 )
 def test_pattern_that_is_too_small(admin, everything, over, size):
     before = everything()
-    times = {"size": size, "times": "1,000,000", "count": "10"}
+    times = {
+        "size": size,
+        "minimum": "10,000,000",
+        "remedy": "Add # signs, or set allow_guessable.",
+    }
     assert reply(generate(admin, **over)) == refusal("shop_api_pattern_too_small", **times)
     assert everything() == before
 
@@ -136,7 +140,7 @@ def test_guessable_codes_on_request(admin, make_batch):
     over = {"pattern": "####", "charset": "0123456789", "allow_guessable": True}
     assert make_batch(100, **over)["unused"] == 100
     response = generate(admin, 101, **over)
-    details = {"size": "10,000", "times": "100", "count": "101"}
+    details = {"size": "10,000", "minimum": "10,100", "remedy": "Add # signs."}
     assert reply(response) == refusal("shop_api_pattern_too_small", **details)
 
 

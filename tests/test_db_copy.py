@@ -265,7 +265,8 @@ def test_changes_during_the_copy_are_not_half_copied(urls, make_shop, monkeypatc
     ("given", "message"),
     [
         ("mysql://x", "Must be a sqlite: or postgresql: URL."),
-        ("nonsense", "Not a valid database URL."),
+        ("nonsense", "Not a valid database URL. Example: postgresql://"),
+        ("postgresql://shop:secret@123@127.0.0.1:1/shop", "Percent-encode special characters"),
         ("sqlite:///missing.db", "missing.db does not exist."),
         ("{own}", "is also the target."),
     ],
@@ -283,7 +284,9 @@ def test_source_that_is_unreachable_is_reported_in_one_line(make_shop, tmp_path)
     result = run(make_shop(f"sqlite:///{tmp_path}/own.db"), "db", "copy", url)
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()
-    assert line.startswith("Error: ")
+    assert line.startswith(
+        "Error: The source postgresql://shop:***@127.0.0.1:1/shop cannot be used"
+    )
     assert "secret" not in line
 
 

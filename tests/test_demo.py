@@ -125,6 +125,13 @@ def test_demo_has_its_example_coupons_in_a_shop_with_coupons(admin):
     assert batch["count"] == 5
 
 
+def test_demo_prints_the_numbers_of_its_records(app):
+    result = app.test_cli_runner().invoke(args=ARGS)
+    loaded = [line.split() for line in result.stderr.splitlines() if line.endswith("loaded")]
+    assert [name for name, *_ in loaded] == ["customers:", "coupons:", "orders:"]
+    assert all(int(number.replace(",", "")) > 0 for _, number, _ in loaded)
+
+
 def test_demo_keeps_an_account_that_the_examples_name(admin, make_customer):
     mine = make_customer(email="Grace@example.com", username="Grace")
     result = admin.app.test_cli_runner().invoke(args=ARGS)

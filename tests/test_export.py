@@ -171,7 +171,7 @@ def test_filters_of_customers(admin, exported, make_customer):
     ("arguments", "message"),
     [
         (["coupons", "-", "--filter", "typ=percent"], "unknown filter 'typ'; did you mean 'type'?"),
-        (["coupons", "-", "--filter", "type"], "did you mean 'type'?"),
+        (["coupons", "-", "--filter", "type"], "'type' is not of the form NAME=VALUE."),
         (["coupons", "-", "--filter", "zzz=1"], "unknown filter 'zzz'. Known filters: batch, "),
         (["coupons", "-", "--filter", "type=gift"], "filter[type]: must be one of fixed_cart"),
         (["coupons", "-", "--filter", "status=draft"], "status: must be one of published, trash."),

@@ -219,6 +219,34 @@ def test_each_failed_line_is_reported_and_the_others_are_written(admin, run, bat
     assert found["9"].startswith("shop_api_cannot_create_coupon: ")
 
 
+@pytest.mark.parametrize("dry_run", [[], ["--dry-run"]])
+def test_failed_lines_are_reported_in_their_order(admin, run, make_coupon, dry_run):
+    make_coupon(code="taken")
+    content = "code,amount\nTAKEN,1\na,x\nb,1\n,1\nc,y\ntaken,2\n"
+    result = run("coupons", content, *dry_run)
+    numbers = [int(line.removeprefix("line ").split(":")[0]) for line in result.lines]
+    assert numbers == [2, 3, 5, 6, 7]
+
+
+def test_file_of_another_format_is_reported_once(run):
+    result = run("coupons", "# Title\n\nSome text.\n" * 20, name="README.md")
+    assert (result.exit_code, result.stdout) == (1, "")
+    (line,) = [line for line in result.stderr.splitlines() if "line 1" in line]
+    assert "line 1: is not valid JSON: " in line
+    assert line.endswith(
+        "None of the first 10 lines can be read. Is the format of the file ndjson?"
+    )
+    assert "line 2" not in result.stderr
+
+
+def test_csv_without_a_known_column_is_rejected(run):
+    result = run("coupons", "# Title\n\nSome text.\n", "--format", "csv", name="README.md")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.endswith(
+        "line 1: contains no known column. Is the format of the file csv?\n"
+    )
+
+
 def test_lines_of_csv_are_physical_lines(admin, run):
     result = run(
         "coupons",

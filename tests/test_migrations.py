@@ -1,6 +1,7 @@
 """Migrations: from an empty database to the models and back, on both databases (decisions 11)."""
 
 import re
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from flask_migrate import downgrade, upgrade
+from flask_migrate import downgrade, revision, upgrade
 from sqlalchemy import insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
@@ -116,6 +117,26 @@ def test_there_is_one_head():
     script = ScriptDirectory(str(MIGRATIONS))
     assert len(script.get_heads()) == 1
     assert len(script.get_bases()) == 1
+
+
+@pytest.mark.one_database
+def test_new_migration_gets_the_next_number(fresh_app, tmp_path, caplog):
+    upgrade()
+    folder = tmp_path / "migrations"
+    shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (last,) = ScriptDirectory(str(folder)).get_heads()
+    known = {path.name for path in folder.glob("versions/*.py")}
+    for number in ("0002", last, f"{int(last) + 2:04}", "later"):
+        with pytest.raises(SystemExit):
+            revision(str(folder), message="again", rev_id=number)
+        assert f"The next migration has the number {int(last) + 1:04}, not {number}." in caplog.text
+    assert {path.name for path in folder.glob("versions/*.py")} == known
+    revision(str(folder), message="what changes")
+    (added,) = {path.name for path in folder.glob("versions/*.py")} - known
+    assert added == f"{int(last) + 1:04}_what_changes.py"
+    assert f'down_revision = "{last}"' in (folder / "versions" / added).read_text().replace(
+        "'", '"'
+    )
 
 
 def test_migrating_from_nothing_equals_the_models(fresh_app):

@@ -146,8 +146,9 @@ def test_a_restored_order_is_as_it_was(admin, make_customer):
     assert read(admin, order["id"]) == restored
     assert trashed(admin) == []
     again = admin.post(f"/orders/{order['id']}/restore")
-    assert reply(again) == refusal("shop_api_invalid_order_id")
-    assert reply(admin.post("/orders/999999/restore")) == refusal("shop_api_invalid_order_id")
+    missing = refusal("shop_api_invalid_order_id", words="No order in the trash has this ID.")
+    assert reply(again) == missing
+    assert reply(admin.post("/orders/999999/restore")) == missing
 
 
 def test_removed_permanently(admin):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.api_client import refusal, reply
+from tests.api_client import refusal, reply, without_suggestion
 from tests.error_requests import NO_ROUTE
 
 pytestmark = pytest.mark.one_database
@@ -34,8 +34,44 @@ pytestmark = pytest.mark.one_database
 def test_no_route(admin, anonymous, method, path):
     for client in (admin, anonymous):
         response = client.request(method, path)
-        assert reply(response) == NO_ROUTE
+        assert without_suggestion(response) == NO_ROUTE
         assert response.content_type == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("path", "suggestion"),
+    [
+        ("/coupon", "Did you mean /coupons?"),
+        ("/order/5", "Did you mean /orders/{id}?"),
+        ("/orders/5/note/", "Did you mean /orders/{id}/notes?"),
+        ("/coupons/cuont", "Did you mean /coupons/count?"),
+        (
+            "/wp-json/wc/v3/orders",
+            "The API is located at /, for example /orders, and the legacy API at /wc-api/v3.",
+        ),
+    ],
+)
+def test_unknown_path_has_a_suggestion(anonymous, path, suggestion):
+    words = f"No route matches this path. {suggestion}"
+    assert reply(anonymous.get(path)) == refusal("shop_api_no_route", words=words)
+
+
+AT_SHOP = (
+    "The API is located at /shop, for example /shop/orders, and the legacy API at /shop/wc-api/v3."
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"SHOP_URL_PREFIX": "/shop"}, AT_SHOP),
+        ({"SHOP_LEGACY_API": False}, "The API is located at /, for example /orders."),
+    ],
+)
+def test_suggestion_follows_the_settings(make_app, given, sentence):
+    response = make_app(**given).test_client().get("/wp-json/wc/v3/orders")
+    words = f"No route matches this path. {sentence}"
+    assert reply(response) == refusal("shop_api_no_route", words=words)
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,15 @@ def test_invalid_topic_or_url(admin, over, code):
     assert (codes(response) if response.status_code >= 400 else (201,)) == expected
 
 
+def test_unknown_topic_is_reported_with_the_known_topics(admin):
+    response = admin.post("/webhooks", {"webhook": NEW | {"topics": ["orders.*"]}})
+    (error,) = response.get_json()["errors"]
+    assert error["param"] == "webhook.topics"
+    start = "Unknown topics: orders.*. Known topics: *, coupon.*, coupon.created, coupon.deleted, "
+    assert error["message"].startswith(start)
+    assert ", order.*, order.created, " in error["message"]
+
+
 @pytest.mark.parametrize(
     ("over", "param"),
     [

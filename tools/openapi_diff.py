@@ -306,9 +306,15 @@ def _read(base: str) -> JSON:
     if Path(base).is_file():
         text = Path(base).read_bytes()
     else:
-        show = ["git", "show", f"{base}:openapi.json"]
-        text = subprocess.run(show, check=True, stdout=subprocess.PIPE).stdout  # noqa: S603  # git, no shell
-    document: JSON = json.loads(text)
+        show = ["git", "show", "--end-of-options", f"{base}:openapi.json"]
+        done = subprocess.run(show, check=False, capture_output=True)  # noqa: S603  # git, no shell
+        if done.returncode:
+            sys.exit(f"{base} is neither a file nor a git revision with openapi.json.")
+        text = done.stdout
+    try:
+        document: JSON = json.loads(text)
+    except ValueError as error:
+        sys.exit(f"{base} is not a JSON document: {error}.")
     return document
 
 

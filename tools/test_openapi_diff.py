@@ -272,3 +272,22 @@ def test_command_compares_with_the_last_commit(tmp_path):
         0,
         ["additive  API: operation GET /new was added", "0 breaking, 1 additive"],
     )
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ("v1.0.0", "v1.0.0 is neither a file nor a git revision with openapi.json."),
+        ("--help", "--help is neither a file nor a git revision with openapi.json."),
+        (
+            "base.json",
+            "base.json is not a JSON document: Expecting value: line 1 column 1 (char 0).",
+        ),
+    ],
+)
+def test_base_that_cannot_be_read_is_reported_in_one_line(tmp_path, base, message):
+    (tmp_path / "base.json").write_text("")
+    done = subprocess.run(
+        [sys.executable, SCRIPT, base], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{message}\n")

@@ -14,6 +14,7 @@ from werkzeug.exceptions import (
 
 from app.api.authentication import authentication_error
 from app.api.responses import json_response
+from app.api.unknown_routes import unknown_route
 from app.api.versions import current_api_version
 from app.db.errors import is_schema_mismatch, is_unavailable
 from app.db.session import schema_is_current
@@ -60,7 +61,7 @@ def as_shop_error(error: Exception) -> ShopError:
         limit = request.max_content_length
         return ShopError("shop_api_request_entity_too_large", limit=limit)
     if isinstance(error, NotFound | MethodNotAllowed):
-        return ShopError("shop_api_no_route")
+        return unknown_route()
     if isinstance(error, HTTPException) and (error.code or 500) < 500:
         return InvalidParams({"request": error.description or error.name})
     if is_statement_timeout(error):

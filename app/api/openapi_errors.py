@@ -52,11 +52,18 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "shop_api_method_not_allowed": {"method": "PATCH", "allowed": "GET, HEAD, PUT, DELETE"},
     "shop_api_order_too_large": {"limit": 1000},
     "shop_api_orders_request_entity_too_large": {"limit": 100},
-    "shop_api_pattern_too_small": {"size": 1000, "count": 500, "times": 100},
+    "shop_api_pattern_too_small": {
+        "size": "32,768",
+        "minimum": "10,000,000",
+        "remedy": "Add # signs, or set allow_guessable.",
+    },
     "shop_api_request_entity_too_large": {"limit": 5 * 1024 * 1024},
     "shop_api_response_too_large": {"limit": 16 * 1024 * 1024},
     "shop_api_insufficient_key_rights": {"param": "key.permission"},
-    "shop_api_invalid_webhook_topic": {"reason": "Unknown topics: coupon.eaten."},
+    "shop_api_invalid_webhook_topic": {
+        "param": "webhook.topics",
+        "reason": "Unknown topics: coupons.*. Known topics: *, coupon.*, coupon.created.",
+    },
     "shop_api_webhook_not_active": {"status": "paused"},
     "shop_api_unavailable": {"reason": "The database cannot be reached."},
 }

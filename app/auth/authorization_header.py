@@ -50,3 +50,20 @@ def parse_authorization(header: str) -> Authorization | None:
         return Authorization.from_header(header)
     except ValueError:  # raised by werkzeug for characters beyond ASCII
         return None
+
+
+def unsupported_scheme(header: str, *, or_oauth: bool = False) -> str:
+    """Return the error for a header without a supported scheme, or an empty string.
+
+    Args:
+        header: the header. It can be empty.
+        or_oauth: whether OAuth is supported, in addition to Basic.
+    """
+    scheme = next(iter(header.split(maxsplit=1)), "basic").lower()
+    if scheme == "basic" or (or_oauth and scheme == "oauth"):
+        return ""
+    signed = ", or sign the request with OAuth 1.0a" if or_oauth else ""
+    return (
+        "The scheme of the Authorization header is not supported. Send an API key by HTTP Basic "
+        f"authentication{signed}."
+    )

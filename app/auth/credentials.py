@@ -15,7 +15,11 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from app.auth.api_keys import ApiKeyCredentials, key_with_roles, principal_of
-from app.auth.authorization_header import authorization_header, parse_authorization
+from app.auth.authorization_header import (
+    authorization_header,
+    parse_authorization,
+    unsupported_scheme,
+)
 from app.auth.encryption import UNKNOWN_KEY_TOKEN, decrypt
 from app.auth.oauth1 import ALGORITHMS, MAX_FORMS, MAX_PARAMETERS, Signature, SignedRequest
 from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
@@ -72,7 +76,8 @@ class Basic:
     def _load_principal(self) -> Principal:
         pair = self._credentials()
         if pair is None:
-            raise InvalidCredentials("The consumer key or its secret is wrong.")
+            wrong = "The consumer key or its secret is wrong."
+            raise InvalidCredentials(unsupported_scheme(self.header) or wrong)
         return pair.load_principal()
 
     def _credentials(self) -> ApiKeyCredentials | None:
@@ -200,7 +205,8 @@ def from_legacy(request: Request) -> Credentials | None:
         return SignedCredentials(signed, signature)
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
     if key is None and secret is None:
-        return None
+        reason = unsupported_scheme(header, or_oauth=True)
+        return MalformedCredentials(reason) if reason else None
     if not request.is_secure and not current_app.config["SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH"]:
         return MalformedCredentials(
             "Send consumer_key and consumer_secret over HTTPS only, or sign requests."

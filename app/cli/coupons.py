@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from app.db.read_pool import fetch
 from app.db.search import comparable
 from app.errors import ShopError
 from app.models import User
-from app.schemas.coupon_batches import CHARSET, CodesInput
+from app.schemas.coupon_batches import CHARSET, CodesInput, GeneratedCoupon
 from app.schemas.loading import invalid_params
 from app.services import coupon_batches
+from app.text import did_you_mean
 
 coupons = AppGroup("coupons", help="Coupons: generate batches of codes.")
 
@@ -68,13 +70,14 @@ def generate(
     List the codes with `export coupons --filter batch=ID`.
     """
     require_schema()
-    given = {
+    given: dict[str, Any] = {
         "prefix": prefix,
         "pattern": pattern,
         "charset": charset,
         "allow_guessable": allow_guessable,
         "coupon": _fields(coupon),
     }
+    _warn_about_unknown(given["coupon"])
     actor = author(login)
     try:
         data = CodesInput().load(given)
@@ -83,12 +86,24 @@ def generate(
     except ma.ValidationError as error:
         raise click.ClickException(invalid_params(error).message) from None
     except ShopError as error:
-        raise click.ClickException(error.message.replace("generate.", "--")) from None
+        raise click.ClickException(_with_options(error.message)) from None
     if as_json:
         shown = {name: batch[name] for name in ("id", "count", "prefix", "pattern", "charset")}
         click.echo(orjson.dumps(shown))
         return
     click.echo(f"Batch {batch['id']}: {count:,} coupons.")
+
+
+def _with_options(message: str) -> str:
+    """Return a message with the options of the command instead of the fields of a request."""
+    return message.replace("generate.", "--").replace("set allow_", "use --allow-")
+
+
+def _warn_about_unknown(fields: Mapping[str, Any]) -> None:
+    """Warn about unknown names, which a request would ignore."""
+    for name in sorted(fields.keys() - GeneratedCoupon().fields.keys()):
+        hint = did_you_mean(name, GeneratedCoupon().fields)
+        click.echo(f"--coupon: {name!r} is unknown and ignored{hint}.", err=True)
 
 
 def _fields(text: str) -> Any:

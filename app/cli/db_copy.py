@@ -9,8 +9,10 @@ import click
 from flask import current_app
 from flask.cli import with_appcontext
 from sqlalchemy import URL, make_url
+from sqlalchemy.exc import DBAPIError
 
 from app.config.loading import SettingsError, database_url
+from app.config.urls import without_password
 from app.db import timeouts
 from app.db.session import db
 from app.services.database_copy import CopyError, copy_shop, open_source, reading_one_state
@@ -26,7 +28,16 @@ def copy(source_url: str) -> None:
     service first: changes of the source during the copy are not copied. If the copy fails, the
     target stays empty.
     """
-    source = open_source(_source_url(source_url).render_as_string(hide_password=False))
+    url = _source_url(source_url)
+    source = open_source(url.render_as_string(hide_password=False))
+    try:
+        source.connect().close()
+    except DBAPIError as error:
+        reason = next(iter(str(error.orig).strip().splitlines()), type(error.orig).__name__)
+        raise click.ClickException(
+            f"The source {without_password(url)} cannot be used: {reason}. Correct SOURCE_URL, or "
+            "start the server."
+        ) from None
     progress = _Progress()
     with db.engine.connect() as target:
         # Detached from the pool, because the copy changes settings of the connection.

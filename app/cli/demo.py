@@ -157,7 +157,10 @@ def _customers_of(run: Record) -> list[int]:
 def _load(part: Part, run: Record, shop: DemoShop) -> None:
     """Insert the missing records of a run, with one transaction per chunk."""
     length, done = run[part.name], run[f"{part.name}_loaded"]
-    with click.progressbar(length=length, label=f"{part.name:>10}", file=sys.stderr) as bar:
+    label, on_terminal = f"{part.name:>10}", sys.stderr.isatty()
+    with click.progressbar(
+        length=length, label=label, file=sys.stderr, hidden=not on_terminal
+    ) as bar:
         bar.update(done)
         while done < length:
             shop.begin(f"{part.name} {done}")
@@ -169,6 +172,8 @@ def _load(part: Part, run: Record, shop: DemoShop) -> None:
             run_in_transaction(partial(_insert, part=part, run_id=run["id"], rows=rows, done=done))
             bar.update(end - done)
             done = end
+    if not on_terminal:
+        click.echo(f"{label}: {length:,} loaded", err=True)
 
 
 def _insert(session: Session, *, part: Part, run_id: int, rows: list[Record], done: int) -> None:

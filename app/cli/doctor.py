@@ -21,14 +21,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.auth.failed_login_limiter import is_redis_available
 from app.cli import program
 from app.cli.failures import diagnose
+from app.cli.gunicorn_settings import settings_in_file_only
 from app.config.loading import unknown_settings
+from app.config.secret_key import MIN_LENGTH
 from app.db.read_pool import fetch, read_engine
 from app.db.replica_monitor import State
 from app.db.replicas import current_replicas
 from app.db.session import schema_is_current
 from app.services import api_key_queries, delivery_statistics
 
-SECRET_LENGTH = 32
 FREE_BYTES = 100 * 1024 * 1024
 YEARS = range(2026, 2100)
 CLOCK_SECONDS = 5
@@ -43,11 +44,18 @@ class Finding:
         subject: what was checked.
         state: its state.
         remedy: how to fix the problem, or an empty string if there is no problem.
+        is_warning: whether the finding does not count as a problem.
     """
 
     subject: str
     state: str
     remedy: str = ""
+    is_warning: bool = False
+
+    @property
+    def label(self) -> str:
+        """The first word of the output line."""
+        return "warn" if self.is_warning else "FAIL" if self.remedy else "ok"
 
 
 @click.command("doctor")
@@ -60,8 +68,8 @@ def doctor() -> None:
     """
     problems = 0
     for finding in _check():
-        problems += bool(finding.remedy)
-        click.echo(f"{'FAIL' if finding.remedy else 'ok':<6} {finding.subject}: {finding.state}")
+        problems += finding.label == "FAIL"
+        click.echo(f"{finding.label:<6} {finding.subject}: {finding.state}")
         if finding.remedy:
             click.echo(f"       -> {finding.remedy}")
     if problems:
@@ -97,6 +105,10 @@ def _settings() -> Iterator[Finding]:
     unknown = unknown_settings({*current_app.config, *os.environ})
     for message in unknown:
         yield Finding("settings", message, "docs/configuration.md lists all settings.")
+    if in_file := settings_in_file_only(Path(current_app.instance_path)):
+        state = f"instance/config.py sets {', '.join(in_file)}, which gunicorn does not read there"
+        remedy = "Set them in the environment, unless you start the service with `serve`."
+        yield Finding("settings of gunicorn", state, remedy, is_warning=True)
     if not unknown:
         yield Finding("settings", "all settings are known and valid")
 
@@ -105,8 +117,8 @@ def _secret() -> Finding:
     secret = current_app.config["SECRET_KEY"]
     path = Path(current_app.instance_path) / "secret_key"
     if not path.exists() or path.read_text().strip() != secret:
-        if len(secret) < SECRET_LENGTH:
-            remedy = f"Use {SECRET_LENGTH} random characters, then create all API keys again."
+        if len(secret) < MIN_LENGTH:
+            remedy = f"Use {MIN_LENGTH} random characters, then create all API keys again."
             return Finding("secret", f"SECRET_KEY has {len(secret)} characters", remedy)
         return Finding("secret", "SECRET_KEY is set")
     mode = stat.S_IMODE(path.stat().st_mode)
@@ -196,7 +208,8 @@ def _key() -> Finding:
 def _webhooks() -> Finding:
     active = delivery_statistics.active_webhooks()
     if stuck := delivery_statistics.stuck():
-        state = f"no worker is running, and {stuck} deliveries or events are overdue"
+        overdue = "delivery or event is" if stuck == 1 else "deliveries or events are"
+        state = f"no worker is running, and {stuck} {overdue} overdue"
         return Finding("webhooks", state, f"Start a worker: {program.command('worker')}")
     return Finding("webhooks", f"{active} active, and nothing is overdue")
 

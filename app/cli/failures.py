@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.cli import program
+from app.config.urls import without_password
 from app.db.errors import is_schema_mismatch, is_unavailable
 from app.db.timeouts import is_statement_timeout
 
@@ -153,8 +154,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _database() -> str:
-    url = make_url(current_app.config["DATABASE_URL"])
-    return url.render_as_string(hide_password=True)
+    return without_password(make_url(current_app.config["DATABASE_URL"]))
 
 
 def _diagnose_os_error(error: OSError) -> tuple[str, str] | None:

@@ -19,7 +19,7 @@ from app.cli.keys import require_schema
 from app.cli.progress import showing_progress
 from app.import_export.export_kinds import KINDS
 from app.import_export.export_output import STANDARD
-from app.import_export.file_reader import csv_lines, ndjson_lines, opened
+from app.import_export.file_reader import csv_lines, ndjson_lines, opened, require_records
 from app.import_export.import_kinds import TARGETS
 from app.import_export.imports import FileImport, OnConflict
 from app.import_export.restore import Numbered, RestoreError, restore
@@ -92,7 +92,7 @@ def _run(
             reading = FileImport(
                 target, actor, on_conflict, is_csv, report=report, warn=warn, note_progress=note
             )
-            counts = reading.run(lines, dry_run=dry_run)
+            counts = reading.run(require_records(lines, file_format), dry_run=dry_run)
     except ValueError as error:  # of the file as a whole
         raise click.ClickException(f"{name}, {error}") from None
     click.echo(

@@ -12,18 +12,21 @@ from app.dates import parse_timestamp
 
 NEVER = "never"
 
+RESOURCES = ("coupons", "customers", "events", "keys", "orders", "redemptions", "webhooks")
+"""The resources of the core."""
+
 
 def limits(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for the resources and the expiry of a key to a command."""
     resources = click.option(
         "--resources",
-        help="Resources that the key can be used for, separated by commas: coupons, customers, "
-        "orders, keys and others, or all.",
+        help="Resources that the key can be used for, separated by commas: all, or some of "
+        f"{', '.join(RESOURCES)}, and those of plugins.",
     )
     expires = click.option(
         "--expires",
         metavar="DATE",
-        help=f"When the key expires, as a date or date-time in UTC, or {NEVER}.",
+        help=f"When the key expires, as a date, a date-time in UTC, Unix seconds, or {NEVER}.",
     )
     return resources(expires(command))
 
@@ -40,4 +43,5 @@ def expiry(text: str | None) -> datetime | None:
     try:
         return parse_timestamp(text)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--expires") from None
+        reason = f"{error} Use {NEVER} for a key that does not expire."
+        raise click.BadParameter(reason, param_hint="--expires") from None

@@ -123,8 +123,15 @@ def ask_for_role(login: str) -> str:
 
 def existing_pair() -> ApiKeyCredentials:
     """Prompt for a consumer key and its secret."""
-    key = click.prompt("Consumer key", err=True)
-    secret = click.prompt("Consumer secret", err=True, hide_input=sys.stdin.isatty())
+    try:
+        key = click.prompt("Consumer key", err=True)
+        secret = click.prompt("Consumer secret", err=True, hide_input=sys.stdin.isatty())
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise  # Ctrl-C
+        raise click.ClickException(
+            "Standard input must contain the consumer key and the consumer secret, one per line."
+        ) from None
     for value, name in ((key, "consumer key"), (secret, "consumer secret")):
         # A colon would end the user name in HTTP Basic. Short values could be guessed.
         if not re.fullmatch(r"[!-9;-~]{20,200}", value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -15,6 +16,7 @@ from app.auth.principals import Permission
 from app.cli import program
 from app.cli.keys import show_new
 from app.cli.supervisor import run_with_worker
+from app.config.settings import GUNICORN_SETTINGS
 from app.db import session
 from app.files import runtime_folder
 from app.services import api_key_queries, api_keys
@@ -51,7 +53,7 @@ def serve() -> None:
     click.echo(f"Swagger UI {address}/docs")
     sys.stdout.flush()
     # gunicorn.conf.py reads only the environment, but settings can be in instance/config.py.
-    for name in ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS", "WEB_CPU_AFFINITY"):
+    for name in GUNICORN_SETTINGS:
         if config[name] is not None:
             os.environ[name] = str(config[name])
     # gunicorn.conf.py and wsgi.py are found by their folder, independent of the current folder.
@@ -71,7 +73,16 @@ def _require_free_port(host: str, port: int) -> None:
         with socket.socket(family, kind) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
+    except socket.gaierror:
+        raise click.ClickException(
+            f"The host {host!r} cannot be resolved. Set HOST to an address of this machine: "
+            "HOST=127.0.0.1 make run"
+        ) from None
     except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise click.ClickException(
+                f"{host} is not an address of this machine. Correct HOST: HOST=127.0.0.1 make run"
+            ) from None
         raise click.ClickException(
             f"{host}:{port} cannot be used: {error.strerror}. "
             "Choose another port: PORT=8001 make run"

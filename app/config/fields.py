@@ -8,8 +8,9 @@ from ipaddress import ip_network
 from typing import Any
 
 import marshmallow as ma
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import URL
+
+from app.config.urls import check_redis_url, parse_database_url
 
 POSTGRESQL = frozenset({"postgresql", "postgresql+psycopg"})
 
@@ -41,8 +42,9 @@ class OrderStatusList(DelimitedList):
 
 _SEVERAL_HOSTS = re.compile(
     r"(?P<start>postgresql(?:\+psycopg)?://(?:[^@/?]*@)?)(?P<hosts>[^/?@]*,[^/?@]*)"
-    r"(?P<path>/[^?]*)?(?P<query>\?.*)?"
+    r"(?P<path>/[^?@]*)?(?P<query>\?.*)?"
 )
+_EXAMPLE = "postgresql://USER:PASSWORD@localhost/shop or sqlite:///shop.db"
 _HOST = re.compile(r"\[(?P<v6>[^]]*)\](?::(?P<v6_port>\d*))?|(?P<name>[^:]*)(?::(?P<port>\d*))?")
 
 
@@ -81,7 +83,7 @@ class ReplicaUrl(DatabaseUrl):
 def _with_hosts_in_query(url: Mapping[str, str]) -> str:
     hosts = [_HOST.fullmatch(host) for host in url["hosts"].split(",")]
     if not all(hosts):
-        raise ma.ValidationError("Not a valid database URL.")
+        raise ma.ValidationError(f"Not a valid database URL. Example: {_EXAMPLE}")
     parts = [host.groupdict("") for host in hosts if host]
     names = ",".join(part["v6"] or part["name"] for part in parts)
     ports = ",".join(part["v6_port"] or part["port"] or "5432" for part in parts)
@@ -126,8 +128,36 @@ class NetworkList(DelimitedList):
         return networks
 
 
+class Contact(ma.fields.String):
+    """An e-mail address, an http or https URL, or an empty string."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs).strip()
+        is_url = ma.validate.URL(schemes={"http", "https"}, require_tld=False)
+        check = is_url if "://" in text else ma.validate.Email()
+        try:
+            return check(text) if text else ""
+        except ma.ValidationError:
+            raise ma.ValidationError(
+                "Must be an e-mail address or a URL. Examples: ops@shop.example, "
+                "https://shop.example/contact"
+            ) from None
+
+
+class RedisUrl(ma.fields.String):
+    """A URL of a Redis server."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        url: str = super()._deserialize(value, attr, data, **kwargs)
+        try:
+            check_redis_url(url)
+        except ValueError as error:
+            raise ma.ValidationError(str(error)) from None
+        return url
+
+
 def _parsed(url: str) -> URL:
     try:
-        return make_url(url)
-    except (ArgumentError, ValueError):
-        raise ma.ValidationError("Not a valid database URL.") from None
+        return parse_database_url(url, _EXAMPLE)
+    except ValueError as error:
+        raise ma.ValidationError(str(error)) from None

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from app.config.loading import SettingsError
 
+MIN_LENGTH = 32
+"""Characters of a secret that cannot be guessed."""
+
 
 def secret_key(instance: Path) -> str:
     """Return the server secret of an instance folder. Create it if it does not exist.

@@ -11,15 +11,22 @@ from typing import Any
 import marshmallow as ma
 
 from app.config.fields import (
+    Contact,
     DatabaseUrl,
     NetworkList,
     OrderStatusList,
     OriginList,
     PathPrefix,
+    RedisUrl,
     ReplicaUrlList,
 )
 
+GUNICORN_SETTINGS = ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS", "WEB_CPU_AFFINITY")
+"""Settings that ``gunicorn.conf.py`` reads from the environment. ``serve`` passes them on."""
+
 Field = type[ma.fields.Field[Any]]
+
+_INVALID = "Not a valid boolean. Use true, yes, on or 1, or false, no, off or 0."
 
 
 def _setting(field: Field, default: Any, description: str, **kwargs: Any) -> Any:
@@ -31,7 +38,7 @@ def _string(default: str | None, description: str, **kwargs: Any) -> Any:
 
 
 def _boolean(default: bool, description: str) -> Any:
-    return _setting(ma.fields.Boolean, default, description)
+    return _setting(ma.fields.Boolean, default, description, error_messages={"invalid": _INVALID})
 
 
 def _integer(
@@ -136,12 +143,12 @@ class SettingsSchema(ma.Schema):
         "429. For one key, it accepts ten times as many. 0 disables the limit.",
         minimum=0,
     )
-    SHOP_REDIS_URL = _string(
+    SHOP_REDIS_URL = _setting(
+        RedisUrl,
         None,
         "Redis server in which all workers and machines count failed logins together: "
         "`redis://…`, `rediss://…` or `redis+unix://…`. By default, each worker counts "
         "separately.",
-        validate=ma.validate.Regexp(r"(rediss?|redis\+unix)://.+", error="Not a valid Redis URL."),
     )
     SHOP_CORS_ORIGINS = _setting(
         OriginList,
@@ -171,6 +178,7 @@ class SettingsSchema(ma.Schema):
         "API name it as their source. By default, the address that gunicorn listens on.",
         schemes={"http", "https"},
         require_tld=False,
+        error_messages={"invalid": "Not a valid URL. Example: https://shop.example"},
     )
     SHOP_WEBHOOK_ALLOWED_NETWORKS = _setting(
         NetworkList,
@@ -200,7 +208,8 @@ class SettingsSchema(ma.Schema):
         "Whether requests are strict by default, as with `Prefer: handling=strict`. Requests to"
         " the legacy API are never strict.",
     )
-    SHOP_CONTACT = _string(
+    SHOP_CONTACT = _setting(
+        Contact,
         "",
         "E-mail address or URL of the people who run the service, shown as the contact in the "
         "API documentation.",

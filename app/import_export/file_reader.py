@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,9 @@ from app.import_export.export_output import STANDARD
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Maximum length of a line, so that a file without line breaks cannot fill the memory."""
+
+MAX_UNREADABLE = 10
+"""Number of lines that cannot be read at the beginning of a file, before the reading stops."""
 
 BOM = b"\xef\xbb\xbf"
 
@@ -34,6 +37,27 @@ class Line:
     number: int
     record: dict[str, Any]
     error: str | None = None
+
+
+def require_records(lines: Iterable[Line], file_format: str) -> Iterator[Line]:
+    """Yield the lines of a file, unless none of the first lines can be read.
+
+    Raises:
+        ValueError: the file probably has another format.
+    """
+    iterator = iter(lines)
+    first: list[Line] = []
+    for line in iterator:
+        first.append(line)
+        if line.error is None:
+            break
+        if len(first) == MAX_UNREADABLE:
+            raise ValueError(
+                f"line {first[0].number}: {first[0].error} None of the first {MAX_UNREADABLE} "
+                f"lines can be read. Is the format of the file {file_format}?"
+            )
+    yield from first
+    yield from iterator
 
 
 @contextmanager
@@ -74,12 +98,15 @@ def csv_lines(file: IO[bytes], columns: Mapping[str, str]) -> Iterator[Line]:
         columns: the format of known columns, from ``Kind.csv_columns``. Others contain text.
 
     Raises:
-        ValueError: the header is missing or is not valid UTF-8, or a column occurs twice.
+        ValueError: the header is missing or is not valid UTF-8, it has no known column, or a column
+            occurs twice.
     """
     # A cell can contain a list of a thousand items. The limit applies to the whole process.
     csv.field_size_limit(MAX_LINE_BYTES)
     rows = csv.reader((text for _, text in _texts(file)), strict=True)
     header = _header(rows)
+    if columns.keys().isdisjoint(header):
+        raise ValueError("line 1: contains no known column. Is the format of the file csv?")
     while True:
         number = rows.line_num + 1
         try:

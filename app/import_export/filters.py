@@ -72,7 +72,9 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
     query = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not equals or name not in names:
+        if not equals:
+            raise InvalidParams({"--filter": f"{text!r} is not of the form NAME=VALUE."})
+        if name not in names:
             close = difflib.get_close_matches(name, names, n=1)
             known = f". Known filters: {', '.join(sorted(names))}."
             hint = f"; did you mean {close[0]!r}?" if close else known

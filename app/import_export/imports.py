@@ -76,6 +76,7 @@ class FileImport:
     counts: Counts = field(default_factory=Counts)
     _progress: ImportProgress | None = None
     _batch: dict[str | int, tuple[int, Record, Record]] = field(default_factory=dict)
+    _failures: list[tuple[int, str]] = field(default_factory=list)
     _warned: set[str] = field(default_factory=set)
 
     def run(self, lines: Iterable[Line], *, dry_run: bool = False) -> Counts:
@@ -113,7 +114,7 @@ class FileImport:
         for line in lines:
             self.counts.read += 1
             self._add(line)
-            if len(self._batch) >= BATCH:
+            if len(self._batch) + len(self._failures) >= BATCH:
                 self._write()
                 self.note_progress(self.counts.read)
         self._write()
@@ -144,7 +145,15 @@ class FileImport:
         self._batch[key or line.number] = line.number, record, data
 
     def _write(self) -> None:
-        """Write the batch."""
+        """Write the batch, then report the lines that failed in their order."""
+        try:
+            self._write_batch()
+        finally:
+            failures, self._failures = sorted(self._failures), []
+            for number, reason in failures:
+                self.report(number, reason)
+
+    def _write_batch(self) -> None:
         batch, self._batch = self._batch, {}
         if not batch:
             return
@@ -178,7 +187,7 @@ class FileImport:
     def _fail(self, number: int, error: ShopError | str) -> None:
         self.counts.failed += 1
         text = error if isinstance(error, str) else f"{error.code}: {error.message}"
-        self.report(number, text)
+        self._failures.append((number, text))
 
     def _warn_about_names(self, record: Mapping[str, Any]) -> None:
         """Warn once about each unknown name, which a request would ignore."""

@@ -93,8 +93,8 @@ class CodePattern:
             raise ShopError(
                 "shop_api_pattern_too_small",
                 size=f"{self.size:,}",
-                times=f"{times:,}",
-                count=f"{count:,}",
+                minimum=f"{count * times:,}",
+                remedy="Add # signs." if guessable else "Add # signs, or set allow_guessable.",
             )
 
     def random_codes(self, count: int) -> list[str]:

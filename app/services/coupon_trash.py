@@ -73,7 +73,8 @@ def restore(actor: Principal, coupon_id: int) -> Record:
             select(TABLE).where(TABLE.c.id == coupon_id, TRASHED).with_for_update()
         ).mappings().first()  # fmt: skip
         if row is None:
-            raise ShopError("shop_api_invalid_coupon_id")
+            message = "No coupon in the trash has this ID."
+            raise ShopError("shop_api_invalid_coupon_id").with_message(message)
         coupon = dict(row)
         require_own(
             actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",

@@ -67,7 +67,8 @@ def restore(actor: Principal, order_id: int) -> Record:
     def work(session: Session) -> Record:
         order = lock_orders(session, [order_id]).get(order_id)
         if order is None or order["status"] != TRASH:
-            raise ShopError("shop_api_invalid_order_id")
+            message = "No order in the trash has this ID."
+            raise ShopError("shop_api_invalid_order_id").with_message(message)
         actor.require("shop_api_user_cannot_edit_order", Capability.EDIT_SHOP_ORDERS)
         restored = {
             "status": order["status_before_trash"],

@@ -8,7 +8,7 @@ from app.auth.principals import Permission, Principal
 from app.catalog import current_catalog
 from app.errors import ShopError
 from app.models.webhook import WebhookFormat
-from app.webhooks import is_legacy_topic, unknown_topics
+from app.webhooks import is_legacy_topic, known_topics, unknown_topics
 
 EVENTS = "events"
 """The resource of the feed. A key that allows it reads every event."""
@@ -37,11 +37,15 @@ def require_topics(topics: Sequence[str], form: str) -> None:
             raise ShopError("shop_api_invalid_webhook_topic", reason=reason)
         return
     if not topics:
-        raise ShopError("shop_api_invalid_webhook_topic", reason="At least one topic is required.")
-    if unknown := unknown_topics(topics, current_catalog().event_types):
-        raise ShopError(
-            "shop_api_invalid_webhook_topic", reason=f"Unknown topics: {', '.join(unknown)[:500]}."
+        reason = "At least one topic is required."
+        raise ShopError("shop_api_invalid_webhook_topic", param="webhook.topics", reason=reason)
+    event_types = current_catalog().event_types
+    if unknown := unknown_topics(topics, event_types):
+        reason = (
+            f"Unknown topics: {', '.join(unknown)[:500]}. "
+            f"Known topics: {', '.join(known_topics(event_types))}."
         )
+        raise ShopError("shop_api_invalid_webhook_topic", param="webhook.topics", reason=reason)
 
 
 def require_readable(actor: Principal, topics: Sequence[str]) -> None:

@@ -11,9 +11,8 @@ from typing import Any, cast
 
 import pymysql
 from pymysql.converters import encoders
-from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError
 
+from app.config.urls import parse_database_url
 from app.woocommerce.dump_values import meant, repaired
 from app.woocommerce.errors import SourceError
 from app.woocommerce.source_tables import Row, SourceTable
@@ -80,9 +79,9 @@ class ServerSource:
 
     def _connect(self) -> Any:
         try:
-            url = make_url(self._url)
-        except ArgumentError as error:
-            raise SourceError("SOURCE is not a valid database URL.") from error
+            url = parse_database_url(self._url, "mysql+pymysql://USER:PASSWORD@HOST/DATABASE")
+        except ValueError as error:
+            raise SourceError(f"SOURCE: {error}") from None
         if not url.database:
             raise SourceError("The URL of the source has no database: mysql+pymysql://…/NAME.")
         # All other parameters are for SQLAlchemy.
