@@ -241,12 +241,8 @@ def _order(
 
 def _is_unique(column: ColumnElement[Any]) -> bool:
     """Return whether a constraint makes the values of a column unique, and none is null."""
-    return (
-        isinstance(column, Column)
-        and not column.nullable
-        and any(
-            isinstance(constraint, PrimaryKeyConstraint | UniqueConstraint)
-            and list(constraint.columns) == [column]
-            for constraint in column.table.constraints
-        )
-    )
+    if not isinstance(column, Column) or column.nullable:
+        return False
+    kinds = PrimaryKeyConstraint | UniqueConstraint
+    constraints = (each for each in column.table.constraints if isinstance(each, kinds))
+    return any(list(each.columns) == [column] for each in constraints)
