@@ -72,9 +72,12 @@ _RESERVED = number_of_redemptions(IS_LIVE_RESERVATION)
 # Reservations from a time when the coupon had no limit.
 _UNCOUNTED = number_of_redemptions(IS_LIVE_RESERVATION, ~REDEMPTIONS.c.holds_slot)
 IS_BELOW_LIMIT = (
-    COUPONS.c.usage_count + COUPONS.c.reserved_count + _UNCOUNTED < COUPONS.c.usage_limit
+    COUPONS.c.usage_count < COUPONS.c.usage_limit - COUPONS.c.reserved_count - _UNCOUNTED
 )
-"""Whether a coupon has a free slot, even if no reservation has expired."""
+"""Whether a coupon has a free slot, even if no reservation has expired.
+
+The numbers are subtracted, because the sum of uses can exceed 64 bits.
+"""
 
 _TERMS = (
     "type", "amount", "individual_use", "product_ids", "exclude_product_ids",
@@ -92,11 +95,12 @@ def _terms(uses_by_customer: ColumnElement[Any]) -> Select[Any]:
         *(COUPONS.c[name] for name in _TERMS),
         # Nothing is counted for a limit that the coupon does not have or has not reached, because a
         # coupon can have any number of live reservations.
+        COUPONS.c.usage_count,
         case(
-            (COUPONS.c.usage_limit == 0, COUPONS.c.usage_count),
-            (IS_BELOW_LIMIT, COUPONS.c.usage_count + COUPONS.c.reserved_count),
-            else_=COUPONS.c.usage_count + _RESERVED,
-        ).label("uses"),
+            (COUPONS.c.usage_limit == 0, 0),
+            (IS_BELOW_LIMIT, COUPONS.c.reserved_count),
+            else_=_RESERVED,
+        ).label("reserved"),
         uses_by_customer.label("uses_by_customer"),
     )
 
@@ -184,7 +188,7 @@ def _found(row: Any, customer: Customer) -> FoundCoupon:
             minimum_amount=row.minimum_amount,
             maximum_amount=row.maximum_amount,
             customer_emails=row.customer_emails,
-            uses=row.uses,
+            uses=row.usage_count + row.reserved,
             uses_by_customer=row.uses_by_customer if customer.is_known else None,
         ),
     )

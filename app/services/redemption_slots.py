@@ -24,6 +24,7 @@ from sqlalchemy import (
     Executable,
     and_,
     bindparam,
+    case,
     or_,
     select,
     update,
@@ -36,6 +37,7 @@ from app.db.read_pool import Fetch
 from app.errors import ShopError
 from app.evaluation import REASONS, Reason, limit_reasons
 from app.models.redemption import RedemptionStatus
+from app.numbers import INT64_MAX
 from app.services.coupon_customers import Customer
 from app.services.coupon_queries import PUBLISHED
 from app.services.coupon_terms import (
@@ -91,7 +93,9 @@ class Slot:
 
 
 def _taking(column: ColumnElement[int], *conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
-    taking = update(COUPONS).where(_THIS, *conditions).values({column: column + 1})
+    # An update can have set the largest integer, if only the uses by a customer are limited.
+    more = case((column < INT64_MAX, column + 1), else_=column)
+    taking = update(COUPONS).where(_THIS, *conditions).values({column: more})
     return taking.returning(*COUPONS.c)
 
 
