@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, update
@@ -28,19 +29,24 @@ def is_of_order(order_id: int) -> ColumnElement[bool]:
     return and_(TABLE.c.reference == f"order-{order_id}", TABLE.c.order_id == order_id)
 
 
-def is_live(redemption: Mapping[str, Any]) -> bool:
-    """Return whether a redemption is reserved or confirmed, and has not expired."""
+def is_live(redemption: Mapping[str, Any], moment: datetime | None = None) -> bool:
+    """Return whether a redemption is reserved or confirmed, and has not expired.
+
+    Args:
+        moment: the current time, if the caller also writes it.
+    """
     expires_at = redemption["expires_at"]
     return redemption["status"] == RedemptionStatus.CONFIRMED or (
         redemption["status"] == RedemptionStatus.RESERVED
-        and (expires_at is None or expires_at > now())
+        and (expires_at is None or expires_at > (moment or now()))
     )
 
 
 def has_expired(redemption: Mapping[str, Any]) -> bool:
     """Return whether a reservation ended by expiry, and not by a release."""
     if redemption["status"] == RedemptionStatus.RELEASED:
-        # Written by ``expire_reservations``. A release is always earlier.
+        # Written by ``expire_reservations``. A release is always earlier: it writes the time at
+        # which the reservation was live.
         return bool(redemption["updated_at"] == redemption["expires_at"])
     return redemption["status"] == RedemptionStatus.RESERVED and not is_live(redemption)
 

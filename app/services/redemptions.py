@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
-from app.db.session import run_in_transaction
+from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models.redemption import RedemptionStatus
 from app.numbers import INT64_MAX
@@ -80,10 +80,12 @@ def release_redemption(actor: Principal, redemption_id: int) -> Record:
 
     def work(session: Session) -> Record:
         redemption = _locked(session, actor, redemption_id)
-        if not is_live(redemption):
+        moment = now()
+        if not is_live(redemption, moment):
             return as_shown(redemption)
         give_back(session, redemption)
-        released = update_redemption(session, redemption, status=RedemptionStatus.RELEASED)
+        status = {"status": RedemptionStatus.RELEASED, "updated_at": moment}
+        released = update_redemption(session, redemption, **status)
         _report(session, actor, released, RELEASED)
         return released
 
