@@ -81,7 +81,7 @@ def test_use_that_is_released_as_it_expires_cannot_be_confirmed(admin, make_coup
     redemption = reserve(admin)
     expiry = datetime.fromisoformat(redemption["expires_at"])
     times = iter([expiry - timedelta(seconds=1)])
-    for module in ("redemptions", "redemption_rows"):
+    for module in ("redemptions", "redemption_rows", "redemption_status"):
         monkeypatch.setattr(
             f"app.services.{module}.now", lambda: next(times, expiry), raising=False
         )

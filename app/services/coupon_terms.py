@@ -13,7 +13,6 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     Table,
-    and_,
     bindparam,
     case,
     func,
@@ -24,27 +23,16 @@ from sqlalchemy import (
 
 from app.carts import CouponTerms
 from app.db.functions import is_one_of
-from app.db.index_hints import has_constant
 from app.db.read_pool import Fetch
-from app.db.session import now
-from app.db.types import Id, IdList, TextList, UtcDateTime
-from app.models import Coupon, Redemption
+from app.db.types import Id, IdList, TextList
+from app.models import Coupon
 from app.models.coupon import CouponStatus
-from app.models.redemption import RedemptionStatus
 from app.services.coupon_customers import Customer
 from app.services.coupon_queries import HAS_ONE_OF_CODES
+from app.services.redemption_status import IS_CONFIRMED, IS_LIVE_RESERVATION, REDEMPTIONS
 
 COUPONS = cast("Table", Coupon.__table__)
-REDEMPTIONS = cast("Table", Redemption.__table__)
 
-# The values are computed for each execution, so that a statement is built once.
-NOW: Any = bindparam("now", callable_=now, type_=UtcDateTime)
-
-IS_CONFIRMED = has_constant(REDEMPTIONS.c.status, RedemptionStatus.CONFIRMED)
-IS_LIVE_RESERVATION = and_(
-    has_constant(REDEMPTIONS.c.status, RedemptionStatus.RESERVED),
-    or_(REDEMPTIONS.c.expires_at.is_(None), REDEMPTIONS.c.expires_at > NOW),
-)
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
 _IS_OF_CUSTOMER = or_(
     is_one_of(REDEMPTIONS.c.customer_id, bindparam("customer_ids", type_=IdList)),
