@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 
 from app.db.session import db
 from app.numbers import INT64_MAX
-from app.services.coupon_terms import COUPONS
+from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_counts import CountChange
 
 counts = st.integers(0, 8)

@@ -19,7 +19,7 @@ from app.db.session import now
 from app.errors import InvalidOrderItems
 from app.evaluation import Reason, evaluate, limit_reasons
 from app.services.coupon_customers import find_customer
-from app.services.coupon_terms import FoundCoupon
+from app.services.coupon_lookup import FoundCoupon
 from app.services.order_coupon_lines import (
     coupons_of_lines,
     redemptions_of,

@@ -17,7 +17,7 @@ from app.db.search import comparable
 from app.db.session import now, savepoint
 from app.models.redemption import RedemptionStatus
 from app.services.coupon_customers import Customer
-from app.services.coupon_terms import FoundCoupon
+from app.services.coupon_lookup import FoundCoupon
 from app.services.order_coupon_lines import redemptions_of
 from app.services.order_items import Item, OrderItems
 from app.services.redemption_changes import REDEEMED, count_use, use_change

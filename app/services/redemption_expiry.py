@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models.redemption import RedemptionStatus
-from app.services.coupon_terms import COUPONS
+from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_changes import RELEASED, notify_with_coupons, use_change
 from app.services.redemption_counts import change_counts
 from app.services.redemption_status import IS_EXPIRED_RESERVATION

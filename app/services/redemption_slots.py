@@ -37,14 +37,14 @@ from app.errors import ShopError
 from app.evaluation import REASONS, Reason, limit_reasons
 from app.numbers import INT64_MAX
 from app.services.coupon_customers import Customer
-from app.services.coupon_queries import PUBLISHED
-from app.services.coupon_terms import (
-    COUPONS,
+from app.services.coupon_lookup import (
     IS_BELOW_LIMIT,
     USES_BY_CUSTOMER,
     FoundCoupon,
     coupon_by_id,
 )
+from app.services.coupon_queries import PUBLISHED
+from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_counts import change_counts
 from app.services.redemption_status import IS_EXPIRED_RESERVATION, REDEMPTIONS
 

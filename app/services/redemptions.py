@@ -14,7 +14,7 @@ from app.errors import ShopError
 from app.models.redemption import RedemptionStatus
 from app.numbers import INT64_MAX
 from app.services.coupon_customers import find_customer
-from app.services.coupon_terms import coupon_by_id
+from app.services.coupon_lookup import coupon_by_id
 from app.services.redemption_changes import REDEEMED, RELEASED, notify_with_coupons, use_change
 from app.services.redemption_counts import change_counts
 from app.services.redemption_rows import (

@@ -20,7 +20,8 @@ from app.evaluation import redemption_reasons
 from app.models.redemption import RedemptionStatus
 from app.services.change_notifications import notify
 from app.services.coupon_customers import Customer, find_customer
-from app.services.coupon_terms import COUPONS, FoundCoupon, coupons_by_code
+from app.services.coupon_lookup import FoundCoupon, coupons_by_code
+from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_changes import REDEEMED
 from app.services.redemption_counts import change_counts
 from app.services.redemption_rows import (

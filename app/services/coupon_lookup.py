@@ -1,4 +1,4 @@
-"""Coupons as evaluation sees them: terms and live uses (redemptions 6).
+"""Lookup of coupons for evaluation: their terms and live uses (redemptions 6).
 
 One statement reads all coupons with their uses.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Select,
-    Table,
     bindparam,
     case,
     func,
@@ -25,13 +24,11 @@ from app.carts import CouponTerms
 from app.db.functions import is_one_of
 from app.db.read_pool import Fetch
 from app.db.types import Id, IdList, TextList
-from app.models import Coupon
 from app.models.coupon import CouponStatus
 from app.services.coupon_customers import Customer
 from app.services.coupon_queries import HAS_ONE_OF_CODES
+from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_status import IS_CONFIRMED, IS_LIVE_RESERVATION, REDEMPTIONS
-
-COUPONS = cast("Table", Coupon.__table__)
 
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
 _IS_OF_CUSTOMER = or_(
