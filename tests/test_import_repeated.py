@@ -16,6 +16,7 @@ from app.models import (
     Redemption,
     User,
 )
+from app.numbers import INT64_MAX
 from app.woocommerce import importer, order_steps
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop
 from tests.woocommerce_imports import erp, everything, import_dump, rows_of, shop_file
@@ -81,6 +82,14 @@ def test_uses_here_are_added_to_those_at_the_source(shop_file, import_dump, erp)
     assert erp.get(f"/coupons/{FIRST_COUPON}").get_json()["coupon"]["usage_count"] == (
         int(before) + 1
     )
+
+
+def test_count_that_was_set_to_the_largest_integer_here_stays(shop_file, import_dump, erp):
+    import_dump(shop_file(Shop()))
+    path = f"/coupons/{FIRST_COUPON}"
+    assert erp.put(path, {"coupon": {"usage_count": INT64_MAX}}).status_code == 200
+    import_dump(shop_file(Changed()), "--overwrite")
+    assert erp.get(path).get_json()["coupon"]["usage_count"] == INT64_MAX
 
 
 def test_records_edited_in_this_shop_keep_their_edits(shop_file, import_dump, erp):

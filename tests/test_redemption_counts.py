@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from sqlalchemy import select, update
 
 from app.db.session import db
-from app.services.coupon_terms import COUPONS
+from app.numbers import INT64_MAX
+from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_counts import CountChange
 
 counts = st.integers(0, 8)
+uses = counts | st.integers(INT64_MAX - 8, INT64_MAX)
 changes = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), max_size=12)
 
 
@@ -20,13 +22,13 @@ def test_one_statement_has_the_result_of_successive_changes(app, make_coupon):
     this = COUPONS.c.id == coupon_id
 
     @settings(max_examples=300, deadline=None)
-    @given(counts, counts, changes)
+    @given(uses, counts, changes)
     def check(used, reserved, changes):
         combined = CountChange()
         expected = [used, reserved]
         for usage, slots in changes:
             combined.add(usage, slots)
-            expected = [max(expected[0] + usage, 0), expected[1] + slots]
+            expected = [min(max(expected[0] + usage, 0), INT64_MAX), expected[1] + slots]
         with app.app_context(), db.session() as session:
             before = {"usage_count": used, "reserved_count": reserved}
             session.execute(update(COUPONS).where(this).values(before))
@@ -125,3 +127,43 @@ def test_order_that_releases_and_confirms_the_same_coupon(admin, make_coupon):
     response = admin.put(f"/orders/{created['id']}", {"order": {"coupon_lines": lines}})
     assert response.status_code == 200
     assert admin.get(path).get_json()["coupon"]["usage_count"] == 1
+
+
+@pytest.mark.parametrize("limits", [{}, {"usage_limit_per_user": 2}], ids=["unlimited", "per user"])
+def test_uses_of_a_coupon_with_the_largest_count(admin, make_coupon, limits):
+    """An update can set a count that cannot increase. It stays, and no use is rejected for it."""
+    coupon = make_coupon(code="max", usage_count=INT64_MAX, **limits)
+    path = f"/coupons/{coupon['id']}"
+
+    use = {"code": "max", "reference": "cart-1", "email": "a@example.com"}
+    reserved = admin.post("/redemptions", {"redemption": use})
+    assert reserved.status_code == 201
+    redemption = f"/redemptions/{reserved.get_json()['redemption']['id']}"
+    assert admin.post(f"{redemption}/confirm").status_code == 200
+    assert admin.get(path).get_json()["coupon"]["usage_count"] == INT64_MAX
+
+    lines = [{"code": "max", "amount": "1"}]
+    order = {"status": "completed", "billing_address": {"email": "a@example.com"}}
+    assert admin.post("/orders", {"order": order | {"coupon_lines": lines}}).status_code == 201
+    count = admin.get(path).get_json()["coupon"]["usage_count"]
+    assert count == INT64_MAX
+    assert type(count) is int
+
+    assert admin.post(f"{redemption}/release").status_code == 200
+    assert admin.get(path).get_json()["coupon"]["usage_count"] == INT64_MAX - 1
+
+
+def test_reservation_of_a_coupon_whose_count_was_set_to_the_largest_limit(admin, make_coupon):
+    coupon = make_coupon(code="max", usage_limit=INT64_MAX)
+    use = {"code": "max", "reference": "cart-1"}
+    assert admin.post("/redemptions", {"redemption": use}).status_code == 201
+    path = f"/coupons/{coupon['id']}"
+    assert admin.put(path, {"coupon": {"usage_count": INT64_MAX}}).status_code == 200
+
+    cart = {"coupons": ["max"], "items": [{"product_id": 1, "quantity": 1, "price": "5"}]}
+    evaluated = admin.post("/coupons/evaluate", {"cart": cart}).get_json()["evaluation"]
+    reasons = evaluated["coupons"][0]["reasons"]
+    assert [reason["code"] for reason in reasons] == ["usage_limit"]
+    response = admin.post("/redemptions", {"redemption": use | {"reference": "cart-2"}})
+    assert response.status_code == 400
+    assert response.get_json()["errors"][0]["reasons"] == reasons

@@ -8,7 +8,7 @@ from sqlalchemy import event, update
 
 from app.db.session import db, run_in_transaction
 from app.models import Redemption
-from tests.api_client import refusal, reply, without_key
+from tests.api_client import codes, refusal, reply, without_key
 from tests.redemption_calls import USED_UP, expire, move, post, rejected, reserve, usage_count
 
 __all__ = ["expire"]  # a fixture
@@ -74,6 +74,21 @@ def test_the_same_code_and_reference_is_the_same_redemption(admin, make_coupon):
     assert reply(again) == (200, {"redemption": redemption})
     confirmed = move(admin, redemption, "confirm")
     assert reply(post(admin)) == (200, {"redemption": confirmed})
+
+
+def test_use_that_is_released_as_it_expires_cannot_be_confirmed(admin, make_coupon, monkeypatch):
+    make_coupon(code="summer", usage_limit=1)
+    redemption = reserve(admin)
+    expiry = datetime.fromisoformat(redemption["expires_at"])
+    times = iter([expiry - timedelta(seconds=1)])
+    for module in ("redemptions", "redemption_rows", "redemption_status"):
+        monkeypatch.setattr(
+            f"app.services.{module}.now", lambda: next(times, expiry), raising=False
+        )
+    assert move(admin, redemption, "release")["status"] == "released"
+    monkeypatch.undo()
+    response = admin.post(f"/redemptions/{redemption['id']}/confirm")
+    assert codes(response) == (409, "shop_api_invalid_redemption_status")
 
 
 @pytest.mark.parametrize("limit", [1, 0])

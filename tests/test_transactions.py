@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from app.db import session as database
 from app.db import sqlite
 from app.db.session import now, run_in_transaction
-from app.models import IdempotencyRecord
+from app.models import CouponBatch, IdempotencyRecord
 from tests.api_client import codes
 
 pytestmark = pytest.mark.pooler
@@ -64,6 +64,17 @@ def test_retries_end(app, waits):
         run_in_transaction(refused(100))
     assert len(waits) == database.MAX_ATTEMPTS - 1
     assert sum(waits) < 3
+
+
+def test_reference_to_a_missing_record_is_retried_twice(app, waits):
+    row = {"author_id": 99, "count": 1, "prefix": "", "pattern": "", "charset": ""}
+
+    def work(session):
+        session.execute(insert(CouponBatch).values(row | {"created_at": now()}))
+
+    with app.app_context(), pytest.raises(IntegrityError):
+        run_in_transaction(work)
+    assert len(waits) == database.MAX_ATTEMPTS_WITH_MISSING_RECORD - 1 == 2
 
 
 @pytest.mark.parametrize(("times", "lines"), [(2, 0), (3, 1), (6, 1)])

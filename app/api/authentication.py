@@ -16,7 +16,12 @@ from flask import Flask, current_app, g, request
 
 from app.api.versions import current_api_version
 from app.api.view_docs import resources_of
-from app.auth.api_keys import authenticate, require_permission, require_resources
+from app.auth.api_keys import (
+    authenticate,
+    require_permission,
+    require_resources,
+    require_user,
+)
 from app.auth.credentials import FEW_FORMS, SignedCredentials
 from app.auth.failed_logins import FailedLogins
 from app.auth.principals import Credentials, Principal
@@ -81,6 +86,16 @@ def _credentials() -> Credentials | None:
 def _record_failure(consumer_key: str, reason: str) -> ShopError:
     failed_logins: FailedLogins = current_app.extensions[_FAILED_LOGINS]
     return failed_logins.record(request.remote_addr or "", consumer_key, reason)
+
+
+def deleted_user_error() -> ShopError | None:
+    """Return the error if the user of the request no longer exists, or None."""
+    try:
+        if principal := g.get("principal"):
+            require_user(principal)
+    except ShopError as error:
+        return error
+    return None
 
 
 def authentication_error() -> ShopError | None:

@@ -12,11 +12,11 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
-from app.api.authentication import authentication_error
+from app.api.authentication import authentication_error, deleted_user_error
 from app.api.responses import json_response
 from app.api.unknown_routes import unknown_route
 from app.api.versions import current_api_version
-from app.db.errors import is_schema_mismatch, is_unavailable
+from app.db.errors import is_foreign_key_violation, is_schema_mismatch, is_unavailable
 from app.db.session import schema_is_current
 from app.db.timeouts import is_statement_timeout
 from app.errors import SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
@@ -69,6 +69,8 @@ def as_shop_error(error: Exception) -> ShopError:
         return unavailable(f"The database took longer than {seconds:g} seconds. Request less data.")
     if is_unavailable(error):
         return unavailable("The database cannot be reached.")
+    if is_foreign_key_violation(error) and (deleted := deleted_user_error()):
+        return deleted
     if isinstance(error, DBAPIError) and (is_schema_mismatch(error) or not schema_is_current()):
         return unavailable(SCHEMA_IS_BEHIND)
     return ShopError("shop_api_internal_error")

@@ -12,7 +12,7 @@ from sqlalchemy import Row, bindparam, select
 
 from app.auth.hashes import NO_SECRET, keyed_hash, woocommerce_hash
 from app.auth.key_usage import record_use
-from app.auth.principal_cache import cached_principal
+from app.auth.principal_cache import cached_principal, forget_principals
 from app.auth.principals import (
     ALL_RESOURCES,
     Credentials,
@@ -23,7 +23,7 @@ from app.auth.principals import (
 )
 from app.db.read_pool import fetch
 from app.errors import ShopError
-from app.models import ApiKey, UserRole
+from app.models import ApiKey, User, UserRole
 
 _KEY_WITH_ROLES = (
     select(
@@ -45,6 +45,11 @@ _KEY_WITH_ROLES = (
     )
     .order_by(ApiKey.id)
 )
+
+_USER = select(User.id).where(User.id == bindparam("user_id"))
+
+UNKNOWN_KEY = "The consumer key or its secret is wrong."
+"""Reason for the rejection of an unknown key, of a wrong secret, and of a key that was deleted."""
 
 
 def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
@@ -101,7 +106,7 @@ class ApiKeyCredentials:
         # Unknown keys take as much work as wrong secrets.
         expected = key[0].consumer_secret_hash if key else NO_SECRET
         if not hmac.compare_digest(keyed_hash(self.consumer_secret), expected) or not key:
-            raise InvalidCredentials("The consumer key or its secret is wrong.")
+            raise InvalidCredentials(UNKNOWN_KEY)
         return principal_of(key)
 
 
@@ -140,6 +145,17 @@ def require_resources(principal: Principal, *needed: str) -> None:
             if resource not in principal.resources:
                 reason = f"This API key is not valid for the resource {resource}."
                 raise authentication_error(reason)
+
+
+def require_user(principal: Principal) -> None:
+    """Raise ShopError if the user of a request was deleted with its keys.
+
+    For a second, another machine does not notice it (``cached_principal``). Call this function when
+    a record of the user cannot be written.
+    """
+    if not fetch(_USER, {"user_id": principal.user_id}):
+        forget_principals()
+        raise authentication_error(UNKNOWN_KEY)
 
 
 def authentication_error(reason: str) -> ShopError:

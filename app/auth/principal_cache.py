@@ -52,6 +52,11 @@ def cached_principal(sent: str, load: Callable[[], Principal]) -> Principal:
     return principal
 
 
+def forget_principals() -> None:
+    """Remove the cached principals of this process, because one of them is out of date."""
+    current_app.extensions.pop(_CACHE, None)
+
+
 def note_revocation() -> None:
     """Invalidate the cached principals of all processes that share the instance folder.
 
@@ -59,7 +64,7 @@ def note_revocation() -> None:
     appends to a file, whose size is compared on each cache lookup. The comparison takes a
     microsecond and needs no server.
     """
-    current_app.extensions.pop(_CACHE, None)
+    forget_principals()
     try:
         with _revocation_file().open("ab") as file:
             file.write(b".")

@@ -7,8 +7,10 @@ import sqlite3
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+_FOREIGN_KEY_VIOLATION = "23503"  # PostgreSQL
+
 # PostgreSQL: unique_violation, serialization_failure, deadlock_detected.
-_RETRYABLE = {"23505", "40001", "40P01"}
+_RETRYABLE = {_FOREIGN_KEY_VIOLATION, "23505", "40001", "40P01"}
 
 # PostgreSQL: undefined_table, undefined_column.
 _SCHEMA_MISMATCH = {"42P01", "42703"}
@@ -21,10 +23,24 @@ _SQLITE_UNAVAILABLE = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLIT
 
 
 def is_retryable(error: DBAPIError) -> bool:
-    """Return whether a transaction failed because of a conflict with another transaction."""
+    """Return whether a transaction can have failed because of a conflict with another transaction.
+
+    A reference to a missing record counts, because another transaction can have deleted the record
+    after it was read.
+    """
     if isinstance(error.orig, sqlite3.Error):
-        return error.orig.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE"
+        is_duplicate = error.orig.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE"
+        return is_duplicate or is_foreign_key_violation(error)
     return getattr(error.orig, "sqlstate", None) in _RETRYABLE
+
+
+def is_foreign_key_violation(error: BaseException) -> bool:
+    """Return whether a statement failed because a record refers to a record that does not exist."""
+    if not isinstance(error, DBAPIError):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        return error.orig.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY"
+    return getattr(error.orig, "sqlstate", None) == _FOREIGN_KEY_VIOLATION
 
 
 def is_schema_mismatch(error: BaseException) -> bool:

@@ -23,7 +23,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
 from app.db import engines, replicas, sqlite
-from app.db.errors import is_retryable
+from app.db.errors import is_foreign_key_violation, is_retryable
 from app.db.migrations import is_schema_current
 from app.db.read_pool import fetch, fetching_from, read_engine, read_from_primary
 
@@ -36,6 +36,11 @@ MAX_ATTEMPTS = 30
 
 This is more than the number of concurrent requests on a machine. At least one of the conflicting
 transactions succeeds each time."""
+
+MAX_ATTEMPTS_WITH_MISSING_RECORD = 3
+"""How often a transaction is tried that refers to a missing record.
+
+The second attempt finds that the record was deleted. Otherwise, another attempt does not help."""
 
 RETRY_SECONDS = 0.005
 """Wait before the second attempt. It is twice as long before the third attempt, three times as long
@@ -94,8 +99,8 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
     """Run ``work`` in one write transaction and commit.
 
     ``work`` checks before it writes, so that errors have their specified order. After a conflict
-    with another transaction (a unique violation or a deadlock), the transaction is rolled back and
-    ``work`` is called again. It then sees the changes of the other transaction.
+    with another transaction (a unique or foreign key violation, or a deadlock), the transaction is
+    rolled back and ``work`` is called again. It then sees the changes of the other transaction.
 
     Within another ``run_in_transaction``, the work is part of that transaction.
 
@@ -121,7 +126,9 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
                 session.info[_IS_RUNNING] = True
                 result = work(session)
         except DBAPIError as error:
-            if attempt == MAX_ATTEMPTS or not is_retryable(error):
+            is_missing = is_foreign_key_violation(error)
+            most = MAX_ATTEMPTS_WITH_MISSING_RECORD if is_missing else MAX_ATTEMPTS
+            if attempt >= most or not is_retryable(error):
                 raise
             if attempt == LOGGED_RETRY:
                 _log.warning("A transaction is retried for the third time because of conflicts.")

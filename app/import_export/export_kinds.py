@@ -33,7 +33,7 @@ from app.services import (
     customer_statistics,
     order_queries,
 )
-from app.services.coupon_terms import REDEMPTIONS
+from app.services.redemption_status import REDEMPTIONS
 
 Record = dict[str, Any]
 Related = Callable[[Fetch, Sequence[int]], dict[int, Record]]

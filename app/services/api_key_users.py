@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.auth.api_keys import require_user
 from app.auth.principals import ROLES, Capability, Principal
 from app.catalog import Change
 from app.db.search import comparable
@@ -41,6 +42,7 @@ def user_for(session: Session, actor: Principal, data: Mapping[str, Any]) -> Use
     if not username:
         user = session.get(User, actor.user_id if user_id is None else user_id)
         if user is None:
+            require_user(actor)
             raise InvalidParams({"key.user_id": "does not identify a user."})
     elif (user := find_user(session, username)) is None:
         return _new_user(session, actor, username, role)

@@ -13,7 +13,6 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
-    or_,
     select,
 )
 
@@ -22,29 +21,23 @@ from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.errors import ShopError
-from app.models import Coupon, CouponBatch, Redemption
+from app.models import Coupon, CouponBatch
 from app.models.coupon import CouponStatus
-from app.models.redemption import RedemptionStatus
 from app.services.coupon_queries import PUBLISHED
-from app.services.coupon_terms import NOW
 from app.services.filtering import FilteredSet, between
 from app.services.pagination import Page, fetch_page
+from app.services.redemption_status import IS_LIVE_RESERVATION, REDEMPTIONS
 
 TABLE = cast("Table", CouponBatch.__table__)
 _COUPONS = cast("Table", Coupon.__table__)
-_REDEMPTIONS = cast("Table", Redemption.__table__)
 
 _HAS_ID = TABLE.c.id == bindparam(WANTED)
 
 # A literal: SQLite uses a partial index only for the same text.
 _ZERO: ColumnElement[int] = literal_column("0")
-_IS_LIVE_RESERVATION = and_(
-    has_constant(_REDEMPTIONS.c.status, RedemptionStatus.RESERVED),
-    or_(_REDEMPTIONS.c.expires_at.is_(None), _REDEMPTIONS.c.expires_at > NOW),
-)
 IS_UNUSED = and_(
     _COUPONS.c.usage_count == 0,
-    ~exists().where(_REDEMPTIONS.c.coupon_id == _COUPONS.c.id, _IS_LIVE_RESERVATION),
+    ~exists().where(REDEMPTIONS.c.coupon_id == _COUPONS.c.id, IS_LIVE_RESERVATION),
 )
 """A coupon without a confirmed use and without a reservation."""
 
@@ -66,7 +59,7 @@ _USED = _number(PUBLISHED, _COUPONS.c.usage_count > _ZERO)
 _RESERVED = _number(
     PUBLISHED,
     _COUPONS.c.usage_count == 0,
-    _COUPONS.c.id.in_(select(_REDEMPTIONS.c.coupon_id).where(_IS_LIVE_RESERVATION)),
+    _COUPONS.c.id.in_(select(REDEMPTIONS.c.coupon_id).where(IS_LIVE_RESERVATION)),
 )
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **TABLE.c,

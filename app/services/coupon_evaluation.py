@@ -14,7 +14,7 @@ from app.db.read_pool import fetch
 from app.db.session import now
 from app.evaluation import Evaluation, evaluate
 from app.services.coupon_customers import find_customer
-from app.services.coupon_terms import coupons_by_code
+from app.services.coupon_lookup import coupons_by_code
 
 Record = dict[str, Any]
 

@@ -15,11 +15,11 @@ from sqlalchemy.orm import Session
 
 from app.db.read_pool import Fetch
 from app.services.coupon_customers import Customer
-from app.services.coupon_terms import REDEMPTIONS as TABLE
-from app.services.coupon_terms import FoundCoupon, coupons_by_code, coupons_by_id
+from app.services.coupon_lookup import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.order_item_kinds import EARLIER_REDEMPTIONS
 from app.services.order_items import Item
 from app.services.redemption_rows import Record, is_of_order
+from app.services.redemption_status import REDEMPTIONS as TABLE
 
 
 def redemptions_of(session: Session, order_id: int) -> Sequence[Record]:

@@ -19,7 +19,7 @@ from app.db.session import now
 from app.errors import InvalidOrderItems
 from app.evaluation import Reason, evaluate, limit_reasons
 from app.services.coupon_customers import find_customer
-from app.services.coupon_terms import FoundCoupon
+from app.services.coupon_lookup import FoundCoupon
 from app.services.order_coupon_lines import (
     coupons_of_lines,
     redemptions_of,
@@ -27,8 +27,8 @@ from app.services.order_coupon_lines import (
 )
 from app.services.order_items import Item, OrderItems, items_of
 from app.services.order_redemptions import CouponPlan
-from app.services.redemption_rows import is_live
 from app.services.redemption_slots import fetch_in, not_applicable
+from app.services.redemption_status import is_live
 
 
 def plan_coupons(

@@ -17,14 +17,15 @@ from app.db.search import comparable
 from app.db.session import now, savepoint
 from app.models.redemption import RedemptionStatus
 from app.services.coupon_customers import Customer
-from app.services.coupon_terms import REDEMPTIONS as TABLE
-from app.services.coupon_terms import FoundCoupon
+from app.services.coupon_lookup import FoundCoupon
 from app.services.order_coupon_lines import redemptions_of
 from app.services.order_items import Item, OrderItems
 from app.services.redemption_changes import REDEEMED, count_use, use_change
 from app.services.redemption_changes import RELEASED as RELEASED_USE
-from app.services.redemption_rows import Record, is_live, uses_of
+from app.services.redemption_rows import Record, uses_of
 from app.services.redemption_slots import require_use_left, take_slot
+from app.services.redemption_status import REDEMPTIONS as TABLE
+from app.services.redemption_status import is_live
 
 CONFIRMED, RESERVED, RELEASED = (
     RedemptionStatus.CONFIRMED,

@@ -15,9 +15,10 @@ from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem
 from app.services.coupon_customers import ACCOUNTS, USERS
 from app.services.coupon_queries import PUBLISHED
-from app.services.coupon_terms import COUPONS, REDEMPTIONS
+from app.services.coupon_queries import TABLE as COUPONS
 from app.services.order_queries import TABLE
 from app.services.order_records import Record
+from app.services.redemption_status import REDEMPTIONS
 
 _USES = {
     "status", "payment_details", "customer_id", "billing_address", "line_items", "coupon_lines",

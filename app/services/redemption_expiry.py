@@ -8,26 +8,24 @@ from __future__ import annotations
 
 from collections import Counter
 
-from sqlalchemy import and_, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models.redemption import RedemptionStatus
-from app.services.coupon_terms import COUPONS, NOW
-from app.services.coupon_terms import REDEMPTIONS as TABLE
+from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_changes import RELEASED, notify_with_coupons, use_change
 from app.services.redemption_counts import change_counts
+from app.services.redemption_status import IS_EXPIRED_RESERVATION
+from app.services.redemption_status import REDEMPTIONS as TABLE
 
 BATCH = 100
 """Reservations that one transaction records."""
 
-_IS_RESERVED = has_constant(TABLE.c.status, RedemptionStatus.RESERVED)
-_HAS_EXPIRED = and_(_IS_RESERVED, TABLE.c.expires_at <= NOW)
 _OLDEST = (
     select(TABLE.c.id, TABLE.c.coupon_id)
-    .where(_HAS_EXPIRED)
+    .where(IS_EXPIRED_RESERVATION)
     .order_by(TABLE.c.expires_at, TABLE.c.id)
     .limit(BATCH)
 )
@@ -54,7 +52,7 @@ def _expire(session: Session, ids: list[int], coupon_ids: set[int]) -> int:
     held = select(COUPONS.c.id).where(COUPONS.c.id.in_(coupon_ids)).order_by(COUPONS.c.id)
     session.execute(held.with_for_update(key_share=True))
     # Another process can have recorded, renewed or confirmed some of them in the meantime.
-    these = select(TABLE).where(TABLE.c.id.in_(ids), _HAS_EXPIRED).order_by(TABLE.c.id)
+    these = select(TABLE).where(TABLE.c.id.in_(ids), IS_EXPIRED_RESERVATION).order_by(TABLE.c.id)
     expired = session.execute(these.with_for_update()).mappings().all()
     if not expired:
         return 0

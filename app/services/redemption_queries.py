@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, literal, or_, select
+from sqlalchemy import ColumnElement, bindparam, case, literal, or_, select
 
 from app.auth.principals import Capability, Principal
 from app.db.index_hints import has_constant
@@ -15,22 +15,25 @@ from app.db.search import comparable
 from app.errors import ShopError
 from app.models.redemption import RedemptionStatus
 from app.numbers import INT64_MAX
-from app.services.coupon_terms import IS_CONFIRMED, IS_LIVE_RESERVATION, NOW
-from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.filtering import FilteredSet, between, count, require_known_status
 from app.services.pagination import Page, fetch_page
 from app.services.redemption_rows import is_of_order
+from app.services.redemption_status import (
+    IS_CONFIRMED,
+    IS_EXPIRED_RESERVATION,
+    IS_LIVE_RESERVATION,
+)
+from app.services.redemption_status import REDEMPTIONS as TABLE
 
 _HAS_ID = TABLE.c.id == bindparam(WANTED)
-HAS_EXPIRED = and_(
-    has_constant(TABLE.c.status, RedemptionStatus.RESERVED), TABLE.c.expires_at <= NOW
-)
 
 # A reservation counts as released from the second in which it expires.
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **TABLE.c,
-    "status": case((HAS_EXPIRED, literal(RedemptionStatus.RELEASED.value)), else_=TABLE.c.status),
-    "updated_at": case((HAS_EXPIRED, TABLE.c.expires_at), else_=TABLE.c.updated_at),
+    "status": case(
+        (IS_EXPIRED_RESERVATION, literal(RedemptionStatus.RELEASED.value)), else_=TABLE.c.status
+    ),
+    "updated_at": case((IS_EXPIRED_RESERVATION, TABLE.c.expires_at), else_=TABLE.c.updated_at),
 }
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "date": TABLE.c.created_at,
@@ -41,7 +44,7 @@ _HAS_STATUS: Mapping[str, ColumnElement[bool]] = {
     RedemptionStatus.RESERVED: IS_LIVE_RESERVATION,
     RedemptionStatus.CONFIRMED: IS_CONFIRMED,
     RedemptionStatus.RELEASED: or_(
-        has_constant(TABLE.c.status, RedemptionStatus.RELEASED), HAS_EXPIRED
+        has_constant(TABLE.c.status, RedemptionStatus.RELEASED), IS_EXPIRED_RESERVATION
     ),
 }
 

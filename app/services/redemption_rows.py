@@ -1,4 +1,4 @@
-"""Stored redemptions: their live status, and changes of a row (redemptions 4)."""
+"""Stored redemptions and changes of a row (redemptions 4)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from app.db.session import now
 from app.models.redemption import RedemptionStatus
-from app.services.coupon_terms import REDEMPTIONS as TABLE
 from app.services.redemption_changes import RELEASED
 from app.services.redemption_counts import change_counts
+from app.services.redemption_status import REDEMPTIONS as TABLE
 
 Record = dict[str, Any]
 
@@ -26,31 +26,6 @@ def is_of_order(order_id: int) -> ColumnElement[bool]:
     They are found in the index of the references, which contain the ID (redemptions 6).
     """
     return and_(TABLE.c.reference == f"order-{order_id}", TABLE.c.order_id == order_id)
-
-
-def is_live(redemption: Mapping[str, Any]) -> bool:
-    """Return whether a redemption is reserved or confirmed, and has not expired."""
-    expires_at = redemption["expires_at"]
-    return redemption["status"] == RedemptionStatus.CONFIRMED or (
-        redemption["status"] == RedemptionStatus.RESERVED
-        and (expires_at is None or expires_at > now())
-    )
-
-
-def has_expired(redemption: Mapping[str, Any]) -> bool:
-    """Return whether a reservation ended by expiry, and not by a release."""
-    if redemption["status"] == RedemptionStatus.RELEASED:
-        # Written by ``expire_reservations``. A release is always earlier.
-        return bool(redemption["updated_at"] == redemption["expires_at"])
-    return redemption["status"] == RedemptionStatus.RESERVED and not is_live(redemption)
-
-
-def as_shown(redemption: Record) -> Record:
-    """Return a redemption with its live status (redemptions 4)."""
-    if redemption["status"] == RedemptionStatus.RESERVED and has_expired(redemption):
-        expired = {"status": RedemptionStatus.RELEASED, "updated_at": redemption["expires_at"]}
-        return redemption | expired
-    return redemption
 
 
 def expiry_events(redemption: Mapping[str, Any]) -> list[str]:

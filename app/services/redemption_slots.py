@@ -24,6 +24,7 @@ from sqlalchemy import (
     Executable,
     and_,
     bindparam,
+    case,
     or_,
     select,
     update,
@@ -31,23 +32,21 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from app.db.index_hints import has_constant
 from app.db.read_pool import Fetch
 from app.errors import ShopError
 from app.evaluation import REASONS, Reason, limit_reasons
-from app.models.redemption import RedemptionStatus
+from app.numbers import INT64_MAX
 from app.services.coupon_customers import Customer
-from app.services.coupon_queries import PUBLISHED
-from app.services.coupon_terms import (
-    COUPONS,
+from app.services.coupon_lookup import (
     IS_BELOW_LIMIT,
-    NOW,
-    REDEMPTIONS,
     USES_BY_CUSTOMER,
     FoundCoupon,
     coupon_by_id,
 )
+from app.services.coupon_queries import PUBLISHED
+from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_counts import change_counts
+from app.services.redemption_status import IS_EXPIRED_RESERVATION, REDEMPTIONS
 
 NOT_FOUND = Reason("not_found", REASONS["not_found"])
 
@@ -67,10 +66,7 @@ _HOLD_UNLIMITED = {
 }
 _LOCK = select(COUPONS.c.id).where(_THIS).with_for_update(key_share=True)
 _EXPIRED = and_(
-    REDEMPTIONS.c.coupon_id == bindparam("this"),
-    has_constant(REDEMPTIONS.c.status, RedemptionStatus.RESERVED),
-    REDEMPTIONS.c.holds_slot,
-    REDEMPTIONS.c.expires_at <= NOW,
+    REDEMPTIONS.c.coupon_id == bindparam("this"), IS_EXPIRED_RESERVATION, REDEMPTIONS.c.holds_slot
 )
 _GIVE_UP_EXPIRED = update(REDEMPTIONS).where(_EXPIRED).values(holds_slot=False)
 
@@ -91,7 +87,9 @@ class Slot:
 
 
 def _taking(column: ColumnElement[int], *conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
-    taking = update(COUPONS).where(_THIS, *conditions).values({column: column + 1})
+    # An update can have set the largest integer, if only the uses by a customer are limited.
+    more = case((column < INT64_MAX, column + 1), else_=column)
+    taking = update(COUPONS).where(_THIS, *conditions).values({column: more})
     return taking.returning(*COUPONS.c)
 
 

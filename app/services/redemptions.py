@@ -9,23 +9,19 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
-from app.db.session import run_in_transaction
+from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models.redemption import RedemptionStatus
 from app.numbers import INT64_MAX
 from app.services.coupon_customers import find_customer
-from app.services.coupon_terms import REDEMPTIONS as TABLE
-from app.services.coupon_terms import coupon_by_id
+from app.services.coupon_lookup import coupon_by_id
 from app.services.redemption_changes import REDEEMED, RELEASED, notify_with_coupons, use_change
 from app.services.redemption_counts import change_counts
 from app.services.redemption_rows import (
     CODE,
     Record,
-    as_shown,
     expiry_events,
     give_back,
-    has_expired,
-    is_live,
     update_redemption,
 )
 from app.services.redemption_slots import (
@@ -34,6 +30,8 @@ from app.services.redemption_slots import (
     lock_coupon,
     take_slot,
 )
+from app.services.redemption_status import REDEMPTIONS as TABLE
+from app.services.redemption_status import as_shown, has_expired, is_live
 
 _HAS_ID = select(TABLE).where(TABLE.c.id == bindparam("redemption_id"))
 _LOCK = _HAS_ID.with_for_update()
@@ -80,10 +78,12 @@ def release_redemption(actor: Principal, redemption_id: int) -> Record:
 
     def work(session: Session) -> Record:
         redemption = _locked(session, actor, redemption_id)
-        if not is_live(redemption):
+        moment = now()
+        if not is_live(redemption, moment):
             return as_shown(redemption)
         give_back(session, redemption)
-        released = update_redemption(session, redemption, status=RedemptionStatus.RELEASED)
+        status = {"status": RedemptionStatus.RELEASED, "updated_at": moment}
+        released = update_redemption(session, redemption, **status)
         _report(session, actor, released, RELEASED)
         return released
 

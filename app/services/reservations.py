@@ -20,15 +20,14 @@ from app.evaluation import redemption_reasons
 from app.models.redemption import RedemptionStatus
 from app.services.change_notifications import notify
 from app.services.coupon_customers import Customer, find_customer
-from app.services.coupon_terms import COUPONS, FoundCoupon, coupons_by_code
-from app.services.coupon_terms import REDEMPTIONS as TABLE
+from app.services.coupon_lookup import FoundCoupon, coupons_by_code
+from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_changes import REDEEMED
 from app.services.redemption_counts import change_counts
 from app.services.redemption_rows import (
     CODE,
     Record,
     expiry_events,
-    is_live,
     update_redemption,
 )
 from app.services.redemption_slots import (
@@ -41,6 +40,8 @@ from app.services.redemption_slots import (
     not_applicable,
     take_slot,
 )
+from app.services.redemption_status import REDEMPTIONS as TABLE
+from app.services.redemption_status import is_live
 
 _OF_REFERENCE = select(TABLE).where(
     TABLE.c.reference == bindparam("reference"), TABLE.c.order_id.is_(None)

@@ -13,6 +13,7 @@ from app.db import timeouts
 from app.db.functions import is_one_of
 from app.db.session import run_in_transaction
 from app.db.types import IdList
+from app.numbers import INT64_MAX
 from app.woocommerce.converted import Converted, Imported, Pending, Record
 from app.woocommerce.record_map import RecordMap
 from app.woocommerce.report import Report
@@ -148,7 +149,7 @@ class RecordWriter:
                 if stored and "usage_count" in stored:
                     # Add the uses since the import to the uses at the source.
                     here = stored["usage_count"] - (imported.usage_count or 0)
-                    values["usage_count"] = max(0, values["usage_count"] + here)
+                    values["usage_count"] = max(0, min(values["usage_count"] + here, INT64_MAX))
                 pending = Pending(each, values, imported)
                 (updated if stored else created).append(pending)
                 outcome.updated += 1

@@ -1,4 +1,4 @@
-"""Coupons as evaluation sees them: terms and live uses (redemptions 6).
+"""Lookup of coupons for evaluation: their terms and live uses (redemptions 6).
 
 One statement reads all coupons with their uses.
 """
@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Select,
-    Table,
-    and_,
     bindparam,
     case,
     func,
@@ -24,27 +22,14 @@ from sqlalchemy import (
 
 from app.carts import CouponTerms
 from app.db.functions import is_one_of
-from app.db.index_hints import has_constant
 from app.db.read_pool import Fetch
-from app.db.session import now
-from app.db.types import Id, IdList, TextList, UtcDateTime
-from app.models import Coupon, Redemption
+from app.db.types import Id, IdList, TextList
 from app.models.coupon import CouponStatus
-from app.models.redemption import RedemptionStatus
 from app.services.coupon_customers import Customer
 from app.services.coupon_queries import HAS_ONE_OF_CODES
+from app.services.coupon_queries import TABLE as COUPONS
+from app.services.redemption_status import IS_CONFIRMED, IS_LIVE_RESERVATION, REDEMPTIONS
 
-COUPONS = cast("Table", Coupon.__table__)
-REDEMPTIONS = cast("Table", Redemption.__table__)
-
-# The values are computed for each execution, so that a statement is built once.
-NOW: Any = bindparam("now", callable_=now, type_=UtcDateTime)
-
-IS_CONFIRMED = has_constant(REDEMPTIONS.c.status, RedemptionStatus.CONFIRMED)
-IS_LIVE_RESERVATION = and_(
-    has_constant(REDEMPTIONS.c.status, RedemptionStatus.RESERVED),
-    or_(REDEMPTIONS.c.expires_at.is_(None), REDEMPTIONS.c.expires_at > NOW),
-)
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
 _IS_OF_CUSTOMER = or_(
     is_one_of(REDEMPTIONS.c.customer_id, bindparam("customer_ids", type_=IdList)),
@@ -72,9 +57,12 @@ _RESERVED = number_of_redemptions(IS_LIVE_RESERVATION)
 # Reservations from a time when the coupon had no limit.
 _UNCOUNTED = number_of_redemptions(IS_LIVE_RESERVATION, ~REDEMPTIONS.c.holds_slot)
 IS_BELOW_LIMIT = (
-    COUPONS.c.usage_count + COUPONS.c.reserved_count + _UNCOUNTED < COUPONS.c.usage_limit
+    COUPONS.c.usage_count < COUPONS.c.usage_limit - COUPONS.c.reserved_count - _UNCOUNTED
 )
-"""Whether a coupon has a free slot, even if no reservation has expired."""
+"""Whether a coupon has a free slot, even if no reservation has expired.
+
+The numbers are subtracted, because the sum of uses can exceed 64 bits.
+"""
 
 _TERMS = (
     "type", "amount", "individual_use", "product_ids", "exclude_product_ids",
@@ -92,11 +80,12 @@ def _terms(uses_by_customer: ColumnElement[Any]) -> Select[Any]:
         *(COUPONS.c[name] for name in _TERMS),
         # Nothing is counted for a limit that the coupon does not have or has not reached, because a
         # coupon can have any number of live reservations.
+        COUPONS.c.usage_count,
         case(
-            (COUPONS.c.usage_limit == 0, COUPONS.c.usage_count),
-            (IS_BELOW_LIMIT, COUPONS.c.usage_count + COUPONS.c.reserved_count),
-            else_=COUPONS.c.usage_count + _RESERVED,
-        ).label("uses"),
+            (COUPONS.c.usage_limit == 0, 0),
+            (IS_BELOW_LIMIT, COUPONS.c.reserved_count),
+            else_=_RESERVED,
+        ).label("reserved"),
         uses_by_customer.label("uses_by_customer"),
     )
 
@@ -184,7 +173,7 @@ def _found(row: Any, customer: Customer) -> FoundCoupon:
             minimum_amount=row.minimum_amount,
             maximum_amount=row.maximum_amount,
             customer_emails=row.customer_emails,
-            uses=row.uses,
+            uses=row.usage_count + row.reserved,
             uses_by_customer=row.uses_by_customer if customer.is_known else None,
         ),
     )
