@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from sqlalchemy import select, update
 
 from app.db.session import db
+from app.models.tables import COUPONS
 from app.numbers import INT64_MAX
-from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_counts import CountChange
 
 counts = st.integers(0, 8)

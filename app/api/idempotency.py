@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any
 
 from flask import Response, request
-from sqlalchemy import ColumnElement, Table, delete, insert, or_, select
+from sqlalchemy import ColumnElement, delete, insert, or_, select
 from sqlalchemy.orm import Session
 
 from app.api.authentication import current_principal
@@ -26,10 +26,9 @@ from app.auth.hashes import keyed_hash
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.errors import InvalidParams, ShopError
-from app.models import IdempotencyRecord
 from app.models.idempotency_record import RETENTION
+from app.models.tables import IDEMPOTENCY_RECORDS
 
-TABLE = cast("Table", IdempotencyRecord.__table__)
 MAX_BYTES = 16 * 1024 * 1024
 """Maximum size of a stored response."""
 MAX_DELETED = 20
@@ -116,7 +115,11 @@ def _stored_response(request_hash: str, body_hash: str, form: _Form) -> Response
     Raises:
         ShopError: the response belongs to a request with another body.
     """
-    rows = fetch(select(TABLE).where(TABLE.c.request_hash == request_hash, ~_is_expired()))
+    rows = fetch(
+        select(IDEMPOTENCY_RECORDS).where(
+            IDEMPOTENCY_RECORDS.c.request_hash == request_hash, ~_is_expired()
+        )
+    )
     if not rows:
         return None
     (record,) = rows
@@ -135,13 +138,18 @@ def _store_response(
     data = response.get_data()
     if len(data) > MAX_BYTES:
         raise ShopError("shop_api_response_too_large", limit=MAX_BYTES)
-    oldest = select(TABLE.c.id).where(_is_expired()).order_by(TABLE.c.created_at).limit(MAX_DELETED)
+    oldest = (
+        select(IDEMPOTENCY_RECORDS.c.id)
+        .where(_is_expired())
+        .order_by(IDEMPOTENCY_RECORDS.c.created_at)
+        .limit(MAX_DELETED)
+    )
     # Skip records that another request is deleting, except an expired record with the same key.
-    expired = TABLE.c.id.in_(oldest.with_for_update(skip_locked=True))
-    same_key = TABLE.c.request_hash == request_hash
-    session.execute(delete(TABLE).where(_is_expired(), or_(same_key, expired)))
+    expired = IDEMPOTENCY_RECORDS.c.id.in_(oldest.with_for_update(skip_locked=True))
+    same_key = IDEMPOTENCY_RECORDS.c.request_hash == request_hash
+    session.execute(delete(IDEMPOTENCY_RECORDS).where(_is_expired(), or_(same_key, expired)))
     session.execute(
-        insert(TABLE).values(
+        insert(IDEMPOTENCY_RECORDS).values(
             request_hash=request_hash,
             body_hash=body_hash,
             status=response.status_code,
@@ -152,4 +160,4 @@ def _store_response(
 
 
 def _is_expired() -> ColumnElement[bool]:
-    return TABLE.c.created_at <= now() - RETENTION
+    return IDEMPOTENCY_RECORDS.c.created_at <= now() - RETENTION

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, func, insert, select, update
+from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import encrypt
 from app.cli.demo_redemptions import GENERATED
-from app.models import Coupon, CouponBatch, Order, OrderNote
+from app.models import CouponBatch, OrderNote
+from app.models.tables import COUPONS, ORDERS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.outbound.signatures import new_secret
-from app.services.webhook_queries import DELIVERIES, WEBHOOKS
 
 Record = dict[str, Any]
-
-COUPONS = cast("Table", Coupon.__table__)
-ORDERS = cast("Table", Order.__table__)
 
 
 def add_examples(session: Session, present: datetime, user_id: int) -> None:
@@ -80,7 +77,7 @@ def _add_webhooks(session: Session, present: datetime, user_id: int) -> None:
             "updated_at": present, "last_delivery_at": delivered_at, "failure_count": 0,
         }  # fmt: skip
         ids.append(session.scalar(insert(WEBHOOKS).values(webhook).returning(WEBHOOKS.c.id)))
-    session.execute(insert(DELIVERIES).values(_delivered_ping(ids[0], present)))
+    session.execute(insert(WEBHOOK_DELIVERIES).values(_delivered_ping(ids[0], present)))
 
 
 def _delivered_ping(webhook_id: int | None, present: datetime) -> Record:

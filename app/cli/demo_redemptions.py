@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, insert, select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from app.catalog import RedemptionEffect, current_catalog
 from app.db.read_pool import fetch
 from app.db.search import comparable, search_text
-from app.models import Coupon, Redemption
 from app.models.coupon import CouponStatus
+from app.models.tables import COUPONS, REDEMPTIONS
 
 Record = dict[str, Any]
 
-COUPONS = cast("Table", Coupon.__table__)
-REDEMPTIONS = cast("Table", Redemption.__table__)
 
 PERCENT = "demo-percent"
 """The coupon of all discounted orders."""

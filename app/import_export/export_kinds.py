@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import marshmallow as ma
 from sqlalchemy import ColumnElement, Table, bindparam, select
@@ -20,7 +20,16 @@ from app.db.functions import is_one_of
 from app.db.read_pool import Fetch
 from app.db.records import as_printed
 from app.db.types import IdList
-from app.models import CouponBatch, DownloadPermission, OrderNote, UserRole
+from app.models.tables import (
+    COUPON_BATCHES,
+    COUPONS,
+    DOWNLOADS,
+    ORDER_NOTES,
+    ORDERS,
+    REDEMPTIONS,
+    USER_ROLES,
+    USERS,
+)
 from app.schemas.coupon_batches import CouponBatchSchema
 from app.schemas.coupons import CouponSchema
 from app.schemas.customers import CustomerSchema
@@ -29,21 +38,16 @@ from app.schemas.order_notes import OrderNoteSchema
 from app.schemas.orders import OrderSchema
 from app.schemas.redemptions import RedemptionSchema
 from app.services import (
-    coupon_queries,
     customer_statistics,
     order_queries,
 )
-from app.services.redemption_status import REDEMPTIONS
 
 Record = dict[str, Any]
 Related = Callable[[Fetch, Sequence[int]], dict[int, Record]]
 
 PASSWORD_HASH = "password_hash"  # noqa: S105  # a name
 
-_ROLES = cast("Table", UserRole.__table__)
-_NOTES = cast("Table", OrderNote.__table__)
-_DOWNLOADS = cast("Table", DownloadPermission.__table__)
-_BATCHES = cast("Table", CouponBatch.__table__)
+
 _IDS = bindparam("ids", type_=IdList)
 
 
@@ -118,14 +122,16 @@ class Kind:
 
 def _roles(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     found: dict[int, Record] = {record_id: {"roles": []} for record_id in ids}
-    roles = select(_ROLES.c.user_id, _ROLES.c.role).where(is_one_of(_ROLES.c.user_id, _IDS))
-    ordered = roles.order_by(_ROLES.c.user_id, _ROLES.c.position, _ROLES.c.role)
+    roles = select(USER_ROLES.c.user_id, USER_ROLES.c.role).where(
+        is_one_of(USER_ROLES.c.user_id, _IDS)
+    )
+    ordered = roles.order_by(USER_ROLES.c.user_id, USER_ROLES.c.position, USER_ROLES.c.role)
     for user_id, role in fetch(ordered, {"ids": ids}):
         found[user_id]["roles"].append(role)
     return found
 
 
-_NOTE = Serializer(OrderNoteSchema, dict(_NOTES.c))
+_NOTE = Serializer(OrderNoteSchema, dict(ORDER_NOTES.c))
 
 
 class _StoredBatchSchema(CouponBatchSchema):
@@ -145,10 +151,10 @@ DOWNLOAD_NAMES = (
 
 def _notes_and_downloads(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     found: dict[int, Record] = {record_id: {"notes": [], "downloads": []} for record_id in ids}
-    notes = _of_orders(_NOTES, [as_printed(column) for column in _NOTE.columns])
+    notes = _of_orders(ORDER_NOTES, [as_printed(column) for column in _NOTE.columns])
     for *row, order_id in fetch(notes, {"ids": ids}):
         found[order_id]["notes"].append(_NOTE.row(row))
-    downloads = _of_orders(_DOWNLOADS, [as_printed(_DOWNLOADS.c[name]) for name in DOWNLOAD_NAMES])
+    downloads = _of_orders(DOWNLOADS, [as_printed(DOWNLOADS.c[name]) for name in DOWNLOAD_NAMES])
     for *row, order_id in fetch(downloads, {"ids": ids}):
         found[order_id]["downloads"].append(dict(zip(DOWNLOAD_NAMES, row, strict=True)))
     return found
@@ -165,7 +171,7 @@ KINDS: Mapping[str, Kind] = {
         Kind(
             "customers",
             "customer",
-            customer_statistics.TABLE,
+            USERS,
             CustomerSchema,
             # Without the columns of whole addresses, whose texts differ between databases.
             {
@@ -178,19 +184,26 @@ KINDS: Mapping[str, Kind] = {
             joined=("roles",),
             related_names=("roles",),
         ),
-        Kind("batches", "batch", _BATCHES, _StoredBatchSchema, dict(_BATCHES.c), ("author_id",)),
+        Kind(
+            "batches",
+            "batch",
+            COUPON_BATCHES,
+            _StoredBatchSchema,
+            dict(COUPON_BATCHES.c),
+            ("author_id",),
+        ),
         Kind(
             "coupons",
             "coupon",
-            coupon_queries.TABLE,
+            COUPONS,
             CouponSchema,
-            dict(coupon_queries.TABLE.c),
+            dict(COUPONS.c),
             stored=("status", "trashed_at", "author_id", "batch_id", "reserved_count"),
         ),
         Kind(
             "orders",
             "order",
-            order_queries.TABLE,
+            ORDERS,
             OrderSchema,
             order_queries.COLUMNS,
             stored=("trashed_at", "status_before_trash", "next_item_id", "item_details"),

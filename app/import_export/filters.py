@@ -14,6 +14,7 @@ from app.db.search import contains, matches
 from app.errors import InvalidParams
 from app.import_export.export_kinds import KINDS
 from app.models.coupon import CouponStatus
+from app.models.tables import COUPONS, ORDERS, USER_ROLES, USERS
 from app.schemas.loading import invalid_params
 from app.schemas.parameters import ChoiceParam, TextParam
 from app.schemas.queries import (
@@ -26,8 +27,6 @@ from app.schemas.queries import (
 from app.schemas.redemption_queries import RedemptionFilter
 from app.services import coupon_queries, order_queries, redemption_queries
 from app.services.customer_queries import ALL_ROLES
-from app.services.customer_statistics import TABLE as CUSTOMERS
-from app.services.customer_statistics import USER_ROLES
 from app.services.filtering import between, require_known_status
 
 Loaded = Mapping[str, Any]
@@ -91,7 +90,7 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
 
 
 def _of_coupons(query: Loaded) -> list[ColumnElement[bool]]:
-    table = coupon_queries.TABLE
+    table = COUPONS
     coupon_queries.require_known_filter(query)
     found = coupon_queries.conditions_of(query)
     if query["type"] is not None:
@@ -104,21 +103,19 @@ def _of_coupons(query: Loaded) -> list[ColumnElement[bool]]:
 
 
 def _of_customers(query: Loaded) -> list[ColumnElement[bool]]:
-    found = between(CUSTOMERS.c, query)
+    found = between(USERS.c, query)
     if query["role"] != ALL_ROLES:
         found.append(
-            exists().where(
-                USER_ROLES.c.user_id == CUSTOMERS.c.id, USER_ROLES.c.role == query["role"]
-            )
+            exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == query["role"])
         )
     names = ("email_normalized", "username_normalized", "name_normalized")
-    texts = [CUSTOMERS.c[name] for name in names]
-    search = matches(CUSTOMERS.c.search_text, texts, query["q"] or "", CUSTOMERS.c.id)
+    texts = [USERS.c[name] for name in names]
+    search = matches(USERS.c.search_text, texts, query["q"] or "", USERS.c.id)
     return found if search is None else [*found, search.few]
 
 
 def _of_orders(query: Loaded) -> list[ColumnElement[bool]]:
-    table = order_queries.TABLE
+    table = ORDERS
     require_known_status(query, [*current_catalog().order_statuses, TRASH])
     found = order_queries.conditions_of({**query, "orderby": "id"})
     if query["status"] is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import marshmallow as ma
-from sqlalchemy import Table, bindparam, select
+from sqlalchemy import bindparam, select
 
 from app.auth.principals import Principal
 from app.db.functions import is_one_of
@@ -16,8 +16,8 @@ from app.db.read_pool import fetch
 from app.db.search import comparable
 from app.db.types import TextList
 from app.import_export.export_kinds import KINDS, Kind, Record
-from app.models import Coupon, User
 from app.models.coupon import CouponStatus
+from app.models.tables import COUPONS, USERS
 from app.schemas.coupons import CouponCreate, CouponUpdate
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.inputs import StrictTrue
@@ -25,8 +25,6 @@ from app.services import coupons, customers
 from app.services.bulk import BulkItem, WriteResult
 from app.services.coupon_queries import PUBLISHED
 
-_COUPONS = cast("Table", Coupon.__table__)
-_USERS = cast("Table", User.__table__)
 _KEYS = bindparam("keys", type_=TextList)
 _WORDS = {"true": True, "1": True, "false": False, "0": False, "": False}
 
@@ -88,15 +86,13 @@ def is_trashed(record: Mapping[str, Any]) -> bool:
 
 
 def _coupons_with(codes: Sequence[str]) -> dict[str, int]:
-    found = select(_COUPONS.c.code, _COUPONS.c.id).where(
-        PUBLISHED, is_one_of(_COUPONS.c.code, _KEYS)
-    )
+    found = select(COUPONS.c.code, COUPONS.c.id).where(PUBLISHED, is_one_of(COUPONS.c.code, _KEYS))
     return {row.code: row.id for row in fetch(found, {"keys": codes})}
 
 
 def _customers_with(emails: Sequence[str]) -> dict[str, int]:
-    column = _USERS.c.email_normalized
-    found = select(column, _USERS.c.id).where(is_one_of(column, _KEYS), column != "")
+    column = USERS.c.email_normalized
+    found = select(column, USERS.c.id).where(is_one_of(column, _KEYS), column != "")
     return {row[0]: row[1] for row in fetch(found, {"keys": emails})}
 
 

@@ -23,7 +23,8 @@ from app.db.session import run_in_transaction, savepoint
 from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.file_reader import Line
 from app.import_export.restored_values import Rows, rows_of
-from app.models import Coupon, DownloadPermission, OrderNote, Redemption
+from app.models import DownloadPermission, OrderNote
+from app.models.tables import COUPONS, REDEMPTIONS
 from app.services.import_runs import record_import
 
 BATCH = 1000
@@ -33,13 +34,13 @@ Numbered = tuple[str, Line]
 """The name of a file, and one of its lines."""
 
 _KIND_OF = {kind.singular: kind for kind in KINDS.values()}
-_COUPONS: Any = Coupon.__table__
-_REDEMPTIONS: Any = Redemption.__table__
+
+
 _WITHOUT_KIND = cast("list[Table]", [OrderNote.__table__, DownloadPermission.__table__])
 # IDs of orders are never reused, because redemptions refer to deleted orders.
 _ALSO_USED: Mapping[str, ColumnElement[Any]] = {
-    "orders": _REDEMPTIONS.c.order_id,
-    "coupon_batches": _COUPONS.c.batch_id,
+    "orders": REDEMPTIONS.c.order_id,
+    "coupon_batches": COUPONS.c.batch_id,
 }
 
 _ADD_SEQUENCE = """

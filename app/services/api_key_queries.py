@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import ColumnElement, Table, func, select
+from sqlalchemy import ColumnElement, func, select
 
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
-from app.models import ApiKey, User
+from app.models import User
+from app.models.tables import API_KEYS
 from app.numbers import INT64_MAX
 from app.services.filtering import FilteredSet
 from app.services.pagination import Page, fetch_page
-
-TABLE = cast("Table", ApiKey.__table__)
 
 SHOWN = (
     "id", "user_id", "description", "permission", "resources", "truncated_key", "created_at",
@@ -24,10 +23,10 @@ SHOWN = (
 )  # fmt: skip
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    **{name: TABLE.c[name] for name in SHOWN},
-    "username": select(User.username).where(User.id == TABLE.c.user_id).scalar_subquery(),
+    **{name: API_KEYS.c[name] for name in SHOWN},
+    "username": select(User.username).where(User.id == API_KEYS.c.user_id).scalar_subquery(),
 }
-SORT_KEYS: Mapping[str, ColumnElement[Any]] = {"date": TABLE.c.created_at, "id": TABLE.c.id}
+SORT_KEYS: Mapping[str, ColumnElement[Any]] = {"date": API_KEYS.c.created_at, "id": API_KEYS.c.id}
 
 
 def list_keys(
@@ -42,15 +41,15 @@ def list_keys(
     """
     conditions = []
     if not actor.can(Capability.MANAGE_API_KEYS):
-        conditions.append(TABLE.c.user_id == actor.user_id)
+        conditions.append(API_KEYS.c.user_id == actor.user_id)
     if query["user_id"] is not None:
         conditions.append(
-            TABLE.c.user_id == min(query["user_id"], INT64_MAX)
+            API_KEYS.c.user_id == min(query["user_id"], INT64_MAX)
         )  # larger IDs match no user
-    matching = FilteredSet(select(TABLE.c.id).where(*conditions))
+    matching = FilteredSet(select(API_KEYS.c.id).where(*conditions))
     return fetch_page(
         columns,
-        TABLE.c.id,
+        API_KEYS.c.id,
         lambda _: matching,
         key=SORT_KEYS[query["orderby"]],
         query=query,
@@ -67,7 +66,7 @@ def get_key(actor: Principal, key_id: int, columns: Columns) -> Row:
             manage keys.
     """
     printed = (as_printed(column) for column in columns)
-    rows: Sequence[Row] = fetch(select(*printed, TABLE.c.user_id).where(TABLE.c.id == key_id))
+    rows: Sequence[Row] = fetch(select(*printed, API_KEYS.c.user_id).where(API_KEYS.c.id == key_id))
     if not rows:
         raise ShopError("shop_api_invalid_key_id")
     require_own_key(actor, rows[0][-1], "shop_api_user_cannot_read_key")
@@ -83,17 +82,19 @@ def require_own_key(actor: Principal, owner_id: int, code: str) -> None:
 def every_key() -> list[Any]:
     """Return all keys by the names of COLUMNS, oldest first, for a command."""
     columns = [column.label(name) for name, column in COLUMNS.items()]
-    return list(fetch(select(*columns).order_by(TABLE.c.id)))
+    return list(fetch(select(*columns).order_by(API_KEYS.c.id)))
 
 
 def exists(key_id: int) -> bool:
     """Return whether a key exists."""
-    return abs(key_id) <= INT64_MAX and bool(fetch(select(TABLE.c.id).where(TABLE.c.id == key_id)))
+    return abs(key_id) <= INT64_MAX and bool(
+        fetch(select(API_KEYS.c.id).where(API_KEYS.c.id == key_id))
+    )
 
 
 def count_keys() -> int:
     """Return the number of keys, including expired keys."""
-    return int(fetch(select(func.count()).select_from(TABLE))[0][0])
+    return int(fetch(select(func.count()).select_from(API_KEYS))[0][0])
 
 
 def has_no_users() -> bool:

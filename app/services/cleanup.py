@@ -24,16 +24,20 @@ from sqlalchemy.orm import Session
 from app.auth.credentials import CLOCK_SKEW
 from app.db.index_hints import has_constant
 from app.db.session import now, run_in_transaction
-from app.models import IdempotencyRecord, OAuthNonce
 from app.models.idempotency_record import RETENTION
+from app.models.tables import (
+    EVENTS,
+    IDEMPOTENCY_RECORDS,
+    OAUTH_NONCES,
+    WEBHOOK_DELIVERIES,
+    WEBHOOKS,
+)
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.event_retention import remove_expired_events
-from app.services.events import TABLE as EVENTS
 from app.services.import_runs import report_interrupted_imports
 from app.services.redemption_expiry import BATCH as EXPIRY_BATCH
 from app.services.redemption_expiry import expire_reservations
-from app.services.webhook_queries import DELIVERIES, WEBHOOKS
 from app.services.webhook_states import disable_without_capability
 
 BATCH = 500
@@ -42,10 +46,8 @@ BATCH = 500
 MAX_BATCHES = 20
 """Maximum number of batches of one kind in a sweep. The next sweep continues."""
 
-RECORDS = cast("Table", IdempotencyRecord.__table__)
-NONCES = cast("Table", OAuthNonce.__table__)
 
-_IS_PENDING = has_constant(DELIVERIES.c.state, DeliveryState.PENDING)
+_IS_PENDING = has_constant(WEBHOOK_DELIVERIES.c.state, DeliveryState.PENDING)
 _IS_ACTIVE = WEBHOOKS.c.status == WebhookStatus.ACTIVE
 
 _log = logging.getLogger(__name__)
@@ -96,11 +98,17 @@ def _rowcount(session: Session, statement: Any) -> int:
 
 
 def _remove_idempotency_records() -> int:
-    return _remove(RECORDS, RECORDS.c.id, RECORDS.c.created_at <= now() - RETENTION)
+    return _remove(
+        IDEMPOTENCY_RECORDS,
+        IDEMPOTENCY_RECORDS.c.id,
+        IDEMPOTENCY_RECORDS.c.created_at <= now() - RETENTION,
+    )
 
 
 def _remove_nonces() -> int:
-    return _remove(NONCES, NONCES.c.id, NONCES.c.timestamp < int(time.time()) - CLOCK_SKEW)
+    return _remove(
+        OAUTH_NONCES, OAUTH_NONCES.c.id, OAUTH_NONCES.c.timestamp < int(time.time()) - CLOCK_SKEW
+    )
 
 
 def _remove_events() -> int:
@@ -108,7 +116,7 @@ def _remove_events() -> int:
 
     Batches of events that must stay do not count, so that they do not stop the removal.
     """
-    is_needed = exists(select(1).where(DELIVERIES.c.event_id == EVENTS.c.id, _IS_PENDING))
+    is_needed = exists(select(1).where(WEBHOOK_DELIVERIES.c.event_id == EVENTS.c.id, _IS_PENDING))
     is_collected = EVENTS.c.id <= func.coalesce(
         select(func.min(WEBHOOKS.c.position)).where(_IS_ACTIVE).scalar_subquery(), EVENTS.c.id
     )
@@ -128,29 +136,30 @@ def _fail_expired_deliveries() -> int:
     """
     before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
     rows = (
-        select(DELIVERIES.c.id)
-        .join(WEBHOOKS, WEBHOOKS.c.id == DELIVERIES.c.webhook_id)
-        .join(EVENTS, EVENTS.c.id == DELIVERIES.c.event_id)
+        select(WEBHOOK_DELIVERIES.c.id)
+        .join(WEBHOOKS, WEBHOOKS.c.id == WEBHOOK_DELIVERIES.c.webhook_id)
+        .join(EVENTS, EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id)
         .where(_IS_PENDING, ~_IS_ACTIVE, EVENTS.c.created_at < before)
         .limit(BATCH)
     )
     changes = {"state": DeliveryState.FAILED, "next_attempt_at": None}
     return run_in_transaction(
         lambda session: _rowcount(
-            session, update(DELIVERIES).where(DELIVERIES.c.id.in_(rows)).values(changes)
+            session,
+            update(WEBHOOK_DELIVERIES).where(WEBHOOK_DELIVERIES.c.id.in_(rows)).values(changes),
         )
     )
 
 
 def _remove_deliveries() -> int:
     """Remove the finished deliveries of removed events."""
-    has_event = exists(select(1).where(EVENTS.c.id == DELIVERIES.c.event_id))
+    has_event = exists(select(1).where(EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id))
     before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
     return _remove(
-        DELIVERIES,
-        DELIVERIES.c.id,
+        WEBHOOK_DELIVERIES,
+        WEBHOOK_DELIVERIES.c.id,
         ~_IS_PENDING,
-        DELIVERIES.c.created_at < before,
+        WEBHOOK_DELIVERIES.c.created_at < before,
         ~has_event,
     )
 

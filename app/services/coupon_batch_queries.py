@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Table,
     and_,
     bindparam,
     exists,
@@ -21,48 +20,45 @@ from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.errors import ShopError
-from app.models import Coupon, CouponBatch
 from app.models.coupon import CouponStatus
+from app.models.tables import COUPON_BATCHES, COUPONS, REDEMPTIONS
 from app.services.coupon_queries import PUBLISHED
 from app.services.filtering import FilteredSet, between
 from app.services.pagination import Page, fetch_page
-from app.services.redemption_status import IS_LIVE_RESERVATION, REDEMPTIONS
+from app.services.redemption_status import IS_LIVE_RESERVATION
 
-TABLE = cast("Table", CouponBatch.__table__)
-_COUPONS = cast("Table", Coupon.__table__)
-
-_HAS_ID = TABLE.c.id == bindparam(WANTED)
+_HAS_ID = COUPON_BATCHES.c.id == bindparam(WANTED)
 
 # A literal: SQLite uses a partial index only for the same text.
 _ZERO: ColumnElement[int] = literal_column("0")
 IS_UNUSED = and_(
-    _COUPONS.c.usage_count == 0,
-    ~exists().where(REDEMPTIONS.c.coupon_id == _COUPONS.c.id, IS_LIVE_RESERVATION),
+    COUPONS.c.usage_count == 0,
+    ~exists().where(REDEMPTIONS.c.coupon_id == COUPONS.c.id, IS_LIVE_RESERVATION),
 )
 """A coupon without a confirmed use and without a reservation."""
 
-_TRASHED = has_constant(_COUPONS.c.status, CouponStatus.TRASH)
+_TRASHED = has_constant(COUPONS.c.status, CouponStatus.TRASH)
 
 
 def _number(*conditions: ColumnElement[bool]) -> ColumnElement[int]:
     """Return the number of coupons of a batch that meet the conditions."""
     return (
         select(func.count())
-        .where(_COUPONS.c.batch_id == TABLE.c.id, *conditions)
-        .correlate(TABLE)
+        .where(COUPONS.c.batch_id == COUPON_BATCHES.c.id, *conditions)
+        .correlate(COUPON_BATCHES)
         .scalar_subquery()
     )
 
 
-_USED = _number(PUBLISHED, _COUPONS.c.usage_count > _ZERO)
+_USED = _number(PUBLISHED, COUPONS.c.usage_count > _ZERO)
 # Read from the reservations, which are few.
 _RESERVED = _number(
     PUBLISHED,
-    _COUPONS.c.usage_count == 0,
-    _COUPONS.c.id.in_(select(REDEMPTIONS.c.coupon_id).where(IS_LIVE_RESERVATION)),
+    COUPONS.c.usage_count == 0,
+    COUPONS.c.id.in_(select(REDEMPTIONS.c.coupon_id).where(IS_LIVE_RESERVATION)),
 )
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    **TABLE.c,
+    **COUPON_BATCHES.c,
     "unused": _number(PUBLISHED) - _USED - _RESERVED,
     "reserved": _RESERVED,
     "used": _USED,
@@ -82,13 +78,13 @@ def list_batches(
         columns: what to select, of COLUMNS.
         default_size: rows on a page when the query sets no limit.
     """
-    conditions = between({"created_at": TABLE.c.created_at}, query)
-    ids = select(TABLE.c.id).where(*conditions)
+    conditions = between({"created_at": COUPON_BATCHES.c.created_at}, query)
+    ids = select(COUPON_BATCHES.c.id).where(*conditions)
     return fetch_page(
         columns,
-        TABLE.c.id,
+        COUPON_BATCHES.c.id,
         lambda _: FilteredSet(ids),
-        key=TABLE.c.created_at,
+        key=COUPON_BATCHES.c.created_at,
         query=query,
         default_size=default_size,
         may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
@@ -101,7 +97,7 @@ def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:
     Raises:
         ShopError: the batch does not exist, or the capability is missing.
     """
-    found = select_where(tuple(columns), TABLE.c.id, _HAS_ID)
+    found = select_where(tuple(columns), COUPON_BATCHES.c.id, _HAS_ID)
     rows: Sequence[Row] = fetch(found, {WANTED: batch_id})
     if not rows:
         raise ShopError("shop_api_invalid_coupon_batch_id")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import orjson
-from sqlalchemy import Table, insert, select, tuple_, update
+from sqlalchemy import insert, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
@@ -15,19 +15,17 @@ from app.db.read_pool import fetch
 from app.db.search import search_text
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
-from app.models import CouponBatch
 from app.models.coupon import CouponStatus
+from app.models.tables import COUPON_BATCHES, COUPONS
 from app.services.change_notifications import notify_deleted
 from app.services.code_patterns import CodePattern
 from app.services.coupon_batch_queries import IS_UNUSED
 from app.services.coupon_queries import HAS_ONE_OF_CODES, PUBLISHED
-from app.services.coupon_queries import TABLE as COUPONS
 from app.services.coupon_rules import require_known_type, require_own
 from app.services.events import record_summary
 
 Record = dict[str, Any]
 
-TABLE = cast("Table", CouponBatch.__table__)
 
 _IN_USE = select(COUPONS.c.code).where(HAS_ONE_OF_CODES)
 
@@ -84,7 +82,9 @@ def generate(
             "pattern": data["pattern"],
             "charset": pattern.charset,
         }
-        batch["id"] = session.scalar(insert(TABLE).values(batch).returning(TABLE.c.id))
+        batch["id"] = session.scalar(
+            insert(COUPON_BATCHES).values(batch).returning(COUPON_BATCHES.c.id)
+        )
         shared = coupon | {
             "status": CouponStatus.PUBLISHED,
             "author_id": batch["author_id"],
@@ -143,7 +143,7 @@ def trash_unused(actor: Principal, batch_id: int) -> int:
     Raises:
         ShopError: the batch does not exist, or a capability is missing.
     """
-    rows = fetch(select(TABLE.c.author_id).where(TABLE.c.id == batch_id))
+    rows = fetch(select(COUPON_BATCHES.c.author_id).where(COUPON_BATCHES.c.id == batch_id))
     if not rows:
         raise ShopError("shop_api_invalid_coupon_batch_id")
     require_own(

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, or_, select
+from sqlalchemy import or_, select
 
 from app.db.read_pool import Fetch
 from app.db.search import comparable
 from app.errors import ShopError
-from app.models import User
+from app.models.tables import USERS
 from app.numbers import INT64_MAX
-
-USERS = cast("Table", User.__table__)
 
 ACCOUNTS = select(USERS.c.id, USERS.c.email, USERS.c.email_normalized, USERS.c.billing_email)
 """Selects what ``find_customer`` reads of accounts."""

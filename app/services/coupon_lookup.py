@@ -25,10 +25,10 @@ from app.db.functions import is_one_of
 from app.db.read_pool import Fetch
 from app.db.types import Id, IdList, TextList
 from app.models.coupon import CouponStatus
+from app.models.tables import COUPONS, REDEMPTIONS
 from app.services.coupon_customers import Customer
 from app.services.coupon_queries import HAS_ONE_OF_CODES
-from app.services.coupon_queries import TABLE as COUPONS
-from app.services.redemption_status import IS_CONFIRMED, IS_LIVE_RESERVATION, REDEMPTIONS
+from app.services.redemption_status import IS_CONFIRMED, IS_LIVE_RESERVATION
 
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
 _IS_OF_CUSTOMER = or_(

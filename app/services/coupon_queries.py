@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     Column,
     ColumnElement,
     Select,
-    Table,
     and_,
     bindparam,
     select,
@@ -27,44 +26,43 @@ from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import contains, number_found
 from app.db.types import TextList
 from app.errors import InvalidParams, ShopError
-from app.models import Coupon
 from app.models.coupon import CouponStatus
+from app.models.tables import COUPONS
 from app.numbers import INT64_MAX
 from app.services.filtering import FEW, FilteredSet, Find, RowCountFilter, between, count
 from app.services.pagination import Page, fetch_page
 from app.text import coupon_code
 
-TABLE = cast("Table", Coupon.__table__)
 # A literal: SQLite uses a partial index only for the same text.
-PUBLISHED = has_constant(TABLE.c.status, CouponStatus.PUBLISHED)
-_HAS_ID = and_(TABLE.c.id == bindparam(WANTED), PUBLISHED)
-_HAS_CODE = and_(TABLE.c.code == bindparam(WANTED), PUBLISHED)
+PUBLISHED = has_constant(COUPONS.c.status, CouponStatus.PUBLISHED)
+_HAS_ID = and_(COUPONS.c.id == bindparam(WANTED), PUBLISHED)
+_HAS_CODE = and_(COUPONS.c.code == bindparam(WANTED), PUBLISHED)
 HAS_ONE_OF_CODES = and_(
-    is_one_of(TABLE.c.code, bindparam("codes", type_=TextList)), frequent(PUBLISHED)
+    is_one_of(COUPONS.c.code, bindparam("codes", type_=TextList)), frequent(PUBLISHED)
 )
 """Condition: a published coupon has one of the codes of the parameter ``codes``."""
 
-_NEWEST_FIRST = (TABLE.c.created_at.desc(), TABLE.c.id.desc())
-_EVERY = RowCountFilter("coupons", TABLE.c.created_at, (CouponStatus.PUBLISHED,))
-_EVERY_STATUS = RowCountFilter("coupons", TABLE.c.created_at)
+_NEWEST_FIRST = (COUPONS.c.created_at.desc(), COUPONS.c.id.desc())
+_EVERY = RowCountFilter("coupons", COUPONS.c.created_at, (CouponStatus.PUBLISHED,))
+_EVERY_STATUS = RowCountFilter("coupons", COUPONS.c.created_at)
 # Two ranges of the index of statuses, because an inequality does not use the index.
 _OTHERS = union_all(
     *(
-        select(TABLE.c.id).where(other)
+        select(COUPONS.c.id).where(other)
         for other in (
-            TABLE.c.status < CouponStatus.PUBLISHED,
-            TABLE.c.status > CouponStatus.PUBLISHED,
+            COUPONS.c.status < CouponStatus.PUBLISHED,
+            COUPONS.c.status > CouponStatus.PUBLISHED,
         )
     )
 )
 SORT_KEYS: Mapping[str, Column[Any]] = {
-    "date": TABLE.c.created_at,
-    "modified": TABLE.c.updated_at,
-    "id": TABLE.c.id,
-    "code": TABLE.c.code,
-    "amount": TABLE.c.amount,
-    "usage_count": TABLE.c.usage_count,
-    "expiry_date": TABLE.c.expiry_date,
+    "date": COUPONS.c.created_at,
+    "modified": COUPONS.c.updated_at,
+    "id": COUPONS.c.id,
+    "code": COUPONS.c.code,
+    "amount": COUPONS.c.amount,
+    "usage_count": COUPONS.c.usage_count,
+    "expiry_date": COUPONS.c.expiry_date,
 }
 
 
@@ -93,7 +91,7 @@ def fetch_coupons(
     """Return a page of the coupons that ``find`` finds, sorted by ``query``."""
     return fetch_page(
         columns,
-        TABLE.c.id,
+        COUPONS.c.id,
         find,
         key=SORT_KEYS[query["orderby"]],
         query=query,
@@ -120,7 +118,7 @@ def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row:
     Raises:
         ShopError: no published coupon has the ID, or the capability is missing.
     """
-    found = select_where(tuple(columns), TABLE.c.id, _HAS_ID)
+    found = select_where(tuple(columns), COUPONS.c.id, _HAS_ID)
     return _readable(actor, found, coupon_id, "shop_api_invalid_coupon_id")
 
 
@@ -130,7 +128,7 @@ def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row:
     Raises:
         ShopError: no published coupon has the code, or the capability is missing.
     """
-    found = select_where(tuple(columns), TABLE.c.id, _HAS_CODE, *_NEWEST_FIRST)
+    found = select_where(tuple(columns), COUPONS.c.id, _HAS_CODE, *_NEWEST_FIRST)
     return _readable(actor, found, coupon_code(code), "shop_api_invalid_coupon_code")
 
 
@@ -155,14 +153,14 @@ def known_types() -> str:
 
 def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     """Return the conditions of a loaded ``CouponFilter`` without its type and its search."""
-    conditions = between(TABLE.c, query)
+    conditions = between(COUPONS.c, query)
     if query["in_"] is not None:
-        conditions.append(TABLE.c.id.in_(query["in_"]))
+        conditions.append(COUPONS.c.id.in_(query["in_"]))
     if query["not_in"] is not None:
-        conditions.append(TABLE.c.id.not_in(query["not_in"]))
+        conditions.append(COUPONS.c.id.not_in(query["not_in"]))
     if query["batch"] is not None:
         conditions.append(
-            TABLE.c.batch_id == min(query["batch"], INT64_MAX)
+            COUPONS.c.batch_id == min(query["batch"], INT64_MAX)
         )  # no batch has a larger ID
     return conditions
 
@@ -172,10 +170,10 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
     conditions = conditions_of(query)
     # No index contains both the status and these keys in their order.
     published = frequent(PUBLISHED) if query["orderby"] in {"id", "code"} else PUBLISHED
-    ids = select(TABLE.c.id).where(*conditions)
-    has_type = true() if query["type"] is None else TABLE.c.type == query["type"]
+    ids = select(COUPONS.c.id).where(*conditions)
+    has_type = true() if query["type"] is None else COUPONS.c.type == query["type"]
     if (q := query["q"]) is not None:
-        search = contains(TABLE.c.search_text, q, TABLE.c.id)
+        search = contains(COUPONS.c.search_text, q, COUPONS.c.id)
         alone = not conditions and query["type"] is None
         return FilteredSet(
             ids.where(published, has_type, search.many),
@@ -199,4 +197,4 @@ def _number_found(text: str, fetch: Fetch) -> Select[Any] | None:
     """
     if _EVERY_STATUS.total(fetch) - _EVERY.total(fetch) > FEW:
         return None
-    return number_found(TABLE.c.search_text, text, [row[0] for row in fetch(_OTHERS)])
+    return number_found(COUPONS.c.search_text, text, [row[0] for row in fetch(_OTHERS)])

@@ -17,10 +17,10 @@ from app.db.search import contains
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models.coupon import CouponStatus
+from app.models.tables import COUPONS
 from app.services.change_notifications import notify, notify_deleted
 from app.services.coupon_queries import (
     PUBLISHED,
-    TABLE,
     conditions_of,
     fetch_coupons,
     require_known_filter,
@@ -30,7 +30,7 @@ from app.services.coupons import Record
 from app.services.filtering import FilteredSet
 from app.services.pagination import Page
 
-TRASHED = has_constant(TABLE.c.status, CouponStatus.TRASH)
+TRASHED = has_constant(COUPONS.c.status, CouponStatus.TRASH)
 
 
 def list_trash(
@@ -54,10 +54,10 @@ def _matching(query: Mapping[str, Any]) -> FilteredSet:
     """Return the coupons in the trash that match a loaded ``CouponFilter``."""
     conditions = [TRASHED, *conditions_of(query)]
     if query["type"] is not None:
-        conditions.append(TABLE.c.type == query["type"])
+        conditions.append(COUPONS.c.type == query["type"])
     if (q := query["q"]) is not None:
-        conditions.append(contains(TABLE.c.search_text, q, TABLE.c.id).few)
-    return FilteredSet(select(TABLE.c.id).where(*conditions))
+        conditions.append(contains(COUPONS.c.search_text, q, COUPONS.c.id).few)
+    return FilteredSet(select(COUPONS.c.id).where(*conditions))
 
 
 def restore(actor: Principal, coupon_id: int) -> Record:
@@ -70,7 +70,7 @@ def restore(actor: Principal, coupon_id: int) -> Record:
 
     def work(session: Session) -> Record:
         row = session.execute(
-            select(TABLE).where(TABLE.c.id == coupon_id, TRASHED).with_for_update()
+            select(COUPONS).where(COUPONS.c.id == coupon_id, TRASHED).with_for_update()
         ).mappings().first()  # fmt: skip
         if row is None:
             message = "No coupon in the trash has this ID."
@@ -80,7 +80,7 @@ def restore(actor: Principal, coupon_id: int) -> Record:
             actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
             Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
         )  # fmt: skip
-        same_code = select(TABLE.c.id).where(TABLE.c.code == coupon["code"], PUBLISHED)
+        same_code = select(COUPONS.c.id).where(COUPONS.c.code == coupon["code"], PUBLISHED)
         if session.execute(same_code).first():
             raise ShopError("shop_api_coupon_code_already_exists")
         restored = {
@@ -88,7 +88,7 @@ def restore(actor: Principal, coupon_id: int) -> Record:
             "trashed_at": None,
             "updated_at": now(),
         }
-        session.execute(update(TABLE).where(TABLE.c.id == coupon_id).values(restored))
+        session.execute(update(COUPONS).where(COUPONS.c.id == coupon_id).values(restored))
         after = {**coupon, **restored}
         notify(session, actor, [Change("coupon.restored", coupon, after)])
         return after
@@ -116,8 +116,8 @@ def empty_trash(actor: Principal, older_than_days: int) -> int:
     before = now() - timedelta(days=older_than_days)
 
     def work(session: Session) -> int:
-        old = delete(TABLE).where(TRASHED, TABLE.c.trashed_at <= before)
-        deleted = session.scalars(old.returning(TABLE.c.id)).all()
+        old = delete(COUPONS).where(TRASHED, COUPONS.c.trashed_at <= before)
+        deleted = session.scalars(old.returning(COUPONS.c.id)).all()
         notify_deleted(session, actor, "coupon", deleted)
         return len(deleted)
 

@@ -19,19 +19,20 @@ from app.db.session import now, run_in_transaction
 from app.db.types import IdList
 from app.errors import ShopError
 from app.models.coupon import CouponStatus
+from app.models.tables import COUPONS
 from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.change_notifications import notify, write_items
-from app.services.coupon_queries import HAS_ONE_OF_CODES, PUBLISHED, TABLE
+from app.services.coupon_queries import HAS_ONE_OF_CODES, PUBLISHED
 from app.services.coupon_rules import require_known_type, require_own, require_storable
 
 Record = dict[str, Any]
 
-_WITH_CODES = select(TABLE.c.id).where(HAS_ONE_OF_CODES)
+_WITH_CODES = select(COUPONS.c.id).where(HAS_ONE_OF_CODES)
 _WITH_IDS = (
-    select(TABLE)
-    .where(frequent(PUBLISHED), is_one_of(TABLE.c.id, bindparam(WANTED, type_=IdList)))
-    .order_by(TABLE.c.id)  # the same order in every transaction prevents deadlocks
+    select(COUPONS)
+    .where(frequent(PUBLISHED), is_one_of(COUPONS.c.id, bindparam(WANTED, type_=IdList)))
+    .order_by(COUPONS.c.id)  # the same order in every transaction prevents deadlocks
     .with_for_update()
 )
 
@@ -95,10 +96,10 @@ def delete_coupon(
     """
 
     def work(session: Session) -> None:
-        found = [TABLE.c.id == coupon_id]
+        found = [COUPONS.c.id == coupon_id]
         if not (force and trashed_too):
             found.append(PUBLISHED)
-        row = session.execute(select(TABLE).where(*found).with_for_update()).mappings().first()
+        row = session.execute(select(COUPONS).where(*found).with_for_update()).mappings().first()
         if row is None:
             raise ShopError("shop_api_invalid_coupon_id")
         coupon = dict(row)
@@ -109,9 +110,9 @@ def delete_coupon(
         if precondition:
             precondition(coupon)
         after: Record | None = None
-        this = TABLE.c.id == coupon_id
+        this = COUPONS.c.id == coupon_id
         if force:
-            session.execute(delete(TABLE).where(this))
+            session.execute(delete(COUPONS).where(this))
         else:
             timestamp = now()
             trashed = {
@@ -119,7 +120,7 @@ def delete_coupon(
                 "trashed_at": timestamp,
                 "updated_at": timestamp,
             }
-            session.execute(update(TABLE).where(this).values(trashed))
+            session.execute(update(COUPONS).where(this).values(trashed))
             after = coupon | trashed
         notify(session, actor, [Change("coupon.deleted", coupon, after)])
 
@@ -158,7 +159,7 @@ def _save(session: Session, actor: Principal, items: Sequence[BulkItem]) -> list
             changes.append(Change("coupon.updated" if before else "coupon.created", before, after))
         except ShopError as error:
             results.append(error)
-    write_records(session, TABLE, created=created, updated=updated, key="code")
+    write_records(session, COUPONS, created=created, updated=updated, key="code")
     notify(session, actor, changes)
     return results
 

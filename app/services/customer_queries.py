@@ -24,27 +24,28 @@ from app.db.search import Search, comparable, matches, number_found, without_wil
 from app.emails import is_email
 from app.errors import InvalidParams, ShopError
 from app.models import RowCount
+from app.models.tables import USER_ROLES, USERS
 from app.models.user import sort_key
-from app.services.customer_statistics import SUMS, TABLE, TOTALS, USER_ROLES
+from app.services.customer_statistics import SUMS, TOTALS
 from app.services.filtering import FEW_FOUND, FilteredSet, RowCountFilter, between, count
 from app.services.pagination import Page, fetch_page
 from app.services.role_queries import users_without_role
 
 ALL_ROLES = "all"
 
-_HAS_ID = TABLE.c.id == bindparam(WANTED)
-_HAS_EMAIL = TABLE.c.email_normalized == bindparam(WANTED)
+_HAS_ID = USERS.c.id == bindparam(WANTED)
+_HAS_EMAIL = USERS.c.email_normalized == bindparam(WANTED)
 
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
-    "registered": TABLE.c.created_at,
-    "modified": TABLE.c.updated_at,
-    "id": TABLE.c.id,
-    "email": TABLE.c.email_normalized,
-    "login": TABLE.c.username_normalized,
-    "username": TABLE.c.username_normalized,
-    "name": TABLE.c.name_sort,
-    "first_name": TABLE.c.first_name_sort,
-    "last_name": TABLE.c.last_name_sort,
+    "registered": USERS.c.created_at,
+    "modified": USERS.c.updated_at,
+    "id": USERS.c.id,
+    "email": USERS.c.email_normalized,
+    "login": USERS.c.username_normalized,
+    "username": USERS.c.username_normalized,
+    "name": USERS.c.name_sort,
+    "first_name": USERS.c.first_name_sort,
+    "last_name": USERS.c.last_name_sort,
     **TOTALS,
 }
 _COUNTS: Any = RowCount.__table__.c
@@ -78,7 +79,7 @@ def list_customers(
     """
     return fetch_page(
         columns,
-        TABLE.c.id,
+        USERS.c.id,
         partial(_matching, query),
         key=_sort_key(query),
         query=query,
@@ -135,7 +136,7 @@ def _readable(
     columns: Columns,
 ) -> Row:
     rows: Sequence[Row] = fetch(
-        select_where(tuple(columns), TABLE.c.id, condition), {WANTED: wanted}
+        select_where(tuple(columns), USERS.c.id, condition), {WANTED: wanted}
     )
     if not rows:
         raise ShopError(missing_code)
@@ -153,7 +154,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
     role, orderby = query["role"], query["orderby"]
     if role == ALL_ROLES:
         every = FilteredSet(
-            select(TABLE.c.id), row_count=RowCountFilter("users", TABLE.c.created_at), without=()
+            select(USERS.c.id), row_count=RowCountFilter("users", USERS.c.created_at), without=()
         )
         return _of_users(query, every, [])
     row_count = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (role,))
@@ -170,19 +171,19 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
     numbers = {(kind, label): int(number) for kind, label, number in fetch(_NUMBERS)}
     number = numbers.get(("user_roles", role), 0)
     if number <= FEW_FOUND:
-        found = of_role.join(TABLE, TABLE.c.id == USER_ROLES.c.user_id).where(
-            *between(TABLE.c, query)
+        found = of_role.join(USERS, USERS.c.id == USER_ROLES.c.user_id).where(
+            *between(USERS.c, query)
         )
         if search:
             found = found.where(search.few)
         return FilteredSet(found, found=found, finds_quickly=True, **_sums(query))
     others = users_without_role(role, numbers, fetch)
     has_role = (
-        exists().where(USER_ROLES.c.user_id == TABLE.c.id, USER_ROLES.c.role == role)
+        exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == role)
         if others is None
-        else TABLE.c.id.not_in(others)
+        else USERS.c.id.not_in(others)
     )
-    with_role = FilteredSet(select(TABLE.c.id).where(has_role), number=number, without=others)
+    with_role = FilteredSet(select(USERS.c.id).where(has_role), number=number, without=others)
     return _of_users(query, with_role, others)
 
 
@@ -195,19 +196,19 @@ def _of_users(
         every: the users with the role.
         others: IDs of all users without the role, or None if there are many.
     """
-    conditions = between(TABLE.c, query)
+    conditions = between(USERS.c, query)
     ids = every.ids.where(*conditions)
-    search = _search(query, TABLE.c.id)
+    search = _search(query, USERS.c.id)
     if search is None:
         if not conditions:
             return replace(every, **_sums(query))
         sorted_up_to = _FEW_CHANGED if _follows_changes(query) else 0
-        number = count_without(TABLE, conditions, TABLE.c.id.in_(others)) if others else None
+        number = count_without(USERS, conditions, USERS.c.id.in_(others)) if others else None
         return FilteredSet(ids, sorted_up_to=sorted_up_to, number=number, **_sums(query))
     number = None
     text = without_wildcards(query["q"])
     if text is not None and others is not None and not conditions:
-        number = number_found(TABLE.c.search_text, text, others)
+        number = number_found(USERS.c.search_text, text, others)
     return FilteredSet(
         ids.where(search.many),
         found=ids.where(search.few),
@@ -224,8 +225,8 @@ def _follows_changes(query: Mapping[str, Any]) -> bool:
 
 
 def _search(query: Mapping[str, Any], user_id: ColumnElement[int]) -> Search | None:
-    texts = [TABLE.c.email_normalized, TABLE.c.username_normalized, TABLE.c.name_normalized]
-    return matches(TABLE.c.search_text, texts, query["q"] or "", user_id)
+    texts = [USERS.c.email_normalized, USERS.c.username_normalized, USERS.c.name_normalized]
+    return matches(USERS.c.search_text, texts, query["q"] or "", user_id)
 
 
 def _sums(query: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,5 +241,5 @@ def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:
         return SORT_KEYS[orderby]
     if meta_key is None:
         raise InvalidParams({"filter[orderby_meta_key]": f"is required to sort by {orderby}."})
-    column = TABLE.c[meta_key]
+    column = USERS.c[meta_key]
     return sort_key(column) if orderby == "meta_value" else leading_number(column)

@@ -14,16 +14,17 @@ from app.auth.passwords import hash_passwords
 from app.db.session import now
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS
+from app.models.tables import USERS
 from app.models.user import with_normalized
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
-from app.services.customer_statistics import COLUMNS, COMPUTED, TABLE
+from app.services.customer_statistics import COLUMNS, COMPUTED
 
 Record = dict[str, Any]
 
 NEW_ROLE = "customer"
 """The role of an account that the API creates."""
 
-WRITABLE = [column for column in TABLE.c if column.computed is None]
+WRITABLE = [column for column in USERS.c if column.computed is None]
 """The stored columns. The database computes the other columns."""
 
 BLANK = {"password_hash": None} | dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), "")
@@ -87,8 +88,8 @@ def with_computed(session: Session, results: Sequence[WriteResult]) -> list[Writ
     ids = {result["id"] for result in results if not isinstance(result, ShopError)}
     if not ids:
         return list(results)
-    statement = select(TABLE.c.id, *(COLUMNS[name].label(name) for name in COMPUTED)).where(
-        TABLE.c.id.in_(ids)
+    statement = select(USERS.c.id, *(COLUMNS[name].label(name) for name in COMPUTED)).where(
+        USERS.c.id.in_(ids)
     )
     computed = {row["id"]: dict(row) for row in session.execute(statement).mappings()}
     # The avatar depends on the e-mail address in this result, which a later item may have changed.

@@ -7,22 +7,17 @@ all times and need no statement of their own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from flask import current_app
-from sqlalchemy import ColumnElement, Subquery, Table, bindparam, case, func, literal, select
+from sqlalchemy import ColumnElement, Subquery, bindparam, case, func, literal, select
 
 from app.catalog import current_catalog
 from app.db.functions import is_one_of, json_text, json_tuple
 from app.db.types import Money, TextList
-from app.models import Order, User, UserRole
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
+from app.models.tables import ORDERS, USER_ROLES, USERS
 from app.numbers import INT64_MAX
-
-TABLE = cast("Table", User.__table__)
-USER_ROLES = cast("Table", UserRole.__table__)
-ORDERS = cast("Table", Order.__table__)
-
 
 _known: Any = bindparam("known", callable_=lambda: current_catalog().order_statuses, type_=TextList)
 _paid: Any = bindparam(
@@ -49,9 +44,9 @@ def _of_orders() -> ColumnElement[Any]:
     counted = select(
         case((_is_known, ORDERS.c.id)).label("known"),
         case((_is_paid, ORDERS.c.total)).label("paid"),
-    ).where(ORDERS.c.customer_id == TABLE.c.id)
+    ).where(ORDERS.c.customer_id == USERS.c.id)
     # This limit has no effect on the result, but without it, SQLite checks each status three times.
-    theirs = counted.correlate(TABLE).limit(INT64_MAX).subquery()
+    theirs = counted.correlate(USERS).limit(INT64_MAX).subquery()
     known, paid = theirs.c
     sums = select(
         func.count(known).label("orders_count"),
@@ -66,9 +61,9 @@ def _of_orders() -> ColumnElement[Any]:
 def _total(value: Any, which: ColumnElement[bool]) -> ColumnElement[Any]:
     """Return a single sum for a row's customer; 0 without such orders."""
     theirs = select(func.coalesce(value, literal(0))).where(
-        ORDERS.c.customer_id == TABLE.c.id, which
+        ORDERS.c.customer_id == USERS.c.id, which
     )
-    return theirs.correlate(TABLE).scalar_subquery()
+    return theirs.correlate(USERS).scalar_subquery()
 
 
 def _by_customer(value: Any, which: ColumnElement[bool]) -> Subquery:
@@ -79,26 +74,26 @@ def _by_customer(value: Any, which: ColumnElement[bool]) -> Subquery:
 
 
 def _address(prefix: str, parts: Sequence[str]) -> ColumnElement[Any]:
-    return json_text({part: TABLE.c[f"{prefix}{part}"] for part in parts})
+    return json_text({part: USERS.c[f"{prefix}{part}"] for part in parts})
 
 
 _FIRST_ROLE = (
     select(USER_ROLES.c.role)
-    .where(USER_ROLES.c.user_id == TABLE.c.id)
+    .where(USER_ROLES.c.user_id == USERS.c.id)
     .order_by(USER_ROLES.c.position)
     .limit(1)
-    .correlate(TABLE)
+    .correlate(USERS)
     .scalar_subquery()
 )
 _COMPUTED: Mapping[str, ColumnElement[Any]] = {
     "role": func.coalesce(_FIRST_ROLE, ""),
     "legacy_role": func.coalesce(_FIRST_ROLE, "customer"),
     "statistics": _of_orders(),
-    "avatar_url": case((_avatars, TABLE.c.email)),
+    "avatar_url": case((_avatars, USERS.c.email)),
 }
 COMPUTED = list(_COMPUTED)
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    **TABLE.c,
+    **USERS.c,
     **_COMPUTED,
     "billing_address": _address("billing_", BILLING_PARTS),
     "shipping_address": _address("shipping_", SHIPPING_PARTS),

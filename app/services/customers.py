@@ -19,6 +19,7 @@ from app.db.session import call_after_commit, now, run_in_transaction
 from app.db.types import IdList, TextList
 from app.emails import is_email, lower_domain, sanitize_email
 from app.errors import ShopError
+from app.models.tables import USER_ROLES, USERS
 from app.models.user import role_of, with_normalized
 from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
@@ -34,7 +35,6 @@ from app.services.customer_records import (
     with_computed,
     with_password_hashes,
 )
-from app.services.customer_statistics import TABLE, USER_ROLES
 from app.services.event_erasure import erase_customer
 from app.services.user_roles import capabilities_by_user
 from app.services.usernames import first_usernames, free_username
@@ -47,12 +47,12 @@ _NAMED = (
     select(*WRITABLE)
     .where(
         or_(
-            is_one_of(TABLE.c.id, bindparam("ids", type_=IdList)),
-            is_one_of(TABLE.c.email_normalized, bindparam("emails", type_=TextList)),
-            is_one_of(TABLE.c.username_normalized, bindparam("usernames", type_=TextList)),
+            is_one_of(USERS.c.id, bindparam("ids", type_=IdList)),
+            is_one_of(USERS.c.email_normalized, bindparam("emails", type_=TextList)),
+            is_one_of(USERS.c.username_normalized, bindparam("usernames", type_=TextList)),
         )
     )
-    .order_by(TABLE.c.id)  # the same order everywhere avoids deadlocks
+    .order_by(USERS.c.id)  # the same order everywhere avoids deadlocks
     .with_for_update()
 )
 
@@ -107,10 +107,10 @@ def delete_customer(
             precondition fails.
     """
     require_positive(customer_id)
-    this = TABLE.c.id == customer_id
+    this = USERS.c.id == customer_id
 
     def work(session: Session) -> None:
-        customer = session.execute(select(TABLE).where(this).with_for_update()).first()
+        customer = session.execute(select(USERS).where(this).with_for_update()).first()
         if customer is None:
             raise ShopError("shop_api_invalid_customer")
         held = capabilities_by_user(session, [customer_id]).get(customer_id, frozenset())
@@ -120,7 +120,7 @@ def delete_customer(
         before = dict(customer._mapping)
         check_precondition(session, precondition, before)
         disable_webhooks_of(session, [customer_id])
-        session.execute(delete(TABLE).where(this))
+        session.execute(delete(USERS).where(this))
         # After the deletion, which waits for concurrent orders of the customer and their events.
         erase_customer(session, customer_id)
         notify(session, actor, [Change("customer.deleted", public_account(before), None)])
@@ -167,7 +167,7 @@ def _save(session: Session, actor: Principal, items: Sequence[BulkItem]) -> list
         except ShopError as error:
             written.append(error)
         befores.append(before)
-    write_records(session, TABLE, created=created, updated=updated, key="username_normalized")
+    write_records(session, USERS, created=created, updated=updated, key="username_normalized")
     if created:
         roles = [role_of(account["id"], NEW_ROLE, account["created_at"]) for account in created]
         session.execute(insert(USER_ROLES), roles)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, and_, exists, or_, select
+from sqlalchemy import and_, exists, or_, select
 from sqlalchemy.orm import Session
 
 from app.db.index_hints import has_constant
-from app.models import User
+from app.models.tables import EVENTS, USERS, WEBHOOK_DELIVERIES
 from app.models.webhook_delivery import DeliveryState
 from app.services.delivery_requests import Sender
-from app.services.events import TABLE as EVENTS
-from app.services.webhook_queries import DELIVERIES
 
 Record = dict[str, Any]
 
@@ -23,27 +21,26 @@ MAX_FOLLOWERS = 300
 """Maximum number of deliveries of a webhook in the memory of a worker: the first delivery of each
 resource, and later deliveries of the same resources."""
 
-USERS = cast("Table", User.__table__)
 
-_PENDING = has_constant(DELIVERIES.c.state, DeliveryState.PENDING)
-_earlier = DELIVERIES.alias("earlier")
+_PENDING = has_constant(WEBHOOK_DELIVERIES.c.state, DeliveryState.PENDING)
+_earlier = WEBHOOK_DELIVERIES.alias("earlier")
 _IS_FIRST = ~exists(
     select(1).where(
-        _earlier.c.webhook_id == DELIVERIES.c.webhook_id,
+        _earlier.c.webhook_id == WEBHOOK_DELIVERIES.c.webhook_id,
         has_constant(_earlier.c.state, DeliveryState.PENDING),
-        _earlier.c.resource == DELIVERIES.c.resource,
-        _earlier.c.resource_id == DELIVERIES.c.resource_id,
-        _earlier.c.event_id < DELIVERIES.c.event_id,
+        _earlier.c.resource == WEBHOOK_DELIVERIES.c.resource,
+        _earlier.c.resource_id == WEBHOOK_DELIVERIES.c.resource_id,
+        _earlier.c.event_id < WEBHOOK_DELIVERIES.c.event_id,
     )
 )
 
 _WITH_EVENTS: Any = select(
-    DELIVERIES,
+    WEBHOOK_DELIVERIES,
     *(
         EVENTS.c[name].label(f"event_{name}")
         for name in ("type", "created_at", "data", "request_id")
     ),
-).outerjoin(EVENTS, EVENTS.c.id == DELIVERIES.c.event_id)
+).outerjoin(EVENTS, EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id)
 _WITH_CUSTOMERS = _WITH_EVENTS.add_columns(
     USERS.c.updated_at.label("customer_updated_at")
 ).outerjoin(USERS, USERS.c.id == EVENTS.c.customer_id)
@@ -63,13 +60,13 @@ def chains_of(
     if len(known) > limit // 2:  # reads several at once, if there is room for them
         return []
     room = limit - len(known)
-    of_webhook = and_(DELIVERIES.c.webhook_id == sender.webhook_id, _PENDING)
-    due = DELIVERIES.c.next_attempt_at <= timestamp
+    of_webhook = and_(WEBHOOK_DELIVERIES.c.webhook_id == sender.webhook_id, _PENDING)
+    due = WEBHOOK_DELIVERIES.c.next_attempt_at <= timestamp
     with_events = _WITH_CUSTOMERS if sender.is_legacy else _WITH_EVENTS
     heads = session.execute(
         with_events
-        .where(of_webhook, due, DELIVERIES.c.id.not_in(known) if known else True, _IS_FIRST)
-        .order_by(DELIVERIES.c.next_attempt_at, DELIVERIES.c.event_id)
+        .where(of_webhook, due, WEBHOOK_DELIVERIES.c.id.not_in(known) if known else True, _IS_FIRST)
+        .order_by(WEBHOOK_DELIVERIES.c.next_attempt_at, WEBHOOK_DELIVERIES.c.event_id)
         .limit(room)
     ).mappings().all()  # fmt: skip
     if pings := [[dict(head)] for head in heads if head["event_id"] is None]:
@@ -87,14 +84,15 @@ def chains_of(
         resources.setdefault(resource, []).append(resource_id)
     of_resources = or_(
         *(
-            and_(DELIVERIES.c.resource == name, DELIVERIES.c.resource_id.in_(ids))
+            and_(WEBHOOK_DELIVERIES.c.resource == name, WEBHOOK_DELIVERIES.c.resource_id.in_(ids))
             for name, ids in resources.items()
         )
     )
+    is_follower = WEBHOOK_DELIVERIES.c.id.not_in([head["id"] for head in heads])
     followers = session.execute(
         with_events
-        .where(of_webhook, of_resources, DELIVERIES.c.id.not_in([head["id"] for head in heads]))
-        .order_by(DELIVERIES.c.event_id)
+        .where(of_webhook, of_resources, is_follower)
+        .order_by(WEBHOOK_DELIVERIES.c.event_id)
         .limit(MAX_FOLLOWERS)
     ).mappings()  # fmt: skip
     blocked = set()

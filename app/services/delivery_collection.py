@@ -10,10 +10,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.db.session import precise_now
+from app.models.tables import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
-from app.services.events import TABLE as EVENTS
-from app.services.webhook_queries import DELIVERIES, WEBHOOKS
 from app.webhooks import wants
 
 BATCH = 500
@@ -79,7 +78,7 @@ def _collect_from(session: Session, position: int, webhooks: Sequence[Any]) -> N
 def _upsert(session: Session) -> Any:
     """Return an insert that queues an existing delivery again, as a replay does."""
     on_sqlite = session.get_bind().dialect.name == "sqlite"
-    statement: Any = (sqlite.insert if on_sqlite else postgresql.insert)(DELIVERIES)
+    statement: Any = (sqlite.insert if on_sqlite else postgresql.insert)(WEBHOOK_DELIVERIES)
     names = "state", "attempt_count", "next_attempt_at"
     again = {name: statement.excluded[name] for name in names}
     return statement.on_conflict_do_update(index_elements=["webhook_id", "event_id"], set_=again)

@@ -17,14 +17,13 @@ from sqlalchemy.orm import Session
 from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
 from app.db.session import precise_now
+from app.models.tables import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.delivery_chains import MAX_HEADS, chains_of
 from app.services.delivery_requests import Sender, sender_of
 from app.services.delivery_retries import BREAKER
 from app.services.event_sequence import has_unnumbered
-from app.services.events import TABLE as EVENTS
-from app.services.webhook_queries import DELIVERIES, WEBHOOKS
 from app.services.webhook_states import UNREADABLE, disable
 
 Record = dict[str, Any]
@@ -36,7 +35,7 @@ RENEW_BEFORE = timedelta(seconds=30)
 
 MAX_WEBHOOKS = 64
 """Maximum number of webhooks that one worker leases."""
-_PENDING = has_constant(DELIVERIES.c.state, DeliveryState.PENDING)
+_PENDING = has_constant(WEBHOOK_DELIVERIES.c.state, DeliveryState.PENDING)
 
 
 @dataclass(slots=True)
@@ -104,9 +103,9 @@ def is_due(timestamp: datetime) -> ColumnElement[bool]:
         or_(WEBHOOKS.c.resume_at.is_(None), WEBHOOKS.c.resume_at <= timestamp),
         exists(
             select(1).where(
-                DELIVERIES.c.webhook_id == WEBHOOKS.c.id,
+                WEBHOOK_DELIVERIES.c.webhook_id == WEBHOOKS.c.id,
                 _PENDING,
-                DELIVERIES.c.next_attempt_at <= timestamp,
+                WEBHOOK_DELIVERIES.c.next_attempt_at <= timestamp,
             )
         ),
     )
@@ -135,10 +134,10 @@ def has_work(owner: str, held: Collection[int], known: Mapping[int, Collection[i
         *(
             exists(
                 select(1).where(
-                    DELIVERIES.c.webhook_id == webhook_id,
+                    WEBHOOK_DELIVERIES.c.webhook_id == webhook_id,
                     _PENDING,
-                    DELIVERIES.c.next_attempt_at <= timestamp,
-                    DELIVERIES.c.id.not_in(list(ids)),
+                    WEBHOOK_DELIVERIES.c.next_attempt_at <= timestamp,
+                    WEBHOOK_DELIVERIES.c.id.not_in(list(ids)),
                 )
             )
             for webhook_id, ids in known.items()

@@ -11,12 +11,12 @@ from typing import Any
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
+from app.models.tables import WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.outbound.client import Outcome
 from app.services.delivery_retries import MAX_FAILING, next_attempt, resume_time
 from app.services.delivery_statistics import count_results
-from app.services.webhook_queries import DELIVERIES, WEBHOOKS
 from app.services.webhook_states import FAILING, GONE, disable
 
 Record = dict[str, Any]
@@ -113,10 +113,12 @@ def record_attempts(
         if attempt.is_gone:
             gone.add(webhook["id"])
     if changes:
-        session.execute(update(DELIVERIES).where(DELIVERIES.c.id == bindparam("this")), changes)
+        session.execute(
+            update(WEBHOOK_DELIVERIES).where(WEBHOOK_DELIVERIES.c.id == bindparam("this")), changes
+        )
         count_results(session, Counter(_result(change["state"]) for change in changes))
     if pings:
-        session.execute(delete(DELIVERIES).where(DELIVERIES.c.id.in_(pings)))
+        session.execute(delete(WEBHOOK_DELIVERIES).where(WEBHOOK_DELIVERIES.c.id.in_(pings)))
     _write(session, owner, webhooks.values(), released)
     _disable_failing(session, webhooks.values(), gone)
     return states
@@ -130,8 +132,10 @@ def _schedules(session: Session, attempts: Iterable[Attempt]) -> dict[int, Recor
     failed = [attempt.delivery["id"] for attempt in attempts if not attempt.delivered]
     if not failed:
         return {}
-    columns = (DELIVERIES.c[name] for name in _SCHEDULE)
-    rows = session.execute(select(DELIVERIES.c.id, *columns).where(DELIVERIES.c.id.in_(failed)))
+    columns = (WEBHOOK_DELIVERIES.c[name] for name in _SCHEDULE)
+    rows = session.execute(
+        select(WEBHOOK_DELIVERIES.c.id, *columns).where(WEBHOOK_DELIVERIES.c.id.in_(failed))
+    )
     return {row.id: {name: row._mapping[name] for name in _SCHEDULE} for row in rows}
 
 

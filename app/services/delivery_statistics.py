@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from sqlalchemy import Table, and_, func, or_, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.db.index_hints import has_constant
 from app.db.read_pool import fetch
 from app.db.session import precise_now
-from app.models import DeliveryCount
+from app.models.tables import DELIVERY_COUNTS, EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
-from app.services.events import TABLE as EVENTS
-from app.services.webhook_queries import DELIVERIES, WEBHOOKS
-
-COUNTS = cast("Table", DeliveryCount.__table__)
 
 RESULTS = "delivered", "retried", "failed", "webhook_disabled"
 """Results of attempts that are counted, and webhooks that the service has disabled."""
@@ -47,8 +43,8 @@ def count_results(session: Session, results: Mapping[str, int]) -> None:
     """Add to the counts of results."""
     rows = [{"result": result, "count": number} for result, number in sorted(results.items())]
     on_sqlite = session.get_bind().dialect.name == "sqlite"
-    statement: Any = (sqlite.insert if on_sqlite else postgresql.insert)(COUNTS)
-    added = COUNTS.c.count + statement.excluded.count
+    statement: Any = (sqlite.insert if on_sqlite else postgresql.insert)(DELIVERY_COUNTS)
+    added = DELIVERY_COUNTS.c.count + statement.excluded.count
     session.execute(
         statement.on_conflict_do_update(index_elements=["result"], set_={"count": added}), rows
     )
@@ -56,15 +52,15 @@ def count_results(session: Session, results: Mapping[str, int]) -> None:
 
 def counts() -> dict[str, int]:
     """Return the number of each of RESULTS since the installation."""
-    found = {row.result: row.count for row in fetch(select(COUNTS))}
+    found = {row.result: row.count for row in fetch(select(DELIVERY_COUNTS))}
     return {result: found.get(result, 0) for result in RESULTS}
 
 
 _IS_ACTIVE = WEBHOOKS.c.status == WebhookStatus.ACTIVE
 _PENDING = (
-    select(DELIVERIES.c.created_at, DELIVERIES.c.next_attempt_at)
-    .join(WEBHOOKS, WEBHOOKS.c.id == DELIVERIES.c.webhook_id)
-    .where(has_constant(DELIVERIES.c.state, DeliveryState.PENDING), _IS_ACTIVE)
+    select(WEBHOOK_DELIVERIES.c.created_at, WEBHOOK_DELIVERIES.c.next_attempt_at)
+    .join(WEBHOOKS, WEBHOOKS.c.id == WEBHOOK_DELIVERIES.c.webhook_id)
+    .where(has_constant(WEBHOOK_DELIVERIES.c.state, DeliveryState.PENDING), _IS_ACTIVE)
 )
 # Events behind the first active webhook, or without an ID while there is an active webhook.
 _POSITION = select(func.min(WEBHOOKS.c.position)).where(_IS_ACTIVE).scalar_subquery()
@@ -87,7 +83,9 @@ def stuck() -> int:
     before = precise_now() - STUCK
     is_leased = and_(WEBHOOKS.c.lease_until.is_not(None), WEBHOOKS.c.lease_until > before)
     is_resting = and_(WEBHOOKS.c.resume_at.is_not(None), WEBHOOKS.c.resume_at > before)
-    due = _PENDING.where(DELIVERIES.c.next_attempt_at < before, ~is_leased, ~is_resting).subquery()
+    due = _PENDING.where(
+        WEBHOOK_DELIVERIES.c.next_attempt_at < before, ~is_leased, ~is_resting
+    ).subquery()
     events = _UNCOLLECTED.where(EVENTS.c.created_at < before).subquery()
     return sum(fetch(select(func.count()).select_from(waiting))[0][0] for waiting in (due, events))
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.errors import ShopError
-from app.models import DownloadPermission
+from app.models.tables import DOWNLOADS
 from app.services.order_item_changes import MAX_ITEMS
 
-TABLE = cast("Table", DownloadPermission.__table__)
 DOWNLOAD_PERMISSIONS = "download_permissions"
 """Key of the list in an order of a request."""
 
@@ -116,7 +115,7 @@ def permissions_of(session: Session, order_ids: Sequence[int]) -> dict[int, Down
         return {}
     found: dict[int, dict[int, Record]] = {order_id: {} for order_id in order_ids}
     rows = session.execute(
-        select(TABLE).where(TABLE.c.order_id.in_(order_ids)).order_by(TABLE.c.id)
+        select(DOWNLOADS).where(DOWNLOADS.c.order_id.in_(order_ids)).order_by(DOWNLOADS.c.id)
     ).mappings()
     for row in rows:
         found[row["order_id"]][row["id"]] = {name: row[name] for name in BLANK}
@@ -142,11 +141,11 @@ def write_permissions(session: Session, changes: Iterable[tuple[int, DownloadPer
     ]
     removed = [permission_id for _, permissions in pairs for permission_id in permissions.removed]
     if removed:
-        session.execute(delete(TABLE).where(TABLE.c.id.in_(removed)))
+        session.execute(delete(DOWNLOADS).where(DOWNLOADS.c.id.in_(removed)))
     if updated:
-        session.execute(update(TABLE).where(TABLE.c.id == bindparam("this")), updated)
+        session.execute(update(DOWNLOADS).where(DOWNLOADS.c.id == bindparam("this")), updated)
     if created:
-        session.execute(insert(TABLE), created)
+        session.execute(insert(DOWNLOADS), created)
 
 
 def _columns(item: Item) -> Record:

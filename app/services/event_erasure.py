@@ -10,7 +10,8 @@ import orjson
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.orm import Session
 
-from app.services.events import TABLE, NewEvent
+from app.models.tables import EVENTS
+from app.services.events import NewEvent
 from app.services.order_rows import hold_accounts
 
 BATCH = 500
@@ -33,15 +34,15 @@ PERSONAL = frozenset(
 """Names of personal values in the data of customers, orders and order notes, at any depth."""
 
 _OF_CUSTOMER = (
-    select(TABLE.c.position, TABLE.c.data)
-    .where(TABLE.c.customer_id == bindparam("customer"))
-    .order_by(TABLE.c.position)
+    select(EVENTS.c.position, EVENTS.c.data)
+    .where(EVENTS.c.customer_id == bindparam("customer"))
+    .order_by(EVENTS.c.position)
     .limit(BATCH)
     .with_for_update()
 )
 _BLANK = (
-    update(TABLE)
-    .where(TABLE.c.position == bindparam("this"))
+    update(EVENTS)
+    .where(EVENTS.c.position == bindparam("this"))
     .values(data=bindparam("blanked"), customer_id=None)
 )
 

@@ -13,21 +13,23 @@ from app.catalog import current_catalog
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, as_printed, select_where
 from app.errors import InvalidParams, ShopError
+from app.models.tables import EVENT_FEED, EVENTS
 from app.numbers import INT64_MAX
-from app.services.event_sequence import FEED, number_events
-from app.services.events import TABLE
+from app.services.event_sequence import number_events
 from app.services.filtering import between
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    name: TABLE.c[name]
+    name: EVENTS.c[name]
     for name in (
         "id", "type", "resource", "resource_id", "created_at", "data", "request_id", "user_id"
     )
 }  # fmt: skip
 
 # One row, also without a row in the table.
-_HAS_ID = TABLE.c.id == bindparam(WANTED)
-_REMOVED = select(func.coalesce(func.max(FEED.c.removed_id), 0).label("removed_id")).subquery()
+_HAS_ID = EVENTS.c.id == bindparam(WANTED)
+_REMOVED = select(
+    func.coalesce(func.max(EVENT_FEED.c.removed_id), 0).label("removed_id")
+).subquery()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,9 @@ def list_events(
     size, after = query["limit"] or default_size, min(query["after"] or 0, INT64_MAX)
     columns = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
     page = (
-        select(*columns, TABLE.c.id)
-        .where(TABLE.c.id > bindparam("after", type_=BigInteger), *conditions)
-        .order_by(TABLE.c.id)
+        select(*columns, EVENTS.c.id)
+        .where(EVENTS.c.id > bindparam("after", type_=BigInteger), *conditions)
+        .order_by(EVENTS.c.id)
         .limit(bindparam("size", type_=BigInteger))
         .subquery()
     )
@@ -91,7 +93,7 @@ def get_event(actor: Principal, event_id: int, columns: Columns) -> Row:
             capability is missing.
     """
     number_events()
-    found = select_where(tuple(columns), TABLE.c.id, _HAS_ID)
+    found = select_where(tuple(columns), EVENTS.c.id, _HAS_ID)
     rows: Sequence[Row] = fetch(found, {WANTED: event_id})
     if not rows:
         removed_id = fetch(select(_REMOVED))[0][0]
@@ -105,7 +107,7 @@ def get_event(actor: Principal, event_id: int, columns: Columns) -> Row:
 def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     """Return the conditions of a loaded ``EventListQuery`` without its cursor."""
     catalog = current_catalog()
-    conditions = between({"created_at": TABLE.c.created_at}, query)
+    conditions = between({"created_at": EVENTS.c.created_at}, query)
     for name, choices in (
         ("type", list(catalog.event_types)),
         ("resource", catalog.event_resources),
@@ -117,7 +119,7 @@ def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
             if value not in choices:
                 reason = f"unknown {name} {value!r}. Known {name}s: {', '.join(choices)}."
                 raise InvalidParams({f"filter[{name}]": reason})
-        conditions.append(TABLE.c[name].in_(wanted))
+        conditions.append(EVENTS.c[name].in_(wanted))
     if (resource_id := query["resource_id"]) is not None:
-        conditions.append(TABLE.c.resource_id == min(resource_id, INT64_MAX))
+        conditions.append(EVENTS.c.resource_id == min(resource_id, INT64_MAX))
     return conditions

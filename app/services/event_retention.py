@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.db.session import now, run_in_transaction
-from app.services.event_sequence import FEED, lock_sequence, number_events
-from app.services.events import TABLE
+from app.models.tables import EVENT_FEED, EVENTS
+from app.services.event_sequence import lock_sequence, number_events
 
 BATCH = 500
 """Maximum number of events that one transaction examines, so that others do not wait long."""
@@ -43,9 +43,9 @@ def remove_expired_events(*conditions: ColumnElement[bool], after: int = 0) -> R
     before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
     # IDs ascend with time, so only the first ones are read, also when none of them has expired.
     batch = (
-        select(TABLE.c.id, TABLE.c.created_at)
-        .where(TABLE.c.id > after)
-        .order_by(TABLE.c.id)
+        select(EVENTS.c.id, EVENTS.c.created_at)
+        .where(EVENTS.c.id > after)
+        .order_by(EVENTS.c.id)
         .limit(BATCH)
     )
 
@@ -54,15 +54,17 @@ def remove_expired_events(*conditions: ColumnElement[bool], after: int = 0) -> R
         expired = [row.id for row in session.execute(batch) if row.created_at < before]
         if not expired:
             return Removal(0, None)
-        is_expired = TABLE.c.id.between(expired[0], expired[-1]), TABLE.c.created_at < before
-        statement = delete(TABLE).where(*is_expired, *conditions).returning(TABLE.c.id)
+        is_expired = EVENTS.c.id.between(expired[0], expired[-1]), EVENTS.c.created_at < before
+        statement = delete(EVENTS).where(*is_expired, *conditions).returning(EVENTS.c.id)
         removed = [id_ for id_ in session.scalars(statement) if id_ is not None]
         if removed:
             # A reader whose cursor is lower gets an error, because it has missed events.
             last = max(removed)
-            if session.scalar(select(FEED.c.id)) is None:
-                session.execute(insert(FEED).values(id=1, last_id=0, removed_id=0))
-            session.execute(update(FEED).where(FEED.c.removed_id < last).values(removed_id=last))
+            if session.scalar(select(EVENT_FEED.c.id)) is None:
+                session.execute(insert(EVENT_FEED).values(id=1, last_id=0, removed_id=0))
+            session.execute(
+                update(EVENT_FEED).where(EVENT_FEED.c.removed_id < last).values(removed_id=last)
+            )
         return Removal(len(removed), expired[-1] if len(expired) == BATCH else None)
 
     return run_in_transaction(work)

@@ -18,7 +18,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     CursorResult,
-    Table,
     bindparam,
     exists,
     func,
@@ -30,10 +29,7 @@ from sqlalchemy.orm import Session
 
 from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
-from app.models import EventFeed
-from app.services.events import TABLE
-
-FEED = cast("Table", EventFeed.__table__)
+from app.models.tables import EVENT_FEED, EVENTS
 
 BATCH = 1000
 """Events that one transaction numbers."""
@@ -42,13 +38,13 @@ _LOCK_KEY = 7_345_102_881
 """The advisory lock of the sequencer in a database. Any number that nothing else uses."""
 
 _LOCK = select(func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger)))
-_HAS_UNNUMBERED = select(exists().where(TABLE.c.id.is_(None)))
-_LAST_ID = select(FEED.c.last_id)
+_HAS_UNNUMBERED = select(exists().where(EVENTS.c.id.is_(None)))
+_LAST_ID = select(EVENT_FEED.c.last_id)
 
 _next = (
-    select(TABLE.c.position)
-    .where(TABLE.c.id.is_(None))
-    .order_by(TABLE.c.position)
+    select(EVENTS.c.position)
+    .where(EVENTS.c.id.is_(None))
+    .order_by(EVENTS.c.position)
     .limit(bindparam("limit", type_=BigInteger))
     .subquery("next")
 )
@@ -58,7 +54,7 @@ _numbered = select(
         bindparam("last_id", type_=BigInteger) + func.row_number().over(order_by=_next.c.position)
     ).label("id"),
 ).subquery("numbered")
-_NUMBER = update(TABLE).where(TABLE.c.position == _numbered.c.position).values(id=_numbered.c.id)
+_NUMBER = update(EVENTS).where(EVENTS.c.position == _numbered.c.position).values(id=_numbered.c.id)
 
 
 def number_events(limit: int = 10 * BATCH) -> int:
@@ -90,7 +86,7 @@ def lock_sequence(session: Session) -> None:
 
 def has_unnumbered() -> ColumnElement[bool]:
     """Return the condition that committed events have no ID yet."""
-    return exists(select(1).where(TABLE.c.id.is_(None)))
+    return exists(select(1).where(EVENTS.c.id.is_(None)))
 
 
 def last_event_id(session: Session) -> int:
@@ -99,12 +95,12 @@ def last_event_id(session: Session) -> int:
     The transaction of the session numbers them, so later events get their IDs after its commit.
     """
     number_events()
-    return session.scalar(select(func.max(TABLE.c.id))) or 0
+    return session.scalar(select(func.max(EVENTS.c.id))) or 0
 
 
 def removed_event_id(session: Session) -> int:
     """Return the highest ID of an event that was removed because of its age, or 0."""
-    return session.scalar(select(FEED.c.removed_id)) or 0
+    return session.scalar(select(EVENT_FEED.c.removed_id)) or 0
 
 
 def _number(session: Session, limit: int) -> int:
@@ -112,9 +108,9 @@ def _number(session: Session, limit: int) -> int:
     lock_sequence(session)
     last_id = session.scalar(_LAST_ID)
     if last_id is None:
-        session.execute(insert(FEED).values(id=1, last_id=0, removed_id=0))
+        session.execute(insert(EVENT_FEED).values(id=1, last_id=0, removed_id=0))
     given = {"limit": limit, "last_id": last_id or 0}
     numbered = cast("CursorResult[Any]", session.execute(_NUMBER, given)).rowcount
     if numbered:
-        session.execute(update(FEED).values(last_id=(last_id or 0) + numbered))
+        session.execute(update(EVENT_FEED).values(last_id=(last_id or 0) + numbered))
     return numbered

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import orjson
-from sqlalchemy import Select, Table, func, insert, literal_column, select, table
+from sqlalchemy import Select, func, insert, literal_column, select, table
 from sqlalchemy.orm import Session
 
 from app.catalog import current_catalog
 from app.db.inserts import insert_rows
 from app.db.session import now
-from app.models import Event
-
-TABLE = cast("Table", Event.__table__)
+from app.models.tables import EVENTS
 
 MAX_ROWS = 500
 """Events per statement. A bulk request has at most 1,000 items."""
 
-_ONE = insert(TABLE).inline()  # without RETURNING
+_ONE = insert(EVENTS).inline()  # without RETURNING
 
 # On SQLite one transaction writes at a time, so the order of positions is the order in which
 # readers see the events, and the ID is assigned at once. SQLite updates the sequence at the end of
@@ -29,7 +27,7 @@ _ONE = insert(TABLE).inline()  # without RETURNING
 _last: Select[int] = select(func.coalesce(func.max(literal_column("seq")), 0)).select_from(
     table("sqlite_sequence")
 )
-_NEXT = _last.where(literal_column("name") == TABLE.name).scalar_subquery() + 1
+_NEXT = _last.where(literal_column("name") == EVENTS.name).scalar_subquery() + 1
 _ONE_ON_SQLITE = _ONE.values({"position": _NEXT, "id": _NEXT})
 
 
@@ -106,7 +104,7 @@ def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) ->
         connection.execute(_ONE, rows[0])
     else:
         for start in range(0, len(rows), MAX_ROWS):
-            insert_rows(session, TABLE, rows[start : start + MAX_ROWS])
+            insert_rows(session, EVENTS, rows[start : start + MAX_ROWS])
     return [row["data"] for row in rows]
 
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.db.session import now, run_in_transaction
-from app.models import ImportRun
+from app.models.tables import IMPORT_RUNS
 from app.services.events import record_summary
-
-TABLE = cast("Table", ImportRun.__table__)
 
 ABANDONED = timedelta(minutes=15)
 """Time without progress after which an import counts as interrupted."""
@@ -86,27 +84,30 @@ class ImportProgress:
             "updated": updated - self._reported[1],
             "progress_at": now(),
         }
-        is_running = TABLE.c.id == self._run_id, TABLE.c.finished_at.is_(None)
-        statement = update(TABLE).where(*is_running).values(changes).returning(TABLE.c.id)
+        is_running = IMPORT_RUNS.c.id == self._run_id, IMPORT_RUNS.c.finished_at.is_(None)
+        statement = (
+            update(IMPORT_RUNS).where(*is_running).values(changes).returning(IMPORT_RUNS.c.id)
+        )
         return run_in_transaction(lambda session: session.scalar(statement)) is not None
 
     def _finish(self, session: Session) -> None:
-        of_run = TABLE.c.id == self._run_id
-        run = session.execute(select(TABLE).where(of_run).with_for_update()).mappings().one()
+        of_run = IMPORT_RUNS.c.id == self._run_id
+        run = session.execute(select(IMPORT_RUNS).where(of_run).with_for_update()).mappings().one()
         if run["created"] or run["updated"]:
             _report(session, dict(run))
         else:
-            session.execute(delete(TABLE).where(of_run))
+            session.execute(delete(IMPORT_RUNS).where(of_run))
 
 
 def report_interrupted_imports() -> int:
     """Write the events of imports that were killed, and return their number."""
 
     def work(session: Session) -> int:
+        is_abandoned = IMPORT_RUNS.c.progress_at < now() - ABANDONED
         runs = session.execute(
-            select(TABLE)
-            .where(TABLE.c.finished_at.is_(None), TABLE.c.progress_at < now() - ABANDONED)
-            .order_by(TABLE.c.progress_at)
+            select(IMPORT_RUNS)
+            .where(IMPORT_RUNS.c.finished_at.is_(None), is_abandoned)
+            .order_by(IMPORT_RUNS.c.progress_at)
             .limit(BATCH)
             .with_for_update(skip_locked=True)
         ).mappings().all()  # fmt: skip
@@ -127,11 +128,13 @@ def _insert(session: Session, source: str, kind: str | None, *, finished: bool) 
         "progress_at": timestamp,
         "finished_at": timestamp if finished else None,
     }
-    statement = insert(TABLE).values(run).returning(TABLE.c.id)
+    statement = insert(IMPORT_RUNS).values(run).returning(IMPORT_RUNS.c.id)
     return int(session.execute(statement).scalar_one())
 
 
 def _report(session: Session, run: Mapping[str, Any], **more: Any) -> None:
     summary = {name: run[name] for name in ("source", "kind", "created", "updated")} | more
-    session.execute(update(TABLE).where(TABLE.c.id == run["id"]).values(finished_at=now()))
+    session.execute(
+        update(IMPORT_RUNS).where(IMPORT_RUNS.c.id == run["id"]).values(finished_at=now())
+    )
     record_summary(session, None, "import.completed", run["id"], summary)

@@ -10,14 +10,11 @@ from sqlalchemy import select
 from app.auth.principals import Principal
 from app.db.read_pool import RowStream, fetch
 from app.errors import ShopError
-from app.services.delivery_chains import USERS
+from app.models.tables import EVENTS, USERS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.services.delivery_requests import legacy_body
-from app.services.events import TABLE as EVENTS
 from app.services.pagination import Page
 from app.services.webhook_queries import (
-    DELIVERIES,
     LEGACY_ONLY,
-    WEBHOOKS,
     get_delivery,
     get_webhook,
     list_deliveries,
@@ -28,7 +25,7 @@ from app.services.webhook_topics import can_read
 Record = dict[str, Any]
 
 _WEBHOOK = tuple(WEBHOOKS.c)
-_DELIVERY = tuple(DELIVERIES.c)
+_DELIVERY = tuple(WEBHOOK_DELIVERIES.c)
 
 
 def list_legacy_webhooks(actor: Principal, query: Mapping[str, Any], default_size: int) -> Page:

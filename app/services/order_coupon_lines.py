@@ -14,17 +14,19 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.db.read_pool import Fetch
+from app.models.tables import REDEMPTIONS
 from app.services.coupon_customers import Customer
 from app.services.coupon_lookup import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.order_item_kinds import EARLIER_REDEMPTIONS
 from app.services.order_items import Item
 from app.services.redemption_rows import Record, is_of_order
-from app.services.redemption_status import REDEMPTIONS as TABLE
 
 
 def redemptions_of(session: Session, order_id: int) -> Sequence[Record]:
     """Return all redemptions of an order, the oldest first."""
-    rows = session.execute(select(TABLE).where(is_of_order(order_id)).order_by(TABLE.c.id))
+    rows = session.execute(
+        select(REDEMPTIONS).where(is_of_order(order_id)).order_by(REDEMPTIONS.c.id)
+    )
     return [dict(row) for row in rows.mappings()]
 
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
-from sqlalchemy import ColumnElement, Table, and_, select
+from sqlalchemy import ColumnElement, and_, select
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
-from app.models import Order, OrderNote
-
-TABLE = cast("Table", OrderNote.__table__)
-ORDERS = cast("Table", Order.__table__)
+from app.models.tables import ORDER_NOTES, ORDERS
 
 
 def list_notes(actor: Principal, order_id: int, columns: Columns) -> list[Row]:
@@ -27,7 +23,7 @@ def list_notes(actor: Principal, order_id: int, columns: Columns) -> list[Row]:
     Raises:
         ShopError: the order does not exist, or the capability is missing.
     """
-    rows = _fetch(actor, order_id, columns, TABLE.c.order_id == ORDERS.c.id)
+    rows = _fetch(actor, order_id, columns, ORDER_NOTES.c.order_id == ORDERS.c.id)
     return [row for row in rows if row[-1] is not None]
 
 
@@ -38,7 +34,7 @@ def get_note(actor: Principal, order_id: int, note_id: int, columns: Columns) ->
         ShopError: the order or the note does not exist, the note belongs to another order, or the
             capability is missing.
     """
-    of_order = and_(TABLE.c.order_id == ORDERS.c.id, TABLE.c.id == note_id)
+    of_order = and_(ORDER_NOTES.c.order_id == ORDERS.c.id, ORDER_NOTES.c.id == note_id)
     return _fetch(actor, order_id, columns, of_order, missing="shop_api_invalid_order_note_id")[0]
 
 
@@ -54,10 +50,10 @@ def _fetch(
     The outer join returns no row if the order does not exist, so one statement is enough.
     """
     rows: Sequence[Row] = fetch(
-        select(*map(as_printed, columns), TABLE.c.id)
-        .select_from(ORDERS.outerjoin(TABLE, of_order))
+        select(*map(as_printed, columns), ORDER_NOTES.c.id)
+        .select_from(ORDERS.outerjoin(ORDER_NOTES, of_order))
         .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
-        .order_by(TABLE.c.id)
+        .order_by(ORDER_NOTES.c.id)
     )
     if not rows:
         raise ShopError("shop_api_invalid_order_id")

@@ -12,9 +12,9 @@ from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
+from app.models.tables import ORDER_NOTES, ORDERS
 from app.services.bulk import Precondition
 from app.services.change_notifications import notify
-from app.services.order_note_queries import ORDERS, TABLE
 from app.services.order_records import note_created
 from app.services.order_rows import hold_accounts
 
@@ -38,7 +38,9 @@ def create_note(actor: Principal, order_id: int, data: Mapping[str, Any]) -> Rec
         if not hold_accounts(session, [customer_id or 0]):
             customer_id = None  # deleted since the order was read
         note = {**data, "order_id": order_id, "created_at": now()}
-        note_id = session.execute(insert(TABLE).values(note).returning(TABLE.c.id)).scalar_one()
+        note_id = session.execute(
+            insert(ORDER_NOTES).values(note).returning(ORDER_NOTES.c.id)
+        ).scalar_one()
         notify(session, actor, [note_created(note_id, note, customer_id)])
         return note | {"id": note_id}
 
@@ -70,7 +72,7 @@ def update_note(
         if "note" in data:
             _require_text(data["note"])
             changed = {"note": data["note"]}
-            session.execute(update(TABLE).where(TABLE.c.id == note_id).values(changed))
+            session.execute(update(ORDER_NOTES).where(ORDER_NOTES.c.id == note_id).values(changed))
             note |= changed
         return note
 
@@ -91,7 +93,7 @@ def delete_note(
         actor.require("shop_api_user_cannot_delete_order_note", Capability.EDIT_SHOP_ORDERS)
         if precondition:
             precondition(note)
-        session.execute(delete(TABLE).where(TABLE.c.id == note_id))
+        session.execute(delete(ORDER_NOTES).where(ORDER_NOTES.c.id == note_id))
 
     run_in_transaction(work)
 
@@ -119,8 +121,8 @@ def _lock_note(session: Session, order_id: int, note_id: int) -> Record:
     """Return a note of an order, locked until the commit."""
     _lock_order(session, order_id)
     note = session.execute(
-        select(TABLE)
-        .where(TABLE.c.id == note_id, TABLE.c.order_id == order_id)
+        select(ORDER_NOTES)
+        .where(ORDER_NOTES.c.id == note_id, ORDER_NOTES.c.order_id == order_id)
         .with_for_update()
     ).mappings().first()  # fmt: skip
     if note is None:

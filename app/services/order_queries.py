@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, select, type_coerce
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, current_catalog
@@ -25,7 +25,7 @@ from app.db.search import contains, number_found
 from app.db.session import now
 from app.db.types import Money
 from app.errors import ShopError
-from app.models import DownloadPermission, Order
+from app.models.tables import DOWNLOADS, ORDERS
 from app.numbers import INT64_MAX
 from app.services.customer_queries import get_customer
 from app.services.customer_statistics import COLUMNS as CUSTOMER_COLUMNS
@@ -40,32 +40,30 @@ from app.services.filtering import (
 )
 from app.services.pagination import Page, fetch_page
 
-TABLE = cast("Table", Order.__table__)
-DOWNLOADS = cast("Table", DownloadPermission.__table__)
 DOWNLOADABLE = ("processing", "completed")
 
-IS_TRASHED = TABLE.c.status == TRASH
-_HAS_ID = and_(TABLE.c.id == bindparam(WANTED), TABLE.c.status != TRASH)
-_IS_OF_CUSTOMER = and_(TABLE.c.customer_id == bindparam(WANTED), TABLE.c.status != TRASH)
+IS_TRASHED = ORDERS.c.status == TRASH
+_HAS_ID = and_(ORDERS.c.id == bindparam(WANTED), ORDERS.c.status != TRASH)
+_IS_OF_CUSTOMER = and_(ORDERS.c.customer_id == bindparam(WANTED), ORDERS.c.status != TRASH)
 # Always true. Because of this column, SQLite counts the orders of guests in their own index, which
 # takes half of the time of comparing the entries in the index of customers.
-_HAS_DATE = TABLE.c.created_at.is_not(None)
-_OLDEST_FIRST = (TABLE.c.created_at, TABLE.c.id)
+_HAS_DATE = ORDERS.c.created_at.is_not(None)
+_OLDEST_FIRST = (ORDERS.c.created_at, ORDERS.c.id)
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    **TABLE.c,
-    "total_tax": type_coerce(TABLE.c.cart_tax + TABLE.c.shipping_tax, Money),
+    **ORDERS.c,
+    "total_tax": type_coerce(ORDERS.c.cart_tax + ORDERS.c.shipping_tax, Money),
 }
 DOWNLOAD_COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **DOWNLOADS.c,
-    "order_key": TABLE.c.order_key,
+    "order_key": ORDERS.c.order_key,
     "file_file": DOWNLOADS.c.file_url,
 }
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
-    "date": TABLE.c.created_at,
-    "modified": TABLE.c.updated_at,
-    "id": TABLE.c.id,
-    "total": TABLE.c.total,
+    "date": ORDERS.c.created_at,
+    "modified": ORDERS.c.updated_at,
+    "id": ORDERS.c.id,
+    "total": ORDERS.c.total,
 }
 
 
@@ -102,7 +100,7 @@ def get_order(actor: Principal, order_id: int, columns: Columns) -> Row:
         ShopError: the order does not exist or is in the trash, or the capability is missing.
     """
     rows: Sequence[Row] = fetch(
-        select_where(tuple(columns), TABLE.c.id, _HAS_ID), {WANTED: order_id}
+        select_where(tuple(columns), ORDERS.c.id, _HAS_ID), {WANTED: order_id}
     )
     if not rows:
         raise ShopError("shop_api_invalid_order_id")
@@ -130,7 +128,7 @@ def orders_of_customer(
     if "page" in query:
         query = {**query, "customer_id": customer_id}
         return fetch_orders(partial(_matching, query), query, columns, default_size, may_read=True)
-    theirs = select_where(tuple(columns), TABLE.c.id, _IS_OF_CUSTOMER, *_OLDEST_FIRST)
+    theirs = select_where(tuple(columns), ORDERS.c.id, _IS_OF_CUSTOMER, *_OLDEST_FIRST)
     return Page(fetch(theirs, {WANTED: customer_id}), total=None)
 
 
@@ -139,10 +137,10 @@ def downloads_of_customer(actor: Principal, customer_id: int, columns: Columns) 
     get_customer(actor, customer_id, [])
     rows = fetch(
         select(*map(as_printed, columns), DOWNLOADS.c.id)
-        .join(TABLE, TABLE.c.id == DOWNLOADS.c.order_id)
+        .join(ORDERS, ORDERS.c.id == DOWNLOADS.c.order_id)
         .where(
-            TABLE.c.customer_id == customer_id,
-            TABLE.c.status.in_(DOWNLOADABLE),
+            ORDERS.c.customer_id == customer_id,
+            ORDERS.c.status.in_(DOWNLOADABLE),
             or_(DOWNLOADS.c.downloads_remaining.is_(None), DOWNLOADS.c.downloads_remaining > 0),
             or_(DOWNLOADS.c.access_expires.is_(None), DOWNLOADS.c.access_expires > now()),
         )
@@ -176,7 +174,7 @@ def fetch_orders(
     require_known_status(query, current_catalog().order_statuses)
     return fetch_page(
         columns,
-        TABLE.c.id,
+        ORDERS.c.id,
         find,
         key=SORT_KEYS[query["orderby"]],
         query=query,
@@ -187,14 +185,14 @@ def fetch_orders(
 
 def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     """Return the conditions of a loaded ``OrderFilter`` without its status and its search."""
-    conditions = between(TABLE.c, query)
+    conditions = between(ORDERS.c, query)
     if query["customer_id"]:
         # An ID beyond 64 bits identifies no account.
-        conditions.append(TABLE.c.customer_id == min(query["customer_id"], INT64_MAX))
+        conditions.append(ORDERS.c.customer_id == min(query["customer_id"], INT64_MAX))
     elif query["customer_id"] is not None:
         # 0 is the customer ID of guest orders (spec 2.3). Sorted by total or ID, they are read from
         # the index of customers; otherwise from the index of the sort order.
-        of_guests = TABLE.c.customer_id.is_(None)
+        of_guests = ORDERS.c.customer_id.is_(None)
         in_index = query["orderby"] in {"total", "id"}
         conditions += [of_guests] if in_index else [frequent(of_guests), _HAS_DATE]
     return conditions
@@ -202,32 +200,32 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
 
 def _matching(query: Mapping[str, Any], fetch: Fetch) -> FilteredSet:
     """Return the orders that match a loaded ``OrderFilter``, without those in the trash."""
-    ids = select(TABLE.c.id)
+    ids = select(ORDERS.c.id)
     statuses, by_date = query["status"], query["orderby"] == "date"
     conditions = conditions_of(query)
     without = TRASH if statuses is None else None
     partitions = None if statuses is None else tuple(sorted(set(statuses)))
-    row_count = RowCountFilter("orders", TABLE.c.created_at, partitions, without)
-    has_status = TABLE.c.status != TRASH if statuses is None else TABLE.c.status.in_(statuses)
+    row_count = RowCountFilter("orders", ORDERS.c.created_at, partitions, without)
+    has_status = ORDERS.c.status != TRASH if statuses is None else ORDERS.c.status.in_(statuses)
     # One status by date has its own index. Otherwise, the status is part of the index of the sort
     # order.
     in_order = ids.where(
         *conditions,
-        TABLE.c.status == statuses[0]
+        ORDERS.c.status == statuses[0]
         if statuses is not None and by_date and len(statuses) == 1
         else frequent(has_status),
     )
     if (q := query["q"]) is None:
         number = None
         if statuses is None and conditions:
-            number = count_without(TABLE, conditions, IS_TRASHED)
+            number = count_without(ORDERS, conditions, IS_TRASHED)
         return FilteredSet(
             in_order,
             row_count=None if conditions else row_count,
             found=None if statuses is None else ids.where(*conditions, has_status),
             number=number,
         )
-    search = contains(TABLE.c.search_text, q, TABLE.c.id)
+    search = contains(ORDERS.c.search_text, q, ORDERS.c.id)
     alone = not conditions and statuses is None
     return FilteredSet(
         in_order.where(search.many),
@@ -243,7 +241,7 @@ def _number_found(text: str, fetch: Fetch) -> Select[Any] | None:
     Returns:
         None if the trash holds many orders.
     """
-    if RowCountFilter("orders", TABLE.c.created_at, (TRASH,)).total(fetch) > FEW:
+    if RowCountFilter("orders", ORDERS.c.created_at, (TRASH,)).total(fetch) > FEW:
         return None
-    trashed = [row[0] for row in fetch(select(TABLE.c.id).where(IS_TRASHED))]
-    return number_found(TABLE.c.search_text, text, trashed)
+    trashed = [row[0] for row in fetch(select(ORDERS.c.id).where(IS_TRASHED))]
+    return number_found(ORDERS.c.search_text, text, trashed)

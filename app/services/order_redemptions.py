@@ -16,6 +16,7 @@ from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
 from app.db.search import comparable
 from app.db.session import now, savepoint
 from app.models.redemption import RedemptionStatus
+from app.models.tables import REDEMPTIONS
 from app.services.coupon_customers import Customer
 from app.services.coupon_lookup import FoundCoupon
 from app.services.order_coupon_lines import redemptions_of
@@ -24,7 +25,6 @@ from app.services.redemption_changes import REDEEMED, count_use, use_change
 from app.services.redemption_changes import RELEASED as RELEASED_USE
 from app.services.redemption_rows import Record, uses_of
 from app.services.redemption_slots import require_use_left, take_slot
-from app.services.redemption_status import REDEMPTIONS as TABLE
 from app.services.redemption_status import is_live
 
 CONFIRMED, RESERVED, RELEASED = (
@@ -137,7 +137,9 @@ class CouponPlan:
             change = count_use(session, REDEEMED, redemption, usage=usage, reserved=reserved)
             columns |= {"status": status, "holds_slot": not confirmed, "updated_at": now()}
         if changes := {key: value for key, value in columns.items() if value != redemption[key]}:
-            session.execute(update(TABLE).where(TABLE.c.id == redemption["id"]).values(changes))
+            session.execute(
+                update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changes)
+            )
         return change
 
     def _take(
@@ -168,7 +170,9 @@ class CouponPlan:
         moment = now()
         columns["updated_at"] = moment
         if earlier:
-            session.execute(update(TABLE).where(TABLE.c.id == earlier["id"]).values(columns))
+            session.execute(
+                update(REDEMPTIONS).where(REDEMPTIONS.c.id == earlier["id"]).values(columns)
+            )
             return changes
         columns |= {
             "code": line["code"],
@@ -177,7 +181,7 @@ class CouponPlan:
             "created_at": moment,
             "expires_at": None,
         }
-        session.execute(insert(TABLE).values(columns))
+        session.execute(insert(REDEMPTIONS).values(columns))
         return changes
 
     def _columns(self, line: Item) -> Record:
@@ -236,5 +240,7 @@ def _release(
     usage, reserved = uses_of(redemption)
     change = count_use(session, RELEASED_USE, redemption, usage=-usage, reserved=-reserved)
     released = {"status": RELEASED, "holds_slot": False, "updated_at": moment or now()}
-    session.execute(update(TABLE).where(TABLE.c.id == redemption["id"]).values(released))
+    session.execute(
+        update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(released)
+    )
     return change

@@ -11,14 +11,12 @@ from typing import Any
 from sqlalchemy import func, or_, select, text, union
 from sqlalchemy.orm import Session
 
+from app.models.tables import COUPONS, ORDERS, REDEMPTIONS, USERS
 from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem
-from app.services.coupon_customers import ACCOUNTS, USERS
+from app.services.coupon_customers import ACCOUNTS
 from app.services.coupon_queries import PUBLISHED
-from app.services.coupon_queries import TABLE as COUPONS
-from app.services.order_queries import TABLE
 from app.services.order_records import Record
-from app.services.redemption_status import REDEMPTIONS
 
 _USES = {
     "status", "payment_details", "customer_id", "billing_address", "line_items", "coupon_lines",
@@ -29,9 +27,9 @@ _USES = {
 def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
     """Lock orders until the commit and return them by ID. Includes orders in the trash."""
     statement = (
-        select(TABLE)
-        .where(TABLE.c.id.in_(list(ids)))
-        .order_by(TABLE.c.id)  # the same order in all transactions
+        select(ORDERS)
+        .where(ORDERS.c.id.in_(list(ids)))
+        .order_by(ORDERS.c.id)  # the same order in all transactions
         .with_for_update()
     )
     return {row["id"]: dict(row) for row in session.execute(statement).mappings()}

@@ -15,11 +15,12 @@ from app.db.records import Columns
 from app.db.search import contains
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
+from app.models.tables import ORDERS
 from app.services.change_notifications import notify_deleted
 from app.services.filtering import FilteredSet
 from app.services.order_coupons import plan_coupons
 from app.services.order_items import items_of
-from app.services.order_queries import COLUMNS, IS_TRASHED, TABLE, conditions_of, fetch_orders
+from app.services.order_queries import COLUMNS, IS_TRASHED, conditions_of, fetch_orders
 from app.services.order_records import Record, with_total_tax
 from app.services.order_rows import lock_coupons, lock_orders
 from app.services.pagination import Page
@@ -28,7 +29,7 @@ from app.services.redemption_changes import notify_with_coupons
 TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **COLUMNS,
     # The status before the trash, which a restored order gets again.
-    "status": TABLE.c.status_before_trash,
+    "status": ORDERS.c.status_before_trash,
 }
 
 
@@ -47,10 +48,10 @@ def list_trash(
     """
     conditions = [IS_TRASHED, *conditions_of(query)]
     if (statuses := query["status"]) is not None:
-        conditions.append(TABLE.c.status_before_trash.in_(statuses))
-    matching = FilteredSet(select(TABLE.c.id).where(*conditions))
+        conditions.append(ORDERS.c.status_before_trash.in_(statuses))
+    matching = FilteredSet(select(ORDERS.c.id).where(*conditions))
     if (q := query["q"]) is not None:
-        search = contains(TABLE.c.search_text, q, TABLE.c.id)
+        search = contains(ORDERS.c.search_text, q, ORDERS.c.id)
         matching = FilteredSet(matching.ids.where(search.many))
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
     return fetch_orders(lambda _: matching, query, columns, default_size, may_read=may_read)
@@ -81,7 +82,7 @@ def restore(actor: Principal, order_id: int) -> Record:
         uses: list[Change] = []
         if plan := plan_coupons(session, order, after, items_of(order), recompute=False):
             uses = plan.write(session, order_id)
-        session.execute(update(TABLE).where(TABLE.c.id == order_id).values(restored))
+        session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(restored))
         changes = [Change("order.restored", order, after), *uses]
         notify_with_coupons(session, actor, changes)
         return with_total_tax(after)
@@ -102,8 +103,8 @@ def empty_trash(actor: Principal, older_than_days: int) -> int:
 
     def work(session: Session) -> int:
         until = now() - timedelta(days=older_than_days)
-        old = delete(TABLE).where(IS_TRASHED, TABLE.c.trashed_at <= until)
-        deleted = session.scalars(old.returning(TABLE.c.id)).all()
+        old = delete(ORDERS).where(IS_TRASHED, ORDERS.c.trashed_at <= until)
+        deleted = session.scalars(old.returning(ORDERS.c.id)).all()
         notify_deleted(session, actor, "order", deleted)
         return len(deleted)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 from flask import current_app
-from sqlalchemy import Table, insert, select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
@@ -15,7 +15,7 @@ from app.catalog import TRASH, Change
 from app.db.inserts import insert_rows
 from app.db.session import now
 from app.errors import ShopError
-from app.models import OrderNote
+from app.models.tables import ORDER_NOTES, ORDERS
 from app.numbers import INT64_MAX
 from app.services.bulk import BulkItem, WriteResult
 from app.services.download_permissions import (
@@ -28,7 +28,6 @@ from app.services.order_coupons import plan_coupons
 from app.services.order_item_changes import changed_items, created_items
 from app.services.order_item_kinds import KINDS
 from app.services.order_items import OrderItems, items_of
-from app.services.order_queries import TABLE
 from app.services.order_records import (
     BLANK,
     COMPLETED,
@@ -49,8 +48,6 @@ from app.services.order_redemptions import CouponPlan
 from app.services.order_rows import hold_accounts, lock_coupons_of_items, lock_orders, new_ids
 from app.services.order_sums import cents
 from app.services.redemption_changes import notify_with_coupons
-
-NOTES = cast("Table", OrderNote.__table__)
 
 
 class OrderWrites:
@@ -206,7 +203,7 @@ class OrderWrites:
         if not keys:
             return set()
         return set(
-            self._session.scalars(select(TABLE.c.order_key).where(TABLE.c.order_key.in_(keys)))
+            self._session.scalars(select(ORDERS.c.order_key).where(ORDERS.c.order_key.in_(keys)))
         )
 
     def _require_customer(self, data: Mapping[str, Any]) -> None:
@@ -223,15 +220,15 @@ class OrderWrites:
                 order["id"] = order["id"] or next(self._ids)
                 order["order_number"] = order["order_number"] or str(order["id"])
                 order["search_text"] = search_text_of(order)
-            insert_rows(self._session, TABLE, self._created)
+            insert_rows(self._session, ORDERS, self._created)
         for order_id, after in self._orders.items():
             before = self._before[order_id]
             changes = {key: value for key, value in after.items() if value != before[key]}
             if changes:
-                this = update(TABLE).where(TABLE.c.id == order_id)
+                this = update(ORDERS).where(ORDERS.c.id == order_id)
                 self._session.execute(this.values(changes))
         if self._notes:
-            notes = insert(NOTES).returning(NOTES.c.id, sort_by_parameter_order=True)
+            notes = insert(ORDER_NOTES).returning(ORDER_NOTES.c.id, sort_by_parameter_order=True)
             ids = self._session.scalars(notes, [note for _, note in self._notes])
             self._changes += [
                 note_created(note_id, note, order["customer_id"])

@@ -12,9 +12,9 @@ from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
+from app.models.tables import ORDERS
 from app.services.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.change_notifications import write_items
-from app.services.order_queries import TABLE
 from app.services.order_records import Record, with_total_tax
 from app.services.order_redemptions import release_uses, with_held_uses
 from app.services.order_rows import lock_coupons, lock_orders
@@ -83,7 +83,7 @@ def delete_order(
         lock_coupons(session, [order])
         uses, released = release_uses(session, order_id, timestamp)
         if force:
-            session.execute(delete(TABLE).where(TABLE.c.id == order_id))
+            session.execute(delete(ORDERS).where(ORDERS.c.id == order_id))
         else:
             trashed = {
                 "status": TRASH,
@@ -92,7 +92,7 @@ def delete_order(
                 "updated_at": timestamp,
                 "item_details": with_held_uses(order, released),
             }
-            session.execute(update(TABLE).where(TABLE.c.id == order_id).values(trashed))
+            session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(trashed))
             after = order | trashed
         changes = [Change("order.deleted", order, after), *uses]
         notify_with_coupons(session, actor, changes)

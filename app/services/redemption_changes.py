@@ -11,8 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.catalog import Change
+from app.models.tables import COUPONS
 from app.services.change_notifications import described, notify
-from app.services.coupon_queries import TABLE as COUPONS
 from app.services.events import Cause
 from app.services.redemption_counts import CountChange, change_counts
 from app.services.redemption_slots import hold_unlimited

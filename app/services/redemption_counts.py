@@ -10,8 +10,8 @@ from sqlalchemy import bindparam, case, update
 from sqlalchemy.orm import Session
 
 from app.db.types import Id
+from app.models.tables import COUPONS
 from app.numbers import INT64_MAX
-from app.services.coupon_queries import TABLE as COUPONS
 
 _USAGE, _LOWEST = bindparam("usage", type_=Id), bindparam("lowest", type_=Id)
 _ROOM = bindparam("room", type_=Id)

@@ -14,19 +14,18 @@ from sqlalchemy.orm import Session
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models.redemption import RedemptionStatus
-from app.services.coupon_queries import TABLE as COUPONS
+from app.models.tables import COUPONS, REDEMPTIONS
 from app.services.redemption_changes import RELEASED, notify_with_coupons, use_change
 from app.services.redemption_counts import change_counts
 from app.services.redemption_status import IS_EXPIRED_RESERVATION
-from app.services.redemption_status import REDEMPTIONS as TABLE
 
 BATCH = 100
 """Reservations that one transaction records."""
 
 _OLDEST = (
-    select(TABLE.c.id, TABLE.c.coupon_id)
+    select(REDEMPTIONS.c.id, REDEMPTIONS.c.coupon_id)
     .where(IS_EXPIRED_RESERVATION)
-    .order_by(TABLE.c.expires_at, TABLE.c.id)
+    .order_by(REDEMPTIONS.c.expires_at, REDEMPTIONS.c.id)
     .limit(BATCH)
 )
 
@@ -52,14 +51,20 @@ def _expire(session: Session, ids: list[int], coupon_ids: set[int]) -> int:
     held = select(COUPONS.c.id).where(COUPONS.c.id.in_(coupon_ids)).order_by(COUPONS.c.id)
     session.execute(held.with_for_update(key_share=True))
     # Another process can have recorded, renewed or confirmed some of them in the meantime.
-    these = select(TABLE).where(TABLE.c.id.in_(ids), IS_EXPIRED_RESERVATION).order_by(TABLE.c.id)
+    these = (
+        select(REDEMPTIONS)
+        .where(REDEMPTIONS.c.id.in_(ids), IS_EXPIRED_RESERVATION)
+        .order_by(REDEMPTIONS.c.id)
+    )
     expired = session.execute(these.with_for_update()).mappings().all()
     if not expired:
         return 0
     session.execute(
-        update(TABLE)
-        .where(TABLE.c.id.in_([row["id"] for row in expired]))
-        .values(status=RedemptionStatus.RELEASED, holds_slot=False, updated_at=TABLE.c.expires_at)
+        update(REDEMPTIONS)
+        .where(REDEMPTIONS.c.id.in_([row["id"] for row in expired]))
+        .values(
+            status=RedemptionStatus.RELEASED, holds_slot=False, updated_at=REDEMPTIONS.c.expires_at
+        )
     )
     slots = Counter(row["coupon_id"] for row in expired if row["holds_slot"])
     for coupon_id, number in slots.items():

@@ -14,6 +14,7 @@ from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import comparable
 from app.errors import ShopError
 from app.models.redemption import RedemptionStatus
+from app.models.tables import REDEMPTIONS
 from app.numbers import INT64_MAX
 from app.services.filtering import FilteredSet, between, count, require_known_status
 from app.services.pagination import Page, fetch_page
@@ -23,28 +24,30 @@ from app.services.redemption_status import (
     IS_EXPIRED_RESERVATION,
     IS_LIVE_RESERVATION,
 )
-from app.services.redemption_status import REDEMPTIONS as TABLE
 
-_HAS_ID = TABLE.c.id == bindparam(WANTED)
+_HAS_ID = REDEMPTIONS.c.id == bindparam(WANTED)
 
 # A reservation counts as released from the second in which it expires.
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    **TABLE.c,
+    **REDEMPTIONS.c,
     "status": case(
-        (IS_EXPIRED_RESERVATION, literal(RedemptionStatus.RELEASED.value)), else_=TABLE.c.status
+        (IS_EXPIRED_RESERVATION, literal(RedemptionStatus.RELEASED.value)),
+        else_=REDEMPTIONS.c.status,
     ),
-    "updated_at": case((IS_EXPIRED_RESERVATION, TABLE.c.expires_at), else_=TABLE.c.updated_at),
+    "updated_at": case(
+        (IS_EXPIRED_RESERVATION, REDEMPTIONS.c.expires_at), else_=REDEMPTIONS.c.updated_at
+    ),
 }
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
-    "date": TABLE.c.created_at,
-    "id": TABLE.c.id,
-    "expires_at": TABLE.c.expires_at,
+    "date": REDEMPTIONS.c.created_at,
+    "id": REDEMPTIONS.c.id,
+    "expires_at": REDEMPTIONS.c.expires_at,
 }
 _HAS_STATUS: Mapping[str, ColumnElement[bool]] = {
     RedemptionStatus.RESERVED: IS_LIVE_RESERVATION,
     RedemptionStatus.CONFIRMED: IS_CONFIRMED,
     RedemptionStatus.RELEASED: or_(
-        has_constant(TABLE.c.status, RedemptionStatus.RELEASED), IS_EXPIRED_RESERVATION
+        has_constant(REDEMPTIONS.c.status, RedemptionStatus.RELEASED), IS_EXPIRED_RESERVATION
     ),
 }
 
@@ -62,7 +65,7 @@ def list_redemptions(
     matching = _matching(query)
     return fetch_page(
         columns,
-        TABLE.c.id,
+        REDEMPTIONS.c.id,
         lambda _: matching,
         key=SORT_KEYS[query["orderby"]],
         query=query,
@@ -91,7 +94,7 @@ def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Ro
     Raises:
         ShopError: the redemption does not exist, or the capability is missing.
     """
-    found = select_where(tuple(columns), TABLE.c.id, _HAS_ID)
+    found = select_where(tuple(columns), REDEMPTIONS.c.id, _HAS_ID)
     rows: Sequence[Row] = fetch(found, {WANTED: redemption_id})
     if not rows:
         raise ShopError("shop_api_invalid_redemption_id")
@@ -101,28 +104,29 @@ def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Ro
 
 def _matching(query: Mapping[str, Any]) -> FilteredSet:
     """Return the redemptions that match a loaded ``RedemptionFilter``."""
-    return FilteredSet(select(TABLE.c.id).where(*conditions_of(query)))
+    return FilteredSet(select(REDEMPTIONS.c.id).where(*conditions_of(query)))
 
 
 def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     """Return the conditions of a loaded ``RedemptionFilter``."""
     conditions = between(COLUMNS, query)
     if query["code"] is not None:
-        conditions.append(TABLE.c.code == query["code"])
+        conditions.append(REDEMPTIONS.c.code == query["code"])
     if query["reference"] is not None:
-        conditions.append(TABLE.c.reference == query["reference"])
+        conditions.append(REDEMPTIONS.c.reference == query["reference"])
     if query["email"] is not None:
-        conditions.append(TABLE.c.email_normalized == comparable(query["email"].strip()))
+        conditions.append(REDEMPTIONS.c.email_normalized == comparable(query["email"].strip()))
     # Larger IDs identify no record.
     if query["coupon_id"] is not None:
-        conditions.append(TABLE.c.coupon_id == min(query["coupon_id"], INT64_MAX))
+        conditions.append(REDEMPTIONS.c.coupon_id == min(query["coupon_id"], INT64_MAX))
     if query["order_id"] is not None:
         conditions.append(is_of_order(min(query["order_id"], INT64_MAX)))
     if (customer_id := query["customer_id"]) is not None:
         conditions.append(
-            TABLE.c.customer_id == min(customer_id, INT64_MAX)  # larger IDs identify no account
+            REDEMPTIONS.c.customer_id
+            == min(customer_id, INT64_MAX)  # larger IDs identify no account
             if customer_id
-            else TABLE.c.customer_id.is_(None)
+            else REDEMPTIONS.c.customer_id.is_(None)
         )
     require_known_status(query, _HAS_STATUS)
     if query["status"] is not None:

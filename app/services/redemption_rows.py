@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from app.db.session import now
 from app.models.redemption import RedemptionStatus
+from app.models.tables import REDEMPTIONS
 from app.services.redemption_changes import RELEASED
 from app.services.redemption_counts import change_counts
-from app.services.redemption_status import REDEMPTIONS as TABLE
 
 Record = dict[str, Any]
 
@@ -25,7 +25,7 @@ def is_of_order(order_id: int) -> ColumnElement[bool]:
 
     They are found in the index of the references, which contain the ID (redemptions 6).
     """
-    return and_(TABLE.c.reference == f"order-{order_id}", TABLE.c.order_id == order_id)
+    return and_(REDEMPTIONS.c.reference == f"order-{order_id}", REDEMPTIONS.c.order_id == order_id)
 
 
 def expiry_events(redemption: Mapping[str, Any]) -> list[str]:
@@ -48,5 +48,5 @@ def give_back(session: Session, redemption: Mapping[str, Any]) -> None:
 def update_redemption(session: Session, redemption: Record, **columns: Any) -> Record:
     """Write columns of a redemption and return it."""
     changes = {"holds_slot": False, "updated_at": now(), **columns}
-    session.execute(update(TABLE).where(TABLE.c.id == redemption["id"]).values(changes))
+    session.execute(update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changes))
     return redemption | changes

@@ -35,6 +35,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from app.db.read_pool import Fetch
 from app.errors import ShopError
 from app.evaluation import REASONS, Reason, limit_reasons
+from app.models.tables import COUPONS, REDEMPTIONS
 from app.numbers import INT64_MAX
 from app.services.coupon_customers import Customer
 from app.services.coupon_lookup import (
@@ -44,9 +45,8 @@ from app.services.coupon_lookup import (
     coupon_by_id,
 )
 from app.services.coupon_queries import PUBLISHED
-from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_counts import change_counts
-from app.services.redemption_status import IS_EXPIRED_RESERVATION, REDEMPTIONS
+from app.services.redemption_status import IS_EXPIRED_RESERVATION
 
 NOT_FOUND = Reason("not_found", REASONS["not_found"])
 

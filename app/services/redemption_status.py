@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, and_, bindparam, or_
+from sqlalchemy import and_, bindparam, or_
 
 from app.db.index_hints import has_constant
 from app.db.session import now
 from app.db.types import UtcDateTime
-from app.models import Redemption
 from app.models.redemption import RedemptionStatus
+from app.models.tables import REDEMPTIONS
 
 Record = dict[str, Any]
 
-REDEMPTIONS = cast("Table", Redemption.__table__)
 
 # The value is computed for each execution, so that a statement is built once.
 NOW: Any = bindparam("now", callable_=now, type_=UtcDateTime)

@@ -12,6 +12,7 @@ from app.auth.principals import Capability, Principal
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models.redemption import RedemptionStatus
+from app.models.tables import REDEMPTIONS
 from app.numbers import INT64_MAX
 from app.services.coupon_customers import find_customer
 from app.services.coupon_lookup import coupon_by_id
@@ -30,10 +31,9 @@ from app.services.redemption_slots import (
     lock_coupon,
     take_slot,
 )
-from app.services.redemption_status import REDEMPTIONS as TABLE
 from app.services.redemption_status import as_shown, has_expired, is_live
 
-_HAS_ID = select(TABLE).where(TABLE.c.id == bindparam("redemption_id"))
+_HAS_ID = select(REDEMPTIONS).where(REDEMPTIONS.c.id == bindparam("redemption_id"))
 _LOCK = _HAS_ID.with_for_update()
 
 

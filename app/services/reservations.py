@@ -18,10 +18,10 @@ from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.evaluation import redemption_reasons
 from app.models.redemption import RedemptionStatus
+from app.models.tables import COUPONS, REDEMPTIONS
 from app.services.change_notifications import notify
 from app.services.coupon_customers import Customer, find_customer
 from app.services.coupon_lookup import FoundCoupon, coupons_by_code
-from app.services.coupon_queries import TABLE as COUPONS
 from app.services.redemption_changes import REDEEMED
 from app.services.redemption_counts import change_counts
 from app.services.redemption_rows import (
@@ -40,24 +40,29 @@ from app.services.redemption_slots import (
     not_applicable,
     take_slot,
 )
-from app.services.redemption_status import REDEMPTIONS as TABLE
 from app.services.redemption_status import is_live
 
-_OF_REFERENCE = select(TABLE).where(
-    TABLE.c.reference == bindparam("reference"), TABLE.c.order_id.is_(None)
+_OF_REFERENCE = select(REDEMPTIONS).where(
+    REDEMPTIONS.c.reference == bindparam("reference"), REDEMPTIONS.c.order_id.is_(None)
 )
-_OF_COUPON = _OF_REFERENCE.where(TABLE.c.coupon_id == bindparam("coupon_id"))
+_OF_COUPON = _OF_REFERENCE.where(REDEMPTIONS.c.coupon_id == bindparam("coupon_id"))
 _LOCK_OF_COUPON = _OF_COUPON.with_for_update()
 # For a coupon that was deleted or is in the trash.
-_OF_CODE = _OF_REFERENCE.where(TABLE.c.code == bindparam("code")).order_by(TABLE.c.id.desc())
+_OF_CODE = _OF_REFERENCE.where(REDEMPTIONS.c.code == bindparam("code")).order_by(
+    REDEMPTIONS.c.id.desc()
+)
 # Returns no ID if the code and reference have a redemption.
 _INSERT = {
-    database.dialect.name: database.insert(TABLE).on_conflict_do_nothing().returning(TABLE.c.id)
+    database.dialect.name: database.insert(REDEMPTIONS)
+    .on_conflict_do_nothing()
+    .returning(REDEMPTIONS.c.id)
     for database in (postgresql, sqlite)
 }
 
 _NEW = [
-    column for column in TABLE.c if column.name not in {"id", "coupon_id", "order_id", "holds_slot"}
+    column
+    for column in REDEMPTIONS.c
+    if column.name not in {"id", "coupon_id", "order_id", "holds_slot"}
 ]
 
 
@@ -72,8 +77,10 @@ def _reserving_at_once() -> Executable:
     taken = RESERVE.cte("taken")
     given = (bindparam(f"new_{column.name}", type_=column.type) for column in _NEW)
     names = ["coupon_id", "holds_slot", *(column.name for column in _NEW)]
-    inserting = postgresql.insert(TABLE).from_select(names, select(taken.c.id, true(), *given))
-    inserted = inserting.on_conflict_do_nothing().returning(TABLE.c.id).cte("inserted")
+    inserting = postgresql.insert(REDEMPTIONS).from_select(
+        names, select(taken.c.id, true(), *given)
+    )
+    inserted = inserting.on_conflict_do_nothing().returning(REDEMPTIONS.c.id).cte("inserted")
     redemption_id = select(inserted.c.id).scalar_subquery().label(_REDEMPTION_ID)
     return select(*(taken.c[column.name] for column in COUPONS.c), redemption_id)
 

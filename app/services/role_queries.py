@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, CompoundSelect, bindparam, exists, select,
 
 from app.db.read_pool import Fetch
 from app.db.records import WANTED
-from app.services.customer_statistics import USER_ROLES
+from app.models.tables import USER_ROLES
 from app.services.filtering import FEW
 
 

@@ -11,7 +11,7 @@ from app.db.functions import is_one_of
 from app.db.search import comparable
 from app.db.types import TextList
 from app.emails import username_from_email
-from app.services.customer_statistics import TABLE
+from app.models.tables import USERS
 from app.text import USERNAME_MAX_LENGTH
 
 DEFAULT_USERNAME = "customer"
@@ -25,8 +25,8 @@ MAX_SMALLEST = 500
 
 _PROBES = 100  # usernames per statement beyond it
 
-_EXISTING = select(TABLE.c.username_normalized).where(
-    is_one_of(TABLE.c.username_normalized, bindparam("usernames", type_=TextList))
+_EXISTING = select(USERS.c.username_normalized).where(
+    is_one_of(USERS.c.username_normalized, bindparam("usernames", type_=TextList))
 )
 
 

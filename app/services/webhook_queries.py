@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import ColumnElement, Table, select
+from sqlalchemy import ColumnElement, select
 
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
-from app.models import Webhook, WebhookDelivery
+from app.models.tables import WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookFormat
 from app.numbers import INT64_MAX
 from app.services.filtering import FilteredSet, count
 from app.services.pagination import Page, fetch_page
-
-WEBHOOKS = cast("Table", Webhook.__table__)
-DELIVERIES = cast("Table", WebhookDelivery.__table__)
 
 ALL_FORMATS: Sequence[str] = tuple(WebhookFormat)
 LEGACY_ONLY: Sequence[str] = (WebhookFormat.LEGACY,)
@@ -102,17 +99,17 @@ def list_deliveries(
         columns: what to select, of the columns of a delivery.
     """
     get_webhook(actor, webhook_id, (), formats)
-    conditions = [DELIVERIES.c.webhook_id == webhook_id]
+    conditions = [WEBHOOK_DELIVERIES.c.webhook_id == webhook_id]
     if query["state"] is not None:
-        conditions.append(DELIVERIES.c.state == query["state"])
+        conditions.append(WEBHOOK_DELIVERIES.c.state == query["state"])
     if query["event_id"] is not None:
-        conditions.append(DELIVERIES.c.event_id == min(query["event_id"], INT64_MAX))
-    matching = FilteredSet(select(DELIVERIES.c.id).where(*conditions))
+        conditions.append(WEBHOOK_DELIVERIES.c.event_id == min(query["event_id"], INT64_MAX))
+    matching = FilteredSet(select(WEBHOOK_DELIVERIES.c.id).where(*conditions))
     return fetch_page(
         columns,
-        DELIVERIES.c.id,
+        WEBHOOK_DELIVERIES.c.id,
         lambda _: matching,
-        key=DELIVERIES.c.id,
+        key=WEBHOOK_DELIVERIES.c.id,
         query=query,
         default_size=default_size,
         may_read=True,
@@ -133,8 +130,9 @@ def get_delivery(
     """
     get_webhook(actor, webhook_id, (), formats)
     rows: Sequence[Row] = fetch(
-        select(*map(as_printed, columns), DELIVERIES.c.id).where(
-            DELIVERIES.c.id == min(delivery_id, INT64_MAX), DELIVERIES.c.webhook_id == webhook_id
+        select(*map(as_printed, columns), WEBHOOK_DELIVERIES.c.id).where(
+            WEBHOOK_DELIVERIES.c.id == min(delivery_id, INT64_MAX),
+            WEBHOOK_DELIVERIES.c.webhook_id == webhook_id,
         )
     )
     if not rows:

@@ -11,12 +11,11 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Principal
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
+from app.models.tables import EVENTS, WEBHOOK_DELIVERIES
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.numbers import INT64_MAX
 from app.services.event_sequence import last_event_id, lock_sequence, removed_event_id
-from app.services.events import TABLE as EVENTS
-from app.services.webhook_queries import DELIVERIES
 from app.services.webhooks import changed, locked
 
 Record = dict[str, Any]
@@ -33,10 +32,10 @@ def redeliver(actor: Principal, webhook_id: int, delivery_id: int) -> Record:
     def work(session: Session) -> Record:
         webhook = locked(session, actor, webhook_id)
         found = session.execute(
-            select(DELIVERIES)
+            select(WEBHOOK_DELIVERIES)
             .where(
-                DELIVERIES.c.id == min(delivery_id, INT64_MAX),
-                DELIVERIES.c.webhook_id == webhook_id,
+                WEBHOOK_DELIVERIES.c.id == min(delivery_id, INT64_MAX),
+                WEBHOOK_DELIVERIES.c.webhook_id == webhook_id,
             )
             .with_for_update()
         ).mappings().first()  # fmt: skip
@@ -49,7 +48,9 @@ def redeliver(actor: Principal, webhook_id: int, delivery_id: int) -> Record:
             "attempt_count": 0,
             "next_attempt_at": now(),
         }
-        session.execute(update(DELIVERIES).where(DELIVERIES.c.id == delivery_id).values(changes))
+        session.execute(
+            update(WEBHOOK_DELIVERIES).where(WEBHOOK_DELIVERIES.c.id == delivery_id).values(changes)
+        )
         changed(session, webhook, {"resume_at": None, "failure_count": 0})
         return {**found, **changes}
 

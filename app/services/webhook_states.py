@@ -14,12 +14,12 @@ from app.auth.principals import Capability, capabilities_of
 from app.db.index_hints import has_constant
 from app.db.session import call_after_commit, now
 from app.models import UserRole
+from app.models.tables import WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.delivery_statistics import count_results
 from app.services.event_sequence import last_event_id
 from app.services.events import NewEvent, record
-from app.services.webhook_queries import DELIVERIES, WEBHOOKS
 
 Record = dict[str, Any]
 
@@ -60,10 +60,10 @@ def deactivate(session: Session, webhook_ids: Sequence[int], reason: str) -> Rec
         reason: the value of ``disabled_reason``.
     """
     session.execute(
-        update(DELIVERIES)
+        update(WEBHOOK_DELIVERIES)
         .where(
-            DELIVERIES.c.webhook_id.in_(webhook_ids),
-            has_constant(DELIVERIES.c.state, DeliveryState.PENDING),
+            WEBHOOK_DELIVERIES.c.webhook_id.in_(webhook_ids),
+            has_constant(WEBHOOK_DELIVERIES.c.state, DeliveryState.PENDING),
         )
         .values(state=DeliveryState.FAILED, next_attempt_at=None)
     )
@@ -79,7 +79,7 @@ def queue_first_ping(session: Session, webhook_id: int) -> None:
     """Queue the ping that a legacy receiver expects when its webhook becomes active (events 3)."""
     timestamp = now()
     session.execute(
-        insert(DELIVERIES).values(
+        insert(WEBHOOK_DELIVERIES).values(
             webhook_id=webhook_id,
             event_id=None,
             resource="",

@@ -14,13 +14,14 @@ from app.auth.principals import Capability, Principal
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ApiKey
+from app.models.tables import WEBHOOKS
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.numbers import INT64_MAX
 from app.outbound.client import has_valid_host
 from app.outbound.signatures import new_secret
 from app.services.bulk import Precondition
 from app.services.event_sequence import last_event_id
-from app.services.webhook_queries import ALL_FORMATS, WEBHOOKS
+from app.services.webhook_queries import ALL_FORMATS
 from app.services.webhook_states import (
     BY_A_USER,
     activate,

@@ -9,7 +9,7 @@ from app.db.search import comparable
 from app.woocommerce.context import PAGE, Advance, ImportContext, Metas, Pages
 from app.woocommerce.convert_api_keys import api_key, present_hashes
 from app.woocommerce.convert_customers import customer
-from app.woocommerce.convert_webhooks import POSTS, TABLE, read_webhooks, users_of, webhook
+from app.woocommerce.convert_webhooks import POSTS, WEBHOOK_TABLE, read_webhooks, users_of, webhook
 from app.woocommerce.converted import Converted, LeftOut
 from app.woocommerce.kinds import API_KEY, CUSTOMERS, WEBHOOK
 from app.woocommerce.stored_values import whole
@@ -87,7 +87,7 @@ def api_keys(context: ImportContext, advance: Advance) -> None:
 
 def webhooks_table(context: ImportContext) -> str:
     """Return the name of the staged table with the webhooks. WooCommerce 3.3 introduced a table."""
-    return TABLE if context.staging.count(TABLE) else POSTS
+    return WEBHOOK_TABLE if context.staging.count(WEBHOOK_TABLE) else POSTS
 
 
 def webhooks(context: ImportContext, advance: Advance) -> None:

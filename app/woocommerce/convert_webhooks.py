@@ -18,7 +18,7 @@ from app.woocommerce.converted import Converted, LeftOut
 from app.woocommerce.shop_clock import ShopClock
 from app.woocommerce.stored_values import Alterations, whole
 
-TABLE, POSTS = "wc_webhooks", "posts:shop_webhook"
+WEBHOOK_TABLE, POSTS = "wc_webhooks", "posts:shop_webhook"
 _OTHER_API = re.compile(r"wp_api_v|[1-9]")
 """Prefix of the payload versions that are not imported.
 
@@ -50,7 +50,7 @@ def read_webhooks(name: str, page: Pages, metas: Metas) -> Iterator[SourceWebhoo
     """
     for webhook_id, rows in page.items():
         row = rows[-1]
-        if name == TABLE:
+        if name == WEBHOOK_TABLE:
             _, title, user, url, secret, topic, created, updated, version = row
         else:
             get = metas.get(webhook_id, {}).get

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from sqlalchemy import Table, bindparam, insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.db.functions import is_one_of
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.db.types import IdList
-from app.models import ImportedRecord, ImportSource
+from app.models.tables import IMPORT_SOURCES, IMPORTED_RECORDS
 from app.woocommerce.converted import Imported
 from app.woocommerce.staging import Staging
 
-RECORDS = cast("Table", ImportedRecord.__table__)
-SOURCES = cast("Table", ImportSource.__table__)
 PAGE = 5000
 
 
@@ -48,7 +46,9 @@ class RecordMap:
             "CREATE TABLE IF NOT EXISTS mapped (kind TEXT, source_id INTEGER, target_id INTEGER, "
             "PRIMARY KEY (kind, source_id)) WITHOUT ROWID"
         )
-        sources = fetch(select(SOURCES.c.id, SOURCES.c.name, SOURCES.c.finished_at))
+        sources = fetch(
+            select(IMPORT_SOURCES.c.id, IMPORT_SOURCES.c.name, IMPORT_SOURCES.c.finished_at)
+        )
         found = next((source for source in sources if source.name == name), None)
         self.others = [source.name for source in sources if source.name != name]
         """The names of the other sources from which records were imported."""
@@ -67,10 +67,10 @@ class RecordMap:
         def work(session: Session) -> int:
             begun = {"name": self.name, "started_at": now(), "finished_at": None}
             if self.source_id is not None:
-                this = SOURCES.c.id == self.source_id
-                session.execute(update(SOURCES).where(this).values(begun))
+                this = IMPORT_SOURCES.c.id == self.source_id
+                session.execute(update(IMPORT_SOURCES).where(this).values(begun))
                 return self.source_id
-            created = insert(SOURCES).values(begun).returning(SOURCES.c.id)
+            created = insert(IMPORT_SOURCES).values(begun).returning(IMPORT_SOURCES.c.id)
             return int(session.execute(created).scalar_one())
 
         self.source_id = run_in_transaction(work)
@@ -78,8 +78,8 @@ class RecordMap:
     def finish(self) -> None:
         """Record that an import is complete."""
         if not self.dry_run:
-            this = SOURCES.c.id == self.source_id
-            done = update(SOURCES).where(this).values(finished_at=now())
+            this = IMPORT_SOURCES.c.id == self.source_id
+            done = update(IMPORT_SOURCES).where(this).values(finished_at=now())
             run_in_transaction(lambda session: session.execute(done) and None)
 
     def known(self, session: Reader, kind: str, ids: Sequence[int]) -> dict[int, Imported]:
@@ -88,12 +88,13 @@ class RecordMap:
             return {}
         rows = session.execute(
             select(
-                RECORDS.c.source_id, RECORDS.c.target_id, RECORDS.c.fingerprint,
-                RECORDS.c.updated_at, RECORDS.c.usage_count,
+                IMPORTED_RECORDS.c.source_id, IMPORTED_RECORDS.c.target_id,
+                IMPORTED_RECORDS.c.fingerprint, IMPORTED_RECORDS.c.updated_at,
+                IMPORTED_RECORDS.c.usage_count,
             ).where(
-                RECORDS.c.import_source_id == self.source_id,
-                RECORDS.c.kind == kind,
-                is_one_of(RECORDS.c.source_id, _list(ids)),
+                IMPORTED_RECORDS.c.import_source_id == self.source_id,
+                IMPORTED_RECORDS.c.kind == kind,
+                is_one_of(IMPORTED_RECORDS.c.source_id, _list(ids)),
             )
         )  # fmt: skip
         return {row[0]: Imported(*row[1:]) for row in rows}
@@ -101,14 +102,14 @@ class RecordMap:
     def add(self, session: Session, kind: str, records: Sequence[dict[str, Any]]) -> None:
         """Add imported records: source_id, target_id, fingerprint and the written values."""
         rows = [{**record, "kind": kind, "import_source_id": self.source_id} for record in records]
-        session.execute(insert(RECORDS), rows)
+        session.execute(insert(IMPORTED_RECORDS), rows)
 
     def change(self, session: Session, kind: str, record: dict[str, Any]) -> None:
         """Update the entry of a record that an earlier import created."""
-        this = update(RECORDS).where(
-            RECORDS.c.import_source_id == self.source_id,
-            RECORDS.c.kind == kind,
-            RECORDS.c.source_id == record["source_id"],
+        this = update(IMPORTED_RECORDS).where(
+            IMPORTED_RECORDS.c.import_source_id == self.source_id,
+            IMPORTED_RECORDS.c.kind == kind,
+            IMPORTED_RECORDS.c.source_id == record["source_id"],
         )
         session.execute(this.values(record))
 
@@ -124,10 +125,10 @@ class RecordMap:
         found: dict[int, int] = {}
         if self.source_id is not None and wanted:
             rows = fetch(
-                select(RECORDS.c.source_id, RECORDS.c.target_id).where(
-                    RECORDS.c.import_source_id == self.source_id,
-                    RECORDS.c.kind == kind,
-                    is_one_of(RECORDS.c.source_id, _list(wanted)),
+                select(IMPORTED_RECORDS.c.source_id, IMPORTED_RECORDS.c.target_id).where(
+                    IMPORTED_RECORDS.c.import_source_id == self.source_id,
+                    IMPORTED_RECORDS.c.kind == kind,
+                    is_one_of(IMPORTED_RECORDS.c.source_id, _list(wanted)),
                 )
             )
             found = {row[0]: row[1] for row in rows}
@@ -144,13 +145,13 @@ class RecordMap:
         after = -1
         while True:
             rows = fetch(
-                select(RECORDS.c.source_id)
+                select(IMPORTED_RECORDS.c.source_id)
                 .where(
-                    RECORDS.c.import_source_id == self.source_id,
-                    RECORDS.c.kind == kind,
-                    RECORDS.c.source_id > after,
+                    IMPORTED_RECORDS.c.import_source_id == self.source_id,
+                    IMPORTED_RECORDS.c.kind == kind,
+                    IMPORTED_RECORDS.c.source_id > after,
                 )
-                .order_by(RECORDS.c.source_id)
+                .order_by(IMPORTED_RECORDS.c.source_id)
                 .limit(PAGE)
             )
             if not rows:
