@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 
-def moment(day, hour=0):
+def timestamp(day, hour=0):
     return datetime(2026, 1, day, hour, tzinfo=UTC)
 
 
@@ -19,8 +19,8 @@ ROWS = {
         "amount": Decimal("10.00"),
         "usage_count": 3,
         "expiry_date": date(2031, 1, 1),
-        "created_at": moment(3),
-        "updated_at": moment(11),
+        "created_at": timestamp(3),
+        "updated_at": timestamp(11),
     },
     "B": {
         "code": "alpha",
@@ -29,8 +29,8 @@ ROWS = {
         "amount": Decimal("9.50"),
         "usage_count": 10,
         "expiry_date": None,
-        "created_at": moment(1),
-        "updated_at": moment(14),
+        "created_at": timestamp(1),
+        "updated_at": timestamp(14),
     },
     "C": {
         "code": "charlie",
@@ -39,8 +39,8 @@ ROWS = {
         "amount": Decimal("10.00"),
         "usage_count": 3,
         "expiry_date": date(2030, 1, 1),
-        "created_at": moment(3),
-        "updated_at": moment(12),
+        "created_at": timestamp(3),
+        "updated_at": timestamp(12),
     },
     "D": {
         "code": "bravo ÉTÉ",
@@ -49,8 +49,8 @@ ROWS = {
         "amount": Decimal("-1.00"),
         "usage_count": 0,
         "expiry_date": date(2031, 1, 1),
-        "created_at": moment(2, 12),
-        "updated_at": moment(12),
+        "created_at": timestamp(2, 12),
+        "updated_at": timestamp(12),
     },
     "E": {
         "code": "echo",
@@ -59,8 +59,8 @@ ROWS = {
         "amount": Decimal("100.00"),
         "usage_count": 3,
         "expiry_date": None,
-        "created_at": moment(1),
-        "updated_at": moment(13),
+        "created_at": timestamp(1),
+        "updated_at": timestamp(13),
     },
 }
 INPUT = {"code", "description", "type"}

@@ -54,7 +54,7 @@ def set_columns(app, customer, **columns):
 
 
 def add_order(app, customer, total):
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    timestamp = datetime(2026, 1, 1, tzinfo=UTC)
     columns = Order.__table__.c
     values = {name: "" for name, column in columns.items() if column.type.python_type is str}
     values |= {name: [] for name, column in columns.items() if isinstance(column.type, Json)}
@@ -63,8 +63,8 @@ def add_order(app, customer, total):
     values |= {
         "status": "completed",
         "payment_paid": True,
-        "created_at": moment,
-        "updated_at": moment,
+        "created_at": timestamp,
+        "updated_at": timestamp,
     }
     values |= {"customer_id": customer["id"], "total": Decimal(total), "order_key": uuid4().hex}
     with app.app_context():

@@ -48,12 +48,12 @@ def expire(app):
     """Return a function: let a reservation expire, some seconds ago."""
 
     def write(redemption, seconds=0):
-        moment = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=seconds)
+        timestamp = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=seconds)
         statement = (
-            update(Redemption).where(Redemption.id == redemption["id"]).values(expires_at=moment)
+            update(Redemption).where(Redemption.id == redemption["id"]).values(expires_at=timestamp)
         )
         with app.app_context():
             run_in_transaction(lambda session: session.execute(statement))
-        return f"{moment.isoformat()[:19]}Z"
+        return f"{timestamp.isoformat()[:19]}Z"
 
     return write

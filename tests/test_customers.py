@@ -37,8 +37,8 @@ def test_create_dates_the_account_now_in_utc(make_customer):
     before = datetime.now(UTC).replace(microsecond=0)
     created_at = make_customer()["created_at"]
     after = datetime.now(UTC)
-    moment = datetime.strptime(created_at, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    assert before <= moment <= after
+    timestamp = datetime.strptime(created_at, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    assert before <= timestamp <= after
 
 
 def test_create_ignores_what_it_does_not_know(admin):

@@ -224,8 +224,8 @@ def dated(app, admin):
     """Customers who were registered and modified on DAYS."""
     customers = numbered(admin, len(DAYS))
     for customer, day in zip(customers, DAYS, strict=True):
-        moment = datetime(2026, 1, day, 12, tzinfo=UTC)
-        set_columns(app, customer, created_at=moment, updated_at=moment)
+        timestamp = datetime(2026, 1, day, 12, tzinfo=UTC)
+        set_columns(app, customer, created_at=timestamp, updated_at=timestamp)
     return customers
 
 
@@ -292,15 +292,15 @@ ROLES_OF = {
 
 
 def add_roles(app, roles_of):
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    timestamp = datetime(2026, 1, 1, tzinfo=UTC)
 
     def work(session):
         for name, roles in roles_of.items():
             user = with_normalized(BLANK | {"username": name, "email": f"{name}@example.com"})
-            user |= {"created_at": moment, "updated_at": moment}
+            user |= {"created_at": timestamp, "updated_at": timestamp}
             user_id = session.scalars(insert(User).returning(User.id), [user]).one()
             for position, role in enumerate(roles):
-                row = role_of(user_id, role, moment) | {"position": position}
+                row = role_of(user_id, role, timestamp) | {"position": position}
                 session.execute(insert(UserRole), [row])
 
     with app.app_context():

@@ -49,17 +49,17 @@ def links(response):
 
 def add_users(app, count):
     """Store many customers without the work of creating them over HTTP."""
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    timestamp = datetime(2026, 1, 1, tzinfo=UTC)
 
     users = [
         with_normalized(BLANK | {"username": f"u{number}", "email": f"u{number}@example.com"})
-        | {"created_at": moment, "updated_at": moment}
+        | {"created_at": timestamp, "updated_at": timestamp}
         for number in range(count)
     ]
 
     def work(session):
         ids = session.scalars(insert(User).returning(User.id), users).all()
-        roles = [role_of(user_id, "customer", moment) for user_id in ids]
+        roles = [role_of(user_id, "customer", timestamp) for user_id in ids]
         session.execute(insert(UserRole), roles)
 
     with app.app_context():

@@ -20,7 +20,7 @@ NONE = {"last_order_id": None, "last_order_date": None, "orders_count": 0, "tota
 
 def new_order(customer_id, **over):
     """An order that is not stored yet: completed, of 10.00."""
-    moment = datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
+    timestamp = datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
     columns = Order.__table__.c
     values = {name: "" for name, column in columns.items() if column.type.python_type is str}
     values |= {name: [] for name, column in columns.items() if isinstance(column.type, Json)}
@@ -28,8 +28,8 @@ def new_order(customer_id, **over):
     for name in ("subtotal", "cart_tax", "shipping_tax", "total_shipping", "total_discount"):
         values[name] = Decimal(0)
     values |= {
-        "created_at": moment,
-        "updated_at": moment,
+        "created_at": timestamp,
+        "updated_at": timestamp,
         "status": "completed",
         "payment_paid": True,
     }

@@ -36,14 +36,14 @@ def test_character_that_json_may_escape_is_written_as_orjson_writes_it(app, code
 
 
 def test_values_together_are_read_as_answers_print_them(app):
-    moment = datetime(2026, 11, 20, 9, 38, 1, tzinfo=UTC)
+    timestamp = datetime(2026, 11, 20, 9, 38, 1, tzinfo=UTC)
     values = {
         "number": literal(2**62),
         "text": literal('a "b"'),
         "nothing": literal(None, String),
         "amount": literal(Decimal("-0.05"), Money),
         "no_amount": literal(None, Money),
-        "moment": literal(moment, UtcDateTime),
+        "timestamp": literal(timestamp, UtcDateTime),
         "no_moment": literal(None, UtcDateTime),
     }
     with app.app_context():

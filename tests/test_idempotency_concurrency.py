@@ -75,19 +75,21 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session
 from app import create_app
 
-settings, moment, headers, body = json.loads(sys.stdin.read())
+settings, timestamp, headers, body = json.loads(sys.stdin.read())
 app = create_app(settings)
-event.listen(Session, moment, lambda session: os.kill(os.getpid(), signal.SIGKILL))
+event.listen(Session, timestamp, lambda session: os.kill(os.getpid(), signal.SIGKILL))
 app.test_client().post("/coupons", json=body, headers=headers)
 """
 
 
-@pytest.mark.parametrize(("moment", "is_done"), [("before_commit", False), ("after_commit", True)])
+@pytest.mark.parametrize(
+    ("timestamp", "is_done"), [("before_commit", False), ("after_commit", True)]
+)
 @pytest.mark.pooler
-def test_request_again_after_the_process_was_killed(admin, settings, kept, moment, is_done):
+def test_request_again_after_the_process_was_killed(admin, settings, kept, timestamp, is_done):
     sent = admin.get("/coupons").request.headers["Authorization"]
     headers = {"Authorization": sent, "Idempotency-Key": "k-1"}
-    given = json.dumps([settings, moment, headers, CREATES["/coupons"][0]])
+    given = json.dumps([settings, timestamp, headers, CREATES["/coupons"][0]])
     dead = subprocess.run(
         [sys.executable, "-c", DYING], input=given, text=True, cwd=ROOT, env=os.environ, check=False
     )

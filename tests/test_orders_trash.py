@@ -20,8 +20,8 @@ def age(app):
     """Return a function: let an order have been in the trash for some days."""
 
     def make(order_id, days):
-        moment = datetime.now(UTC) - timedelta(days=days)
-        statement = update(Order).where(Order.id == order_id).values(trashed_at=moment)
+        timestamp = datetime.now(UTC) - timedelta(days=days)
+        statement = update(Order).where(Order.id == order_id).values(trashed_at=timestamp)
         with app.app_context():
             run_in_transaction(lambda session: session.execute(statement))
 

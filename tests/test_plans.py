@@ -283,8 +283,8 @@ def looks_at_status(statement, steps):
 
 def add_users(app, usernames):
     """Insert accounts with these usernames, without an address."""
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
-    blank = {**BLANK, "email": "", "created_at": moment, "updated_at": moment}
+    timestamp = datetime(2026, 1, 1, tzinfo=UTC)
+    blank = {**BLANK, "email": "", "created_at": timestamp, "updated_at": timestamp}
     rows = [with_normalized(blank | {"username": username}) for username in usernames]
     with app.app_context():
         run_in_transaction(lambda session: session.execute(insert(User), rows))

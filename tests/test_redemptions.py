@@ -174,8 +174,8 @@ def test_confirm_and_release(admin, make_coupon):
 def test_expired_reservation_counts_as_released(admin, make_coupon, expire, limit):
     coupon = make_coupon(code="summer", usage_limit=limit)
     redemption = reserve(admin)
-    moment = expire(redemption, 30)
-    shown = redemption | {"status": "released", "updated_at": moment, "expires_at": moment}
+    timestamp = expire(redemption, 30)
+    shown = redemption | {"status": "released", "updated_at": timestamp, "expires_at": timestamp}
     assert admin.get(f"/redemptions/{redemption['id']}").get_json() == {"redemption": shown}
     assert move(admin, redemption, "release") == shown
     assert uses(admin) == []

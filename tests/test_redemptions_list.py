@@ -16,14 +16,15 @@ def ledger(admin, make_coupon, make_customer, expire):
     confirmed = reserve(admin, reference="a", customer_id=ada["id"], email="Ada@example.com")
     reserved = reserve(admin, "winter", "b", email="bob@example.com")
     expired = reserve(admin, "winter", "c", expires_in=7200)
-    moment = expire(expired, 60)
+    timestamp = expire(expired, 60)
     return {
         "ada": ada,
         "summer": summer,
         "winter": winter,
         "confirmed": move(admin, confirmed, "confirm"),
         "reserved": reserved,
-        "expired": expired | {"status": "released", "expires_at": moment, "updated_at": moment},
+        "expired": expired
+        | {"status": "released", "expires_at": timestamp, "updated_at": timestamp},
     }
 
 

@@ -49,7 +49,7 @@ class Writer:
         self.session = session
         self.chance = chance
 
-    def moment(self):
+    def timestamp(self):
         return START + timedelta(seconds=self.chance.randrange(200 * 86400))
 
     def words(self):
@@ -62,10 +62,10 @@ class Writer:
         return key.in_(self.chance.sample(ids, min(len(ids), self.chance.randrange(4))))
 
     def user(self):
-        name, moment = self.words(), self.moment()
+        name, timestamp = self.words(), self.timestamp()
         number = self.chance.getrandbits(60)
         account = BLANK | {"username": f"u{number}", "email": f"{number}@example.com"}
-        account |= {"first_name": name, "created_at": moment, "updated_at": moment}
+        account |= {"first_name": name, "created_at": timestamp, "updated_at": timestamp}
         return with_normalized(account)
 
     def coupon(self):
@@ -79,12 +79,12 @@ class Writer:
         }
         lists = [name for name, column in columns.items() if isinstance(column.type, Json)]
         values |= {name: [] for name in lists}
-        moment = self.moment()
+        timestamp = self.timestamp()
         return values | {
             "code": code,
             "status": self.chance.choice(("published", "trash")),
-            "created_at": moment,
-            "updated_at": moment,
+            "created_at": timestamp,
+            "updated_at": timestamp,
             "search_text": search_text(code, self.words()),
         }
 
@@ -116,7 +116,7 @@ class Writer:
             order = new_order(
                 self.chance.choice(buyers),
                 status=self.chance.choice(STATUSES),
-                created_at=self.moment(),
+                created_at=self.timestamp(),
                 total=Decimal(self.chance.randrange(100)),
             )
             order.search_text = comparable(self.words())
@@ -126,7 +126,7 @@ class Writer:
     def move_users(self):
         """The roles follow by their foreign key."""
         self.session.execute(
-            update(User).where(self.some(User)).values(created_at=self.moment()),
+            update(User).where(self.some(User)).values(created_at=self.timestamp()),
             execution_options={"synchronize_session": False},
         )
 
@@ -148,7 +148,7 @@ class Writer:
 
     def trash(self):
         status = self.chance.choice(("published", "trash"))
-        self._update(Coupon, {"status": status, "created_at": self.moment()})
+        self._update(Coupon, {"status": status, "created_at": self.timestamp()})
 
     def change_orders(self):
         self._update(Order, {"status": self.chance.choice(STATUSES)})
@@ -167,13 +167,13 @@ class Writer:
 def counted():
     """What the row counts must say, counted."""
     wanted = Counter()
-    for kind, label, moment in (
+    for kind, label, timestamp in (
         ("users", None, User.created_at),
         ("user_roles", UserRole.role, UserRole.registered_at),
         ("coupons", Coupon.status, Coupon.created_at),
         ("orders", Order.status, Order.created_at),
     ):
-        rows = fetch(select(moment, *([label] if label is not None else [])))
+        rows = fetch(select(timestamp, *([label] if label is not None else [])))
         for row in rows:
             day = row[0].date()
             monday = day - timedelta(days=day.weekday())

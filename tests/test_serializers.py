@@ -47,13 +47,13 @@ NAMES = [
 int64 = st.integers(-(2**63), 2**63 - 1)
 count = st.integers(0, 2**63 - 1)
 cents = st.integers(-(10**18) + 1, 10**18 - 1).map(lambda number: Decimal(number).scaleb(-2))
-moment = st.datetimes(timezones=st.just(UTC))
+timestamp = st.datetimes(timezones=st.just(UTC))
 VALUES = {
     "id": count,
     "code": st.text(),
     "type": st.text(),
-    "created_at": moment,
-    "updated_at": moment,
+    "created_at": timestamp,
+    "updated_at": timestamp,
     "amount": st.none() | cents,
     "individual_use": st.booleans(),
     "product_ids": st.lists(int64),

@@ -42,7 +42,7 @@ class Input(ma.fields.Field[Any]):
     """Whether a missing value is converted as empty text, so that ``convert`` rejects it."""
 
     null_is_absent = True
-    refuses_nul = True  # before any cleaning (decisions 13)
+    rejects_nul = True  # before any cleaning (decisions 13)
     cleans = True
 
     def __init__(
@@ -70,7 +70,7 @@ class Input(ma.fields.Field[Any]):
         try:
             if isinstance(value, str):
                 require_length(value, self.max_text_length or self.openapi.get("maxLength"))
-                if self.refuses_nul and "\0" in value:
+                if self.rejects_nul and "\0" in value:
                     raise ValueError("must not contain a NUL character.")
             converted = self.convert(value)
         except ValueError as error:
@@ -196,7 +196,7 @@ class StrictTrue(Input):
     """True only for the boolean true. Any other value is false (spec 2.1)."""
 
     openapi = {"type": "boolean"}
-    refuses_nul = False  # "any other value" is false (spec 2.1)
+    rejects_nul = False  # "any other value" is false (spec 2.1)
 
     def convert(self, value: Any) -> bool:
         """Return whether the value is the boolean true."""

@@ -27,7 +27,7 @@ class Customer:
         customer_id: the account, None for a guest.
         email: the given e-mail; may be empty.
         ids: accounts whose uses count: the account, and the one that has the given e-mail.
-        email_keys: e-mails whose uses count: the given one and those of the accounts.
+        emails_normalized: e-mails whose uses count: the given one and those of the accounts.
         emails: e-mails that ``customer_emails`` of a coupon may match: the given one, and the
             account's and its billing e-mail.
     """
@@ -35,18 +35,18 @@ class Customer:
     customer_id: int | None = None
     email: str = ""
     ids: Collection[int] = ()
-    email_keys: Collection[str] = ()
+    emails_normalized: Collection[str] = ()
     emails: Collection[str] = ()
 
     @property
     def is_known(self) -> bool:
         """Return whether uses by the customer can be counted at all."""
-        return bool(self.ids or self.email_keys)
+        return bool(self.ids or self.emails_normalized)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of USES_BY_CUSTOMER."""
-        return {"customer_ids": list(self.ids), "email_keys": list(self.email_keys)}
+        return {"customer_ids": list(self.ids), "emails_normalized": list(self.emails_normalized)}
 
 
 GUEST = Customer()

@@ -33,7 +33,7 @@ from app.services.redemption_status import IS_CONFIRMED, IS_LIVE_RESERVATION
 _IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
 _IS_OF_CUSTOMER = or_(
     is_one_of(REDEMPTIONS.c.customer_id, bindparam("customer_ids", type_=IdList)),
-    is_one_of(REDEMPTIONS.c.email_normalized, bindparam("email_keys", type_=TextList)),
+    is_one_of(REDEMPTIONS.c.email_normalized, bindparam("emails_normalized", type_=TextList)),
 )
 # No order has the ID 0, so no use is excluded.
 _IS_OF_ANOTHER_ORDER = REDEMPTIONS.c.order_id.is_distinct_from(bindparam("own_order_id", type_=Id))

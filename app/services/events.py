@@ -79,7 +79,7 @@ def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) ->
     if not events:
         return []
     known = current_catalog().event_types
-    moment = now()
+    timestamp = now()
     rows: list[dict[str, Any]] = []
     for event in events:
         known[event.type]
@@ -88,7 +88,7 @@ def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) ->
                 "type": event.type,
                 "resource": event.type.partition(".")[0],
                 "resource_id": event.resource_id,
-                "created_at": moment,
+                "created_at": timestamp,
                 "data": orjson.dumps(event.data).decode(),
                 "request_id": cause.request_id if cause else None,
                 "user_id": cause.user_id if cause else None,

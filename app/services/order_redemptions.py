@@ -167,8 +167,8 @@ class CouponPlan:
             )
             columns |= {"coupon_id": coupon.id, "holds_slot": slot.is_counted}
             changes = use_change(REDEEMED, coupon.id, usage=slot.uncounted, coupon=slot.coupon)
-        moment = now()
-        columns["updated_at"] = moment
+        timestamp = now()
+        columns["updated_at"] = timestamp
         if earlier:
             session.execute(
                 update(REDEMPTIONS).where(REDEMPTIONS.c.id == earlier["id"]).values(columns)
@@ -178,7 +178,7 @@ class CouponPlan:
             "code": line["code"],
             "reference": f"order-{order_id}",
             "order_id": order_id,
-            "created_at": moment,
+            "created_at": timestamp,
             "expires_at": None,
         }
         session.execute(insert(REDEMPTIONS).values(columns))
@@ -199,7 +199,7 @@ class CouponPlan:
 
 
 def release_uses(
-    session: Session, order_id: int, moment: datetime
+    session: Session, order_id: int, timestamp: datetime
 ) -> tuple[list[Change], dict[str, str]]:
     """Release the uses of an order that is moved to the trash or deleted.
 
@@ -211,7 +211,7 @@ def release_uses(
     released: dict[str, str] = {}
     for redemption in redemptions_of(session, order_id):
         if is_live(redemption):
-            changes += _release(session, redemption, moment)
+            changes += _release(session, redemption, timestamp)
             released[redemption["code"]] = redemption["status"]
     return changes, released
 
@@ -235,11 +235,11 @@ def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dic
 
 
 def _release(
-    session: Session, redemption: Mapping[str, Any], moment: datetime | None = None
+    session: Session, redemption: Mapping[str, Any], timestamp: datetime | None = None
 ) -> list[Change]:
     usage, reserved = uses_of(redemption)
     change = count_use(session, RELEASED_USE, redemption, usage=-usage, reserved=-reserved)
-    released = {"status": RELEASED, "holds_slot": False, "updated_at": moment or now()}
+    released = {"status": RELEASED, "holds_slot": False, "updated_at": timestamp or now()}
     session.execute(
         update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(released)
     )

@@ -33,16 +33,16 @@ IS_EXPIRED_RESERVATION = and_(_IS_RESERVED, REDEMPTIONS.c.expires_at <= NOW)
 """Whether a reservation has expired and ``expire_reservations`` has not stored it yet."""
 
 
-def is_live(redemption: Mapping[str, Any], moment: datetime | None = None) -> bool:
+def is_live(redemption: Mapping[str, Any], timestamp: datetime | None = None) -> bool:
     """Return whether a redemption is reserved or confirmed, and has not expired.
 
     Args:
-        moment: the current time, if the caller also writes it.
+        timestamp: the current time, if the caller also writes it.
     """
     expires_at = redemption["expires_at"]
     return redemption["status"] == RedemptionStatus.CONFIRMED or (
         redemption["status"] == RedemptionStatus.RESERVED
-        and (expires_at is None or expires_at > (moment or now()))
+        and (expires_at is None or expires_at > (timestamp or now()))
     )
 
 

@@ -78,11 +78,11 @@ def release_redemption(actor: Principal, redemption_id: int) -> Record:
 
     def work(session: Session) -> Record:
         redemption = _locked(session, actor, redemption_id)
-        moment = now()
-        if not is_live(redemption, moment):
+        timestamp = now()
+        if not is_live(redemption, timestamp):
             return as_shown(redemption)
         give_back(session, redemption)
-        status = {"status": RedemptionStatus.RELEASED, "updated_at": moment}
+        status = {"status": RedemptionStatus.RELEASED, "updated_at": timestamp}
         released = update_redemption(session, redemption, **status)
         _report(session, actor, released, RELEASED)
         return released

@@ -201,15 +201,15 @@ def _reserve_again(
 
 def _given(customer: Customer, data: Mapping[str, Any]) -> Record:
     """Return the columns of a new reservation that a request determines."""
-    moment = now()
+    timestamp = now()
     return {
         "customer_id": customer.customer_id,
         "email": customer.email,
         "email_normalized": comparable(customer.email),
         "amount": data["amount"],
         "status": RedemptionStatus.RESERVED,
-        "updated_at": moment,
-        "expires_at": moment + timedelta(seconds=data["expires_in"]),
+        "updated_at": timestamp,
+        "expires_at": timestamp + timedelta(seconds=data["expires_in"]),
     }
 
 
