@@ -15,6 +15,7 @@ from app.auth.key_usage import record_use
 from app.auth.principal_cache import cached_principal, forget_principals
 from app.auth.principals import (
     ALL_RESOURCES,
+    UNKNOWN_KEY,
     Credentials,
     InvalidCredentials,
     Permission,
@@ -47,9 +48,6 @@ _KEY_WITH_ROLES = (
 )
 
 _USER = select(User.id).where(User.id == bindparam("user_id"))
-
-UNKNOWN_KEY = "The consumer key or its secret is wrong."
-"""Reason for the rejection of an unknown key, of a wrong secret, and of a key that was deleted."""
 
 
 def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:

@@ -24,7 +24,7 @@ from app.auth.encryption import UNKNOWN_KEY_TOKEN, decrypt
 from app.auth.oauth1 import ALGORITHMS, MAX_FORMS, MAX_PARAMETERS, Signature, SignedRequest
 from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
 from app.auth.principal_cache import cached_principal
-from app.auth.principals import Credentials, InvalidCredentials, Principal
+from app.auth.principals import UNKNOWN_KEY, Credentials, InvalidCredentials, Principal
 from app.db.session import run_in_transaction
 from app.models import OAuthNonce
 
@@ -76,8 +76,7 @@ class Basic:
     def _load_principal(self) -> Principal:
         pair = self._credentials()
         if pair is None:
-            wrong = "The consumer key or its secret is wrong."
-            raise InvalidCredentials(unsupported_scheme(self.header) or wrong)
+            raise InvalidCredentials(unsupported_scheme(self.header) or UNKNOWN_KEY)
         return pair.load_principal()
 
     def _credentials(self) -> ApiKeyCredentials | None:

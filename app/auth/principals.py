@@ -98,6 +98,10 @@ class Principal:
             raise ShopError(code)
 
 
+UNKNOWN_KEY = "The consumer key or its secret is wrong."
+"""Reason for the rejection of an unknown key, of a wrong secret, and of a key that was deleted."""
+
+
 class InvalidCredentials(Exception):
     """The credentials of a request are invalid. The message is safe to show to the client."""
 
