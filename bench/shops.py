@@ -19,7 +19,7 @@ from sqlalchemy import make_url
 from bench.servers import CONNECTIONS, Server, serving
 from tests.serving import ROOT
 
-SECRET = "a secret for the bench only"  # noqa: S105  # only for test data
+SECRET = "a secret that only the bench uses"  # noqa: S105  # only for test data
 DATABASES = ("SQLite", "PostgreSQL")
 SMALL, STREAMED, LARGE = 1_000, 100_000, 1_000_000
 """Customers of the shops: of most rows, of a list of all customers, and of a large shop.
