@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from app.files import folder_of
@@ -96,8 +97,12 @@ def guide_titles() -> dict[str, str]:
     names = sorted(path.stem for path in GUIDES.glob("*.md"))
     ordered = [name for name in _API_GUIDES if name in names]
     ordered += [name for name in names if name not in ordered]
-    texts = {name: (GUIDES / f"{name}.md").read_text(encoding="utf-8") for name in ordered}
-    return {name: guide_title(text) for name, text in texts.items()}
+    return {name: _title_of(GUIDES / f"{name}.md") for name in ordered}
+
+
+def _title_of(guide: Path) -> str:
+    with guide.open(encoding="utf-8") as file:
+        return guide_title(file.readline())
 
 
 def guide_title(text: str) -> str:

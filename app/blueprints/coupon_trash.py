@@ -12,7 +12,7 @@ from app.api.openapi import PAGE_HEADERS
 from app.api.responses import json_response, page_response
 from app.api.serializers import Serializer
 from app.api.smorest import Api
-from app.models import Coupon
+from app.models.tables import COUPONS
 from app.schemas.coupons import (
     CouponResponse,
     CouponSchema,
@@ -26,7 +26,7 @@ from app.services import coupon_trash
 
 Query = dict[str, Any]
 
-COLUMNS = dict(Coupon.__table__.columns)
+COLUMNS = dict(COUPONS.c)
 COUPON = Serializer(CouponSchema, COLUMNS)
 TRASHED_COUPON = Serializer(TrashedCouponSchema, COLUMNS)
 

@@ -19,7 +19,7 @@ from app.api.smorest import Api
 from app.api.versions import current_api_version
 from app.auth.principals import Capability
 from app.catalog import EXTENSION
-from app.models import Coupon
+from app.models.tables import COUPONS
 from app.schemas.coupons import (
     CouponBulkRequest,
     CouponBulkResponse,
@@ -40,8 +40,8 @@ from app.services import coupon_queries, coupons
 Query = dict[str, Any]
 Body = dict[str, Any]
 
-COUPON = Serializer(CouponSchema, dict(Coupon.__table__.columns))
-TRASHED_COUPON = Serializer(TrashedCouponSchema, dict(Coupon.__table__.columns))
+COUPON = Serializer(CouponSchema, dict(COUPONS.c))
+TRASHED_COUPON = Serializer(TrashedCouponSchema, dict(COUPONS.c))
 
 blp = Blueprint(
     "coupons",

@@ -15,7 +15,7 @@ from app.api.responses import delete_response, json_response
 from app.api.serializers import Serializer
 from app.api.smorest import Api
 from app.catalog import EXTENSION
-from app.models import OrderNote
+from app.models.tables import ORDER_NOTES
 from app.schemas.envelope import DeleteResponse
 from app.schemas.examples import orders as examples
 from app.schemas.order_notes import (
@@ -31,7 +31,7 @@ from app.services import order_note_queries, order_notes
 Query = dict[str, Any]
 Body = dict[str, Any]
 
-NOTE = Serializer(OrderNoteSchema, dict(OrderNote.__table__.columns))
+NOTE = Serializer(OrderNoteSchema, dict(ORDER_NOTES.c))
 
 blp = Blueprint(
     "order_notes",

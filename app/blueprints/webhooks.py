@@ -16,7 +16,7 @@ from app.api.openapi import PAGE_HEADERS
 from app.api.responses import delete_response, json_response, page_response
 from app.api.serializers import Serializer
 from app.api.smorest import Api
-from app.models import Webhook, WebhookDelivery
+from app.models.tables import WEBHOOK_DELIVERIES, WEBHOOKS
 from app.schemas.envelope import CountResponse, DeleteResponse
 from app.schemas.examples import webhooks as examples
 from app.schemas.queries import (
@@ -46,8 +46,8 @@ from app.services import webhook_pings, webhook_queries, webhook_replays, webhoo
 Query = dict[str, Any]
 Body = dict[str, Any]
 
-WEBHOOK = Serializer(WebhookSchema, dict(Webhook.__table__.columns))
-DELIVERY = Serializer(WebhookDeliverySchema, dict(WebhookDelivery.__table__.columns))
+WEBHOOK = Serializer(WebhookSchema, dict(WEBHOOKS.c))
+DELIVERY = Serializer(WebhookDeliverySchema, dict(WEBHOOK_DELIVERIES.c))
 
 blp = Blueprint(
     "webhooks",

@@ -22,7 +22,7 @@ from app.db.search import comparable
 from app.errors import ShopError
 from app.models import User
 from app.schemas.coupon_batches import CHARSET, CodesInput, GeneratedCoupon
-from app.schemas.loading import invalid_params
+from app.schemas.loading import instance_of, invalid_params
 from app.services import coupon_batches
 from app.text import did_you_mean
 
@@ -101,8 +101,9 @@ def _with_options(message: str) -> str:
 
 def _warn_about_unknown(fields: Mapping[str, Any]) -> None:
     """Warn about unknown names, which a request would ignore."""
-    for name in sorted(fields.keys() - GeneratedCoupon().fields.keys()):
-        hint = did_you_mean(name, GeneratedCoupon().fields)
+    known = instance_of(GeneratedCoupon).fields
+    for name in sorted(fields.keys() - known.keys()):
+        hint = did_you_mean(name, known)
         click.echo(f"--coupon: {name!r} is unknown and ignored{hint}.", err=True)
 
 

@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from app.config.loading import SettingsError, database_url
 from app.config.urls import without_password
 from app.db import timeouts
+from app.db.errors import first_line
 from app.db.session import db
 from app.services.database_copy import CopyError, copy_shop, open_source, reading_one_state
 
@@ -33,10 +34,9 @@ def copy(source_url: str) -> None:
     try:
         source.connect().close()
     except DBAPIError as error:
-        reason = next(iter(str(error.orig).strip().splitlines()), type(error.orig).__name__)
         raise click.ClickException(
-            f"The source {without_password(url)} cannot be used: {reason}. Correct SOURCE_URL, or "
-            "start the server."
+            f"The source {without_password(url)} cannot be used: {first_line(error.orig)}. Correct "
+            "SOURCE_URL, or start the server."
         ) from None
     progress = _Progress()
     with db.engine.connect() as target:

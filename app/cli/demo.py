@@ -28,6 +28,7 @@ from app.db import timeouts
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.models import Coupon, DemoRun, DownloadPermission, Order, User, UserRole
+from app.models.tables import DEMO_RUNS
 from app.models.user import role_of
 from app.services import api_keys
 from app.services.customer_records import NEW_ROLE
@@ -116,7 +117,7 @@ def _unfinished(
     Raises:
         ClickException: another run was interrupted, and ``add`` is false.
     """
-    runs = select(DemoRun.__table__).where(DemoRun.finished_at.is_(None)).order_by(DemoRun.id)
+    runs = select(DEMO_RUNS).where(DemoRun.finished_at.is_(None)).order_by(DemoRun.id)
     unfinished = [dict(row._mapping) for row in fetch(runs)]
     for run in unfinished:
         if lengths | {"seed": seed, "present": present or run["present"]} == {
@@ -179,7 +180,7 @@ def _load(part: Part, run: Record, shop: DemoShop) -> None:
 def _insert(session: Session, *, part: Part, run_id: int, rows: list[Record], done: int) -> None:
     """Insert a chunk and update the progress of the run."""
     timeouts.lift_limit(session.connection())
-    loaded = DemoRun.__table__.c[f"{part.name}_loaded"]
+    loaded = DEMO_RUNS.c[f"{part.name}_loaded"]
     progress = update(DemoRun).where(DemoRun.id == run_id, loaded == done)
     result: Any = session.execute(progress.values({loaded: done + len(rows)}))
     if result.rowcount != 1:

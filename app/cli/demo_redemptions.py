@@ -17,7 +17,6 @@ from app.models.tables import COUPONS, REDEMPTIONS
 
 Record = dict[str, Any]
 
-
 PERCENT = "demo-percent"
 """The coupon of all discounted orders."""
 

@@ -19,7 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.cli import program
 from app.config.urls import without_password
-from app.db.errors import is_schema_mismatch, is_unavailable
+from app.db.errors import first_line, is_schema_mismatch, is_unavailable
 from app.db.timeouts import is_statement_timeout
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
@@ -121,7 +121,7 @@ def diagnose(error: BaseException) -> tuple[str, str] | None:
     if isinstance(error, PoolTimeoutError):
         return "All database connections are in use", "Try again"
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-    reason = _first_line(cause)
+    reason = first_line(cause)
     if isinstance(cause, sqlite3.Error):
         name = getattr(cause, "sqlite_errorname", "")
         remedy = next((fix for start, fix in _SQLITE.items() if name.startswith(start)), None)
@@ -145,12 +145,6 @@ def _connection_fix(reason: str) -> str:
     if "role" in reason and "does not exist" in reason:
         return "Create the user (createuser --pwprompt), or correct DATABASE_URL."
     return next((fix for text, fix in _CONNECTION_FIXES.items() if text in reason), _START_SERVER)
-
-
-def _first_line(error: BaseException) -> str:
-    """Return the first line of a driver message, without hints."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].strip().rstrip(".")
 
 
 def _database() -> str:

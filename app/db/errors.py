@@ -22,6 +22,12 @@ _SQLITE_UNAVAILABLE = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLIT
                         "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_NOTADB")  # fmt: skip
 
 
+def first_line(error: BaseException | None) -> str:
+    """Return the first line of the message of a driver, without hints and a period at the end."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].strip().rstrip(".")
+
+
 def is_retryable(error: DBAPIError) -> bool:
     """Return whether a transaction can have failed because of a conflict with another transaction.
 

@@ -47,7 +47,6 @@ Related = Callable[[Fetch, Sequence[int]], dict[int, Record]]
 
 PASSWORD_HASH = "password_hash"  # noqa: S105  # a name
 
-
 _IDS = bindparam("ids", type_=IdList)
 
 

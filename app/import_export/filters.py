@@ -12,9 +12,8 @@ from sqlalchemy import ColumnElement, exists
 from app.catalog import TRASH, current_catalog
 from app.db.search import contains, matches
 from app.errors import InvalidParams
-from app.import_export.export_kinds import KINDS
 from app.models.coupon import CouponStatus
-from app.models.tables import COUPONS, ORDERS, USER_ROLES, USERS
+from app.models.tables import COUPON_BATCHES, COUPONS, ORDERS, USER_ROLES, USERS
 from app.schemas.loading import invalid_params
 from app.schemas.parameters import ChoiceParam, TextParam
 from app.schemas.queries import (
@@ -90,15 +89,14 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
 
 
 def _of_coupons(query: Loaded) -> list[ColumnElement[bool]]:
-    table = COUPONS
     coupon_queries.require_known_filter(query)
     found = coupon_queries.conditions_of(query)
     if query["type"] is not None:
-        found.append(table.c.type == query["type"])
+        found.append(COUPONS.c.type == query["type"])
     if query["status"] is not None:
-        found.append(table.c.status == query["status"])
+        found.append(COUPONS.c.status == query["status"])
     if query["q"] is not None:
-        found.append(contains(table.c.search_text, query["q"], table.c.id).few)
+        found.append(contains(COUPONS.c.search_text, query["q"], COUPONS.c.id).few)
     return found
 
 
@@ -115,13 +113,12 @@ def _of_customers(query: Loaded) -> list[ColumnElement[bool]]:
 
 
 def _of_orders(query: Loaded) -> list[ColumnElement[bool]]:
-    table = ORDERS
     require_known_status(query, [*current_catalog().order_statuses, TRASH])
     found = order_queries.conditions_of({**query, "orderby": "id"})
     if query["status"] is not None:
-        found.append(table.c.status.in_(query["status"]))
+        found.append(ORDERS.c.status.in_(query["status"]))
     if query["q"] is not None:
-        found.append(contains(table.c.search_text, query["q"], table.c.id).few)
+        found.append(contains(ORDERS.c.search_text, query["q"], ORDERS.c.id).few)
     return found
 
 
@@ -130,5 +127,5 @@ _CONDITIONS: Mapping[str, Callable[[Loaded], list[ColumnElement[bool]]]] = {
     "customers": _of_customers,
     "orders": _of_orders,
     "redemptions": redemption_queries.conditions_of,
-    "batches": lambda query: between({"created_at": KINDS["batches"].table.c.created_at}, query),
+    "batches": lambda query: between({"created_at": COUPON_BATCHES.c.created_at}, query),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -19,12 +19,12 @@ from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.orm import Session
 
 from app.db import timeouts
+from app.db.errors import first_line
 from app.db.session import run_in_transaction, savepoint
 from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.file_reader import Line
 from app.import_export.restored_values import Rows, rows_of
-from app.models import DownloadPermission, OrderNote
-from app.models.tables import COUPONS, REDEMPTIONS
+from app.models.tables import COUPONS, DOWNLOADS, ORDER_NOTES, REDEMPTIONS
 from app.services.import_runs import record_import
 
 BATCH = 1000
@@ -35,8 +35,7 @@ Numbered = tuple[str, Line]
 
 _KIND_OF = {kind.singular: kind for kind in KINDS.values()}
 
-
-_WITHOUT_KIND = cast("list[Table]", [OrderNote.__table__, DownloadPermission.__table__])
+_WITHOUT_KIND = [ORDER_NOTES, DOWNLOADS]
 # IDs of orders are never reused, because redemptions refer to deleted orders.
 _ALSO_USED: Mapping[str, ColumnElement[Any]] = {
     "orders": REDEMPTIONS.c.order_id,
@@ -135,7 +134,7 @@ def _insert(session: Session, batch: Sequence[tuple[str, Rows]]) -> None:
             _insert_rows(session, together)
     except (IntegrityError, DataError) as error:
         if len(batch) == 1:
-            reason = str(error.orig).strip().splitlines()[0].rstrip(".")
+            reason = first_line(error.orig)
             missing = "foreign key" in reason.lower()
             hint = (
                 " It refers to a record that does not come before it in the files."

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import Boolean, Column, Date, Integer, String, Table
 from sqlalchemy.types import TypeEngine
@@ -15,7 +15,7 @@ from sqlalchemy.types import TypeEngine
 from app.db.search import comparable, search_text
 from app.db.types import Json, Money, UtcDateTime
 from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record
-from app.models import DownloadPermission, OrderNote, UserRole
+from app.models.tables import DOWNLOADS, ORDER_NOTES, USER_ROLES
 from app.models.user import with_normalized
 from app.numbers import INT64_MAX
 from app.services.order_records import search_text_of
@@ -79,7 +79,7 @@ def _customer(table: Table, record: Record) -> Rows:
         raise ValueError("roles: must be an array of strings.")
     return {
         table: [row],
-        cast("Table", UserRole.__table__): [
+        USER_ROLES: [
             {"user_id": row["id"], "role": _text("roles", role), "position": position,
              "registered_at": row["created_at"]}
             for position, role in enumerate(roles)
@@ -103,11 +103,10 @@ def _order(table: Table, record: Record) -> Rows:
     row = _row(table, _of_guest(record), search_text="")
     row["search_text"] = search_text_of(row)
     rows = {table: [row]}
-    for name, model in (("notes", OrderNote), ("downloads", DownloadPermission)):
+    for name, child in (("notes", ORDER_NOTES), ("downloads", DOWNLOADS)):
         given = record.get(name)
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
             raise ValueError(f"{name}: must be an array of objects.")
-        child = cast("Table", model.__table__)
         rows[child] = [_row(child, each, order_id=row["id"]) for each in given]
     return rows
 

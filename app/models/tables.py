@@ -11,6 +11,7 @@ from app.models import (
     Coupon,
     CouponBatch,
     DeliveryCount,
+    DemoRun,
     DownloadPermission,
     Event,
     EventFeed,
@@ -22,6 +23,7 @@ from app.models import (
     Order,
     OrderNote,
     Redemption,
+    RowCount,
     User,
     UserRole,
     Webhook,
@@ -32,6 +34,7 @@ API_KEYS = cast("Table", ApiKey.__table__)
 COUPONS = cast("Table", Coupon.__table__)
 COUPON_BATCHES = cast("Table", CouponBatch.__table__)
 DELIVERY_COUNTS = cast("Table", DeliveryCount.__table__)
+DEMO_RUNS = cast("Table", DemoRun.__table__)
 DOWNLOADS = cast("Table", DownloadPermission.__table__)
 EVENTS = cast("Table", Event.__table__)
 EVENT_FEED = cast("Table", EventFeed.__table__)
@@ -43,6 +46,7 @@ OAUTH_NONCES = cast("Table", OAuthNonce.__table__)
 ORDERS = cast("Table", Order.__table__)
 ORDER_NOTES = cast("Table", OrderNote.__table__)
 REDEMPTIONS = cast("Table", Redemption.__table__)
+ROW_COUNTS = cast("Table", RowCount.__table__)
 USERS = cast("Table", User.__table__)
 USER_ROLES = cast("Table", UserRole.__table__)
 WEBHOOKS = cast("Table", Webhook.__table__)

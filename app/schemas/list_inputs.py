@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import marshmallow as ma
@@ -105,32 +105,6 @@ class CodeArray(_Array):
         return "" if is_kept else f"must contain only coupon codes. {_LOSS}"
 
 
-def load_items(
-    items: Iterable[Any], load_item: Callable[[Mapping[str, Any]], dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return converted objects, or raise ValidationError with the errors of the first ones.
-
-    Args:
-        items: the objects as the client sent them, of any type.
-        load_item: converts an object, or raises ValidationError.
-    """
-    loaded: list[dict[str, Any]] = []
-    errors: dict[int, Any] = {}
-    for index, item in enumerate(items):
-        if not isinstance(item, dict):
-            errors[index] = ["must be an object."]
-        else:
-            try:
-                loaded.append(load_item(item))
-            except ma.ValidationError as error:
-                errors[index] = error.messages
-        if len(errors) == MAX_INVALID_ITEMS:
-            break
-    if errors:
-        raise ma.ValidationError(errors)
-    return loaded
-
-
 class ItemArray(ma.fields.List[Any]):
     """An array of objects. ``null`` means "not supplied".
 
@@ -171,7 +145,7 @@ class ItemArray(ma.fields.List[Any]):
         data: Mapping[str, Any] | None = None,  # marshmallow's signature
         **_: Any,
     ) -> Any:
-        """Return the converted objects, or raise ValidationError with the errors of objects."""
+        """Return the converted objects, or raise ValidationError with the first errors."""
         if value is None or value is ma.missing:
             default = self.load_default
             return default() if callable(default) else default
@@ -179,7 +153,21 @@ class ItemArray(ma.fields.List[Any]):
             raise ma.ValidationError("must be an array.")
         if len(value) > self.limit:
             raise self._too_large(limit=self.limit)
-        return load_items(value, self.load_item)
+        loaded: list[dict[str, Any]] = []
+        errors: dict[int, Any] = {}
+        for index, item in enumerate(value):
+            if not isinstance(item, dict):
+                errors[index] = ["must be an object."]
+            else:
+                try:
+                    loaded.append(self.load_item(item))
+                except ma.ValidationError as error:
+                    errors[index] = error.messages
+            if len(errors) == MAX_INVALID_ITEMS:
+                break
+        if errors:
+            raise ma.ValidationError(errors)
+        return loaded
 
     def load_item(self, item: Mapping[str, Any]) -> dict[str, Any]:
         """Convert the supplied keys of an object.

@@ -19,8 +19,9 @@ from app.schemas import inputs, json_schema, list_inputs, number_inputs
 from app.schemas.envelope import Base, update_schema
 
 MAX_ITEMS = 1000
-_TOO_LARGE = partial(ShopError, "shop_api_order_too_large")
 """Items in one list (orders 9)."""
+
+_TOO_LARGE = partial(ShopError, "shop_api_order_too_large")
 
 _TAX_CLASS = "Tax class."
 _TOTAL_TAX = "Tax on the total."

@@ -26,7 +26,6 @@ from app.services.events import record_summary
 
 Record = dict[str, Any]
 
-
 _IN_USE = select(COUPONS.c.code).where(HAS_ONE_OF_CODES)
 
 CHUNK = 10_000

@@ -23,8 +23,7 @@ from app.db.records import WANTED, Columns, Row, count_without, select_where
 from app.db.search import Search, comparable, matches, number_found, without_wildcards
 from app.emails import is_email
 from app.errors import InvalidParams, ShopError
-from app.models import RowCount
-from app.models.tables import USER_ROLES, USERS
+from app.models.tables import ROW_COUNTS, USER_ROLES, USERS
 from app.models.user import sort_key
 from app.services.customer_statistics import SUMS, TOTALS
 from app.services.filtering import FEW_FOUND, FilteredSet, RowCountFilter, between, count
@@ -48,7 +47,7 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "last_name": USERS.c.last_name_sort,
     **TOTALS,
 }
-_COUNTS: Any = RowCount.__table__.c
+_COUNTS: Any = ROW_COUNTS.c
 # The number of users, and the number of users with each role.
 _NUMBERS = (
     select(_COUNTS.table_name, _COUNTS.partition, func.sum(_COUNTS.count))

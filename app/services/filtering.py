@@ -13,7 +13,7 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.db.read_pool import Fetch, snapshot
 from app.errors import InvalidParams
-from app.models import RowCount
+from app.models.tables import ROW_COUNTS
 
 MAX_SELECTS = 100
 """Number of cached selects of row counts, one per role or set of statuses."""
@@ -26,7 +26,7 @@ FEW_FOUND = 10_000
 """The same limit for matches from the index of a search or a role."""
 
 
-_COUNTS: Any = RowCount.__table__.c
+_COUNTS: Any = ROW_COUNTS.c
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from app.models.tables import REDEMPTIONS
 
 Record = dict[str, Any]
 
-
 # The value is computed for each execution, so that a statement is built once.
 NOW: Any = bindparam("now", callable_=now, type_=UtcDateTime)
 

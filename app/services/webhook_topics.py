@@ -36,16 +36,17 @@ def require_topics(topics: Sequence[str], form: str) -> None:
             reason = "Webhook topic is required and must be valid."
             raise ShopError("shop_api_invalid_webhook_topic", reason=reason)
         return
+    event_types = current_catalog().event_types
     if not topics:
         reason = "At least one topic is required."
-        raise ShopError("shop_api_invalid_webhook_topic", param="webhook.topics", reason=reason)
-    event_types = current_catalog().event_types
-    if unknown := unknown_topics(topics, event_types):
+    elif unknown := unknown_topics(topics, event_types):
         reason = (
             f"Unknown topics: {', '.join(unknown)[:500]}. "
             f"Known topics: {', '.join(known_topics(event_types))}."
         )
-        raise ShopError("shop_api_invalid_webhook_topic", param="webhook.topics", reason=reason)
+    else:
+        return
+    raise ShopError("shop_api_invalid_webhook_topic", param="webhook.topics", reason=reason)
 
 
 def require_readable(actor: Principal, topics: Sequence[str]) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
-from sqlalchemy import Table, delete, insert, or_, select, update
+from sqlalchemy import delete, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.db.search import comparable
@@ -17,19 +16,15 @@ from app.models import (
     OrderNote,
     Redemption,
     User,
-    UserRole,
     Webhook,
 )
 from app.models.coupon import CouponStatus
+from app.models.tables import COUPONS, ORDERS, REDEMPTIONS, USER_ROLES, USERS
 from app.models.user import with_normalized
 from app.services.event_sequence import last_event_id
 from app.services.order_records import new_key
 from app.woocommerce.converted import Pending
 from app.woocommerce.record_writer import Kind
-
-USERS, ROLES, COUPONS, ORDERS, REDEMPTIONS = (
-    cast("Table", model.__table__) for model in (User, UserRole, Coupon, Order, Redemption)
-)
 
 
 def _resolve_customers(session: Session, pending: Sequence[Pending]) -> None:
@@ -83,7 +78,7 @@ def _free_username(session: Session, name: str, taken: dict[str, Pending]) -> st
 def _write_roles(session: Session, written: Sequence[Pending]) -> None:
     changed = [each.target_id for each in written if each.imported]
     if changed:
-        session.execute(delete(ROLES).where(ROLES.c.user_id.in_(changed)))
+        session.execute(delete(USER_ROLES).where(USER_ROLES.c.user_id.in_(changed)))
     rows = [
         {
             "user_id": each.target_id,
@@ -95,7 +90,7 @@ def _write_roles(session: Session, written: Sequence[Pending]) -> None:
         for position, role in enumerate(each.converted.roles)
     ]
     if rows:
-        session.execute(insert(ROLES), rows)
+        session.execute(insert(USER_ROLES), rows)
 
 
 def _resolve_coupons(session: Session, pending: Sequence[Pending]) -> None:
