@@ -7,13 +7,12 @@ WORKDIR /srv/shop-api
 COPY requirements.txt .
 RUN python -m venv .venv && .venv/bin/pip install --no-cache-dir --require-hashes -r requirements.txt
 
-COPY wsgi.py gunicorn.conf.py ./
+COPY pyproject.toml README.md LICENSE wsgi.py gunicorn.conf.py ./
 COPY server server
 COPY migrations migrations
-COPY tools/install_script.py tools/
 COPY app app
 COPY docs docs
-RUN .venv/bin/python tools/install_script.py
+RUN .venv/bin/pip install --no-cache-dir --no-deps --editable .
 RUN install --directory --owner=shop --group=shop --mode=0700 instance
 
 USER shop
@@ -23,4 +22,4 @@ VOLUME /srv/shop-api/instance
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s CMD \
     [".venv/bin/python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
 # exec replaces the shell, so that gunicorn receives the signals.
-CMD ["sh", "-c", ".venv/bin/flask --app wsgi db upgrade && exec .venv/bin/gunicorn wsgi:app"]
+CMD ["sh", "-c", ".venv/bin/shop-api db upgrade && exec .venv/bin/gunicorn wsgi:app"]

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-FLASK := $(BIN)/flask --app wsgi
+SHOP_API := $(BIN)/shop-api
 SPECTRAL := tests/lint/node_modules
 NPM_CI := npm ci --loglevel=error --no-audit --no-fund --fetch-retries=0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -15,7 +15,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-all test-rest faults cluster cluster-test bench bench-quick lint audit lint-openapi openapi openapi-diff lock clean
+.PHONY: help setup run demo test test-all test-list test-rest faults cluster cluster-test bench bench-quick lint audit lint-openapi openapi openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -23,17 +23,20 @@ help: ## list these commands
 setup: $(VENV)/ready $(BIN)/shop-api ## install the locked dependencies into .venv
 
 run: setup ## migrate the database and start the server and a worker; the first run prints a key
-	@$(FLASK) serve
+	@$(SHOP_API) serve
 
 demo: setup ## fill the database with the data of a demo shop; prints a key
-	@$(FLASK) db upgrade
-	@$(FLASK) demo --customers 1000 --coupons 200 --orders 3000 --seed 1
+	@$(SHOP_API) db upgrade
+	@$(SHOP_API) demo --customers 1000 --coupons 200 --orders 3000 --seed 1
 
-test: $(VENV)/ready-dev ## run the tests on SQLite and PostgreSQL, in a few minutes; ARGS=tests/test_config.py
+test: $(VENV)/ready-dev ## run the tests on SQLite and PostgreSQL, in a few minutes; ARGS=tests/cli/test_config.py
 	@$(PYTEST) $(ARGS)
 
 test-all: $(VENV)/ready-dev ## run all tests, including the slow ones, each on both databases
 	@$(PYTEST) --all $(ARGS)
+
+test-list: $(VENV)/ready-dev ## list what test deselects, and why; ARGS=-v lists each test
+	@$(BIN)/python -m pytest --list-rest --no-header $(ARGS)
 
 test-rest: $(VENV)/ready-dev ## run only the tests that test-all runs in addition to test, as CI does
 	@$(PYTEST) --rest $(ARGS)
@@ -61,15 +64,15 @@ lint: $(VENV)/ready-dev ## check style and types
 	@if $(MAKE) --silent $(SPECTRAL)/ready; then $(MAKE) --silent lint-openapi; \
 		else echo "The OpenAPI document was not checked, for the reason above. The check needs Node.js and packages from npm."; fi
 
-lint-openapi: $(VENV)/ready-dev $(SPECTRAL)/ready ## check both versions of the OpenAPI document (needs Node.js)
+lint-openapi: $(VENV)/ready-dev $(SHOP_API) $(SPECTRAL)/ready ## check both versions of the OpenAPI document (needs Node.js)
 	@for version in 3.1.0 3.0.3; do \
-		SHOP_OPENAPI_VERSION=$$version $(FLASK) openapi write $(VENV)/openapi-$$version.json && \
+		SHOP_OPENAPI_VERSION=$$version $(SHOP_API) openapi write $(VENV)/openapi-$$version.json && \
 		$(SPECTRAL)/.bin/spectral lint --quiet --fail-severity=hint \
 			--ruleset tests/lint/.spectral.yaml $(VENV)/openapi-$$version.json || exit 1; \
 	done; echo "The OpenAPI document: no errors, no warnings"
 
 openapi: setup ## write the OpenAPI document to openapi.json
-	@$(FLASK) openapi write openapi.json
+	@$(SHOP_API) openapi write openapi.json
 
 # --strict: fail if a package is missing from the index, instead of treating it as safe.
 audit: $(VENV)/ready-dev ## check the locked dependencies for known vulnerabilities (needs PyPI)
@@ -104,8 +107,10 @@ $(VENV)/ready: requirements.txt | $(BIN)/python
 	@$(PIP) install --quiet --use-pep517 --require-hashes -r requirements.txt
 	@touch $@
 
-$(BIN)/shop-api: tools/install_script.py | $(VENV)/ready
-	@$(BIN)/python tools/install_script.py
+# The console script, which runs the code of this folder.
+$(BIN)/shop-api: pyproject.toml | $(VENV)/ready
+	@$(PIP) install --quiet --no-deps --editable .
+	@touch $@
 
 $(SPECTRAL)/ready: tests/lint/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is not installed (Debian: apt install npm)." >&2; exit 1; }

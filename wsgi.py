@@ -1,4 +1,4 @@
-"""The WSGI application for ``gunicorn wsgi:app`` and ``flask --app wsgi``."""
+"""The WSGI application for ``gunicorn wsgi:app``."""
 
 from app.main import load_app
 

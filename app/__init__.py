@@ -11,13 +11,13 @@ from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import cli, logging, plugins
-from app.api import replica_reads, request_handling, security_headers
+from app.api import replica_reads, representations, request_handling, security_headers
 from app.api.smorest import Api
 from app.config.loading import SettingsError, load_settings, unknown_settings
 from app.config.secret_key import MIN_LENGTH, secret_key
 from app.db import engines, session
-from app.db.replicas import current_replicas
-from app.services import delivery_statistics
+from app.db.replicas.routing import current_replicas
+from app.services.webhooks.deliveries import statistics as delivery_statistics
 
 
 def create_app(config: Mapping[str, Any] | None = None) -> Flask:
@@ -44,6 +44,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     api = Api()
     api.init_app(app)
     plugins.init_app(app, api)  # the blueprints of the core, then the installed plugins
+    representations.init_app(app)
     replica_reads.init_app(app)
     for message in unknown_settings({*app.config, *os.environ}):
         app.logger.warning("%s. docs/configuration.md lists all settings.", message)

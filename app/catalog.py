@@ -13,7 +13,7 @@ from typing import Any
 
 from flask import current_app
 
-from app.discounts import COUPON_TYPES, CouponType, Rule, no_discount
+from app.pricing.discounts import COUPON_TYPES, CouponType, Rule, no_discount
 
 EXTENSION = "shop_api"
 """Key in ``app.extensions`` under which each app keeps its catalog and plugin registry."""
@@ -74,6 +74,8 @@ class Change:
         user_id: the user that made the change; None for a command.
         request_id: the ID of the request; None for a command.
         data: the data of the event, by the names of the API.
+        redemption: for a use of a coupon, ``id``, ``status``, ``reference`` and ``order_id`` of the
+            redemption after the change; otherwise empty.
     """
 
     event: str
@@ -82,6 +84,7 @@ class Change:
     user_id: int | None = None
     request_id: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+    redemption: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def resource(self) -> str:
@@ -199,7 +202,7 @@ class Catalog:
         """Add a coupon type.
 
         Args:
-            rule: computes its discounts (see ``app.discounts.Rule``); None gives no discount.
+            rule: computes its discounts (``app.pricing.discounts.Rule``); None gives no discount.
             discounts_cart: whether it discounts the whole cart, not only the eligible items.
 
         Raises:

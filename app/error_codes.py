@@ -226,4 +226,8 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_too_many_requests": (429, "Too many failed attempts. Try again later."),
     "shop_api_internal_error": (500, "An internal error occurred."),
     "shop_api_unavailable": (503, "{reason} Try again shortly."),
+    "shop_api_outcome_unknown": (
+        503,
+        "The change may be stored. Repeat with the same Idempotency-Key, or read the record first.",
+    ),
 }

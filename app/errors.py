@@ -97,9 +97,12 @@ class InvalidOrderItems(InvalidInputs):
     error_code = "shop_api_invalid_order_item"
 
 
-SCHEMA_IS_BEHIND = "The database schema is not current. Run `flask --app wsgi db upgrade`."
+RETRY_AFTER = {"Retry-After": "5"}
+
+SCHEMA_IS_BEHIND = "The database schema is not current. Run `shop-api db upgrade`."
+IS_DRAINING = "The machine is being drained."
 
 
 def unavailable(reason: str) -> ShopError:
     """Return the error of a service that is temporarily unavailable."""
-    return ShopError("shop_api_unavailable", reason=reason, headers={"Retry-After": "5"})
+    return ShopError("shop_api_unavailable", reason=reason, headers=RETRY_AFTER)

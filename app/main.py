@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 
+import click
 from flask import Flask
 from flask.cli import FlaskGroup
 
 from app import create_app
 from app.cli.failures import explain
 from app.cli.program import SCRIPT
+from app.config import VERSION
 from app.config.loading import SettingsError
 from app.plugins import PluginError
 
@@ -37,6 +39,7 @@ def main() -> None:
     )
     # Hide the options of Flask that select an app and a file with settings.
     group.params = []
+    click.version_option(VERSION, prog_name=SCRIPT)(group)
     group.main(prog_name=SCRIPT)
 
 

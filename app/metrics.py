@@ -22,8 +22,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from app.db.errors import is_retryable, is_unavailable
 from app.db.read_pool import STREAM
-from app.db.replica_monitor import State
-from app.db.replicas import Replicas
+from app.db.replicas.monitor import State
+from app.db.replicas.routing import Replicas
 from app.db.timeouts import is_statement_timeout
 from app.logging import Observe
 

@@ -14,11 +14,11 @@ from app.db.session import db, run_in_transaction
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon, Order, OrderNote, Redemption, User
 from app.plugins import OrderExtension, registry
-from app.schemas import fields
-from app.schemas.envelope import Base
-from app.schemas.orders import OrderSchema
-from app.services.change_notifications import publish_events
-from app.services.events import NewEvent
+from app.schemas.base import Base
+from app.schemas.fields import output as fields
+from app.schemas.orders.order import OrderSchema
+from app.services.events.notifications import publish_events
+from app.services.events.outbox import NewEvent
 
 __all__ = [
     "Base",

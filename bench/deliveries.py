@@ -24,10 +24,11 @@ from flask import Flask
 from app import create_app
 from app.auth.principals import ROLES, Principal
 from app.db.session import db, run_in_transaction
-from app.services import webhooks
-from app.services.events import NewEvent, record
+from app.services.events.outbox import NewEvent, record
+from app.services.webhooks import writes as webhooks
 from tests.serving import ROOT, SECRET, new_shop
 
+LOOPBACK = {"SHOP_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
 SINGLE = 60
 QUEUED = 3000
 PATIENCE = 300
@@ -142,10 +143,9 @@ def add_webhooks(app: Flask, user_id: int, url: str, number: int = 1) -> None:
 
 @contextmanager
 def running_worker(shop: Mapping[str, str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a worker that may deliver to the loopback interface."""
-    env = {**shop, "SHOP_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
-    command = "flask", "--app", "wsgi", "worker"
-    with _process(*command, output=folder / "worker.log", **env) as worker:
+    """Run a worker of a shop."""
+    command = "app.main", "worker"
+    with _process(*command, output=folder / "worker.log", **shop) as worker:
         yield worker
 
 
@@ -157,7 +157,7 @@ def measure(url: str) -> Figures:
     """
     with tempfile.TemporaryDirectory(prefix="shop-deliveries-") as name:
         folder = Path(name)
-        shop = {"DATABASE_URL": url, "SECRET_KEY": SECRET}
+        shop = {"DATABASE_URL": url, "SECRET_KEY": SECRET} | LOOPBACK
         key = new_shop(shop | {"INSTANCE_PATH": name})
         app = create_app(shop | {"INSTANCE_PATH": name})
         with receiving(folder) as receiver:

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from bench.measuring import Goal, Row
-from bench.shops import DATABASES, LARGE, Shops, run_flask
+from bench.shops import DATABASES, LARGE, Shops, run_command
 
 QUICK_CODES = 50_000
 RECORDS, QUICK_RECORDS = 20_000, 2_000
@@ -23,7 +23,7 @@ def _run(url: str, *arguments: str) -> tuple[float, float]:
     """Run a command, and return its wall-clock seconds and its CPU seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
-    run_flask(url, *arguments)
+    run_command(url, *arguments)
     seconds = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -69,7 +69,7 @@ def _exports(shops: Shops, *, quick: bool) -> Iterator[Row]:
             url = shops.shop(database, size).url
             name = f"`export all` of {size:,} customers, coupons and orders, {database}"
             yield _rate(name, 4000, 3 * size, url, "export", "all", str(every))
-            run_flask(url, "export", "coupons", str(coupons), "--filter=status=published")
+            run_command(url, "export", "coupons", str(coupons), "--filter=status=published")
             empty = shops.new(database, f"restored_{next(_numbers)}")
             name = f"`import --restore` of them, {database}"
             yield _rate(name, 1500, 3 * size, empty, "import", "--restore", str(every))

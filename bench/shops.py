@@ -1,4 +1,4 @@
-"""Create databases with the same share of customers, coupons and orders (``flask demo``)."""
+"""Create databases with the same share of customers, coupons and orders (``shop-api demo``)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Shops:
         if not _is_filled(url):
             lengths = (f"--customers={size}", f"--coupons={size // 5}", f"--orders={size}")
             # A run of the bench that was interrupted is resumed here.
-            run_flask(url, "demo", "--now=2026-11-01T00:00:00Z", *lengths)
+            run_command(url, "demo", "--now=2026-11-01T00:00:00Z", *lengths)
             if database == "PostgreSQL":  # otherwise autovacuum runs at any time
                 with psycopg.connect(url, autocommit=True) as connection:
                     connection.execute("VACUUM ANALYZE")
@@ -84,13 +84,13 @@ class Shops:
     def empty(self, database: str, name: str = "empty") -> Shop:
         """Return an empty shop for writing: a new one for each name."""
         url = self._url(database, f"{name}_{os.getpid()}")
-        run_flask(url, "db", "upgrade")
+        run_command(url, "db", "upgrade")
         return self._open(database, url)
 
     def new(self, database: str, name: str) -> str:
         """Return the URL of a new database without records, also without an API key."""
         url = self._url(database, f"{name}_{os.getpid()}")
-        run_flask(url, "db", "upgrade")
+        run_command(url, "db", "upgrade")
         return url
 
     def _url(self, database: str, name: str) -> str:
@@ -106,7 +106,7 @@ class Shops:
 
     def _open(self, database: str, url: str) -> Shop:
         key = json.loads(
-            run_flask(
+            run_command(
                 url,
                 "keys",
                 "create",
@@ -158,15 +158,15 @@ def _main_process(server: str) -> int:
 
 
 def _is_filled(url: str) -> bool:
-    """Return whether a shop is complete. ``flask demo`` creates the key last."""
-    run_flask(url, "db", "upgrade")
-    return len(run_flask(url, "keys", "list").splitlines()) > 1
+    """Return whether a shop is complete. ``shop-api demo`` creates the key last."""
+    run_command(url, "db", "upgrade")
+    return len(run_command(url, "keys", "list").splitlines()) > 1
 
 
-def run_flask(url: str, *arguments: str) -> str:
+def run_command(url: str, *arguments: str) -> str:
     """Run a command of the service on a database and return its output."""
     done = subprocess.run(  # noqa: S603  # our own program, no shell
-        [Path(sys.executable).with_name("flask"), "--app", "wsgi", *arguments],
+        [sys.executable, "-m", "app.main", *arguments],
         cwd=ROOT,
         env=os.environ | {"DATABASE_URL": url, "SECRET_KEY": SECRET},
         stdout=subprocess.PIPE,

@@ -1,24 +1,30 @@
-"""Run the migrations of Alembic on the write engine of the app, in one transaction."""
+"""Run the migrations of Alembic on the write engine of the app."""
 
 import logging
 import random
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from alembic import context
 from alembic.operations.ops import MigrationScript
 from alembic.util import CommandError
 from flask import current_app
+from sqlalchemy import Connection, event
 from sqlalchemy.exc import DBAPIError
 
 from app import models
+from app.db.schema_upgrade import SchemaUpgrade
 from app.db.search import is_of_models
 from app.db.session import db
-from app.db.timeouts import without_limit
-from app.db.types import Money, UtcDateTime
+from app.db.sql.types import Money, UtcDateTime
+from app.db.timeouts import unlimited
 
-LOCK_SECONDS, PAUSE_SECONDS, ATTEMPTS = 3, 2.0, 30
-LOCKED = {"40P01", "55P03"}  # PostgreSQL: deadlock_detected, lock_not_available
+LOCK_MILLISECONDS, PAUSE_SECONDS, ATTEMPTS = 500, 2.0, 60
+# PostgreSQL: deadlock_detected, lock_not_available. SQLite waits for 20 seconds itself.
+LOCKED = {"40P01", "55P03", "SQLITE_BUSY"}
+ADVISORY_LOCK = 7_310_293_018  # any number, but the same in every version
 
 log = logging.getLogger("alembic.env")
 
@@ -56,13 +62,15 @@ if context.is_offline_mode():
 
 
 def migrate() -> None:
-    """Run the migrations in one transaction.
+    """Run the migrations, each in its own transaction on PostgreSQL, and in one on SQLite.
 
     Requests can run at the same time. While a migration waits for the lock of a table, all requests
-    for that table wait behind it, and it can deadlock with a request. So it gives up soon.
+    for that table wait behind it, and it can deadlock with a request. So it gives up soon. The lock
+    is released after each migration.
     """
-    with db.engine.connect() as connection:
-        without_limit(connection)
+    with unlimited(db.engine) as connection:
+        if on_postgresql:
+            event.listen(connection, "begin", _limit_waits)
         context.configure(
             connection=connection,
             target_metadata=db.metadatas[None],
@@ -70,21 +78,70 @@ def migrate() -> None:
             include_name=is_of_models,
             process_revision_directives=number_revision,
             transactional_ddl=True,  # SQLite can, too: a migration happens whole or not at all
+            transaction_per_migration=on_postgresql,
             **current_app.extensions["migrate"].configure_args,
         )
         with context.begin_transaction():
-            if connection.dialect.name == "postgresql":
-                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
-            context.run_migrations()
+            if upgrade is None or upgrade.is_needed(connection):
+                context.run_migrations()
 
 
-for attempt in range(1, ATTEMPTS + 1):
-    try:
-        migrate()
-    except DBAPIError as error:
-        if attempt == ATTEMPTS or getattr(error.orig, "sqlstate", None) not in LOCKED:
-            raise
-        log.warning("The migration waits for other transactions. Attempt %d failed.", attempt)
-        time.sleep(PAUSE_SECONDS * random.uniform(0.5, 1))  # noqa: S311  # nosec B311  # no secret
-    else:
-        break
+def _limit_waits(connection: Connection) -> None:
+    # Not where an index is created concurrently, which blocks nobody while it waits.
+    if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_MILLISECONDS}ms'")
+
+
+@contextmanager
+def only_one() -> Iterator[None]:
+    """Wait until no other process migrates the database. On SQLite, the transaction does this.
+
+    The lock belongs to a transaction, so that it also works through a pooler. This process asks for
+    it repeatedly, because a statement that waits has a snapshot.
+    """
+    if not on_postgresql:
+        yield
+        return
+    with unlimited(db.engine) as connection:
+        attempt = 0
+        while not _lock(connection):
+            connection.rollback()
+            if attempt % ATTEMPTS == 0:
+                log.warning("Waiting for another process that migrates the database.")
+            attempt += 1
+            pause()
+        yield
+
+
+def _lock(connection: Connection) -> bool:
+    # Without parameters, because the server keeps the snapshot of a statement with parameters until
+    # the next statement, and an index that is created concurrently waits for all snapshots.
+    lock = connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({ADVISORY_LOCK})")
+    has_lock = bool(lock.scalar())
+    connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+    return has_lock
+
+
+def pause() -> None:
+    time.sleep(PAUSE_SECONDS * random.uniform(0.5, 1))  # noqa: S311  # nosec B311  # no secret
+
+
+def is_locked(error: DBAPIError) -> bool:
+    code = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "sqlite_errorname", None)
+    return code in LOCKED
+
+
+on_postgresql = db.engine.dialect.name == "postgresql"
+upgrade: SchemaUpgrade | None = context.config.attributes.get("upgrade")
+
+with only_one():
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            migrate()
+        except DBAPIError as error:
+            if attempt == ATTEMPTS or not is_locked(error):
+                raise
+            log.warning("The migration waits for other transactions. Attempt %d failed.", attempt)
+            pause()
+        else:
+            break

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import socket
-import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from server.slots import Slot
+
 CLIENT_TIMEOUT = 60.0
 """Seconds after which a client that sends or reads nothing is disconnected."""
+
+# macOS has no POLLRDHUP, and reports a client only that has closed its connection completely.
+_GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
 class ClientSocket:
@@ -19,12 +25,19 @@ class ClientSocket:
 
     A plain socket is first read and written without waiting, because releasing the slot and waiting
     for another slot costs as much as a short request.
+
+    It also is the clock of the current request for the app (``app.db.deadline``): ``started`` is
+    the time of its arrival, plus the time that it has waited for its client.
     """
 
-    def __init__(self, sock: socket.socket, slots: threading.Semaphore) -> None:
-        self._sock, self._slots = sock, slots
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
         self._is_plain = type(sock) is socket.socket  # a TLS socket has buffers of its own
-        self.has_slot = False
+        self.slot: Slot | None = None
+        """The slot of the current request, if it has one."""
+        self.started = 0.0
+        self.is_rejected = False
+        """Whether the current request found no slot, so that the app must not run it."""
 
     def __getattr__(self, name: str) -> Any:
         """Return the attribute of the socket."""
@@ -51,13 +64,21 @@ class ClientSocket:
         while rest:
             rest = rest[self._wait(self._sock.send, rest) :]
 
+    def is_gone(self) -> bool:
+        """Return whether the client has closed the connection."""
+        poll = select.poll()
+        poll.register(self._sock, _GONE)
+        return bool(poll.poll(0))
+
     def _wait(self, call: Callable[[Any], Any], argument: Any) -> Any:
-        if self.has_slot:
-            self._slots.release()
+        if self.slot:
+            self.slot.release()
+        before = time.monotonic()
         try:
             return call(argument)
         except TimeoutError:
             raise ConnectionResetError(errno.ECONNRESET, "client timeout") from None
         finally:
-            if self.has_slot:
-                self._slots.acquire()
+            self.started += time.monotonic() - before
+            if self.slot:
+                self.slot.acquire()

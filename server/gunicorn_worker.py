@@ -1,12 +1,14 @@
-"""gunicorn's threaded worker, with a timeout for slow clients.
+"""gunicorn's threaded worker, with a timeout for slow clients and limits for slow requests.
 
 A thread waits briefly for the next request of its connection instead of returning to the pool.
 """
 
 from __future__ import annotations
 
+import errno
 import select
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -16,15 +18,23 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from server.client_socket import ClientSocket
 from server.error_responses import RepeatedHeader, error_response
+from server.slots import Slot
 
 KEEPALIVE_WAIT_MS = 100
 """Milliseconds that a thread waits for the next request of its connection."""
 
+QUEUE_SECONDS = 5.0
+"""How long a request waits for a slot."""
+
+READS = {"GET", "HEAD", "OPTIONS"}
+
 
 class Worker(ThreadWorker):
-    """gunicorn's threaded worker, in which slow clients do not block other requests.
+    """gunicorn's threaded worker, in which slow clients and writes do not block other requests.
 
-    Every connection may occupy a thread, but only ``threads`` requests run at the same time.
+    Every connection may occupy a thread, but only ``threads`` requests run at the same time. One of
+    these slots is for reads only, so that reads are served while all writes wait for a lock or for
+    a standby. Health checks have slots of their own.
     """
 
     alive: bool
@@ -32,14 +42,19 @@ class Worker(ThreadWorker):
 
     def get_thread_pool(self) -> ThreadPoolExecutor:
         """Return a pool with a thread for each connection."""
-        self._slots = threading.Semaphore(self.cfg.threads)
+        slots = threading.Semaphore(self.cfg.threads)
+        self._reads = Slot(slots)
+        self._writes = Slot(threading.Semaphore(max(self.cfg.threads - 1, 1)), slots)
+        self._readiness = Slot(threading.Semaphore())
+        # Half of the threads remain for rejections and health checks.
+        self._queue = threading.Semaphore(max(self.cfg.worker_connections // 2, 1))
         return ThreadPoolExecutor(self.cfg.worker_connections)
 
     def handle(self, conn: Any) -> Any:
         """Handle the requests of a connection as long as the next one follows immediately."""
         while True:
             if not isinstance(conn.sock, ClientSocket):  # new, or replaced by a TLS socket
-                conn.sock = ClientSocket(conn.sock, self._slots)
+                conn.sock = ClientSocket(conn.sock)
             keep_alive = super().handle(conn)
             if keep_alive is not True or not _has_data(conn):
                 break
@@ -65,12 +80,41 @@ class Worker(ThreadWorker):
                 if is_authorized:
                     raise RepeatedHeader("Authorization")
                 is_authorized = True
-        with self._slots:
-            conn.sock.has_slot = True
-            try:
-                return super().handle_request(req, conn)
-            finally:
-                conn.sock.has_slot = False
+        client: ClientSocket = conn.sock
+        client.started, client.is_rejected = time.monotonic(), False
+        path = req.path.rstrip("/")
+        if path == "/healthz":
+            return super().handle_request(req, conn)
+        if path == "/readyz":
+            slot = self._readiness
+        else:
+            slot = self._reads if req.method in READS else self._writes
+        if not slot.acquire(0) and not self._wait_for(slot, client):
+            client.is_rejected = True  # the app sends the response
+            return super().handle_request(req, conn)
+        client.slot = slot
+        try:
+            return super().handle_request(req, conn)
+        finally:
+            client.slot = None
+            slot.release()
+
+    def _wait_for(self, slot: Slot, client: ClientSocket) -> bool:
+        """Wait for a slot, and return whether there is one.
+
+        Raises:
+            ConnectionResetError: the client has gone, so nobody would read the response.
+        """
+        if not self._queue.acquire(blocking=False):
+            return False
+        try:
+            has_slot = slot.acquire(QUEUE_SECONDS)
+        finally:
+            self._queue.release()
+        if has_slot and client.is_gone():
+            slot.release()
+            raise ConnectionResetError(errno.ECONNRESET, "client closed the connection")
+        return has_slot
 
     def is_parent_alive(self) -> bool:
         """Return whether the main process runs. Without it, stop as after SIGTERM."""

@@ -11,7 +11,7 @@ from app import create_app
 from app.auth.principals import Permission
 from app.db.session import db, run_in_transaction
 from app.models import Coupon, Event, RowCount
-from app.services.api_keys import NewKey, create_key
+from app.services.api_keys.writes import NewKey, create_key
 
 pytest_plugins = ["tests.selection", "tests.databases"]
 # Before they are imported, so that a failed assertion shows its values.

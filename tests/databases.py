@@ -12,7 +12,7 @@ from flask_migrate import upgrade
 from sqlalchemy import make_url
 
 from app import create_app
-from app.db.replicas import current_replicas
+from app.db.replicas.routing import current_replicas
 from app.db.session import db
 from app.models import RowCount
 from tests.cluster import programs

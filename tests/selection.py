@@ -1,8 +1,7 @@
-"""Selection and order of the cases of a run (CONTRIBUTING.md, Tests)."""
+"""Selection of the cases of a run (CONTRIBUTING.md, Tests)."""
 
 import gc
 from collections import Counter
-from itertools import islice
 from types import SimpleNamespace
 
 import pytest
@@ -16,27 +15,16 @@ SLOW = "slow cases"
 OTHER_DATABASE = "PostgreSQL cases that also run on SQLite"
 WITH_POOLER = "PgBouncer cases that also run without it"
 
-LONG_FILES = (
-    "test_contract",
-    "test_faults",
-    "test_restarts",
-    "test_permissions",
-    "test_sockets",
-    "test_idempotency_concurrency",
-    "test_legacy_clients",
-    "test_upgrades",
-    "test_outages",
-    "test_server",
-    "test_restore",
-    "test_demo",
-)
-"""The files with tests of several seconds, the longest first."""
-
 
 def pytest_addoption(parser):
     group = parser.getgroup("shop", "selection of cases (CONTRIBUTING.md, Tests)")
     group.addoption("--all", action="store_true", help="run every case, on both databases")
     group.addoption("--rest", action="store_true", help="run only what a default run deselects")
+    group.addoption(
+        "--list-rest",
+        action="store_true",
+        help="run nothing; list what a default run deselects, and why; -v lists each test",
+    )
     group.addoption("--pooler", action="store_true", help="run every test through PgBouncer only")
 
 
@@ -75,20 +63,14 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(trylast=True)  # after pytest has grouped the cases of a database
 def pytest_collection_modifyitems(config, items):
-    """Select the cases that the options ask for, and order them for xdist."""
-    _select(config, items)
-    if is_worker(config):
-        _spread_long_files(items, config.workerinput["workercount"])
-
-
-def _select(config, items):
+    """Select the cases that the options ask for."""
     if config.getoption("pooler"):
         items[:] = [item for item in items if _is_pooled(item)]
         return
     if config.getoption("all"):
         return
     reasons = {item: _reason_to_deselect(item) for item in items}
-    if config.getoption("rest"):
+    if config.getoption("rest") or config.getoption("list_rest"):
         deselected = [item for item in items if not reasons[item]]
     else:
         deselected = [item for item in items if reasons[item]]
@@ -130,26 +112,27 @@ def _is_pooled(item):
     return _has_parameters(item) and item.callspec.params.get("database_url") == POOLED
 
 
-def _spread_long_files(items, workers):
-    """Let each worker begin with some of the long files, so that none begins when others are done.
-
-    Each worker first gets its share of the cases, in their order, and later those at the end of the
-    share of another worker.
-    """
-    long_files = {}
+def pytest_report_collectionfinish(config, items):
+    """List what a default run deselects, by reason and file, or by test with ``-v``."""
+    if not config.getoption("list_rest"):
+        return []
+    names = {}
     for item in items:
-        if item.path.stem in LONG_FILES:
-            database = item.callspec.params.get("database_url") if _has_parameters(item) else None
-            long_files.setdefault((item.path.stem, database), []).append(item)
-    in_order = sorted(long_files, key=lambda key: LONG_FILES.index(key[0]))
-    rest = iter([item for item in items if item.path.stem not in LONG_FILES])
-    shares, remaining = [], len(items)
-    for worker in range(workers):
-        size = remaining // (workers - worker)
-        remaining -= size
-        first = [item for key in in_order[worker::workers] for item in long_files[key]]
-        shares += [*first, *islice(rest, max(size - len(first), 0))]
-    items[:] = [*shares, *rest]
+        name = item.nodeid.partition("[")[0]
+        if config.get_verbosity() < 1:
+            name = name.partition("::")[0]
+        names.setdefault(_reason_to_deselect(item), Counter())[name] += 1
+    lines = []
+    for reason, numbers in names.items():
+        lines += ["", f"{reason}: {numbers.total()}"]
+        lines += [f"{number:6} {name}" for name, number in sorted(numbers.items())]
+    return lines
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    """Run nothing if the cases are only listed."""
+    return True if session.config.getoption("list_rest") else None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -21,7 +21,7 @@ from flask_migrate import upgrade
 from app import create_app
 from app.auth.principals import Permission
 from app.db.session import db
-from app.services.api_keys import NewKey, create_key
+from app.services.api_keys.writes import NewKey, create_key
 from tests.schemas import create_tables
 
 ROOT = Path(__file__).parent.parent

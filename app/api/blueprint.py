@@ -12,9 +12,9 @@ from typing import Any
 import flask_smorest
 from flask.blueprints import BlueprintSetupState
 
-from app.api import replica_reads, strictness
+from app.api import strictness
 from app.api.authentication import authenticate_request
-from app.api.openapi_operations import describe_operation
+from app.api.openapi.operations import describe_operation
 from app.api.request_parser import ArgumentParser
 from app.api.versions import NATIVE
 from app.api.view_docs import document, documented
@@ -43,6 +43,10 @@ class Blueprint(flask_smorest.Blueprint):
         any_permission: accepts keys with any permission for every method.
         resource: the resource that a key must allow to use the views. By default, the first
             segment of ``url_prefix``, or the name of the blueprint.
+        reads_replicas: lets the reads of the views use a replica (``app.api.replica_reads``).
+        in_legacy_api: mounts the blueprint in every version of the legacy API, too.
+        always_strict: makes all requests strict, because an ignored field would give away rights
+            or money (decisions 15).
     """
 
     ARGUMENTS_PARSER = ArgumentParser()
@@ -54,11 +58,17 @@ class Blueprint(flask_smorest.Blueprint):
         any_permission: bool = False,
         extends_orders: bool = False,
         resource: str | None = None,
+        reads_replicas: bool = False,
+        in_legacy_api: bool = False,
+        always_strict: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.public = public
+        self.always_strict = always_strict
         self.extends_orders = extends_orders
+        self.reads_replicas = reads_replicas
+        self.in_legacy_api = in_legacy_api
         segment = (self.url_prefix or "").strip("/").partition("/")[0]
         self.resource = None if public else resource or segment or self.name
         if self.resource:
@@ -136,7 +146,7 @@ class Blueprint(flask_smorest.Blueprint):
             method,
             api.api_version,
             is_public=self.public,
-            may_use_replica=self.name in replica_reads.BLUEPRINTS,
+            may_use_replica=self.reads_replicas,
         )
         return doc
 

@@ -17,8 +17,8 @@ from app.api.versions import current_api_version
 from app.auth.principals import Capability, Principal
 from app.schemas.loading import checker_of, instance_of, invalid_params
 from app.schemas.strict import UnknownName
-from app.services import bulk
-from app.services.bulk import BulkItem, WriteResult
+from app.services.common import bulk
+from app.services.common.bulk import BulkItem, WriteResult
 
 ItemInput = tuple[type[ma.Schema], Capability]
 """The schema of an item, and the capability to write it."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from werkzeug.routing import BaseConverter, ValidationError
 
-from app.numbers import INT64_MAX
-from app.schemas.json_schema import PATH_CODE, PATH_EMAIL, PATH_ID
-from app.text import is_word
+from app.conversions.numbers import INT64_MAX
+from app.conversions.text import is_word
+from app.schemas.fields.json_schema import PATH_CODE, PATH_EMAIL, PATH_ID
 
 
 class IdConverter(BaseConverter):

@@ -13,13 +13,21 @@ from werkzeug.exceptions import (
 )
 
 from app.api.authentication import authentication_error, deleted_user_error
+from app.api.error_pages import error_page
 from app.api.responses import json_response
 from app.api.unknown_routes import unknown_route
-from app.api.versions import current_api_version
-from app.db.errors import is_foreign_key_violation, is_schema_mismatch, is_unavailable
-from app.db.session import schema_is_current
+from app.api.versions import SAFE_METHODS, current_api_version
+from app.db import deadline
+from app.db.errors import (
+    OutcomeUnknown,
+    is_foreign_key_violation,
+    is_full_disk,
+    is_schema_mismatch,
+    is_unavailable,
+)
+from app.db.session import has_committed, schema_is_current
 from app.db.timeouts import is_statement_timeout
-from app.errors import SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
+from app.errors import RETRY_AFTER, SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
 
 
 def handle_exception(error: Exception) -> Response:
@@ -32,6 +40,8 @@ def handle_exception(error: Exception) -> Response:
         current_app.logger.warning("%s: %s", shop_error.code, _cause(error))
     elif shop_error.status >= 500:
         current_app.logger.error(shop_error.code, exc_info=error)
+    if page := error_page(shop_error):
+        return page
     translate = current_api_version().translate
     entries = [entry | {"code": translate(entry["code"])} for entry in shop_error.entries]
     return json_response({"errors": entries}, shop_error.status, shop_error.headers)
@@ -64,13 +74,28 @@ def as_shop_error(error: Exception) -> ShopError:
         return unknown_route()
     if isinstance(error, HTTPException) and (error.code or 500) < 500:
         return InvalidParams({"request": error.description or error.name})
-    if is_statement_timeout(error):
-        seconds = current_app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
-        return unavailable(f"The database took longer than {seconds:g} seconds. Request less data.")
-    if is_unavailable(error):
-        return unavailable("The database cannot be reached.")
+    if is_statement_timeout(error) or is_unavailable(error):
+        return _database_error(error)
     if is_foreign_key_violation(error) and (deleted := deleted_user_error()):
         return deleted
     if isinstance(error, DBAPIError) and (is_schema_mismatch(error) or not schema_is_current()):
         return unavailable(SCHEMA_IS_BEHIND)
     return ShopError("shop_api_internal_error")
+
+
+def _database_error(error: BaseException) -> ShopError:
+    """Return the ShopError for a database that is unavailable or takes too long."""
+    is_stored = has_committed() or isinstance(error, OutcomeUnknown)
+    if is_stored and request.method not in SAFE_METHODS:
+        # Clients repeat requests after Retry-After, which is safe with the same key only.
+        has_key = "Idempotency-Key" in request.headers
+        return ShopError("shop_api_outcome_unknown", headers=RETRY_AFTER if has_key else None)
+    if is_full_disk(error):
+        return unavailable("The disk of the database is full.")
+    if deadline.is_over():
+        seconds = current_app.config["SHOP_REQUEST_TIMEOUT_SECONDS"]
+        return unavailable(f"The database did not respond within {seconds:g} seconds.")
+    if is_statement_timeout(error):
+        seconds = current_app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
+        return unavailable(f"The database took longer than {seconds:g} seconds. Request less data.")
+    return unavailable("The database cannot be reached.")

@@ -17,7 +17,7 @@ from flask import Response, request
 from app.api.blueprint import Blueprint
 from app.api.responses import json_response
 from app.errors import ShopError
-from app.services.bulk import Precondition
+from app.services.common.bulk import Precondition
 
 FAILED = "shop_api_precondition_failed"
 

@@ -15,6 +15,7 @@ from functools import wraps
 from hashlib import sha256
 from typing import Any
 
+import orjson
 from flask import Response, request
 from sqlalchemy import ColumnElement, delete, insert, or_, select
 from sqlalchemy.orm import Session
@@ -26,11 +27,14 @@ from app.auth.hashes import keyed_hash
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.errors import InvalidParams, ShopError
+from app.models import IDEMPOTENCY_PERSONS, IDEMPOTENCY_RECORDS
 from app.models.idempotency_record import RETENTION
-from app.models.tables import IDEMPOTENCY_RECORDS
+from app.services.common.persons import persons_of
 
 MAX_BYTES = 16 * 1024 * 1024
 """Maximum size of a stored response."""
+MAX_PERSONS = 500
+"""Persons per statement."""
 MAX_DELETED = 20
 """Number of expired records that are deleted for each new record."""
 
@@ -47,17 +51,33 @@ def idempotent(view: View) -> View:
     return _idempotent(view, _PLAIN)
 
 
-def idempotent_with_secret(view: View) -> View:
-    """Do the same as ``idempotent``, and encrypt the stored response, which contains a secret."""
-    return _idempotent(view, _ENCRYPTED)
+def idempotent_with_secret(require: Callable[[Any], None]) -> Callable[[View], View]:
+    """Do the same as ``idempotent`` for responses with a secret, which are stored encrypted.
+
+    Args:
+        require: raises ShopError if the caller could no longer obtain the secrets of a stored
+            response, which is its argument. The rights of a key can have been reduced since.
+    """
+
+    def decorate(view: View) -> View:
+        return _idempotent(view, _Form(_encrypt, _decrypt, require))
+
+    return decorate
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How responses are stored: converts a body to what is stored, and back."""
+    """How responses are stored and returned again.
 
-    store: Callable[[bytes], bytes]
-    load: Callable[[bytes], bytes]
+    Args:
+        store: converts a body to what is stored.
+        load: converts what is stored to the body.
+        require: raises ShopError if the caller must not get the response again.
+    """
+
+    store: Callable[[bytes], bytes] = bytes
+    load: Callable[[bytes], bytes] = bytes
+    require: Callable[[Any], None] | None = None
 
 
 def _encrypt(body: bytes) -> bytes:
@@ -69,8 +89,7 @@ def _decrypt(stored: bytes) -> bytes:
     return (decrypt(stored.decode()) or "").encode()
 
 
-_PLAIN = _Form(store=bytes, load=bytes)
-_ENCRYPTED = _Form(store=_encrypt, load=_decrypt)
+_PLAIN = _Form()
 
 
 def _idempotent(view: View, form: _Form) -> View:
@@ -113,7 +132,8 @@ def _stored_response(request_hash: str, body_hash: str, form: _Form) -> Response
     """Return the stored response of a request, or None if there is no response or it has expired.
 
     Raises:
-        ShopError: the response belongs to a request with another body.
+        ShopError: the response belongs to a request with another body, or the caller must not get
+            it again.
     """
     rows = fetch(
         select(IDEMPOTENCY_RECORDS).where(
@@ -126,6 +146,8 @@ def _stored_response(request_hash: str, body_hash: str, form: _Form) -> Response
     if record.body_hash != body_hash:
         raise ShopError("shop_api_idempotency_key_reused")
     body = form.load(record.response_body)
+    if form.require and body:
+        form.require(orjson.loads(body))
     response = Response(body, record.status, mimetype="application/json")
     response.headers["Idempotent-Replayed"] = "true"
     return response
@@ -148,15 +170,22 @@ def _store_response(
     expired = IDEMPOTENCY_RECORDS.c.id.in_(oldest.with_for_update(skip_locked=True))
     same_key = IDEMPOTENCY_RECORDS.c.request_hash == request_hash
     session.execute(delete(IDEMPOTENCY_RECORDS).where(_is_expired(), or_(same_key, expired)))
-    session.execute(
-        insert(IDEMPOTENCY_RECORDS).values(
+    record_id = session.scalar(
+        insert(IDEMPOTENCY_RECORDS)
+        .values(
             request_hash=request_hash,
             body_hash=body_hash,
             status=response.status_code,
             response_body=form.store(data),
             created_at=now(),
         )
+        .returning(IDEMPOTENCY_RECORDS.c.id)
     )
+    persons = sorted(persons_of(orjson.loads(data)))
+    for start in range(0, len(persons), MAX_PERSONS):
+        chunk = persons[start : start + MAX_PERSONS]
+        rows = [{"record_id": record_id, "person": each} for each in chunk]
+        session.execute(insert(IDEMPOTENCY_PERSONS), rows)
 
 
 def _is_expired() -> ColumnElement[bool]:

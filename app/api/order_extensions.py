@@ -1,9 +1,9 @@
 """Extension of all orders in responses (spec 1, 2.3).
 
-The views of the core use an ``OrderSerializer``, which extends orders before they are converted to
-JSON. For other views, of plugins or of plain Flask, the orders are found in the finished response,
-and the new keys are inserted into its text. In both cases, an extension is called once for all
-orders of a response or of a batch of a long list.
+The views of the core use an ``OrderSerializer`` (``api/representations.py``), which extends orders
+before they are converted to JSON. For other views, of plugins or of plain Flask, the orders are
+found in the finished response, and the new keys are inserted into its text. In both cases, an
+extension is called once for all orders of a response or of a batch of a long list.
 """
 
 from __future__ import annotations
@@ -17,18 +17,15 @@ import marshmallow as ma
 from flask import Response, current_app, request
 
 from app.api.json_text import PositionDecoder, insert_members, parse_integer
-from app.api.serializers import Serializer, names_in, narrowed, require_known
+from app.api.serializers import narrowed
 from app.api.view_docs import response_schemas
-from app.db.session import reading_own_writes
 from app.errors import InvalidParams
-from app.plugins import OrderExtension, registry
-from app.schemas.orders import OrderSchema
-from app.schemas.parameters import FieldList, StrictSelection
-from app.services.order_queries import COLUMNS
+from app.plugins import registry
+from app.schemas.fields.query import FieldList
+from app.schemas.orders.order import OrderSchema
 
 Selection = Mapping[str, Any] | None
 
-ORDER = Serializer(OrderSchema, COLUMNS)
 _VIEWS_WITH_ORDERS = "shop_api_views_with_orders"  # on app.extensions
 _MAY_CONTAIN_ORDERS = re.compile(rb'"orders?"\s*:')
 _PARTIAL = 206
@@ -43,64 +40,6 @@ _BODY_HEADERS = (
     "Last-Modified",
     "Repr-Digest",
 )
-
-
-class OrderSerializer:
-    """Converts rows to extended orders, limited to the selected ``fields``.
-
-    Args:
-        selection: the selection of ``fields``, or None for all fields.
-        serializer: a serializer with a schema of orders.
-
-    Raises:
-        InvalidParams: the request is strict and selects an unknown name.
-    """
-
-    def __init__(self, selection: Selection, serializer: Serializer = ORDER) -> None:
-        extensions = registry().order_extensions
-        self._selection = selection
-        if selection is not None:
-            _require_known(selection, extensions, serializer)
-        self._extends = selection is None or not extensions.keys().isdisjoint(selection)
-        # Extensions receive complete orders, even if the client selected few fields.
-        self._serializer = serializer if self._extends else serializer.only(selection)
-        self.columns = self._serializer.columns
-
-    def rows(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
-        """Return the orders of several rows."""
-        return self._extended(self._serializer.rows(rows))
-
-    def records(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the orders of records by column name.
-
-        Within a transaction, the extensions see its changes.
-        """
-        with reading_own_writes():
-            return self._extended([self._serializer.record(record) for record in records])
-
-    def _extended(self, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        if not self._extends:
-            return orders
-        results = [dict(narrowed(order, self._selection)) for order in orders]
-        _extend(results, orders, self._selection)
-        return results
-
-    def row(self, row: Any) -> dict[str, Any]:
-        """Return the order for one row."""
-        return self.rows([row])[0]
-
-
-def _require_known(
-    selection: Mapping[str, Any], added: Mapping[str, OrderExtension], serializer: Serializer
-) -> None:
-    """Reject unknown names in the selection of a strict request. Extensions add names to orders."""
-    if isinstance(selection, StrictSelection):
-        names = {key: names_in(extension.field) for key, extension in added.items()}
-        # The value of a plugin can contain any names.
-        checked = {
-            key: None if names.get(key, ()) is None else inner for key, inner in selection.items()
-        }
-        require_known(StrictSelection(checked), {**serializer.selectable, **names})
 
 
 def extend_response(response: Response) -> Response:
@@ -137,7 +76,7 @@ def extend_response(response: Response) -> Response:
         except ma.ValidationError as error:
             raise InvalidParams({"fields": " ".join(map(str, error.messages))}) from None
     new: list[dict[str, Any]] = [{} for _ in orders]
-    _extend(new, orders, selection)
+    extend(new, orders, selection)
     response.set_data(insert_members(text, orders, new))  # with its Content-Length
     for name in _BODY_HEADERS:
         response.headers.pop(name, None)
@@ -218,7 +157,7 @@ def _is_order(value: Any) -> bool:
     )
 
 
-def _extend(
+def extend(
     results: Sequence[dict[str, Any]], orders: Sequence[dict[str, Any]], selection: Selection
 ) -> None:
     """Add the selected extensions to each result.

@@ -1,9 +1,9 @@
 """Selection of the requests that may read from a replica.
 
-A replica can serve ``GET`` and ``HEAD`` requests of the blueprints in ``BLUEPRINTS`` if the client
-requests all records at once, or states in a header how current the response must be. All other
-requests use the primary. API keys and the event feed are always read from the primary.
-``app.db.replicas`` selects the replica.
+A replica can serve ``GET`` and ``HEAD`` requests of blueprints with ``reads_replicas`` if the
+client requests all records at once, or states in a header how current the response must be. All
+other requests use the primary. API keys and the event feed are always read from the primary.
+``app.db.replicas.routing`` selects the replica.
 """
 
 from __future__ import annotations
@@ -13,30 +13,17 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple
 
-from flask import Flask, Response, current_app, request
+from flask import Flask, Response, current_app, g, request
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.security_headers import SAFE_METHODS
-from app.db.positions import Position, current_position
-from app.db.replicas import Replicas, current_replicas
+from app.api.versions import SAFE_METHODS
+from app.db.replicas.positions import Position, current_position
+from app.db.replicas.routing import Replicas, current_replicas, shown_position
 from app.db.session import has_committed
 
 POSITION = "X-Shop-Position"
-"""Header of a write response, and of a request that must see the write."""
-
-BLUEPRINTS = frozenset(
-    {
-        "coupons",
-        "coupon_trash",
-        "customers",
-        "customer_orders",
-        "orders",
-        "order_trash",
-        "order_notes",
-        "redemptions",
-    }
-)
-"""Blueprints whose reads may come from a replica, in every API version."""
+"""Header of the responses to writes and to reads that may come from a replica, and of a request
+that must see at least the same."""
 
 _STALE_WHILE = re.compile(r"stale-while\s*=\s*\"?([0-9]{1,9})\"?")
 
@@ -54,22 +41,21 @@ class Wanted(NamedTuple):
 
 
 def init_app(app: Flask) -> None:
-    """Let reads of an app use its replicas, and add the position to responses of writes.
+    """Let reads of an app use its replicas, and add the position to their responses and to writes.
 
     Does nothing without DATABASE_REPLICA_URLS. Call this after all routes are registered.
     """
     if not app.config["DATABASE_REPLICA_URLS"]:
         return
     for rule in app.url_map.iter_rules():
-        if "GET" in (rule.methods or ()) and blueprint_of(app, rule.endpoint) in BLUEPRINTS:
+        if "GET" in (rule.methods or ()) and _reads_replicas(app, rule.endpoint):
             app.view_functions[rule.endpoint] = _routed(app.view_functions[rule.endpoint])
     app.after_request(_add_position)
 
 
-def blueprint_of(app: Flask, endpoint: str) -> str | None:
-    """Return the name of the blueprint of an endpoint, without the API version."""
-    name = endpoint.rpartition(".")[0]
-    return app.blueprints[name].name if name in app.blueprints else None
+def _reads_replicas(app: Flask, endpoint: str) -> bool:
+    """Return whether the views of an endpoint's blueprint may read from a replica."""
+    return getattr(app.blueprints.get(endpoint.rpartition(".")[0]), "reads_replicas", False)
 
 
 def wanted() -> Wanted | None:
@@ -101,6 +87,7 @@ def _routed(view: Callable[..., Any]) -> Callable[..., Any]:
         how = wanted()
         if how is None:
             return view(*args, **kwargs)
+        g.may_use_replica = True
         return _replicas().read(
             lambda: view(*args, **kwargs), position=how.position, max_lag=how.max_lag
         )
@@ -116,12 +103,20 @@ def _replicas() -> Replicas:
 
 
 def _add_position(response: Response) -> Response:
-    """Add the position to the response of a request that has written."""
-    if request.method not in SAFE_METHODS and response.status_code < 400 and has_committed():
+    """Add the position to the response of a request that has written, or may have used a replica.
+
+    A client that sends the position of its last response never sees an earlier state, whichever
+    server its next read uses. Reads that the primary has served in place of a replica have one.
+    """
+    may_use_replica = "may_use_replica" in g
+    if may_use_replica or (
+        request.method not in SAFE_METHODS and response.status_code < 400 and has_committed()
+    ):
         try:
-            response.headers[POSITION] = str(current_position())
+            position = shown_position() if may_use_replica else current_position()
+            response.headers[POSITION] = str(position)
         except SQLAlchemyError:
             # The write is stored, so the response must say so. Without a position, the client
             # reads from the primary.
-            current_app.logger.warning("The position after a write could not be read.")
+            current_app.logger.warning("The position of a response could not be read.")
     return response

@@ -7,12 +7,14 @@ from string import punctuation
 from typing import Any
 from urllib.parse import quote
 
-from flask import Flask, Request, request
+from flask import Flask, Request, current_app, request
 from flask.sessions import SessionInterface
 
 from app.api import authentication, converters
 from app.api.error_handlers import handle_exception
 from app.api.responses import JsonProvider, drain_request_body
+from app.db import deadline
+from app.errors import unavailable
 
 
 def _encode_query() -> None:
@@ -20,6 +22,18 @@ def _encode_query() -> None:
     query = request.query_string
     if not query.isascii():
         request.query_string = quote(query, safe=punctuation).encode()
+
+
+def _begin_time() -> None:
+    """Begin the time of a request, and reject a request that has waited for a slot for too long."""
+    # The socket of the request, which also measures its time (server/client_socket.py).
+    client = request.environ.get("gunicorn.socket")
+    deadline.begin(
+        current_app.config["SHOP_REQUEST_TIMEOUT_SECONDS"],
+        client if hasattr(client, "started") else None,
+    )
+    if getattr(client, "is_rejected", False) or deadline.is_over():
+        raise unavailable("The service is busy with other requests.")
 
 
 class NoSessionInterface(SessionInterface):
@@ -55,6 +69,8 @@ def init_app(app: Flask) -> None:
     app.url_map.merge_slashes = False
     authentication.init_app(app)
     app.register_error_handler(Exception, handle_exception)
+    app.before_request(_begin_time)
     app.before_request(_encode_query)
+    app.teardown_request(lambda _: deadline.end())
     app.after_request(drain_request_body)
     app.wsgi_app = WithoutUpgrades(app.wsgi_app)  # type: ignore[method-assign] # as documented by Flask

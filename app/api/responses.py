@@ -19,7 +19,7 @@ from flask.json.provider import JSONProvider
 from app.api.versions import current_api_version
 from app.auth.credentials import QUERY_CREDENTIALS
 from app.db.read_pool import RowStream
-from app.services.pagination import Page
+from app.services.common.pagination import Page
 
 MAX_DRAIN_BYTES = 64 * 1024 * 1024
 MAX_DRAIN_SECONDS = 5

@@ -8,7 +8,8 @@ from hashlib import sha256
 
 from flask import Flask, Response, current_app, request
 
-from app.api import openapi
+from app.api.openapi import document as openapi
+from app.api.versions import SAFE_METHODS
 from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
 from app.errors import ShopError
 
@@ -16,9 +17,6 @@ DEFAULT_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-sto
 """Headers of all responses that do not set these headers themselves."""
 
 DOCS = "swagger_ui.show"
-
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""The safe methods (RFC 9110, 9.2.1)."""
 
 # Requests that any page can send without a preflight (Fetch standard, CORS-safelisted).
 _SIMPLE_METHODS = frozenset({"GET", "HEAD", "POST"})

@@ -16,8 +16,8 @@ from sqlalchemy import ColumnElement
 
 from app.db.records import Row
 from app.errors import InvalidParams
-from app.schemas.fields import Lines, Output, Part, either
-from app.schemas.parameters import StrictSelection
+from app.schemas.fields.output import Lines, Output, Part, either
+from app.schemas.fields.query import StrictSelection
 from app.schemas.strict import unknown_names
 
 Frozen = tuple[tuple[str, "Frozen | None"], ...]
@@ -51,7 +51,7 @@ class Serializer:
         columns: Mapping[str, ColumnElement[Any]],
         selection: Mapping[str, Any] | None = None,
     ) -> None:
-        self._schema = schema
+        self.schema = schema
         self._all_columns = columns
         self.selectable = _names_of(schema)
         """The names that ``fields`` can select."""
@@ -88,7 +88,7 @@ class Serializer:
 
     def for_schemas(self, schemas: Mapping[type[ma.Schema], type[ma.Schema]]) -> Serializer:
         """Return the serializer of the schema that replaces this schema, or this serializer."""
-        schema = schemas.get(self._schema)
+        schema = schemas.get(self.schema)
         if schema is None:
             return self
         if schema not in self._substitutes:
@@ -101,7 +101,7 @@ class Serializer:
         return [row(values) for values in rows]
 
     def _compile(self, frozen: Frozen) -> Serializer:
-        return Serializer(self._schema, self._all_columns, _thawed(frozen))
+        return Serializer(self.schema, self._all_columns, _thawed(frozen))
 
     def _of_row(self, name: str) -> Position:
         """Return the position of a value in a row."""

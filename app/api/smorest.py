@@ -15,14 +15,17 @@ import flask_smorest
 from flask import Flask, Response
 from werkzeug.routing import BaseConverter
 
-from app.api import converters, openapi, openapi_fields, openapi_info
+from app.api import converters
 from app.api.error_handlers import handle_exception
+from app.api.openapi import document as openapi
+from app.api.openapi import fields as openapi_fields
+from app.api.openapi import info as openapi_info
 from app.api.versions import NATIVE, ApiVersion
 from app.catalog import EXTENSION
 from app.config import VERSION
 from app.plugins import OrderExtension, Registry
-from app.schemas.envelope import ErrorResponse
-from app.schemas.orders import OrderSchema
+from app.schemas.base import ErrorResponse
+from app.schemas.orders.order import OrderSchema
 
 
 class Api(flask_smorest.Api):
@@ -169,6 +172,7 @@ class Api(flask_smorest.Api):
         # to_dict() returns the original lists and objects, not copies.
         document = self._spec.to_dict()
         openapi.move_path_parameters(document)
+        openapi.remove_aliases(document)
         openapi.describe_known(document, registry)
         openapi.describe_limits(document, self._app.config)
         self._describe_orders(registry.order_extensions)

@@ -23,7 +23,10 @@ def is_strict() -> bool:
     """Return whether the current request is strict.
 
     The preference of the request takes precedence over SHOP_STRICT. The legacy API is never strict.
+    Some blueprints are strict regardless of both.
     """
+    if getattr(current_app.blueprints.get(request.blueprint or ""), "always_strict", False):
+        return True
     prefer = request.environ.get("HTTP_PREFER")
     if prefer is None:
         by_default: bool = current_app.config["SHOP_STRICT"]

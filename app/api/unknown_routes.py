@@ -7,8 +7,8 @@ from collections import defaultdict
 
 from flask import current_app, request
 
+from app.conversions.text import nearest_name
 from app.errors import ShopError
-from app.text import nearest_name
 
 _ID = re.compile(r"<id:\w+>")
 _VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")

@@ -20,10 +20,13 @@ from flask import Request, request
 from app.auth.credentials import from_basic, from_legacy
 from app.auth.principals import Credentials
 from app.schemas.customers import CustomerSchema, CustomerV3Schema, LegacyCustomerSchema
-from app.schemas.legacy import QUERIES, CustomerOrdersV3Query, native_object
-from app.schemas.legacy_orders import LEGACY_ORDERS
-from app.schemas.orders import DownloadList, LegacyDownloadList
+from app.schemas.legacy.orders import LEGACY_ORDERS
+from app.schemas.legacy.requests import QUERIES, CustomerOrdersV3Query, native_object
+from app.schemas.orders.order import DownloadList, LegacyDownloadList
 from app.schemas.queries import CustomerOrdersQuery
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""The methods that change nothing, in every version (RFC 9110, 9.2.1)."""
 
 IN_ENVIRON = "shop_api.api_version"
 """The WSGI environ key for the API version. The default is NATIVE."""

@@ -166,7 +166,8 @@ def _use_nonce(key_id: int, nonce: str, sent: int, now: int) -> bool:
         session.execute(delete(OAuthNonce).where(OAuthNonce.id.in_(expired)))
         return True
 
-    return run_in_transaction(work)
+    # Otherwise, a signed read would wait for a standby that hangs.
+    return run_in_transaction(work, is_internal=True)
 
 
 def from_basic(request: Request) -> Credentials | None:

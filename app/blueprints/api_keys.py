@@ -10,41 +10,47 @@ from flask import Flask, Response, current_app
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.idempotency import idempotent_with_secret
-from app.api.openapi import PAGE_HEADERS
+from app.api.openapi.document import PAGE_HEADERS
+from app.api.representations import API_KEY
 from app.api.responses import json_response, page_response
-from app.api.serializers import Serializer
 from app.api.smorest import Api
 from app.schemas.api_keys import (
     ApiKeyCreateRequest,
     ApiKeyList,
     ApiKeyListQuery,
     ApiKeyResponse,
-    ApiKeySchema,
     ApiKeyUpdateRequest,
-    NewApiKeyResponse,
+    ApiKeyWithSecretResponse,
 )
-from app.schemas.envelope import DeleteResponse
+from app.schemas.base import DeleteResponse
 from app.schemas.examples import api_keys as examples
 from app.schemas.queries import ReadQuery
-from app.services import api_key_queries, api_keys
+from app.services.api_keys import queries as api_key_queries
+from app.services.api_keys import writes as api_keys
 
 Query = dict[str, Any]
 Body = dict[str, Any]
 
-KEY = Serializer(ApiKeySchema, api_key_queries.COLUMNS)
 SECRETS = ("consumer_key", "consumer_secret")
 
 blp = Blueprint(
-    "keys",
+    "api_keys",
     __name__,
     url_prefix="/keys",
     description="Create, list, update, rotate and revoke API keys.",
+    always_strict=True,
     extends_orders=True,
 )
 
 
 def _new_key(key: Mapping[str, Any], status: int = 200) -> Response:
-    return json_response({"key": KEY.record(key) | {name: key[name] for name in SECRETS}}, status)
+    return json_response(
+        {"key": API_KEY.record(key) | {name: key[name] for name in SECRETS}}, status
+    )
+
+
+def _require_again(response: Body) -> None:
+    api_keys.require_new_key_again(current_principal(), response["key"]["id"])
 
 
 def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
@@ -55,12 +61,12 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
 @blp.route("")
 @blp.arguments(ApiKeyListQuery, location="query")
 @blp.response(200, ApiKeyList, headers=PAGE_HEADERS, example={"keys": [examples.API_KEY]})
-def list_keys(query: Query) -> Response:
+def list_api_keys(query: Query) -> Response:
     """List API keys.
 
     Returns all keys, newest first. A caller without `manage_api_keys` gets only their own keys.
     """
-    serializer = KEY.only(query["selection"])
+    serializer = API_KEY.only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = api_key_queries.list_keys(current_principal(), query, serializer.columns, size)
     return page_response("keys", serializer.rows, page)
@@ -75,14 +81,15 @@ def list_keys(query: Query) -> Response:
     "registration-error-invalid-username",
 )
 @blp.arguments(ApiKeyCreateRequest, example={"key": examples.NEW_API_KEY})
-@idempotent_with_secret
-@blp.response(201, NewApiKeyResponse, example={"key": examples.CREATED_API_KEY})
-def create_key(body: Body) -> Response:
+@idempotent_with_secret(_require_again)
+@blp.response(201, ApiKeyWithSecretResponse, example={"key": examples.CREATED_API_KEY})
+def create_api_key(body: Body) -> Response:
     """Create an API key.
 
     The response contains the consumer key and the secret. They are shown in this response only, and
-    in its repetition for the same `Idempotency-Key`. All fields are optional. A key cannot get more
-    rights than the key of the request.
+    in its repetition for the same `Idempotency-Key`, as long as the key of the request could still
+    create the key. All fields are optional. A key cannot get more rights than the key of the
+    request.
     """
     return _new_key(api_keys.issue_key(current_principal(), body["key"]), 201)
 
@@ -91,12 +98,12 @@ def create_key(body: Body) -> Response:
 @blp.errors("shop_api_invalid_key_id", "shop_api_user_cannot_read_key")
 @blp.arguments(ReadQuery, location="query")
 @blp.response(200, ApiKeyResponse, example={"key": examples.API_KEY})
-def get_key(query: Query, key_id: int) -> Response:
+def get_api_key(query: Query, key_id: int) -> Response:
     """Retrieve an API key.
 
     Returns the key without its consumer key and secret.
     """
-    serializer = KEY.only(query["selection"])
+    serializer = API_KEY.only(query["selection"])
     row = api_key_queries.get_key(current_principal(), key_id, serializer.columns)
     return json_response({"key": serializer.row(row)})
 
@@ -110,20 +117,20 @@ def get_key(query: Query, key_id: int) -> Response:
 )
 @blp.arguments(ApiKeyUpdateRequest, example={"key": examples.API_KEY_UPDATE})
 @blp.response(200, ApiKeyResponse, example={"key": examples.UPDATED_API_KEY})
-def update_key(body: Body, key_id: int) -> Response:
+def update_api_key(body: Body, key_id: int) -> Response:
     """Update an API key.
 
-    Only supplied fields change. The user of a key cannot be changed. A key cannot get rights that
-    the key of the request does not have.
+    Only supplied fields change. The user of a key cannot be changed. If any right grows, all rights
+    of the key must be within those of the key of the request.
     """
     key = api_keys.update_key(current_principal(), key_id, body["key"])
-    return json_response({"key": KEY.record(key)})
+    return json_response({"key": API_KEY.record(key)})
 
 
 @blp.route("/<id:key_id>", methods=["DELETE"])
 @blp.errors("shop_api_invalid_key_id", "shop_api_user_cannot_delete_key")
 @blp.response(200, DeleteResponse, example={"message": "Revoked key"})
-def delete_key(key_id: int) -> Response:
+def delete_api_key(key_id: int) -> Response:
     """Revoke an API key.
 
     Requests with the key are rejected immediately, on other machines within one second.
@@ -138,8 +145,8 @@ def delete_key(key_id: int) -> Response:
     "shop_api_user_cannot_edit_key",
     "shop_api_insufficient_key_rights",
 )
-@blp.response(200, NewApiKeyResponse, example={"key": examples.ROTATED_API_KEY})
-def rotate_key(key_id: int) -> Response:
+@blp.response(200, ApiKeyWithSecretResponse, example={"key": examples.ROTATED_API_KEY})
+def rotate_api_key(key_id: int) -> Response:
     """Rotate an API key.
 
     Replaces the consumer key and the secret, which are shown only once. The old ones are rejected

@@ -10,33 +10,33 @@ from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent
-from app.api.openapi import PAGE_HEADERS
+from app.api.openapi.document import PAGE_HEADERS
+from app.api.representations import COUPON_BATCH
 from app.api.responses import json_response, page_response
-from app.api.serializers import Serializer
 from app.api.smorest import Api
 from app.auth.principals import Capability
-from app.schemas.coupon_batches import (
+from app.schemas.coupons.batch import (
+    CouponBatchCreateRequest,
+    CouponBatchDeleteResponse,
     CouponBatchList,
     CouponBatchListQuery,
     CouponBatchResponse,
-    CouponBatchSchema,
-    GenerateRequest,
-    TrashedResponse,
 )
 from app.schemas.examples import coupons as examples
 from app.schemas.queries import ReadQuery
-from app.services import coupon_batch_queries, coupon_batches
+from app.services.coupons import batch_queries as coupon_batch_queries
+from app.services.coupons import batches as coupon_batches
 
 Query = dict[str, Any]
 Body = dict[str, Any]
 
-BATCH = Serializer(CouponBatchSchema, coupon_batch_queries.COLUMNS)
 
 blp = Blueprint(
     "coupon_batches",
     __name__,
     url_prefix="/coupons",
     description="Batches of generated coupons.",
+    always_strict=True,
     extends_orders=True,
 )
 
@@ -55,13 +55,13 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
     "shop_api_cannot_create_coupon",
 )
 @blp.arguments(
-    GenerateRequest,
+    CouponBatchCreateRequest,
     needs=Capability.PUBLISH_SHOP_COUPONS,
     example={"generate": examples.NEW_BATCH},
 )
 @idempotent
 @blp.response(201, CouponBatchResponse, example={"batch": examples.BATCH})
-def generate_coupons(body: Body) -> Response:
+def create_coupon_batch(body: Body) -> Response:
     """Generate coupons with random codes.
 
     Creates all coupons or none. `GET /coupons?filter[batch]=…` lists them. A pattern must have a
@@ -71,7 +71,7 @@ def generate_coupons(body: Body) -> Response:
     batch = coupon_batches.generate(actor, data, data.get("count", 0))
     counts = {"unused": 0, "reserved": 0, "used": 0, "trashed": 0}
     counts["used" if data["coupon"]["usage_count"] else "unused"] = batch["count"]
-    return json_response({"batch": BATCH.record(batch | counts)}, 201)
+    return json_response({"batch": COUPON_BATCH.record(batch | counts)}, 201)
 
 
 @blp.route("/batches")
@@ -83,7 +83,7 @@ def list_coupon_batches(query: Query) -> Response:
     Returns the batches, newest first, with the current number of unused, reserved and used coupons.
     The list is empty for a caller who cannot read coupons.
     """
-    serializer = BATCH.only(query["selection"])
+    serializer = COUPON_BATCH.only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = coupon_batch_queries.list_batches(current_principal(), query, serializer.columns, size)
     return page_response("batches", serializer.rows, page)
@@ -99,14 +99,14 @@ def get_coupon_batch(query: Query, batch_id: int) -> Response:
 
     Returns the batch with the current number of unused, reserved and used coupons.
     """
-    serializer = BATCH.only(query["selection"])
+    serializer = COUPON_BATCH.only(query["selection"])
     row = coupon_batch_queries.get_batch(current_principal(), batch_id, serializer.columns)
     return json_response({"batch": serializer.row(row)})
 
 
 @blp.route("/batches/<id:batch_id>", methods=["DELETE"])
 @blp.errors("shop_api_invalid_coupon_batch_id", "shop_api_user_cannot_delete_coupon")
-@blp.response(200, TrashedResponse, example={"trashed": 998})
+@blp.response(200, CouponBatchDeleteResponse, example={"trashed": 998})
 def delete_coupon_batch(batch_id: int) -> Response:
     """Move the unused coupons of a batch to the trash.
 

@@ -10,9 +10,9 @@ from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.responses import json_response
 from app.api.smorest import Api
-from app.schemas.carts import EvaluationRequest, EvaluationResponse
+from app.schemas.coupons.cart import CartRequest, EvaluationResponse
 from app.schemas.examples import redemptions as examples
-from app.services import coupon_evaluation
+from app.services.coupons import evaluation as coupon_evaluation
 
 blp = Blueprint(
     "coupon_evaluation",
@@ -35,14 +35,14 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
     "shop_api_cart_request_entity_too_large",
 )
 @blp.errors_as(400, "shop_api_invalid_customer_id")
-@blp.arguments(EvaluationRequest, example={"cart": examples.CART})
+@blp.arguments(CartRequest, example={"cart": examples.CART})
 @blp.response(200, EvaluationResponse, example={"evaluation": examples.EVALUATION})
 def evaluate_coupons(body: dict[str, Any]) -> Response:
     """Evaluate coupons against a cart.
 
     Returns the discount of each coupon and each item, and all reasons why a coupon does not apply.
     Such a coupon is excluded from the sums. Nothing is stored; a key with any permission can be
-    used.
+    used. A `customer_id` requires a key for `customers` or `orders`.
     """
     cart = coupon_evaluation.evaluate_cart(current_principal(), body["cart"])
     return json_response({"evaluation": cart})

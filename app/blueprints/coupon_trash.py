@@ -8,33 +8,27 @@ from flask import Flask, Response, current_app
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
-from app.api.openapi import PAGE_HEADERS
+from app.api.openapi.document import PAGE_HEADERS
+from app.api.representations import COUPON, TRASHED_COUPON
 from app.api.responses import json_response, page_response
-from app.api.serializers import Serializer
 from app.api.smorest import Api
-from app.models.tables import COUPONS
-from app.schemas.coupons import (
+from app.schemas.base import EmptyTrashResponse
+from app.schemas.coupons.coupon import (
     CouponResponse,
-    CouponSchema,
     TrashedCouponList,
-    TrashedCouponSchema,
 )
-from app.schemas.envelope import DeletedResponse
 from app.schemas.examples import coupons as examples
 from app.schemas.queries import CouponListQuery, TrashQuery
-from app.services import coupon_trash
+from app.services.coupons import trash as coupon_trash
 
 Query = dict[str, Any]
-
-COLUMNS = dict(COUPONS.c)
-COUPON = Serializer(CouponSchema, COLUMNS)
-TRASHED_COUPON = Serializer(TrashedCouponSchema, COLUMNS)
 
 blp = Blueprint(
     "coupon_trash",
     __name__,
     url_prefix="/coupons",
     description="List, restore and permanently delete coupons in the trash.",
+    reads_replicas=True,
 )
 
 
@@ -63,7 +57,7 @@ def list_trashed_coupons(query: Query) -> Response:
 @blp.route("/trash", methods=["DELETE"])
 @blp.errors("shop_api_user_cannot_delete_coupon")
 @blp.arguments(TrashQuery, location="query")
-@blp.response(200, DeletedResponse, example={"deleted": 1})
+@blp.response(200, EmptyTrashResponse, example={"deleted": 1})
 def empty_coupon_trash(query: Query) -> Response:
     """Empty the trash of coupons.
 

@@ -12,36 +12,30 @@ from app.api.blueprint import Blueprint
 from app.api.bulk_requests import bulk_response
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
-from app.api.openapi import PAGE_HEADERS
+from app.api.openapi.document import PAGE_HEADERS
+from app.api.representations import COUPON
 from app.api.responses import delete_response, json_response, page_response
-from app.api.serializers import Serializer
 from app.api.smorest import Api
 from app.api.versions import current_api_version
 from app.auth.principals import Capability
-from app.catalog import EXTENSION
-from app.models.tables import COUPONS
-from app.schemas.coupons import (
+from app.schemas.base import CountResponse, DeleteResponse
+from app.schemas.coupons.coupon import (
     CouponBulkRequest,
     CouponBulkResponse,
     CouponCreate,
     CouponCreateRequest,
     CouponList,
     CouponResponse,
-    CouponSchema,
     CouponUpdate,
     CouponUpdateRequest,
-    TrashedCouponSchema,
 )
-from app.schemas.envelope import CountResponse, DeleteResponse
 from app.schemas.examples import coupons as examples
 from app.schemas.queries import CouponCountQuery, CouponListQuery, DeleteQuery, ReadQuery
-from app.services import coupon_queries, coupons
+from app.services.coupons import queries as coupon_queries
+from app.services.coupons import writes as coupons
 
 Query = dict[str, Any]
 Body = dict[str, Any]
-
-COUPON = Serializer(CouponSchema, dict(COUPONS.c))
-TRASHED_COUPON = Serializer(TrashedCouponSchema, dict(COUPONS.c))
 
 blp = Blueprint(
     "coupons",
@@ -49,6 +43,8 @@ blp = Blueprint(
     url_prefix="/coupons",
     description="Create, find, update and delete discount coupons.",
     extends_orders=True,
+    reads_replicas=True,
+    in_legacy_api=True,
 )
 
 
@@ -56,16 +52,9 @@ def _body(coupon: Mapping[str, Any]) -> Body:
     return {"coupon": COUPON.record(coupon)}
 
 
-def init_app(app: Flask, api: Api) -> None:
-    """Register the coupon routes and the data of coupon events."""
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the coupon routes."""
     api.register_blueprint(blp)
-    app.extensions[EXTENSION].event_data["coupon"] = lambda found: [*map(_event_data, found)]
-
-
-def _event_data(coupon: Mapping[str, Any]) -> Body:
-    """Return a coupon as the API shows it, with ``trashed_at`` if it is in the trash."""
-    shown = TRASHED_COUPON if coupon.get("trashed_at") else COUPON
-    return {"coupon": shown.record(coupon)}
 
 
 @blp.route("")

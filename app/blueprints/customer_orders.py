@@ -8,19 +8,17 @@ from flask import Flask, Response, current_app
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
-from app.api.order_extensions import OrderSerializer
+from app.api.representations import DOWNLOAD, OrderSerializer
 from app.api.responses import json_response, page_response
-from app.api.serializers import Serializer
 from app.api.smorest import Api
 from app.api.versions import current_api_version
 from app.schemas.examples import orders as examples
-from app.schemas.orders import DownloadList, DownloadSchema, OrderList
+from app.schemas.orders.order import DownloadList, OrderList
 from app.schemas.queries import CustomerOrdersQuery, ReadQuery
-from app.services import order_queries
+from app.services.orders import queries as order_queries
 
 Query = dict[str, Any]
 
-DOWNLOAD = Serializer(DownloadSchema, order_queries.DOWNLOAD_COLUMNS)
 READ_ERRORS = (
     "shop_api_invalid_customer_id",
     "shop_api_invalid_customer",
@@ -28,7 +26,14 @@ READ_ERRORS = (
 )
 TAGS = ["customers"]
 
-blp = Blueprint("customer_orders", __name__, url_prefix="/customers", extends_orders=True)
+blp = Blueprint(
+    "customer_orders",
+    __name__,
+    url_prefix="/customers",
+    extends_orders=True,
+    reads_replicas=True,
+    in_legacy_api=True,
+)
 
 
 def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin

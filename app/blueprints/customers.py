@@ -12,13 +12,14 @@ from app.api.blueprint import Blueprint
 from app.api.bulk_requests import bulk_response
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
-from app.api.openapi import PAGE_HEADERS
+from app.api.openapi.document import PAGE_HEADERS
+from app.api.representations import CUSTOMER
 from app.api.responses import delete_response, json_response, page_response
 from app.api.serializers import Serializer
 from app.api.smorest import Api
 from app.api.versions import current_api_version
 from app.auth.principals import Capability
-from app.catalog import EXTENSION
+from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.customers import (
     CustomerBulkRequest,
     CustomerBulkResponse,
@@ -26,24 +27,21 @@ from app.schemas.customers import (
     CustomerCreateRequest,
     CustomerList,
     CustomerResponse,
-    CustomerSchema,
     CustomerUpdate,
     CustomerUpdateRequest,
 )
-from app.schemas.envelope import CountResponse, DeleteResponse
 from app.schemas.examples import customers as examples
 from app.schemas.queries import (
     CustomerCountQuery,
     CustomerListQuery,
     ReadQuery,
 )
-from app.services import customer_queries, customers
-from app.services.customer_statistics import COLUMNS
+from app.services.customers import queries as customer_queries
+from app.services.customers import writes as customers
 
 Query = dict[str, Any]
 Body = dict[str, Any]
 
-CUSTOMER = Serializer(CustomerSchema, COLUMNS)
 
 blp = Blueprint(
     "customers",
@@ -51,6 +49,8 @@ blp = Blueprint(
     url_prefix="/customers",
     description="Create, find, update and delete customer accounts.",
     extends_orders=True,
+    reads_replicas=True,
+    in_legacy_api=True,
 )
 
 
@@ -63,12 +63,9 @@ def _body(customer: Mapping[str, Any]) -> Body:
     return {"customer": _serializer().record(customer)}
 
 
-def init_app(app: Flask, api: Api) -> None:
-    """Register the customer routes and the data of customer events."""
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the customer routes."""
     api.register_blueprint(blp)
-    app.extensions[EXTENSION].event_data["customer"] = lambda found: [
-        {"customer": CUSTOMER.record(customer)} for customer in found
-    ]
 
 
 @blp.route("")

@@ -9,18 +9,17 @@ from flask import Flask, Response, current_app
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.etags import with_etag
-from app.api.openapi import LINK_HEADER
+from app.api.openapi.document import LINK_HEADER
+from app.api.representations import EVENT
 from app.api.responses import json_response, next_link
-from app.api.serializers import Serializer
 from app.api.smorest import Api
-from app.schemas.events import EventList, EventListQuery, EventResponse, EventSchema
+from app.schemas.events import EventList, EventListQuery, EventResponse
 from app.schemas.examples import events as examples
 from app.schemas.queries import ReadQuery
-from app.services import event_queries
+from app.services.events import queries as event_queries
 
 Query = dict[str, Any]
 
-EVENT = Serializer(EventSchema, event_queries.COLUMNS)
 
 blp = Blueprint(
     "events", __name__, url_prefix="/events", description="Read the feed of all changes of records."

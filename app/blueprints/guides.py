@@ -8,7 +8,7 @@ from html import escape
 from flask import Blueprint, Flask, Response, abort, current_app
 from markdown_it import MarkdownIt
 
-from app.api.openapi_info import GUIDES, guide_title, guide_titles, guide_url
+from app.api.openapi.info import GUIDES, guide_title, guide_titles, guide_url
 from app.api.smorest import Api
 
 _PAGE = """<!doctype html>

@@ -21,9 +21,8 @@ from app.api.smorest import Api
 from app.api.versions import IN_ENVIRON, OTHER_VERSION, WOOCOMMERCE, current_api_version
 from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
 from app.config import VERSION
-from app.schemas.legacy import StoreResponse
+from app.schemas.legacy.requests import StoreResponse
 
-MOUNTED = "coupons", "customers", "customer_orders", "orders", "order_notes"
 WC_VERSION = "2.6.14"
 """The WooCommerce version of the specification, which some clients check."""
 
@@ -67,11 +66,12 @@ def init_app(app: Flask, api: Api) -> None:
     """Register the blueprints for each legacy version, unless ``SHOP_LEGACY_API`` is off."""
     if not app.config["SHOP_LEGACY_API"]:
         return
+    mounted = [blp for blp in app.blueprints.values() if getattr(blp, "in_legacy_api", False)]
     for version, api_version in WOOCOMMERCE.items():
         path = f"/wc-api/{version}"
         mount = api.mount(api_version, path, DESCRIPTION.format(version=version))
-        for name in MOUNTED:
-            mount.register_blueprint(app.blueprints[name])
+        for blp in mounted:
+            mount.register_blueprint(blp)
         mount.register_blueprint(store)
     app.wsgi_app = LegacyRequests(  # type: ignore[method-assign] # as documented by Flask
         app.wsgi_app, app.config["SHOP_URL_PREFIX"]

@@ -10,17 +10,17 @@ from app.api import webhook_error_codes
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.idempotency import idempotent
-from app.api.openapi import PAGE_HEADERS
+from app.api.openapi.document import PAGE_HEADERS
 from app.api.responses import delete_response, json_response, page_response
 from app.api.serializers import narrowed
 from app.api.smorest import Api
 from app.models.webhook import WebhookFormat
-from app.schemas.envelope import CountResponse, DeleteResponse
-from app.schemas.legacy_webhooks import (
-    LegacyDeliveryList,
-    LegacyDeliveryResponse,
+from app.schemas.base import CountResponse, DeleteResponse
+from app.schemas.legacy.webhooks import (
     LegacyWebhookCountQuery,
     LegacyWebhookCreateRequest,
+    LegacyWebhookDeliveryList,
+    LegacyWebhookDeliveryResponse,
     LegacyWebhookList,
     LegacyWebhookListQuery,
     LegacyWebhookResponse,
@@ -29,9 +29,11 @@ from app.schemas.legacy_webhooks import (
     legacy_webhook,
 )
 from app.schemas.queries import ReadQuery
-from app.schemas.webhook_queries import WebhookDeliveryListQuery
-from app.services import legacy_webhooks, webhook_queries, webhooks
-from app.services.webhook_queries import LEGACY_ONLY
+from app.schemas.webhooks.queries import WebhookDeliveryListQuery
+from app.services.webhooks import legacy as legacy_webhooks
+from app.services.webhooks import queries as webhook_queries
+from app.services.webhooks import writes as webhooks
+from app.services.webhooks.queries import LEGACY_ONLY
 
 Query = dict[str, Any]
 Body = dict[str, Any]
@@ -61,7 +63,11 @@ def list_webhooks(query: Query) -> Response:
     """
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = legacy_webhooks.list_legacy_webhooks(current_principal(), query, size)
-    return page_response("webhooks", lambda rows: [_selected(row, query) for row in rows], page)
+    return page_response(
+        "webhooks",
+        lambda rows: [_selected(legacy_webhooks.webhook_record(row), query) for row in rows],
+        page,
+    )
 
 
 @blp.route("", methods=["POST"])
@@ -134,7 +140,7 @@ def delete_webhook(webhook_id: int) -> Response:
 @blp.route("/<id:webhook_id>/deliveries")
 @blp.errors(*webhook_error_codes.GET)
 @blp.arguments(WebhookDeliveryListQuery, location="query")
-@blp.response(200, LegacyDeliveryList, headers=PAGE_HEADERS)
+@blp.response(200, LegacyWebhookDeliveryList, headers=PAGE_HEADERS)
 def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
     """List the deliveries of a webhook.
 
@@ -145,7 +151,10 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
     page = legacy_webhooks.list_legacy_deliveries(actor, webhook_id, query, size)
     return page_response(
         "webhook_deliveries",
-        lambda rows: [narrowed(each, query["selection"]) for each in _deliveries(rows, url)],
+        lambda rows: [
+            narrowed(each, query["selection"])
+            for each in _deliveries([legacy_webhooks.delivery_record(row) for row in rows], url)
+        ],
         page,
     )
 
@@ -153,7 +162,7 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
 @blp.route("/<id:webhook_id>/deliveries/<id:delivery_id>")
 @blp.errors(*webhook_error_codes.GET_DELIVERY)
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, LegacyDeliveryResponse)
+@blp.response(200, LegacyWebhookDeliveryResponse)
 def get_webhook_delivery(query: Query, webhook_id: int, delivery_id: int) -> Response:
     """Retrieve a delivery.
 
@@ -170,8 +179,8 @@ def _selected(webhook: Body, query: Query) -> Any:
     return narrowed(legacy_webhook(webhook), query["selection"])
 
 
-def _deliveries(deliveries: Any, url: str) -> list[Body]:
-    bodies = legacy_webhooks.request_bodies(list(deliveries))
+def _deliveries(deliveries: list[Body], url: str) -> list[Body]:
+    bodies = legacy_webhooks.request_bodies(deliveries)
     return [
         legacy_delivery(delivery, url, bodies.get(delivery["event_id"], ""))
         for delivery in deliveries

@@ -14,20 +14,17 @@ from flask import Blueprint, Flask, Response
 from app.api.error_handlers import handle_exception
 from app.api.json_text import JsonFloat
 from app.api.order_extensions import extend_response
-from app.api.serializers import Serializer
+from app.api.representations import CUSTOMER
 from app.api.smorest import Api
 from app.api.versions import current_api_version
+from app.conversions.numbers import INT64_MAX
 from app.errors import InvalidParams
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
-from app.numbers import INT64_MAX
 from app.plugins import OrderExtension, registry
 from app.schemas.customers import CustomerSchema
-from app.schemas.fields import either
-from app.schemas.orders import GuestCustomerSchema
-from app.services import order_queries
-from app.services.customer_statistics import COLUMNS
-
-CUSTOMER = Serializer(CustomerSchema, COLUMNS)
+from app.schemas.fields.output import either
+from app.schemas.orders.order import GuestCustomerSchema
+from app.services.orders import queries as order_queries
 
 blp = Blueprint("order_extensions", __name__)
 

@@ -11,46 +11,40 @@ from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
+from app.api.representations import ORDER_NOTE
 from app.api.responses import delete_response, json_response
-from app.api.serializers import Serializer
 from app.api.smorest import Api
-from app.catalog import EXTENSION
-from app.models.tables import ORDER_NOTES
-from app.schemas.envelope import DeleteResponse
+from app.schemas.base import DeleteResponse
 from app.schemas.examples import orders as examples
-from app.schemas.order_notes import (
+from app.schemas.orders.note import (
     OrderNoteCreateRequest,
     OrderNoteList,
     OrderNoteResponse,
-    OrderNoteSchema,
     OrderNoteUpdateRequest,
 )
 from app.schemas.queries import ReadQuery
-from app.services import order_note_queries, order_notes
+from app.services.orders import notes as order_notes
 
 Query = dict[str, Any]
 Body = dict[str, Any]
-
-NOTE = Serializer(OrderNoteSchema, dict(ORDER_NOTES.c))
 
 blp = Blueprint(
     "order_notes",
     __name__,
     url_prefix="/orders",
     description="Create, list, update and delete the notes of an order.",
+    reads_replicas=True,
+    in_legacy_api=True,
 )
 
 
 def _body(note: Mapping[str, Any]) -> Body:
-    return {"order_note": NOTE.record(note)}
+    return {"order_note": ORDER_NOTE.record(note)}
 
 
-def init_app(app: Flask, api: Api) -> None:
-    """Register the routes of order notes and the data of their events."""
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the routes of order notes."""
     api.register_blueprint(blp)
-    app.extensions[EXTENSION].event_data["order_note"] = lambda found: [
-        {**_body(note), "order_id": note["order_id"]} for note in found
-    ]
 
 
 @blp.route("/<id:order_id>/notes")
@@ -62,8 +56,8 @@ def list_order_notes(query: Query, order_id: int) -> Response:
 
     Returns all notes, oldest first. A status change adds a note automatically.
     """
-    serializer = NOTE.only(query["selection"])
-    rows = order_note_queries.list_notes(current_principal(), order_id, serializer.columns)
+    serializer = ORDER_NOTE.only(query["selection"])
+    rows = order_notes.list_notes(current_principal(), order_id, serializer.columns)
     return json_response({"order_notes": serializer.rows(rows)})
 
 
@@ -100,8 +94,8 @@ def get_order_note(query: Query, order_id: int, note_id: int) -> Response:
 
     The note must belong to the order.
     """
-    serializer = NOTE.only(query["selection"])
-    row = order_note_queries.get_note(current_principal(), order_id, note_id, serializer.columns)
+    serializer = ORDER_NOTE.only(query["selection"])
+    row = order_notes.get_note(current_principal(), order_id, note_id, serializer.columns)
     return json_response({"order_note": serializer.row(row)})
 
 

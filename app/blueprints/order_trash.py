@@ -8,20 +8,18 @@ from flask import Flask, Response, current_app
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
-from app.api.openapi import PAGE_HEADERS
-from app.api.order_extensions import OrderSerializer
+from app.api.openapi.document import PAGE_HEADERS
+from app.api.representations import TRASHED_ORDER, OrderSerializer
 from app.api.responses import json_response, page_response
-from app.api.serializers import Serializer
 from app.api.smorest import Api
-from app.schemas.envelope import DeletedResponse
+from app.schemas.base import EmptyTrashResponse
 from app.schemas.examples import orders as examples
-from app.schemas.orders import OrderResponse, TrashedOrderList, TrashedOrderSchema
+from app.schemas.orders.order import OrderResponse, TrashedOrderList
 from app.schemas.queries import OrderListQuery, TrashQuery
-from app.services import order_trash
+from app.services.orders import trash as order_trash
 
 Query = dict[str, Any]
 
-TRASHED_ORDER = Serializer(TrashedOrderSchema, order_trash.TRASH_COLUMNS)
 
 blp = Blueprint(
     "order_trash",
@@ -29,6 +27,7 @@ blp = Blueprint(
     url_prefix="/orders",
     description="List, restore and permanently delete orders in the trash.",
     extends_orders=True,
+    reads_replicas=True,
 )
 
 
@@ -74,7 +73,7 @@ def restore_order(order_id: int) -> Response:
 @blp.route("/trash", methods=["DELETE"])
 @blp.errors("shop_api_user_cannot_delete_order")
 @blp.arguments(TrashQuery, location="query")
-@blp.response(200, DeletedResponse, example={"deleted": 1})
+@blp.response(200, EmptyTrashResponse, example={"deleted": 1})
 def empty_order_trash(query: Query) -> Response:
     """Empty the trash of orders.
 

@@ -12,17 +12,17 @@ from app.api.blueprint import Blueprint
 from app.api.bulk_requests import bulk_response
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
-from app.api.openapi import PAGE_HEADERS
-from app.api.order_extensions import OrderSerializer
+from app.api.openapi.document import PAGE_HEADERS
+from app.api.representations import OrderSerializer
 from app.api.responses import delete_response, json_response, page_response
 from app.api.smorest import Api
-from app.api.versions import current_api_version, in_native_form
+from app.api.versions import current_api_version
 from app.auth.principals import Capability, Principal
-from app.catalog import EXTENSION, current_catalog
+from app.catalog import current_catalog
 from app.errors import ShopError
-from app.schemas.envelope import CountResponse, DeleteResponse
+from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import orders as examples
-from app.schemas.order_inputs import (
+from app.schemas.orders.input import (
     OrderBulkRequest,
     OrderBulkResponse,
     OrderCreate,
@@ -30,7 +30,7 @@ from app.schemas.order_inputs import (
     OrderUpdate,
     OrderUpdateRequest,
 )
-from app.schemas.orders import (
+from app.schemas.orders.order import (
     OrderList,
     OrderResponse,
     OrderStatusList,
@@ -41,9 +41,9 @@ from app.schemas.queries import (
     OrderListQuery,
     ReadQuery,
 )
-from app.services import order_queries, orders
-from app.services.bulk import BulkItem, WriteResult
-from app.services.order_records import with_total_tax
+from app.services.common.bulk import BulkItem, WriteResult
+from app.services.orders import queries as order_queries
+from app.services.orders import writes as orders
 
 Query = dict[str, Any]
 Body = dict[str, Any]
@@ -54,20 +54,14 @@ blp = Blueprint(
     url_prefix="/orders",
     description="Create, find, update and delete orders, each with its customer.",
     extends_orders=True,
+    reads_replicas=True,
+    in_legacy_api=True,
 )
 
 
-def init_app(app: Flask, api: Api) -> None:
-    """Register the order routes and the data of order events."""
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the order routes."""
     api.register_blueprint(blp)
-    app.extensions[EXTENSION].event_data["order"] = _event_data
-
-
-def _event_data(found: Sequence[Mapping[str, Any]]) -> list[Body]:
-    """Return orders with their extensions, which are added to all orders at once."""
-    with in_native_form():
-        shown = OrderSerializer(None).records([with_total_tax(order) for order in found])
-    return [{"order": order} for order in shown]
 
 
 def _body(order: Mapping[str, Any]) -> Body:

@@ -11,32 +11,33 @@ from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent
-from app.api.openapi import PAGE_HEADERS
+from app.api.openapi.document import PAGE_HEADERS
+from app.api.representations import REDEMPTION
 from app.api.responses import json_response, page_response
-from app.api.serializers import Serializer
 from app.api.smorest import Api
-from app.schemas.envelope import CountResponse
+from app.schemas.base import CountResponse
 from app.schemas.examples import redemptions as examples
 from app.schemas.queries import ReadQuery
-from app.schemas.redemption_queries import RedemptionCountQuery, RedemptionListQuery
-from app.schemas.redemptions import (
+from app.schemas.redemptions.queries import RedemptionCountQuery, RedemptionListQuery
+from app.schemas.redemptions.redemption import (
+    RedemptionCreateRequest,
     RedemptionList,
-    RedemptionRequest,
     RedemptionResponse,
-    RedemptionSchema,
 )
-from app.services import redemption_queries, redemptions, reservations
+from app.services.redemptions import queries as redemption_queries
+from app.services.redemptions import reservations
+from app.services.redemptions import writes as redemptions
 
 Query = dict[str, Any]
 Body = dict[str, Any]
 
-REDEMPTION = Serializer(RedemptionSchema, redemption_queries.COLUMNS)
 
 blp = Blueprint(
     "redemptions",
     __name__,
     url_prefix="/redemptions",
     description="Reserve, confirm and release uses of coupons.",
+    reads_replicas=True,
 )
 
 
@@ -74,7 +75,7 @@ def list_redemptions(query: Query) -> Response:
     "shop_api_coupon_not_applicable",
 )
 @blp.errors_as(400, "shop_api_invalid_customer_id")
-@blp.arguments(RedemptionRequest, example={"redemption": examples.NEW_REDEMPTION})
+@blp.arguments(RedemptionCreateRequest, example={"redemption": examples.NEW_REDEMPTION})
 @idempotent
 @blp.alt_response(200, schema=RedemptionResponse, example={"redemption": examples.REDEMPTION})
 @blp.response(201, RedemptionResponse, example={"redemption": examples.REDEMPTION})
@@ -83,7 +84,8 @@ def create_redemption(body: Body) -> Response:
 
     The use counts towards the limits of the coupon until it expires or is released. The same code
     and reference again return the same redemption, with status 200. The limits are exact,
-    regardless of how many clients reserve at the same time.
+    regardless of how many clients reserve at the same time. A `customer_id` requires a key for
+    `customers` or `orders`.
     """
     redemption, created = reservations.reserve_use(current_principal(), body["redemption"])
     return _response(redemption, 201 if created else 200)

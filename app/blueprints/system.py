@@ -5,21 +5,29 @@ Source: decisions 2, 10 and 11.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import cast
 
-from flask import Flask, Response, current_app, redirect, request, url_for
+from flask import Flask, Response, current_app, redirect, url_for
 from flask_swagger_ui import get_swaggerui_blueprint
 
 from app.api.blueprint import Blueprint
+from app.api.error_pages import prefers_html
 from app.api.responses import json_response
 from app.api.smorest import Api
 from app.config import VERSION
-from app.db.replicas import current_replicas
+from app.db import deadline
+from app.db.replicas.routing import current_replicas
 from app.db.session import schema_is_current
-from app.errors import SCHEMA_IS_BEHIND, unavailable
+from app.errors import IS_DRAINING, SCHEMA_IS_BEHIND, unavailable
 from app.schemas.system import ApiRootSchema, Health, Readiness
 
-HTML = "text/html"
+ICON = Path(__file__).parents[1] / "templates" / "favicon.ico"
+DRAINING = "draining"
+"""File in the instance folder. While it exists, load balancers send new requests elsewhere."""
+
+READINESS_SECONDS = 2.0
+"""How long the check of the readiness waits for the database."""
 
 index = Blueprint(
     "index", __name__, public=True, description="Name, version and links of the service."
@@ -34,6 +42,7 @@ def init_app(app: Flask, api: Api) -> None:
     prefix = app.config["SHOP_URL_PREFIX"]
     api.register_blueprint(index)
     api.register_blueprint(health, prefixed=False)
+    app.add_url_rule("/favicon.ico", "favicon", show_icon)
     app.register_blueprint(
         get_swaggerui_blueprint(
             f"{prefix}/docs",
@@ -75,7 +84,7 @@ def get_index() -> Response:
 
     Needs no API key. A browser, which prefers `text/html`, is redirected to `/docs`.
     """
-    if request.accept_mimetypes.best_match(["application/json", HTML]) == HTML:
+    if prefers_html():
         response = cast("Response", redirect(url_for("swagger_ui.show")))
         response.vary.add("Accept")
         return response
@@ -105,9 +114,12 @@ def get_health() -> Response:
 def get_readiness() -> Response:
     """Check readiness.
 
-    Returns 200 while the database can be reached and its schema is current, otherwise 503. Needs no
-    API key.
+    Returns 200 while the database responds within two seconds, its schema is current and the
+    machine is not being drained, otherwise 503. Needs no API key.
     """
+    if Path(current_app.instance_path, DRAINING).exists():
+        raise unavailable(IS_DRAINING)
+    deadline.shorten(READINESS_SECONDS)
     if not schema_is_current():
         raise unavailable(SCHEMA_IS_BEHIND)
     replicas = current_replicas()
@@ -123,3 +135,9 @@ def get_readiness() -> Response:
         for replica in replicas.all
     ]
     return json_response({"status": "ok", "replicas": states})
+
+
+def show_icon() -> Response:
+    """Return the icon that browsers show beside the title of a page."""
+    headers = {"Cache-Control": "public, max-age=86400"}
+    return Response(ICON.read_bytes(), mimetype="image/vnd.microsoft.icon", headers=headers)

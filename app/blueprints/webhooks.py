@@ -12,42 +12,40 @@ from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent_with_secret
-from app.api.openapi import PAGE_HEADERS
+from app.api.openapi.document import PAGE_HEADERS
+from app.api.representations import WEBHOOK, WEBHOOK_DELIVERY
 from app.api.responses import delete_response, json_response, page_response
-from app.api.serializers import Serializer
 from app.api.smorest import Api
-from app.models.tables import WEBHOOK_DELIVERIES, WEBHOOKS
-from app.schemas.envelope import CountResponse, DeleteResponse
+from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import webhooks as examples
 from app.schemas.queries import (
     ReadQuery,
 )
-from app.schemas.webhook_queries import (
+from app.schemas.webhooks.queries import (
     WebhookCountQuery,
     WebhookDeliveryListQuery,
     WebhookListQuery,
 )
-from app.schemas.webhooks import (
-    PingResponse,
-    ReplayRequest,
-    ReplayResponse,
+from app.schemas.webhooks.webhook import (
     WebhookCreateRequest,
     WebhookDeliveryList,
     WebhookDeliveryResponse,
-    WebhookDeliverySchema,
     WebhookList,
+    WebhookPingResponse,
+    WebhookReplayRequest,
+    WebhookReplayResponse,
     WebhookResponse,
-    WebhookSchema,
     WebhookUpdateRequest,
     WebhookWithSecretResponse,
 )
-from app.services import webhook_pings, webhook_queries, webhook_replays, webhooks
+from app.services.webhooks import pings as webhook_pings
+from app.services.webhooks import queries as webhook_queries
+from app.services.webhooks import replays as webhook_replays
+from app.services.webhooks import writes as webhooks
 
 Query = dict[str, Any]
 Body = dict[str, Any]
 
-WEBHOOK = Serializer(WebhookSchema, dict(WEBHOOKS.c))
-DELIVERY = Serializer(WebhookDeliverySchema, dict(WEBHOOK_DELIVERIES.c))
 
 blp = Blueprint(
     "webhooks",
@@ -61,6 +59,10 @@ def _body(webhook: Mapping[str, Any]) -> Body:
     """Return the body of a response, with the secret if it was generated."""
     secret = {name: webhook[name] for name in (webhooks.SECRET,) if name in webhook}
     return {"webhook": WEBHOOK.record(webhook) | secret}
+
+
+def _require_again(response: Body) -> None:
+    webhooks.require_creator(current_principal(), response["webhook"]["topics"])
 
 
 def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
@@ -86,7 +88,7 @@ def list_webhooks(query: Query) -> Response:
 @blp.route("", methods=["POST"])
 @blp.errors(*webhook_error_codes.CREATE)
 @blp.arguments(WebhookCreateRequest, example={"webhook": examples.NEW_WEBHOOK})
-@idempotent_with_secret
+@idempotent_with_secret(_require_again)
 @blp.response(201, WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET})
 def create_webhook(body: Body) -> Response:
     """Create a webhook.
@@ -167,7 +169,7 @@ def rotate_webhook_secret(webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>/ping", methods=["POST"])
 @blp.errors(*webhook_error_codes.EDIT, "shop_api_webhook_not_active")
-@blp.response(200, PingResponse, example={"ping": examples.PING})
+@blp.response(200, WebhookPingResponse, example={"ping": examples.PING})
 def ping_webhook(webhook_id: int) -> Response:
     """Send a ping to a webhook.
 
@@ -180,8 +182,8 @@ def ping_webhook(webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>/replay", methods=["POST"])
 @blp.errors(*webhook_error_codes.RESEND)
-@blp.arguments(ReplayRequest, example={"after": 0})
-@blp.response(200, ReplayResponse, example={"replay": {"after": 0, "through": 0}})
+@blp.arguments(WebhookReplayRequest, example={"after": 0})
+@blp.response(200, WebhookReplayResponse, example={"replay": {"after": 0, "through": 0}})
 def replay_webhook(body: Body, webhook_id: int) -> Response:
     """Send events to a webhook again.
 
@@ -202,7 +204,7 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
     Returns the deliveries with their attempts, newest first. A delivery is removed together with
     its event.
     """
-    serializer = DELIVERY.only(query["selection"])
+    serializer = WEBHOOK_DELIVERY.only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = webhook_queries.list_deliveries(
         current_principal(), webhook_id, query, serializer.columns, size
@@ -221,7 +223,7 @@ def get_webhook_delivery(query: Query, webhook_id: int, delivery_id: int) -> Res
     Returns the delivery with its attempts, the time of the next attempt, and the start of the last
     response.
     """
-    serializer = DELIVERY.only(query["selection"])
+    serializer = WEBHOOK_DELIVERY.only(query["selection"])
     row = webhook_queries.get_delivery(
         current_principal(), webhook_id, delivery_id, serializer.columns
     )
@@ -237,4 +239,4 @@ def redeliver_webhook_delivery(webhook_id: int, delivery_id: int) -> Response:
     A successful delivery can be sent again, too. The schedule of retries starts from the beginning.
     """
     delivery = webhook_replays.redeliver(current_principal(), webhook_id, delivery_id)
-    return json_response({"webhook_delivery": DELIVERY.record(delivery)})
+    return json_response({"webhook_delivery": WEBHOOK_DELIVERY.record(delivery)})

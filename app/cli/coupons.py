@@ -1,9 +1,8 @@
-"""``flask --app wsgi coupons``: generate coupons with random codes, in any number."""
+"""``shop-api coupons``: generate coupons with random codes, in any number."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,9 @@ from app.db.read_pool import fetch
 from app.db.search import comparable
 from app.errors import ShopError
 from app.models import User
-from app.schemas.coupon_batches import CHARSET, CodesInput, GeneratedCoupon
+from app.schemas.coupons.batch import CHARSET, CodesInput
 from app.schemas.loading import instance_of, invalid_params
-from app.services import coupon_batches
-from app.text import did_you_mean
+from app.services.coupons import batches as coupon_batches
 
 coupons = AppGroup("coupons", help="Coupons: generate batches of codes.")
 
@@ -77,10 +75,9 @@ def generate(
         "allow_guessable": allow_guessable,
         "coupon": _fields(coupon),
     }
-    _warn_about_unknown(given["coupon"])
     actor = author(login)
     try:
-        data = CodesInput().load(given)
+        data = instance_of(CodesInput, strict=True).load(given)
         with showing_progress("coupons", count) as note_progress:
             batch = coupon_batches.generate(actor, data, count, note_progress)
     except ma.ValidationError as error:
@@ -97,14 +94,6 @@ def generate(
 def _with_options(message: str) -> str:
     """Return a message with the options of the command instead of the fields of a request."""
     return message.replace("generate.", "--").replace("set allow_", "use --allow-")
-
-
-def _warn_about_unknown(fields: Mapping[str, Any]) -> None:
-    """Warn about unknown names, which a request would ignore."""
-    known = instance_of(GeneratedCoupon).fields
-    for name in sorted(fields.keys() - known.keys()):
-        hint = did_you_mean(name, known)
-        click.echo(f"--coupon: {name!r} is unknown and ignored{hint}.", err=True)
 
 
 def _fields(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""``flask --app wsgi db copy``: copy a shop from another database into an empty one."""
+"""``shop-api db copy``: copy a shop from another database into an empty one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from flask import current_app
 from flask.cli import with_appcontext
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, inspect, make_url
 from sqlalchemy.exc import DBAPIError
 
 from app.config.loading import SettingsError, database_url
@@ -16,7 +16,12 @@ from app.config.urls import without_password
 from app.db import timeouts
 from app.db.errors import first_line
 from app.db.session import db
-from app.services.database_copy import CopyError, copy_shop, open_source, reading_one_state
+from app.services.maintenance.database_copy import (
+    CopyError,
+    copy_shop,
+    open_source,
+    reading_one_state,
+)
 
 
 @click.command("copy")
@@ -32,11 +37,17 @@ def copy(source_url: str) -> None:
     url = _source_url(source_url)
     source = open_source(url.render_as_string(hide_password=False))
     try:
-        source.connect().close()
+        with source.connect() as connection:
+            inspect(connection).get_table_names()  # SQLite reads the file only now
     except DBAPIError as error:
+        remedy = (
+            "is correct and the file is readable"
+            if url.get_backend_name() == "sqlite"
+            else "is correct and the server runs"
+        )
         raise click.ClickException(
-            f"The source {without_password(url)} cannot be used: {first_line(error.orig)}. Correct "
-            "SOURCE_URL, or start the server."
+            f"The source {without_password(url)} cannot be used: {first_line(error.orig)}. Check "
+            f"that SOURCE_URL {remedy}."
         ) from None
     progress = _Progress()
     with db.engine.connect() as target:

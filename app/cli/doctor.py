@@ -1,4 +1,4 @@
-"""``flask --app wsgi doctor``: check an installation and suggest fixes."""
+"""``shop-api doctor``: check an installation and suggest fixes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from app.cli.gunicorn_settings import settings_in_file_only
 from app.config.loading import unknown_settings
 from app.config.secret_key import MIN_LENGTH
 from app.db.read_pool import fetch, read_engine
-from app.db.replica_monitor import State
-from app.db.replicas import current_replicas
+from app.db.replicas.monitor import State
+from app.db.replicas.routing import current_replicas
 from app.db.session import schema_is_current
-from app.services import api_key_queries, delivery_statistics
+from app.services.api_keys import queries as api_key_queries
+from app.services.webhooks.deliveries import statistics as delivery_statistics
 
 FREE_BYTES = 100 * 1024 * 1024
 YEARS = range(2026, 2100)
@@ -116,7 +117,12 @@ def _settings() -> Iterator[Finding]:
 def _secret() -> Finding:
     secret = current_app.config["SECRET_KEY"]
     path = Path(current_app.instance_path) / "secret_key"
-    if not path.exists() or path.read_text().strip() != secret:
+    try:
+        is_in_file = path.exists() and path.read_text().strip() == secret
+    except OSError as error:
+        remedy = "Make the service user its owner, or remove it if SECRET_KEY replaces it."
+        return Finding("secret", f"{path} cannot be read: {error.strerror}", remedy)
+    if not is_in_file:
         if len(secret) < MIN_LENGTH:
             remedy = f"Use {MIN_LENGTH} random characters, then create all API keys again."
             return Finding("secret", f"SECRET_KEY has {len(secret)} characters", remedy)
@@ -180,17 +186,22 @@ _REPLICA_REMEDIES = {
 def _replicas() -> Iterator[Finding]:
     """Check each replica several times, because a standby lags slightly."""
     replicas = current_replicas()
-    for replica in replicas.all if replicas else ():
-        monitor = replica.monitor
+    monitors = [replica.monitor for replica in replicas.all] if replicas else []
+    for monitor in monitors:
         for _ in range(CHECKS):
             if monitor.check().current_at is not None:
                 break
             time.sleep(PAUSE_SECONDS)
+    has_replica = any(monitor.state is State.OK for monitor in monitors)
+    for number, monitor in enumerate(monitors, 1):
         state, lag = monitor.state, monitor.lag
         if state is State.OK:
-            yield Finding(f"replica {replica.number}", f"lags at most {lag:.1f} seconds")
+            yield Finding(f"replica {number}", f"lags at most {lag:.1f} seconds")
+        elif state is State.NOT_A_STANDBY and has_replica:
+            # With automatic failover, the setting lists all servers, also the primary.
+            yield Finding(f"replica {number}", "not used, because it is a primary")
         else:
-            yield Finding(f"replica {replica.number}", state, _REPLICA_REMEDIES[state])
+            yield Finding(f"replica {number}", state, _REPLICA_REMEDIES[state])
 
 
 def _schema() -> Finding:

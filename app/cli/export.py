@@ -1,4 +1,4 @@
-"""``flask --app wsgi export``: write records to a file or to standard output."""
+"""``shop-api export``: write records to a file or to standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``flask --app wsgi import coupons|customers|restore``: read records from files."""
+"""``shop-api import coupons|customers|restore``: read records from files."""
 
 from __future__ import annotations
 

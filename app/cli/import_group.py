@@ -1,4 +1,4 @@
-"""``flask --app wsgi import``: the group of the commands that import records."""
+"""``shop-api import``: the group of the commands that import records."""
 
 from __future__ import annotations
 

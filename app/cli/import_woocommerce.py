@@ -1,4 +1,4 @@
-"""``flask --app wsgi import woocommerce``: import the database of a WooCommerce shop."""
+"""``shop-api import woocommerce``: import the database of a WooCommerce shop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.catalog import current_catalog
 from app.cli.import_group import imports
 from app.cli.keys import require_schema
 from app.cli.stopping import Stopped, stopping_between_batches
-from app.services.order_sums import amount_text
+from app.services.orders.sums import amount_text
 from app.woocommerce.errors import SourceError
 from app.woocommerce.report import COLUMNS, Report
 
@@ -124,7 +124,7 @@ def verify(
     The exit status is 1 if there are differences.
     """
     from app.cli.import_progress import ImportProgress  # noqa: PLC0415  # see woocommerce
-    from app.woocommerce.loading import Location  # noqa: PLC0415  # see woocommerce
+    from app.woocommerce.source.loading import Location  # noqa: PLC0415  # see woocommerce
     from app.woocommerce.verification import verify_shop  # noqa: PLC0415  # see woocommerce
 
     require_schema()

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from app.dates import parse_timestamp
+from app.conversions.dates import parse_timestamp
 
 NEVER = "never"
 

@@ -1,4 +1,4 @@
-"""``flask --app wsgi keys``: create, list, update, rotate and revoke API keys."""
+"""``shop-api keys``: create, list, update, rotate and revoke API keys."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from app.auth import principals
 from app.auth.api_keys import ApiKeyCredentials
 from app.cli import program
 from app.cli.key_options import NEVER, expiry, limits, names_in
+from app.conversions.text import is_username
 from app.db.session import schema_is_current
 from app.errors import ShopError
-from app.services import api_key_queries as queries
-from app.services import api_keys as service
-from app.services.api_key_rights import Rights, checked_expiry, checked_resources
-from app.text import is_username
+from app.services.api_keys import queries
+from app.services.api_keys import writes as service
+from app.services.api_keys.rights import Rights, checked_expiry, checked_resources
 
 keys = AppGroup("keys", help="API keys: create, list, update, rotate, revoke.")
 

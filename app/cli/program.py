@@ -10,10 +10,9 @@ SCRIPT = "shop-api"
 
 
 def command(arguments: str) -> str:
-    """Return the command line for a command, in the form in which the current one was run."""
-    if Path(sys.argv[0]).name == SCRIPT:
-        return f"{sys.argv[0]} {arguments}"
-    return f".venv/bin/flask --app wsgi {arguments}"
+    """Return the command line for a command, with the path by which the current one was run."""
+    program = Path(sys.argv[0])
+    return f"{program if program.name == SCRIPT else f'.venv/bin/{SCRIPT}'} {arguments}"
 
 
 def upgrade() -> str:

@@ -1,4 +1,4 @@
-"""``flask --app wsgi serve``: set up the database and run gunicorn, as in ``make run``."""
+"""``shop-api serve``: set up the database and run gunicorn, as in ``make run``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from flask.cli import with_appcontext
 
 from app.auth.principals import Permission
 from app.cli import program
+from app.cli.db import upgraded
 from app.cli.keys import show_new
 from app.cli.supervisor import run_with_worker
 from app.config.settings import GUNICORN_SETTINGS
 from app.db import session
 from app.files import runtime_folder
-from app.services import api_key_queries, api_keys
+from app.services.api_keys import queries as api_key_queries
+from app.services.api_keys import writes as api_keys
 
 RUNTIME = runtime_folder()
 
@@ -33,9 +35,7 @@ def serve() -> None:
     """
     _require_free_port(current_app.config["HOST"], current_app.config["PORT"])
     if not session.schema_is_current():
-        from flask_migrate import upgrade  # noqa: PLC0415  # slow import, rarely needed
-
-        upgrade()
+        click.echo(upgraded().description(), err=True)
     config = current_app.config
     host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
     address = f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"

@@ -120,5 +120,5 @@ class Supervisor:
 
 def run_with_worker(gunicorn: Sequence[str]) -> int:
     """Run gunicorn and a worker, and return the exit status of gunicorn."""
-    worker = [sys.executable, "-m", "flask", "--app", "wsgi", "worker"]
+    worker = [sys.executable, "-m", "app.main", "worker"]
     return Supervisor(gunicorn, worker).run()

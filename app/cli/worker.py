@@ -1,4 +1,4 @@
-"""``flask --app wsgi worker``: deliver webhooks, number events and remove expired records."""
+"""``shop-api worker``: deliver webhooks, number events and remove expired records."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import marshmallow as ma
 
 from app.config.fields import OrderStatusList
 from app.config.settings import SettingsSchema
-from app.text import did_you_mean
+from app.conversions.text import did_you_mean
 
 
 class SettingsError(Exception):
@@ -34,8 +34,19 @@ def load_settings(config: MutableMapping[str, Any], overrides: Mapping[str, Any]
     try:
         config.update(SettingsSchema(unknown=ma.INCLUDE).load(given))
     except ma.ValidationError as error:
-        reasons = [f"{name}: {' '.join(messages)}" for name, messages in _messages(error)]
+        reasons = [
+            f"{name}: {' '.join(messages)}{_shown(name, given[name])}"
+            for name, messages in _messages(error)
+        ]
         raise SettingsError("; ".join(reasons)) from None
+
+
+def _shown(name: str, value: Any) -> str:
+    """Return the value of a setting that is a number, for a message. Others can be secret."""
+    is_number = isinstance(
+        SettingsSchema._declared_fields[name], ma.fields.Integer | ma.fields.Float
+    )
+    return f" The value is {value!r}." if is_number else ""
 
 
 def database_url(url: str) -> str:

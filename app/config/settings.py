@@ -156,8 +156,14 @@ class SettingsSchema(ma.Schema):
         "Origins of other sites whose pages may use the API in a browser, such as "
         "`https://admin.example`, separated by commas. `*` allows every site.",
     )
+    SHOP_REQUEST_TIMEOUT_SECONDS = _seconds(
+        15.0,
+        "Seconds that a request may take for its queue and the database together. The response is "
+        "then 503, also if the database hangs. A long list may take longer, but not each batch of "
+        "its rows. 0 disables the limit.",
+    )
     SHOP_STATEMENT_TIMEOUT_SECONDS = _seconds(
-        30.0,
+        10.0,
         "Time limit for each database statement of a request. A statement that exceeds it is "
         "cancelled, and the response is 503. 0 disables the limit.",
     )

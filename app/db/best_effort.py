@@ -1,4 +1,4 @@
-"""Best-effort writes, which are skipped instead of waiting for a lock."""
+"""Best-effort writes, which are skipped instead of waiting for a lock or a standby."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.db import sqlite
 from app.db.read_pool import read_engine
-from app.db.session import db
+from app.db.session import DO_NOT_WAIT_FOR_STANDBY, db
 
 _log = logging.getLogger(__name__)
 
 
 def try_to_write(statement: Executable) -> bool:
     """Run one statement in a transaction of its own, unless that means waiting for a lock.
+
+    The commit does not wait for a standby.
 
     On PostgreSQL, the statement must skip locked rows itself.
 
@@ -31,6 +33,7 @@ def try_to_write(statement: Executable) -> bool:
                 connection.execute(statement)
         else:
             with db.engine.begin() as connection:
+                connection.execute(DO_NOT_WAIT_FOR_STANDBY)
                 connection.execute(statement)
     except (DBAPIError, PoolTimeoutError) as error:
         _log.debug("An optional write was skipped: %s", error)

@@ -20,7 +20,7 @@ from sqlalchemy import Engine, event, make_url
 from sqlalchemy.exc import DisconnectionError, SAWarning
 
 from app.config.loading import SettingsError
-from app.db import sqlite, timeouts
+from app.db import deadline, patient_pool, sqlite, timeouts
 from app.db.read_pool import READ, STREAM
 
 Usable = Callable[[Any, Any], bool]
@@ -111,6 +111,7 @@ def _common(config: Mapping[str, Any], url: str) -> Options:
     else:
         limit = timeouts.postgresql_option(seconds)
         connect = _CONNECT | {"options": f"-c timezone=UTC {limit}"}
+    pool: Options = {} if is_sqlite(config) else {"poolclass": patient_pool.PatientPool}
     limit_each = {timeouts.LOCAL_LIMIT: timeouts.local_limit(seconds)}
     return {
         "url": url,
@@ -121,7 +122,7 @@ def _common(config: Mapping[str, Any], url: str) -> Options:
         "connect_args": connect,
         "pool_size": config["WEB_THREADS"],
         "pool_use_lifo": True,
-    }
+    } | pool
 
 
 def binds(config: Mapping[str, Any]) -> dict[str | None, Options]:
@@ -149,6 +150,8 @@ def prepare(engines: Mapping[str | None, Engine], config: Mapping[str, Any]) -> 
             sqlite.prepare(engine)
         elif has_pooler(config) and (name is None or name.endswith(STREAM)):
             timeouts.limit_transactions(engine, config["SHOP_STATEMENT_TIMEOUT_SECONDS"])
+        if not on_sqlite:
+            event.listen(engine, "do_connect", deadline.connect)
         event.listen(engine, "checkout", partial(_check_connection, is_usable))
     if on_sqlite:
         sqlite.begin_immediately(engines[None])

@@ -22,6 +22,21 @@ _SQLITE_UNAVAILABLE = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLIT
                         "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_NOTADB")  # fmt: skip
 
 
+_FULL_DISK = "53100"  # PostgreSQL
+
+
+class OutcomeUnknown(DBAPIError):
+    """The connection was lost during a commit, so the transaction may have been committed.
+
+    Args:
+        error: the error of the commit.
+    """
+
+    def __init__(self, error: DBAPIError) -> None:
+        cause = error.orig or error
+        super().__init__(error.statement, error.params, cause, connection_invalidated=True)
+
+
 def first_line(error: BaseException | None) -> str:
     """Return the first line of the message of a driver, without hints and a period at the end."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
@@ -63,7 +78,7 @@ def is_unavailable(error: BaseException) -> bool:
 
     A statement that the database rejects is a bug and does not count.
     """
-    if isinstance(error, PoolTimeoutError):
+    if isinstance(error, PoolTimeoutError | OutcomeUnknown):
         return True
     if not isinstance(error, DBAPIError):
         return False
@@ -73,3 +88,12 @@ def is_unavailable(error: BaseException) -> bool:
     if state := getattr(error.orig, "sqlstate", None):
         return str(state).startswith(_POSTGRESQL_UNAVAILABLE)
     return isinstance(error, OperationalError | InterfaceError)
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """Return whether the disk of the database has no space left."""
+    if not isinstance(error, DBAPIError):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        return getattr(error.orig, "sqlite_errorname", "") == "SQLITE_FULL"
+    return getattr(error.orig, "sqlstate", None) == _FULL_DISK

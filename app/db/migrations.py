@@ -1,29 +1,57 @@
-"""The migrations of this version of the service."""
+"""The migrations of this version of the service, and the schemas that it can use."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
+from typing import NamedTuple
+
+from sqlalchemy import text
 
 from app.files import folder_of
 
 MIGRATIONS = folder_of("migrations")
 
+REVISION = text("SELECT version_num FROM alembic_version")
+SCHEMA_VERSION = text("SELECT version_num, oldest_compatible FROM alembic_version")
 
-def is_schema_current(versions: set[str]) -> bool:
-    """Return whether migrations are the latest of this version of the service, or newer.
 
-    The revisions of migrations are consecutive numbers of four digits.
+class SchemaVersion(NamedTuple):
+    """The version of a schema. Versions are consecutive numbers of four digits.
+
+    Args:
+        revision: the latest migration of the database.
+        oldest_compatible: the latest migration of the oldest service that can use the schema.
     """
-    return versions == migration_heads() or (
-        len(versions) == 1
-        and all(version.isdigit() and version > max(migration_heads()) for version in versions)
+
+    revision: str
+    oldest_compatible: str
+
+
+def is_schema_current(versions: Iterable[SchemaVersion]) -> bool:
+    """Return whether this version of the service can use a schema, which can be a newer one."""
+    found = list(versions)
+    return len(found) == 1 and (
+        found[0].revision == migration_head()
+        or (is_newer(found[0].revision) and found[0].oldest_compatible <= migration_head())
     )
 
 
+def is_newer(revision: str) -> bool:
+    """Return whether a migration belongs to a newer version of the service."""
+    return revision.isdigit() and revision > migration_head()
+
+
+def migration_head() -> str:
+    """Return the latest migration of this version."""
+    return migration_numbers()[-1]
+
+
 @cache
-def migration_heads() -> set[str]:
-    """Return the latest migrations of this version."""
+def migration_numbers() -> list[str]:
+    """Return all migrations of this version, the oldest first."""
     # Import on first use, because only /readyz needs Alembic and the import is slow.
     from alembic.script import ScriptDirectory  # noqa: PLC0415  # see above
 
-    return set(ScriptDirectory(str(MIGRATIONS)).get_heads())
+    scripts = ScriptDirectory(str(MIGRATIONS)).walk_revisions()
+    return sorted(script.revision for script in scripts)

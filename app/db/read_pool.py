@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from flask import current_app
@@ -51,46 +52,74 @@ class Source(Protocol):
     def check(self, connection: Connection, lsn: int) -> None:
         """Raise an error if a connection cannot show what was written up to an LSN."""
 
+    def replayed(self, connection: Connection) -> int:
+        """Return the LSN up to which a connection shows what was written at most."""
+
+
+@dataclass
+class Reading:
+    """Reads from a source.
+
+    Args:
+        source: where they come from.
+        lsn: they show at least what was written up to this LSN.
+        shown: they have shown at most what was written up to this LSN. 0 before the first read.
+    """
+
+    source: Source
+    lsn: int
+    shown: int = 0
+
 
 _own_connection: ContextVar[Connection | None] = ContextVar("own_connection", default=None)
-_source: ContextVar[tuple[Source, int] | None] = ContextVar("source", default=None)
+_reading: ContextVar[Reading | None] = ContextVar("reading", default=None)
 
 
 @contextmanager
-def reading_from(source: Source, lsn: int) -> Iterator[None]:
+def reading_from(source: Source, lsn: int) -> Iterator[Reading]:
     """Let the reads of a block come from a source that shows what was written up to an LSN."""
-    token = _source.set((source, lsn))
+    reading = Reading(source, lsn)
+    token = _reading.set(reading)
     try:
-        yield
+        yield reading
     finally:
-        _source.reset(token)
+        _reading.reset(token)
 
 
 def current_source() -> Source | None:
     """Return the source of reads, or None for the primary."""
-    found = _source.get()
-    return found and found[0]
+    reading = _reading.get()
+    return reading.source if reading else None
 
 
 def read_from_primary() -> None:
     """Let all further reads of ``reading_from`` come from the primary, because a write begins."""
-    if _source.get() is not None:
-        _source.set(None)
+    if _reading.get() is not None:
+        _reading.set(None)
 
 
 def _connect(name: str) -> Connection:
     """Return a connection for reads, which is checked if it is not one to the primary."""
-    found = _source.get()
-    if found is None:
+    reading = _reading.get()
+    if reading is None:
         return _engine(name).connect()
-    source, lsn = found
-    connection = source.engine(name).connect()
+    connection = reading.source.engine(name).connect()
     try:
-        source.check(connection, lsn)
+        reading.source.check(connection, reading.lsn)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _note_position(connection: Connection) -> None:
+    """Note what a read has shown at most, unless it was on the primary.
+
+    The position is read afterwards and on the same connection, because a replica replays on during
+    the read, and a replica that was restarted can be behind what it has shown.
+    """
+    if (reading := _reading.get()) is not None:
+        reading.shown = max(reading.shown, reading.source.replayed(connection))
 
 
 def fetch(statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Any]:
@@ -114,6 +143,7 @@ def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[Conne
         limit = connection.get_execution_options().get(timeouts.LOCAL_LIMIT)
         if only_if_limited and limit is None:
             yield connection
+            _note_position(connection)
             return
         driver: Any = connection.connection.driver_connection
         # On SQLite these statements cannot fail, and the driver's method takes a tenth of the time.
@@ -122,6 +152,7 @@ def _transaction(begin: str, *, only_if_limited: bool = False) -> Iterator[Conne
         try:
             run(begin if limit is None else f"{begin}; {limit}")
             yield connection
+            _note_position(connection)
             run("COMMIT")
         except BaseException:
             connection.invalidate()  # do not reuse a connection with an open transaction
@@ -167,7 +198,7 @@ class RowStream:
         self, statement: Executable, parameters: dict[str, Any] | None = None, batch: int = 500
     ) -> None:
         self._result: Result[Any] | None = None
-        self._source = _source.get()
+        self._reading = _reading.get()
         self._connection = _connect(STREAM)
         in_batches = {"yield_per": batch}
         try:
@@ -176,6 +207,7 @@ class RowStream:
             )
             self._rest = self._result.partitions()
             self._first = next(self._rest, ())
+            _note_position(self._connection)
         except BaseException:
             self.close()
             raise
@@ -194,10 +226,10 @@ class RowStream:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Let other reads for the response come from the source of the stream."""
-        if self._source is None:
+        if self._reading is None:
             yield
             return
-        with reading_from(*self._source):
+        with reading_from(self._reading.source, self._reading.lsn):
             yield
 
     def close(self) -> None:

@@ -14,7 +14,6 @@ from sqlalchemy import (
     Select,
     Table,
     bindparam,
-    func,
     select,
     type_coerce,
     update,
@@ -22,10 +21,10 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
 
-from app.db.functions import is_one_of
-from app.db.inserts import insert_rows
+from app.db.bulk_inserts.inserts import insert_rows
 from app.db.read_pool import MAX_SELECTS, Fetch
-from app.db.types import IdList
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
 
 Columns = Sequence[ColumnElement[Any]]
 Row = Sequence[Any]
@@ -62,24 +61,6 @@ def fetch_by_ids(
     rows = fetch(select_where(tuple(columns), record_id, _is_wanted(record_id)), {WANTED: ids})
     by_id = {row[-1]: row for row in rows}
     return [by_id[record] for record in ids if record in by_id]
-
-
-def count_without(
-    table: Table, conditions: Sequence[ColumnElement[bool]], without: ColumnElement[bool]
-) -> Select[Any]:
-    """Return a select that counts the records that meet conditions, without some of them.
-
-    The others are counted on their own. To compare each record takes SQLite twice as long as to
-    count the records in an index.
-
-    Args:
-        table: the table of the records.
-        conditions: the conditions.
-        without: the condition of records to leave out, which are few.
-    """
-    counted = select(func.count()).select_from(table).where(*conditions)
-    left_out = counted.where(without)
-    return select(counted.scalar_subquery() - left_out.scalar_subquery())
 
 
 def write_records(

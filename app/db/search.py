@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -28,8 +29,8 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from app.db.index_hints import unindexed
-from app.text import nfc
+from app.conversions.text import nfc
+from app.db.sql.index_hints import Condition, unindexed
 
 # Separates the texts with a noncharacter, so that a search term never matches across two texts.
 _SEPARATOR = "\uffff"
@@ -59,17 +60,26 @@ def comparable(text: str) -> str:
     return nfc(text.lower()).replace("\u03c2", "\u03c3")
 
 
-class Search(NamedTuple):
-    """A condition on an ID in two equivalent forms.
+@dataclass(frozen=True, slots=True)
+class Search(Condition):
+    """The condition that records match a search.
 
     Args:
-        many: for many results. SQLite reads an index in the requested order until the page is
-            complete.
-        few: for few results, which are looked up one by one.
+        index: selects the IDs of the matches from the search table alone, if that is possible.
     """
 
-    many: ColumnElement[bool]
-    few: ColumnElement[bool]
+    index: Select[Any] | None = None
+
+    def number_without(self, others: Sequence[int]) -> Select[Any] | None:
+        """Return a select that counts the matches using only the index, without some records.
+
+        Returns:
+            None for a text for which the index is not exact.
+        """
+        if self.index is None:
+            return None
+        (found,) = self.index.selected_columns
+        return self.index.with_only_columns(func.count()).where(found.not_in(others))
 
 
 def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int]) -> Search:
@@ -128,32 +138,6 @@ def matches(
     return _search(search, record_id, parts, exact, index_is_exact=False)
 
 
-def without_wildcards(pattern: str) -> str | None:
-    """Return the text of a pattern that is equivalent to a substring search, or None."""
-    parts = [part for part in pattern.split("*") if part]
-    return parts[0] if len(parts) == 1 else None
-
-
-def number_found(
-    search: ColumnElement[Any], text: str, without: Sequence[int] = ()
-) -> Select[Any] | None:
-    """Return a select that counts the records with the text, using only the index.
-
-    Args:
-        search: the search column.
-        text: any text.
-        without: IDs of records to exclude.
-
-    Returns:
-        None for a text for which the index is not exact.
-    """
-    text = comparable(text)
-    if len(text) < _TRIGRAM or _SEPARATOR in text or not _is_indexed_exactly(text):
-        return None
-    index, match = _index(search.table.name, [text])
-    return select(func.count()).select_from(index).where(match, index.c.rowid.not_in(without))
-
-
 def _index(table_name: str, parts: Sequence[str]) -> tuple[TableClause, ColumnElement[bool]]:
     """Return the search table of a table and the condition that its rows contain the parts."""
     name = f"{table_name}_search"
@@ -186,8 +170,9 @@ def _search(
         return Search(scan, scan)
     index, match = _index(records.name, parts)
     found = select(index.c.rowid).where(match)
-    if not index_is_exact:
-        found = select(records.c.id).where(records.c.id.in_(found), exact)
+    if index_is_exact:
+        return Search(unindexed(record_id).in_(found), record_id.in_(found), found)
+    found = select(records.c.id).where(records.c.id.in_(found), exact)
     return Search(unindexed(record_id).in_(found), record_id.in_(found))
 
 

@@ -17,15 +17,21 @@ from typing import TypeVar
 
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import MetaData, inspect, text
+from sqlalchemy import MetaData, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
-from app.db import engines, replicas, sqlite
-from app.db.errors import is_foreign_key_violation, is_retryable
-from app.db.migrations import is_schema_current
-from app.db.read_pool import fetch, fetching_from, read_engine, read_from_primary
+from app.db import deadline, engines, sqlite
+from app.db.errors import (
+    OutcomeUnknown,
+    is_foreign_key_violation,
+    is_retryable,
+    is_schema_mismatch,
+)
+from app.db.migrations import SCHEMA_VERSION, SchemaVersion, is_schema_current
+from app.db.read_pool import fetch, fetching_from, read_from_primary
+from app.db.replicas import routing as replicas
 
 T = TypeVar("T")
 
@@ -49,6 +55,9 @@ another conflict."""
 
 LOGGED_RETRY = 3
 """The retry that is logged, as a sign of contention."""
+
+DO_NOT_WAIT_FOR_STANDBY = text("SET LOCAL synchronous_commit = local")
+"""Lets the commit of the transaction wait for the disk of the primary only."""
 
 _WRITE_LOCK = "shop_api_write_lock"
 """Key in ``app.extensions`` of the lock for writers on SQLite."""
@@ -95,7 +104,7 @@ def init_app(app: Flask) -> None:
     app.extensions[_WRITE_LOCK] = threading.Lock() if engines.is_sqlite(app.config) else None
 
 
-def run_in_transaction(work: Callable[[Session], T]) -> T:
+def run_in_transaction(work: Callable[[Session], T], *, is_internal: bool = False) -> T:
     """Run ``work`` in one write transaction and commit.
 
     ``work`` checks before it writes, so that errors have their specified order. After a conflict
@@ -106,12 +115,16 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
 
     Args:
         work: called with a session, up to MAX_ATTEMPTS times. It must not have other side effects.
+        is_internal: whether the transaction stores nothing that the client has sent, but only what
+            the service notes about the request. The commit then does not wait for a standby, and
+            the client need not know its outcome.
 
     Returns:
         The return value of ``work``.
 
     Raises:
         IntegrityError: a constraint is violated, and retrying does not help.
+        OutcomeUnknown: the connection was lost during the commit.
     """
     session = db.session()
     if session.info.get(_IS_RUNNING):
@@ -121,11 +134,19 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
         # Each attempt has its own list, so functions from a rolled back attempt are not called.
         after_commit: list[Callable[[], None]] = []
         session.info[_AFTER_COMMIT] = after_commit
+        is_committing = False
         try:
             with _write_lock(), session, session.begin():
                 session.info[_IS_RUNNING] = True
+                if is_internal and db.engine.dialect.name == "postgresql":
+                    session.execute(DO_NOT_WAIT_FOR_STANDBY)
                 result = work(session)
+                session.flush()
+                deadline.reserve(deadline.COMMIT_SECONDS)
+                is_committing = True
         except DBAPIError as error:
+            if is_committing and not is_internal and error.connection_invalidated:
+                raise OutcomeUnknown(error) from error
             is_missing = is_foreign_key_violation(error)
             most = MAX_ATTEMPTS_WITH_MISSING_RECORD if is_missing else MAX_ATTEMPTS
             if attempt >= most or not is_retryable(error):
@@ -137,7 +158,8 @@ def run_in_transaction(work: Callable[[Session], T]) -> T:
         finally:
             session.info[_IS_RUNNING] = False
         time.sleep(RETRY_SECONDS * attempt * random.uniform(0.5, 1))  # noqa: S311  # nosec B311  # no secret
-    session.info[_HAS_COMMITTED] = True
+    if not is_internal:
+        session.info[_HAS_COMMITTED] = True
     # Not within the transaction, because it could be retried.
     for function in after_commit:
         function()
@@ -199,8 +221,8 @@ def _write_lock() -> Iterator[None]:
     if lock is None:
         yield
         return
-    if not lock.acquire(timeout=sqlite.WAIT_SECONDS):
-        raise PoolTimeoutError(f"other writers did not finish within {sqlite.WAIT_SECONDS} seconds")
+    if not lock.acquire(timeout=max(min(sqlite.WAIT_SECONDS, deadline.left()), 0)):
+        raise PoolTimeoutError("other writers did not finish in time")
     try:
         yield
     finally:
@@ -210,14 +232,15 @@ def _write_lock() -> Iterator[None]:
 def schema_is_current() -> bool:
     """Return whether the database has the latest migration of this version, or newer ones.
 
-    A newer version of the service migrates the database while this version still runs. Its
-    migrations must not break this version (docs/operations.md, Upgrades).
+    A newer version of the service migrates the database while this version still runs. The database
+    contains the oldest version that can use its schema (docs/operations.md, Rolling upgrades).
     """
-    if not inspect(read_engine()).has_table("alembic_version"):
-        return False
-    return is_schema_current(
-        {row[0] for row in fetch(text("SELECT version_num FROM alembic_version"))}
-    )
+    try:
+        return is_schema_current(SchemaVersion(*row) for row in fetch(SCHEMA_VERSION))
+    except DBAPIError as error:
+        if is_schema_mismatch(error):
+            return False  # without a schema, or before migration 0030
+        raise
 
 
 def now() -> datetime:

@@ -11,6 +11,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, event
 
+from app.db import deadline
+
 WAIT_SECONDS = 20
 """How long a writer waits for the write lock."""
 
@@ -50,7 +52,7 @@ def _begin(connection: Connection) -> None:
     SQLite itself would sleep for up to 100 ms between two checks, while other writers go first.
     """
     driver: Any = connection.connection.dbapi_connection
-    end = time.monotonic() + WAIT_SECONDS
+    end = time.monotonic() + min(WAIT_SECONDS, deadline.left())
     driver.execute("PRAGMA busy_timeout = 0")
     try:
         while time.monotonic() < end:
@@ -95,6 +97,8 @@ def _configure(connection: sqlite3.Connection, _: Any) -> None:
     connection.execute("PRAGMA fullfsync = ON")
     connection.execute("PRAGMA checkpoint_fullfsync = ON")
     connection.execute("PRAGMA foreign_keys = ON")
+    # Deleted personal data is overwritten, and does not remain in free parts of the file.
+    connection.execute("PRAGMA secure_delete = ON")
 
 
 def _check_file(engine: Engine) -> None:

@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
+
+from app.db import deadline
 
 STEPS = 100_000
 """Number of SQLite steps between two checks of the time, which take a few milliseconds.
@@ -50,10 +54,12 @@ class LimitedConnection(sqlite3.Connection):
 
     def restart(self) -> None:
         """Restart the time of the statement."""
-        self._deadline = time.monotonic() + self.seconds
+        self._end = time.monotonic() + min(
+            self.seconds, max(deadline.left(), deadline.LEAST_SECONDS)
+        )
 
     def _is_expired(self) -> bool:
-        return time.monotonic() > self._deadline
+        return time.monotonic() > self._end
 
 
 def postgresql_option(seconds: float) -> str:
@@ -85,6 +91,7 @@ def sqlite_option(seconds: float) -> dict[str, Any]:
 
 def restart_clock(connection: Connection) -> None:
     """Restart the time for the next batch of a list, so that slow clients do not cause timeouts."""
+    deadline.restart()
     driver = connection.connection.driver_connection
     if isinstance(driver, LimitedConnection):
         driver.restart()
@@ -92,8 +99,23 @@ def restart_clock(connection: Connection) -> None:
 
 def without_limit(connection: Connection) -> None:
     """Remove the timeout of a connection, and detach the connection from the pool."""
-    driver = connection.connection.driver_connection
+    _lift_session_limit(connection)  # first: a detached connection no longer has its driver
     connection.detach()
+
+
+@contextmanager
+def unlimited(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection without timeout that can change its isolation level, and close it."""
+    with engine.connect() as connection:
+        try:
+            _lift_session_limit(connection)
+            yield connection
+        finally:
+            connection.invalidate()
+
+
+def _lift_session_limit(connection: Connection) -> None:
+    driver = connection.connection.driver_connection
     connection.info[_UNLIMITED] = True
     if LOCAL_LIMIT in connection.get_execution_options():
         return  # `SET` would change the session of other clients

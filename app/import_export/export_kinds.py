@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import marshmallow as ma
 from sqlalchemy import ColumnElement, Table, bindparam, select
 
+from app.api.representations import COUPON, ORDER, ORDER_NOTE
 from app.api.serializers import Serializer
-from app.db.functions import is_one_of
 from app.db.read_pool import Fetch
 from app.db.records import as_printed
-from app.db.types import IdList
-from app.models.tables import (
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.models import (
     COUPON_BATCHES,
     COUPONS,
     DOWNLOADS,
@@ -30,17 +30,11 @@ from app.models.tables import (
     USER_ROLES,
     USERS,
 )
-from app.schemas.coupon_batches import CouponBatchSchema
-from app.schemas.coupons import CouponSchema
+from app.schemas.coupons.batch import CouponBatchSchema
 from app.schemas.customers import CustomerSchema
-from app.schemas.fields import Identifiers, Lines, Part, StringList
-from app.schemas.order_notes import OrderNoteSchema
-from app.schemas.orders import OrderSchema
-from app.schemas.redemptions import RedemptionSchema
-from app.services import (
-    customer_statistics,
-    order_queries,
-)
+from app.schemas.fields.output import Identifiers, Lines, Part, StringList
+from app.schemas.redemptions.redemption import RedemptionSchema
+from app.services.customers import statistics as customer_statistics
 
 Record = dict[str, Any]
 Related = Callable[[Fetch, Sequence[int]], dict[int, Record]]
@@ -58,8 +52,7 @@ class Kind:
         name: name of the kind, as in ``export coupons``.
         singular: name of one record: the value of ``kind`` in each line.
         table: the table of the records.
-        schema: the fields that the API returns.
-        columns: the columns of these fields.
+        representation: the fields that the API returns.
         stored: further columns of the table.
         related: function that returns further values by the ID of the record.
         joined: names of related values that are lists of texts. CSV contains all others as JSON.
@@ -69,17 +62,11 @@ class Kind:
     name: str
     singular: str
     table: Table
-    schema: type[ma.Schema]
-    columns: Mapping[str, ColumnElement[Any]]
+    representation: Serializer
     stored: tuple[str, ...] = ()
     related: Related | None = None
     joined: tuple[str, ...] = ()
     related_names: tuple[str, ...] = ()
-
-    @cached_property
-    def serializer(self) -> Serializer:
-        """The serializer of the fields that the API returns."""
-        return Serializer(self.schema, self.columns)
 
     def selected(self, more: Sequence[str] = ()) -> list[ColumnElement[Any]]:
         """Return the columns to select, without the ID.
@@ -88,19 +75,19 @@ class Kind:
             more: further columns of the table.
         """
         stored = (self.table.c[name] for name in (*self.stored, *more))
-        return [as_printed(column) for column in (*self.serializer.columns, *stored)]
+        return [as_printed(column) for column in (*self.representation.columns, *stored)]
 
     def record(self, row: Sequence[Any], more: Sequence[str] = ()) -> Record:
         """Return a record without its related values, from a row of ``selected``."""
-        first = len(self.serializer.columns)
+        first = len(self.representation.columns)
         stored = zip((*self.stored, *more), row[first:], strict=False)
-        return {"kind": self.singular, **self.serializer.row(row), **dict(stored)}
+        return {"kind": self.singular, **self.representation.row(row), **dict(stored)}
 
     @cached_property
     def csv_columns(self) -> dict[str, str]:
         """Return the format of each CSV column: ``text``, ``joined`` or ``json``."""
         columns: dict[str, str] = {}
-        for name, each in self.schema().fields.items():
+        for name, each in self.representation.schema().fields.items():
             if isinstance(each, Part):
                 columns |= {f"{each.prefix}{part}": "text" for part in each.part().fields}
             elif isinstance(each, Identifiers | StringList):
@@ -115,7 +102,7 @@ class Kind:
     @cached_property
     def parts(self) -> dict[str, str]:
         """Return the prefix of the CSV columns of each nested object."""
-        fields = self.schema().fields.items()
+        fields = self.representation.schema().fields.items()
         return {name: each.prefix for name, each in fields if isinstance(each, Part)}
 
 
@@ -128,9 +115,6 @@ def _roles(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     for user_id, role in fetch(ordered, {"ids": ids}):
         found[user_id]["roles"].append(role)
     return found
-
-
-_NOTE = Serializer(OrderNoteSchema, dict(ORDER_NOTES.c))
 
 
 class _StoredBatchSchema(CouponBatchSchema):
@@ -150,9 +134,9 @@ DOWNLOAD_NAMES = (
 
 def _notes_and_downloads(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     found: dict[int, Record] = {record_id: {"notes": [], "downloads": []} for record_id in ids}
-    notes = _of_orders(ORDER_NOTES, [as_printed(column) for column in _NOTE.columns])
+    notes = _of_orders(ORDER_NOTES, [as_printed(column) for column in ORDER_NOTE.columns])
     for *row, order_id in fetch(notes, {"ids": ids}):
-        found[order_id]["notes"].append(_NOTE.row(row))
+        found[order_id]["notes"].append(ORDER_NOTE.row(row))
     downloads = _of_orders(DOWNLOADS, [as_printed(DOWNLOADS.c[name]) for name in DOWNLOAD_NAMES])
     for *row, order_id in fetch(downloads, {"ids": ids}):
         found[order_id]["downloads"].append(dict(zip(DOWNLOAD_NAMES, row, strict=True)))
@@ -171,13 +155,15 @@ KINDS: Mapping[str, Kind] = {
             "customers",
             "customer",
             USERS,
-            CustomerSchema,
             # Without the columns of whole addresses, whose texts differ between databases.
-            {
-                name: column
-                for name, column in customer_statistics.COLUMNS.items()
-                if not name.endswith("_address")
-            },
+            Serializer(
+                CustomerSchema,
+                {
+                    name: column
+                    for name, column in customer_statistics.COLUMNS.items()
+                    if not name.endswith("_address")
+                },
+            ),
             stored=("updated_at",),
             related=_roles,
             joined=("roles",),
@@ -187,24 +173,21 @@ KINDS: Mapping[str, Kind] = {
             "batches",
             "batch",
             COUPON_BATCHES,
-            _StoredBatchSchema,
-            dict(COUPON_BATCHES.c),
+            Serializer(_StoredBatchSchema, dict(COUPON_BATCHES.c)),
             ("author_id",),
         ),
         Kind(
             "coupons",
             "coupon",
             COUPONS,
-            CouponSchema,
-            dict(COUPONS.c),
+            COUPON,
             stored=("status", "trashed_at", "author_id", "batch_id", "reserved_count"),
         ),
         Kind(
             "orders",
             "order",
             ORDERS,
-            OrderSchema,
-            order_queries.COLUMNS,
+            ORDER,
             stored=("trashed_at", "status_before_trash", "next_item_id", "item_details"),
             related=_notes_and_downloads,
             related_names=("notes", "downloads"),
@@ -213,8 +196,7 @@ KINDS: Mapping[str, Kind] = {
             "redemptions",
             "redemption",
             REDEMPTIONS,
-            RedemptionSchema,
-            dict(REDEMPTIONS.c),
+            Serializer(RedemptionSchema, dict(REDEMPTIONS.c)),
             stored=("holds_slot",),
         ),
     )

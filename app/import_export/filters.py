@@ -12,10 +12,10 @@ from sqlalchemy import ColumnElement, exists
 from app.catalog import TRASH, current_catalog
 from app.db.search import contains, matches
 from app.errors import InvalidParams
+from app.models import COUPON_BATCHES, COUPONS, ORDERS, USER_ROLES, USERS
 from app.models.coupon import CouponStatus
-from app.models.tables import COUPON_BATCHES, COUPONS, ORDERS, USER_ROLES, USERS
+from app.schemas.fields.query import ChoiceParam, TextParam
 from app.schemas.loading import invalid_params
-from app.schemas.parameters import ChoiceParam, TextParam
 from app.schemas.queries import (
     CouponFilter,
     CustomerFilter,
@@ -23,10 +23,12 @@ from app.schemas.queries import (
     Query,
     Times,
 )
-from app.schemas.redemption_queries import RedemptionFilter
-from app.services import coupon_queries, order_queries, redemption_queries
-from app.services.customer_queries import ALL_ROLES
-from app.services.filtering import between, require_known_status
+from app.schemas.redemptions.queries import RedemptionFilter
+from app.services.common.filtering import between, require_known_status
+from app.services.coupons import queries as coupon_queries
+from app.services.customers.queries import ALL_ROLES
+from app.services.orders import queries as order_queries
+from app.services.redemptions import queries as redemption_queries
 
 Loaded = Mapping[str, Any]
 
@@ -96,7 +98,7 @@ def _of_coupons(query: Loaded) -> list[ColumnElement[bool]]:
     if query["status"] is not None:
         found.append(COUPONS.c.status == query["status"])
     if query["q"] is not None:
-        found.append(contains(COUPONS.c.search_text, query["q"], COUPONS.c.id).few)
+        found.append(contains(COUPONS.c.search_text, query["q"], COUPONS.c.id).by_index)
     return found
 
 
@@ -109,7 +111,7 @@ def _of_customers(query: Loaded) -> list[ColumnElement[bool]]:
     names = ("email_normalized", "username_normalized", "name_normalized")
     texts = [USERS.c[name] for name in names]
     search = matches(USERS.c.search_text, texts, query["q"] or "", USERS.c.id)
-    return found if search is None else [*found, search.few]
+    return found if search is None else [*found, search.by_index]
 
 
 def _of_orders(query: Loaded) -> list[ColumnElement[bool]]:
@@ -118,7 +120,7 @@ def _of_orders(query: Loaded) -> list[ColumnElement[bool]]:
     if query["status"] is not None:
         found.append(ORDERS.c.status.in_(query["status"]))
     if query["q"] is not None:
-        found.append(contains(ORDERS.c.search_text, query["q"], ORDERS.c.id).few)
+        found.append(contains(ORDERS.c.search_text, query["q"], ORDERS.c.id).by_index)
     return found
 
 

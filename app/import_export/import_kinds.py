@@ -11,19 +11,20 @@ import marshmallow as ma
 from sqlalchemy import bindparam, select
 
 from app.auth.principals import Principal
-from app.db.functions import is_one_of
 from app.db.read_pool import fetch
 from app.db.search import comparable
-from app.db.types import TextList
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import TextList
 from app.import_export.export_kinds import KINDS, Kind, Record
+from app.models import COUPONS, USERS
 from app.models.coupon import CouponStatus
-from app.models.tables import COUPONS, USERS
-from app.schemas.coupons import CouponCreate, CouponUpdate
+from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.customers import CustomerCreate, CustomerUpdate
-from app.schemas.inputs import StrictTrue
-from app.services import coupons, customers
-from app.services.bulk import BulkItem, WriteResult
-from app.services.coupon_queries import PUBLISHED
+from app.schemas.fields.input import StrictTrue
+from app.services.common.bulk import BulkItem, WriteResult
+from app.services.coupons import writes as coupons
+from app.services.coupons.queries import PUBLISHED
+from app.services.customers import writes as customers
 
 _KEYS = bindparam("keys", type_=TextList)
 _WORDS = {"true": True, "1": True, "false": False, "0": False, "": False}

@@ -21,9 +21,9 @@ from app.import_export.export_kinds import Record
 from app.import_export.file_reader import Line
 from app.import_export.import_kinds import Target, is_trashed
 from app.schemas.loading import instance_of, invalid_params
-from app.services.bulk import BulkItem
-from app.services.change_notifications import summarized
-from app.services.import_runs import ImportProgress
+from app.services.common.bulk import BulkItem
+from app.services.events.notifications import summarized
+from app.services.maintenance.import_runs import ImportProgress
 
 BATCH = 500
 """Number of records that one transaction writes."""

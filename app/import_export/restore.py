@@ -24,8 +24,8 @@ from app.db.session import run_in_transaction, savepoint
 from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.file_reader import Line
 from app.import_export.restored_values import Rows, rows_of
-from app.models.tables import COUPONS, DOWNLOADS, ORDER_NOTES, REDEMPTIONS
-from app.services.import_runs import record_import
+from app.models import COUPONS, DOWNLOADS, ORDER_NOTES, REDEMPTIONS
+from app.services.maintenance.import_runs import record_import
 
 BATCH = 1000
 """Number of records that are inserted together."""
@@ -119,7 +119,7 @@ def _require_empty(session: Session, kind: Kind) -> None:
     if session.scalar(select(exists(select(kind.table.c.id)))):
         raise RestoreError(
             f"The database already contains {kind.name}. Restore into a new database, after "
-            "`flask --app wsgi db upgrade`."
+            "`shop-api db upgrade`."
         )
 
 

@@ -12,13 +12,13 @@ from typing import Any
 from sqlalchemy import Boolean, Column, Date, Integer, String, Table
 from sqlalchemy.types import TypeEngine
 
+from app.conversions.numbers import INT64_MAX
 from app.db.search import comparable, search_text
-from app.db.types import Json, Money, UtcDateTime
+from app.db.sql.types import Json, Money, UtcDateTime
 from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record
-from app.models.tables import DOWNLOADS, ORDER_NOTES, USER_ROLES
+from app.models import DOWNLOADS, ORDER_NOTES, USER_ROLES
 from app.models.user import with_normalized
-from app.numbers import INT64_MAX
-from app.services.order_records import search_text_of
+from app.services.orders.columns import search_text_of
 
 Rows = dict[Table, list[Record]]
 

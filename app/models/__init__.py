@@ -1,24 +1,61 @@
 """Tables, one noun per file."""
 
-from app.models.api_key import ApiKey
-from app.models.coupon import Coupon
-from app.models.coupon_batch import CouponBatch
-from app.models.demo_run import DemoRun
-from app.models.download import DownloadPermission
-from app.models.event import Event, EventFeed
-from app.models.idempotency_record import IdempotencyRecord
-from app.models.import_run import ImportRun
-from app.models.imported_record import ImportedRecord, ImportSource
-from app.models.oauth_nonce import OAuthNonce
-from app.models.order import Order
-from app.models.order_note import OrderNote
-from app.models.redemption import Redemption
-from app.models.row_count import RowCount
-from app.models.user import User, UserRole
-from app.models.webhook import Webhook
-from app.models.webhook_delivery import DeliveryCount, WebhookDelivery
+from app.models.api_key import API_KEYS, ApiKey
+from app.models.coupon import COUPONS, Coupon
+from app.models.coupon_batch import COUPON_BATCHES, CouponBatch
+from app.models.demo_run import DEMO_RUNS, DemoRun
+from app.models.download import DOWNLOADS, DownloadPermission
+from app.models.event import EVENT_FEED, EVENTS, Event, EventFeed
+from app.models.idempotency_record import (
+    IDEMPOTENCY_PERSONS,
+    IDEMPOTENCY_RECORDS,
+    IdempotencyPerson,
+    IdempotencyRecord,
+)
+from app.models.import_run import IMPORT_RUNS, ImportRun
+from app.models.imported_record import (
+    IMPORT_SOURCES,
+    IMPORTED_RECORDS,
+    ImportedRecord,
+    ImportSource,
+)
+from app.models.oauth_nonce import OAUTH_NONCES, OAuthNonce
+from app.models.order import ORDERS, Order
+from app.models.order_note import ORDER_NOTES, OrderNote
+from app.models.redemption import REDEMPTIONS, Redemption
+from app.models.row_count import ROW_COUNTS, RowCount
+from app.models.user import USER_ROLES, USERS, User, UserRole
+from app.models.webhook import WEBHOOKS, Webhook
+from app.models.webhook_delivery import (
+    DELIVERY_COUNTS,
+    WEBHOOK_DELIVERIES,
+    DeliveryCount,
+    WebhookDelivery,
+)
 
 __all__ = [
+    "API_KEYS",
+    "COUPONS",
+    "COUPON_BATCHES",
+    "DELIVERY_COUNTS",
+    "DEMO_RUNS",
+    "DOWNLOADS",
+    "EVENTS",
+    "EVENT_FEED",
+    "IDEMPOTENCY_PERSONS",
+    "IDEMPOTENCY_RECORDS",
+    "IMPORTED_RECORDS",
+    "IMPORT_RUNS",
+    "IMPORT_SOURCES",
+    "OAUTH_NONCES",
+    "ORDERS",
+    "ORDER_NOTES",
+    "REDEMPTIONS",
+    "ROW_COUNTS",
+    "USERS",
+    "USER_ROLES",
+    "WEBHOOKS",
+    "WEBHOOK_DELIVERIES",
     "ApiKey",
     "Coupon",
     "CouponBatch",
@@ -27,6 +64,7 @@ __all__ = [
     "DownloadPermission",
     "Event",
     "EventFeed",
+    "IdempotencyPerson",
     "IdempotencyRecord",
     "ImportRun",
     "ImportSource",

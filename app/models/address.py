@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.types import Key
+from app.db.sql.types import Key
 
 SHIPPING_PARTS = (
     "first_name",

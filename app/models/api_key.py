@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import cast
 
-from sqlalchemy import CheckConstraint, ForeignKey
+from sqlalchemy import CheckConstraint, ForeignKey, Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, UtcDateTime
 
 
 class ApiKey(Model):
@@ -39,3 +40,6 @@ class ApiKey(Model):
         CheckConstraint("permission IN ('read', 'write', 'read_write')", name="permission"),
         AUTOINCREMENT,
     )
+
+
+API_KEYS = cast("Table", ApiKey.__table__)

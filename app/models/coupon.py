@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, Json, Key, Money, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, Money, UtcDateTime
 
 
 class CouponStatus(StrEnum):
@@ -119,3 +119,6 @@ class Coupon(Model):
         ),
         AUTOINCREMENT,
     )
+
+
+COUPONS = cast("Table", Coupon.__table__)

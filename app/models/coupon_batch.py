@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Key, UtcDateTime
 
 
 class CouponBatch(Model):
@@ -34,3 +35,6 @@ class CouponBatch(Model):
         Index("ix_coupon_batches_created", "created_at", "id"),
         AUTOINCREMENT,
     )
+
+
+COUPON_BATCHES = cast("Table", CouponBatch.__table__)

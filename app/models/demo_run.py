@@ -1,13 +1,15 @@
-"""Runs of ``flask demo``, stored so that an interrupted run can be resumed."""
+"""Runs of ``shop-api demo``, stored so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import cast
 
+from sqlalchemy import Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, UtcDateTime
 
 
 class DemoRun(Model):
@@ -34,3 +36,6 @@ class DemoRun(Model):
     finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (AUTOINCREMENT,)
+
+
+DEMO_RUNS = cast("Table", DemoRun.__table__)

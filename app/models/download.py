@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import cast
 
-from sqlalchemy import ForeignKey, Index
+from sqlalchemy import ForeignKey, Index, Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Key, UtcDateTime
 
 
 class DownloadPermission(Model):
@@ -29,3 +30,6 @@ class DownloadPermission(Model):
     access_expires: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (Index("ix_download_permissions_order", "order_id", "id"), AUTOINCREMENT)
+
+
+DOWNLOADS = cast("Table", DownloadPermission.__table__)

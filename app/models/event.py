@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import cast
 
-from sqlalchemy import Index, text
+from sqlalchemy import Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, JsonText, Key, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, JsonText, Key, UtcDateTime
 
 _IS_NUMBERED = text("id IS NOT NULL")
 _IS_UNNUMBERED = text("id IS NULL")
@@ -20,7 +21,7 @@ class Event(Model):
 
     PostgreSQL assigns ``position`` before the commit, so transactions that commit later can have
     lower positions. ``id`` is assigned after the commit, in the order in which readers can see the
-    events (``app.services.event_sequence``). Other records refer to ``id``.
+    events (``app.services.events.sequence``). Other records refer to ``id``.
 
     There are no foreign keys: an event outlives the record and the user that it names.
     """
@@ -100,3 +101,7 @@ class EventFeed(Model):
     last_id: Mapped[int] = mapped_column(Id)
     # The highest ID of an event that was removed because of its age.
     removed_id: Mapped[int] = mapped_column(Id)
+
+
+EVENTS = cast("Table", Event.__table__)
+EVENT_FEED = cast("Table", EventFeed.__table__)

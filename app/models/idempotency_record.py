@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import cast
 
-from sqlalchemy import LargeBinary
+from sqlalchemy import ForeignKey, LargeBinary, Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import Id, UtcDateTime
+from app.db.sql.types import Id, Key, UtcDateTime
 
 RETENTION = timedelta(hours=24)
 """How long a response is stored."""
@@ -27,3 +28,19 @@ class IdempotencyRecord(Model):
     status: Mapped[int]
     response_body: Mapped[bytes] = mapped_column(LargeBinary)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+
+
+class IdempotencyPerson(Model):
+    """Person whose data a stored response contains. It is blanked when the person is deleted."""
+
+    __tablename__ = "idempotency_persons"
+
+    record_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("idempotency_records.id", ondelete="CASCADE"), primary_key=True
+    )
+    # customer:<id>, order:<id>, or email: and the keyed hash of the address.
+    person: Mapped[str] = mapped_column(Key, primary_key=True, index=True)
+
+
+IDEMPOTENCY_RECORDS = cast("Table", IdempotencyRecord.__table__)
+IDEMPOTENCY_PERSONS = cast("Table", IdempotencyPerson.__table__)

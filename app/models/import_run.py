@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import cast
 
-from sqlalchemy import Index, text
+from sqlalchemy import Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Key, UtcDateTime
 
 _IS_RUNNING = text("finished_at IS NULL")
 
@@ -40,3 +41,6 @@ class ImportRun(Model):
         ),
         AUTOINCREMENT,
     )
+
+
+IMPORT_RUNS = cast("Table", ImportRun.__table__)

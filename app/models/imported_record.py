@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import cast
 
-from sqlalchemy import ForeignKey, LargeBinary
+from sqlalchemy import ForeignKey, LargeBinary, Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Key, UtcDateTime
 
 
 class ImportSource(Model):
@@ -52,3 +53,7 @@ class ImportedRecord(Model):
     usage_count: Mapped[int | None] = mapped_column(Id)
 
     __table_args__ = {"sqlite_with_rowid": False}
+
+
+IMPORTED_RECORDS = cast("Table", ImportedRecord.__table__)
+IMPORT_SOURCES = cast("Table", ImportSource.__table__)

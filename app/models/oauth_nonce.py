@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger
+from typing import cast
+
+from sqlalchemy import BigInteger, Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import Key
+from app.db.sql.types import Key
 
 
 class OAuthNonce(Model):
@@ -18,3 +20,6 @@ class OAuthNonce(Model):
     id: Mapped[str] = mapped_column(Key, primary_key=True)
     # Signed timestamp in Unix seconds.
     timestamp: Mapped[int] = mapped_column(BigInteger, index=True)
+
+
+OAUTH_NONCES = cast("Table", OAuthNonce.__table__)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, Json, Key, Money, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, Money, UtcDateTime
 from app.models.address import BillingColumns, ShippingColumns
 
 
@@ -88,3 +88,6 @@ class Order(BillingColumns, ShippingColumns, Model):
         ),
         AUTOINCREMENT,
     )
+
+
+ORDERS = cast("Table", Order.__table__)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import cast
 
-from sqlalchemy import ForeignKey, Index
+from sqlalchemy import ForeignKey, Index, Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Key, UtcDateTime
 
 
 class OrderNote(Model):
@@ -24,3 +25,6 @@ class OrderNote(Model):
     customer_note: Mapped[bool]
 
     __table_args__ = (Index("ix_order_notes_order", "order_id", "id"), AUTOINCREMENT)
+
+
+ORDER_NOTES = cast("Table", OrderNote.__table__)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from typing import cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, Key, OptionalMoney, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Key, OptionalMoney, UtcDateTime
 
 
 class RedemptionStatus(StrEnum):
@@ -39,7 +40,7 @@ class Redemption(Model):
     amount: Mapped[Decimal | None] = mapped_column(OptionalMoney)
     status: Mapped[str] = mapped_column(Key)
     # Whether coupons.reserved_count includes this reservation. It does not while the coupon has no
-    # limit, or after the slot of an expired reservation was given away.
+    # limit.
     holds_slot: Mapped[bool]
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -93,3 +94,6 @@ class Redemption(Model):
         Index("ix_redemptions_code", "code"),
         AUTOINCREMENT,
     )
+
+
+REDEMPTIONS = cast("Table", Redemption.__table__)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import cast
 
+from sqlalchemy import Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import Id, Key
+from app.db.sql.types import Id, Key
 
 
 class RowCount(Model):
@@ -33,3 +35,6 @@ class RowCount(Model):
     count: Mapped[int] = mapped_column(Id)
 
     __table_args__ = {"sqlite_with_rowid": False}
+
+
+ROW_COUNTS = cast("Table", RowCount.__table__)

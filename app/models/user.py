@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
     CheckConstraint,
@@ -11,6 +11,7 @@ from sqlalchemy import (
     Computed,
     ForeignKeyConstraint,
     Index,
+    Table,
     UniqueConstraint,
     func,
     text,
@@ -19,7 +20,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
 from app.db.search import comparable, search_text
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, Key, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Key, UtcDateTime
 from app.models.address import BillingColumns, ShippingColumns
 
 
@@ -130,3 +131,7 @@ class UserRole(Model):
 def role_of(user_id: int, role: str, registered_at: datetime) -> dict[str, Any]:
     """Return the columns of a user's first role."""
     return {"user_id": user_id, "role": role, "position": 0, "registered_at": registered_at}
+
+
+USERS = cast("Table", User.__table__)
+USER_ROLES = cast("Table", UserRole.__table__)

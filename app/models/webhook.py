@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, Json, Key, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, UtcDateTime
 
 
 class WebhookStatus(StrEnum):
@@ -66,3 +67,6 @@ class Webhook(Model):
         Index("ix_webhooks_status", "status"),
         AUTOINCREMENT,
     )
+
+
+WEBHOOKS = cast("Table", Webhook.__table__)

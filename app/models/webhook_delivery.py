@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.types import AUTOINCREMENT, Id, Json, Key, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, UtcDateTime
 
 
 class DeliveryState(StrEnum):
@@ -83,3 +83,7 @@ class DeliveryCount(Model):
 
     result: Mapped[str] = mapped_column(Key, primary_key=True)
     count: Mapped[int] = mapped_column(Id)
+
+
+DELIVERY_COUNTS = cast("Table", DeliveryCount.__table__)
+WEBHOOK_DELIVERIES = cast("Table", WebhookDelivery.__table__)

@@ -11,7 +11,6 @@ import asyncio
 import ssl
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,8 +21,15 @@ import httpcore
 import idna
 
 from app.config import VERSION
-from app.outbound.network import Network, RefusedAddressError, resolve
-from app.outbound.streams import AsyncioStream
+from app.outbound.network import (
+    Network,
+    RefusedAddressError,
+    require_host,
+    require_port,
+    resolve,
+)
+from app.outbound.resolver import Resolver
+from app.outbound.streams import ReceiverStream, ResponseTooLongError
 
 CONNECT_SECONDS = 5.0
 TOTAL_SECONDS = 15.0
@@ -32,7 +38,8 @@ TOTAL_SECONDS = 15.0
 KEPT_BYTES = 4096
 """Number of bytes of a response that are stored."""
 MAX_READ_BYTES = 64 * 1024
-"""Maximum number of bytes of a response that are read. Only the status of a longer one is used."""
+"""Maximum number of bytes that are received from a connection. Of a longer response, the status and
+the start of the body are used."""
 MAX_HEADERS = 50
 
 REFUSED, TIMEOUT, FAILED = "refused address", "timeout", "connection failed"
@@ -40,7 +47,6 @@ REFUSED, TIMEOUT, FAILED = "refused address", "timeout", "connection failed"
 
 USER_AGENT = f"Shop-API-Webhooks/{VERSION}"
 
-_RESOLVER_THREADS = 32
 _IN_TARGET = "/?%!$&'()*+,;=:@~[]"
 """Characters that remain unencoded in a path with a query, besides letters and digits."""
 
@@ -72,9 +78,10 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
     httpcore takes the ``Host`` header and the name for TLS from the URL, so both stay as they are.
     """
 
-    def __init__(self, allowed: Sequence[Network], resolver: ThreadPoolExecutor) -> None:
+    def __init__(self, allowed: Sequence[Network]) -> None:
         self._allowed = allowed
-        self._resolver = resolver
+        self._resolver = Resolver()
+        self._turn = asyncio.Lock()
 
     async def connect_tcp(
         self,
@@ -87,15 +94,24 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
         """Connect to the first address that accepts a connection."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                addresses = await resolve(host, port, self._allowed, self._resolver)
+                addresses = await resolve(host, port, self._allowed, self._resolver.look_up)
                 for address in addresses[:-1]:
                     with suppress(OSError):
-                        return await _connect(address, port)
-                return await _connect(addresses[-1], port)
+                        return await self._connect(address, port)
+                return await self._connect(addresses[-1], port)
         except TimeoutError:
             raise httpcore.ConnectTimeout from None
         except OSError as error:
             raise httpcore.ConnectError(str(error)) from error
+
+    async def _connect(self, address: str, port: int) -> ReceiverStream:
+        return await ReceiverStream.connect(
+            address,
+            port,
+            max_bytes=MAX_READ_BYTES,
+            turn=self._turn,
+            connect_seconds=CONNECT_SECONDS,
+        )
 
     async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
         """Raise an error, because no URL refers to a Unix socket."""
@@ -107,7 +123,7 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
 
 
 class ReceiverClient:
-    """Sends requests to receivers. Use it on one event loop, and close it there.
+    """Sends requests to receivers. Use it on one event loop.
 
     Each request has its own connection, so that the address is checked each time.
 
@@ -117,9 +133,8 @@ class ReceiverClient:
     """
 
     def __init__(self, allowed: Sequence[Network] = ()) -> None:
-        self._resolver = ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="resolve")
         self._tls = _tls_context()
-        self._backend = _CheckedBackend(allowed, self._resolver)
+        self._backend = _CheckedBackend(allowed)
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
         """Send a POST request; never raises an error that a receiver can cause."""
@@ -153,24 +168,19 @@ class ReceiverClient:
             ) as connection,
             connection.stream("POST", target, headers=list(sent.items()), content=body) as response,
         ):
-            received = b""
-            async for piece in response.aiter_stream():
-                received += piece
-                if len(received) >= MAX_READ_BYTES:
-                    break
+            kept = bytearray()
+            with suppress(ResponseTooLongError):
+                async for piece in response.aiter_stream():
+                    kept += piece[: KEPT_BYTES - len(kept)]
         return Outcome(
             response.status,
             _milliseconds(started),
-            body=_text(received[:KEPT_BYTES]),
+            body=_text(bytes(kept)),
             headers={
                 _text(name.lower()): _text(value[:1000])
                 for name, value in response.headers[:MAX_HEADERS]
             },
         )
-
-    async def close(self) -> None:
-        """End the threads."""
-        self._resolver.shutdown(wait=False, cancel_futures=True)
 
 
 def ascii_host(host: str) -> str:
@@ -192,8 +202,15 @@ def has_valid_host(url: str) -> bool:
         return False
 
 
-async def _connect(address: str, port: int) -> AsyncioStream:
-    return AsyncioStream(*await asyncio.open_connection(address, port), CONNECT_SECONDS)
+def require_receiver(url: str, allowed: Sequence[Network]) -> None:
+    """Raise RefusedAddressError if a valid URL is rejected at every delivery, without a lookup.
+
+    Args:
+        allowed: networks that are not globally reachable and may receive webhooks.
+    """
+    target, _ = _target(url)
+    require_port(int(target.port or 0))
+    require_host(target.host.decode(), allowed)
 
 
 def _target(url: str) -> tuple[httpcore.URL, str]:

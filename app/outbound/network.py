@@ -8,10 +8,8 @@ differs between Python versions.
 
 from __future__ import annotations
 
-import asyncio
 import socket
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -20,7 +18,6 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
-from typing import Any
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -77,6 +74,13 @@ _TEREDO = IPv6Network("2001::/32")
 _ISATAP = frozenset({0x5EFE, 0x0200_5EFE})
 
 
+REMEDY = (
+    "Webhooks are only delivered to globally reachable addresses, and to the ports 80, 443, and "
+    "1024 and above. The setting SHOP_WEBHOOK_ALLOWED_NETWORKS allows other addresses."
+)
+"""What users are told about a rejected address. It does not say what a name resolves to."""
+
+
 class RefusedAddressError(Exception):
     """A receiver has an address or a port to which webhooks must not be delivered."""
 
@@ -128,15 +132,43 @@ def unwrap(address: IPv6Address) -> list[IPv4Address]:
     return found
 
 
+def require_host(host: str, allowed: Sequence[Network] = ()) -> None:
+    """Raise RefusedAddressError if a host is rejected at every delivery, without a lookup.
+
+    Args:
+        host: a name in ASCII, or an address without brackets.
+        allowed: exceptions.
+    """
+    addresses = _fixed_addresses(host)
+    if addresses and not any(is_allowed(address, allowed) for address in addresses):
+        raise RefusedAddressError(f"{host} is not globally reachable")
+
+
+def _fixed_addresses(host: str) -> list[Address]:
+    """Return the possible addresses of a host, if they are known without a lookup."""
+    name = host.removesuffix(".")
+    if name == "localhost" or name.endswith(".localhost"):  # RFC 6761, 6.3
+        return [IPv4Address("127.0.0.1"), IPv6Address("::1")]
+    if _is_address(host):
+        return [ip_address(host)]
+    try:
+        return [IPv4Address(socket.inet_aton(host))]  # other forms, such as 127.1 and 0x7f000001
+    except (OSError, ValueError):
+        return []
+
+
 async def resolve(
-    host: str, port: int, allowed: Sequence[Network], executor: Executor | None = None
+    host: str,
+    port: int,
+    allowed: Sequence[Network],
+    look_up: Callable[[str], Awaitable[list[str]]],
 ) -> list[str]:
     """Resolve a host once and check every address.
 
     Args:
         host: a name in ASCII, or an address without brackets.
         allowed: exceptions.
-        executor: threads that resolve names, because the system function blocks.
+        look_up: returns the addresses of a name.
 
     Returns:
         The addresses, in the order of the resolver.
@@ -147,7 +179,7 @@ async def resolve(
         OSError: the name cannot be resolved.
     """
     require_port(port)
-    found = [host] if _is_address(host) else await _look_up(host, port, executor)
+    found = [host] if _is_address(host) else await look_up(host)
     if not found:
         raise OSError("the name has no address")
     for each in found:
@@ -163,16 +195,6 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-async def _look_up(host: str, port: int, executor: Executor | None) -> list[str]:
-    loop = asyncio.get_running_loop()
-    infos = await loop.run_in_executor(executor, _getaddrinfo, host, port)
-    return list(dict.fromkeys(str(info[4][0]) for info in infos))
-
-
-def _getaddrinfo(host: str, port: int) -> list[Any]:
-    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
 def _is_in(address: Address, networks: Iterable[Network]) -> bool:

@@ -6,14 +6,19 @@ The specification of Standard Webhooks is at https://www.standardwebhooks.com.
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
+import time
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from app.webhooks import SECRET_PREFIX, secret_key
+from app.conversions.webhooks import SECRET_PREFIX, secret_key
 
 SECRET_BYTES = 32
 """Length of a generated secret."""
+
+MAX_AGE_SECONDS = 5 * 60
+"""Difference between the time of a request and the clock of its receiver that is tolerated."""
 
 
 def new_secret() -> str:
@@ -36,6 +41,25 @@ def sign(secrets_in_use: Sequence[str], message_id: str, timestamp: int, body: b
 def sign_legacy(secret: str, body: bytes) -> str:
     """Return the value of ``X-WC-Webhook-Signature``: HMAC-SHA256 of the body, in base64."""
     return _hmac(secret.encode(), body)
+
+
+def is_signed(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
+    """Return whether a delivery has a valid signature, in either form.
+
+    Args:
+        secret: the secret of the webhook.
+        headers: by their lower-case name.
+    """
+    if legacy := headers.get("x-wc-webhook-signature"):
+        return hmac.compare_digest(legacy.encode(), sign_legacy(secret, body).encode())
+    timestamp = headers.get("webhook-timestamp", "")
+    if not re.fullmatch(r"[0-9]{1,12}", timestamp):
+        return False
+    if abs(time.time() - int(timestamp)) > MAX_AGE_SECONDS:
+        return False
+    expected = sign([secret], headers.get("webhook-id", ""), int(timestamp), body)
+    given = headers.get("webhook-signature", "").split(" ")
+    return any(hmac.compare_digest(each.encode(), expected.encode()) for each in given)
 
 
 def _key(secret: str) -> bytes:

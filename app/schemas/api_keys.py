@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import marshmallow as ma
-
-from app.schemas import fields, inputs, json_schema, number_inputs
-from app.schemas.envelope import Base, Wrapped, update_schema
-from app.schemas.number_parameters import IntegerParam
-from app.schemas.parameters import ChoiceParam
+from app.schemas.base import Base, StrictBase, list_response, request, response, update_schema
+from app.schemas.fields import input as inputs
+from app.schemas.fields import json_schema
+from app.schemas.fields import output as fields
+from app.schemas.fields.query import ChoiceParam, IntegerParam
 from app.schemas.queries import LimitQuery, PageQuery, Query, ReadQuery
 
 PERMISSIONS = ("read", "write", "read_write")
@@ -44,7 +43,7 @@ class PermissionInput(inputs.Choice):
     }
 
 
-class ExpiryInput(number_inputs.TimestampInput):
+class ExpiryInput(inputs.TimestampInput):
     """When a key expires."""
 
     openapi = {**json_schema.TIMESTAMP_IN, "examples": ["2030-12-31T00:00:00Z"]}
@@ -89,14 +88,14 @@ class ApiKeySchema(Base):
     )
 
 
-class NewApiKeySchema(ApiKeySchema):
+class ApiKeyWithSecretSchema(ApiKeySchema):
     """API key with its consumer key and secret, which are shown only once."""
 
     consumer_key = fields.String("Consumer key: the username in HTTP Basic authentication.")
     consumer_secret = fields.String("Consumer secret: the password. It cannot be read again.")
 
 
-class _Limits(Base):
+class _Limits(StrictBase):
     description = inputs.Text(_DESCRIPTION, load_default="")
     permission = PermissionInput(_PERMISSION, load_default="read")
     resources = ResourceList(_RESOURCES, load_default=lambda: ["all"])
@@ -108,7 +107,7 @@ class _Limits(Base):
 class ApiKeyCreate(_Limits):
     """Fields of a new API key. Without a user, the key belongs to the caller."""
 
-    user_id = number_inputs.AccountId("ID of the user.", load_default=None)
+    user_id = inputs.AccountId("ID of the user.", load_default=None)
     username = inputs.Text(
         "Username of the user. A user that does not exist is created with `role`.",
         openapi=json_schema.USERNAME_IN,
@@ -146,31 +145,10 @@ class ApiKeyListQuery(PageQuery, ApiKeyOrder, ReadQuery):
     """Query of a list of keys."""
 
 
-class ApiKeyCreateRequest(Base):
-    """Request that creates an API key."""
+ApiKeyCreateRequest = request(ApiKeyCreate, "key", "shop_api_missing_key_data")
+ApiKeyUpdateRequest = request(ApiKeyUpdate, "key", "shop_api_missing_key_data")
 
-    key = Wrapped(ApiKeyCreate, missing_code="shop_api_missing_key_data")
+ApiKeyResponse = response(ApiKeySchema, "key")
+ApiKeyWithSecretResponse = response(ApiKeyWithSecretSchema, "key")
 
-
-class ApiKeyUpdateRequest(Base):
-    """Request that updates an API key."""
-
-    key = Wrapped(ApiKeyUpdate, missing_code="shop_api_missing_key_data")
-
-
-class ApiKeyResponse(Base):
-    """Single API key."""
-
-    key = ma.fields.Nested(ApiKeySchema, required=True)
-
-
-class NewApiKeyResponse(Base):
-    """Single API key with its secret."""
-
-    key = ma.fields.Nested(NewApiKeySchema, required=True)
-
-
-class ApiKeyList(Base):
-    """Page of API keys."""
-
-    keys = ma.fields.List(ma.fields.Nested(ApiKeySchema), required=True)
+ApiKeyList = list_response(ApiKeySchema, "keys")

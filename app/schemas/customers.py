@@ -8,17 +8,20 @@ from typing import Any
 
 import marshmallow as ma
 
-from app import emails
-from app.schemas import fields, inputs, json_schema
-from app.schemas.envelope import (
+from app.conversions import emails
+from app.schemas.base import (
     Base,
-    BulkFailure,
     OptionalFields,
-    Wrapped,
-    WrappedItems,
+    bulk_request,
+    bulk_response,
+    list_response,
+    request,
+    response,
     update_schema,
 )
-from app.schemas.fields import either
+from app.schemas.fields import input as inputs
+from app.schemas.fields import json_schema
+from app.schemas.fields import output as fields
 
 _CLEANED = "Tags are removed and white space is collapsed."
 
@@ -132,7 +135,7 @@ class CustomerV3Schema(LegacyCustomerSchema):
         fields = (*_names[:2], "last_update", *_names[2:])
 
 
-class ShippingAddressInput(OptionalFields):
+class ShippingAddressCreate(OptionalFields):
     """Parts of a shipping address. Other keys are ignored."""
 
     first_name = inputs.CleanText("First name.")
@@ -146,7 +149,7 @@ class ShippingAddressInput(OptionalFields):
     country = inputs.CleanText("Country, usually its two-letter code.")
 
 
-class BillingAddressInput(ShippingAddressInput):
+class BillingAddressCreate(ShippingAddressCreate):
     """Parts of a billing address. Other keys are ignored."""
 
     email = inputs.CleanText("Billing e-mail address.")
@@ -165,8 +168,8 @@ class CustomerCreate(OptionalFields):
     password = Password("Password. If empty, the account has no usable password.", load_only=True)
     first_name = inputs.CleanText(f"First name. {_CLEANED}")
     last_name = inputs.CleanText(f"Last name. {_CLEANED}")
-    billing_address = inputs.InputPart(BillingAddressInput)
-    shipping_address = inputs.InputPart(ShippingAddressInput)
+    billing_address = inputs.InputPart(BillingAddressCreate)
+    shipping_address = inputs.InputPart(ShippingAddressCreate)
 
 
 _EDITS: dict[str, ma.fields.Field[Any]] = {
@@ -189,46 +192,11 @@ CustomerBulkItem = update_schema(
     ),
 )
 
+CustomerResponse = response(CustomerSchema, "customer")
+CustomerList = list_response(CustomerSchema, "customers")
 
-class CustomerResponse(Base):
-    """Single customer."""
+CustomerBulkResponse = bulk_response(CustomerSchema, "customers")
+CustomerCreateRequest = request(CustomerCreate, "customer", "shop_api_missing_customer_data")
 
-    customer = ma.fields.Nested(CustomerSchema, required=True)
-
-
-class CustomerList(Base):
-    """Page of customers."""
-
-    customers = ma.fields.List(ma.fields.Nested(CustomerSchema), required=True)
-
-
-class CustomerBulkResponse(Base):
-    """Results of a bulk request, in the order of its items."""
-
-    customers = ma.fields.List(
-        either(
-            "CustomerBulkResult",
-            "The customer, or why the item failed.",
-            BulkFailure,
-            CustomerSchema,
-        ),
-        required=True,
-    )
-
-
-class CustomerCreateRequest(Base):
-    """Request that creates a customer."""
-
-    customer = Wrapped(CustomerCreate, missing_code="shop_api_missing_customer_data")
-
-
-class CustomerUpdateRequest(Base):
-    """Request that updates a customer."""
-
-    customer = Wrapped(CustomerUpdate, missing_code="shop_api_missing_customer_data")
-
-
-class CustomerBulkRequest(Base):
-    """Request that creates and updates customers in bulk."""
-
-    customers = WrappedItems(CustomerBulkItem, missing_code="shop_api_missing_customers_data")
+CustomerUpdateRequest = request(CustomerUpdate, "customer", "shop_api_missing_customer_data")
+CustomerBulkRequest = bulk_request(CustomerBulkItem, "customers", "shop_api_missing_customers_data")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import marshmallow as ma
-
-from app.schemas import fields, json_schema
-from app.schemas.envelope import Base
-from app.schemas.number_parameters import EventLimitParam, IntegerParam
-from app.schemas.parameters import TimestampParam, WordListParam
+from app.schemas.base import Base, list_response, response
+from app.schemas.fields import json_schema
+from app.schemas.fields import output as fields
+from app.schemas.fields.query import EventLimitParam, IntegerParam, TimestampParam, WordListParam
 from app.schemas.queries import ReadQuery
 
 
@@ -21,7 +19,8 @@ class EventSchema(Base):
     created_at = fields.Timestamp("Time of the change, in UTC.")
     data = fields.JsonObject(
         "The record at that time under the name of its resource, as the API returned it. For a "
-        "deletion, only its ID, and `permanent`."
+        "deletion, only its ID, and `permanent`. For a use of a coupon, also `redemption` with its "
+        "`id`, `status`, `reference` and `order_id`."
     )
     request_id = fields.OptionalString("`X-Request-Id` of the request. Null for a command.")
     user_id = fields.OptionalIdentifier("Owner of the API key. Null for a command.")
@@ -57,13 +56,5 @@ class EventListQuery(ReadQuery):
     limit = EventLimitParam()
 
 
-class EventResponse(Base):
-    """Single event."""
-
-    event = ma.fields.Nested(EventSchema, required=True)
-
-
-class EventList(Base):
-    """Page of events."""
-
-    events = ma.fields.List(ma.fields.Nested(EventSchema), required=True)
+EventResponse = response(EventSchema, "event")
+EventList = list_response(EventSchema, "events")

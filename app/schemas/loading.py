@@ -9,7 +9,7 @@ import marshmallow as ma
 from marshmallow import ValidationError
 
 from app.errors import InvalidParams
-from app.schemas.inputs import without_cleaning
+from app.schemas.fields.input import without_cleaning
 from app.schemas.strict import MAX_UNKNOWN, UnknownName, make_strict
 
 

@@ -1,28 +1,26 @@
 """Query parameters of each list and count, with their names: ``filter[limit]``, ``page``.
 
-``app.schemas.parameters`` converts each parameter. The functions in ``app.services`` that end in
+``app.schemas.fields.query`` converts each parameter. The functions in ``app.services`` that end in
 ``_queries`` turn a loaded query into SQL.
 """
 
 from __future__ import annotations
 
+from app.schemas.base import Base
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
-from app.schemas.envelope import Base
-from app.schemas.json_schema import MAX_IDS
-from app.schemas.number_parameters import (
-    DaysParam,
-    IntegerParam,
-    LimitParam,
-    OffsetParam,
-    PageNumber,
-)
-from app.schemas.parameters import (
+from app.schemas.fields.json_schema import MAX_IDS
+from app.schemas.fields.query import (
     ChoiceParam,
     CouponTypeParam,
+    DaysParam,
     DirectionParam,
     FieldList,
     ForceWord,
     IdListParam,
+    IntegerParam,
+    LimitParam,
+    OffsetParam,
+    PageNumber,
     SearchParam,
     StatusListParam,
     TextParam,

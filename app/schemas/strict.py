@@ -16,11 +16,11 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.schemas.inputs import Input
-from app.schemas.list_inputs import ItemArray
-from app.schemas.parameters import FieldList, QueryField, StrictSelection
+from app.conversions.text import nearest_name
+from app.schemas.fields.input import Input
+from app.schemas.fields.list_input import ItemArray
+from app.schemas.fields.query import FieldList, QueryField, StrictSelection
 from app.schemas.queries import Query
-from app.text import nearest_name
 
 IGNORED = frozenset({"id", "created_at", "updated_at"})
 """Fields that are ignored in the body of a record, so that it can be sent as it was received."""
@@ -62,6 +62,7 @@ def make_strict(schema: ma.Schema) -> ma.Schema:
             make_strict(field.inner.schema)
             if isinstance(field, ItemArray):  # loads its items itself
                 setattr(field, "load_item", field.inner.schema.load)  # noqa: B010  # mypy does not allow assigning to a method
+    schema.unknown = ma.EXCLUDE  # ``_load`` reports unknown names, with suggestions
     known = {field.data_key or name for name, field in schema.load_fields.items()}
     known = known if isinstance(schema, Query) else known | IGNORED
     schema.load = partial(_load, schema, known)  # type: ignore[method-assign] # see above

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import marshmallow as ma
 
-from app.schemas import fields
-from app.schemas.envelope import Base
+from app.schemas.base import Base
+from app.schemas.fields import output as fields
 
 
 class ApiRootSchema(Base):
@@ -33,7 +33,7 @@ class _Seconds(fields.Output):
     openapi = {"type": ["number", "null"], "minimum": 0}
 
 
-class ReplicaState(Base):
+class ReplicaStatus(Base):
     """State of a replica of the database."""
 
     replica = fields.Number("Position in `DATABASE_REPLICA_URLS`, starting with 1.")
@@ -50,6 +50,6 @@ class Readiness(Health):
     """State of the service and of the replicas of its database."""
 
     replicas = ma.fields.List(
-        ma.fields.Nested(ReplicaState),
+        ma.fields.Nested(ReplicaStatus),
         metadata={"description": "Replicas of the database. Only with `DATABASE_REPLICA_URLS`."},
     )

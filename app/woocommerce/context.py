@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.catalog import Catalog
-from app.woocommerce.converted import Converted, LeftOut
-from app.woocommerce.record_writer import Kind, Writer
+from app.woocommerce.convert.converted import Converted, LeftOut
 from app.woocommerce.report import Report
-from app.woocommerce.shop_source import ShopSource
-from app.woocommerce.source_index import SourceIndex
-from app.woocommerce.staging import Meta, Rows, Staging
+from app.woocommerce.source.index import SourceIndex
+from app.woocommerce.source.shop import ShopSource
+from app.woocommerce.source.staging import Staging
+from app.woocommerce.target.writer import Kind, Writer
 
 PAGE = 500
 """Number of records that are read, converted and written together."""
 
 Advance = Callable[[int], None]
 """Function to call with the number of records of each page."""
-
-Pages = Mapping[int, Rows]
-Metas = Mapping[int, Meta]
 
 
 @dataclass(frozen=True, slots=True)

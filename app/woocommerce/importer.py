@@ -12,18 +12,22 @@ from typing import Protocol
 from app.auth.principal_cache import note_revocation
 from app.catalog import Catalog
 from app.db.session import run_in_transaction
-from app.services.import_runs import record_import
-from app.woocommerce import account_steps, coupon_steps, kinds, order_child_steps, order_steps
+from app.services.maintenance.import_runs import record_import
+from app.woocommerce import kinds
 from app.woocommerce.context import ImportContext
 from app.woocommerce.errors import SourceError
-from app.woocommerce.loading import Location, load
-from app.woocommerce.order_layouts import PostLayout, TableLayout
-from app.woocommerce.record_map import RecordMap
-from app.woocommerce.record_writer import Kind, RecordWriter
 from app.woocommerce.report import Report
-from app.woocommerce.shop_source import ShopSource
-from app.woocommerce.source_index import SourceIndex
-from app.woocommerce.staging import staging
+from app.woocommerce.source.index import SourceIndex
+from app.woocommerce.source.loading import Location, load
+from app.woocommerce.source.order_layouts import PostLayout, TableLayout
+from app.woocommerce.source.shop import ShopSource
+from app.woocommerce.source.staging import staging
+from app.woocommerce.steps import accounts as account_steps
+from app.woocommerce.steps import coupons as coupon_steps
+from app.woocommerce.steps import order_children as order_child_steps
+from app.woocommerce.steps import orders as order_steps
+from app.woocommerce.target.record_map import RecordMap
+from app.woocommerce.target.writer import Kind, RecordWriter
 
 Advance = Callable[[int], None]
 Plan = list[tuple[str, str, Kind, Callable[[Advance], None]]]
@@ -120,11 +124,15 @@ def import_shop(
         for name, _, kind, _ in plan:
             writer.ids.advance(kind.name, kind.table, source.staging.last_id(name))
         for name, label, kind, run in plan:
-            with (
-                report.timed(label),
-                progress.step(label, source.staging.count(name)) as advance,
-            ):
-                run(advance)
+            with report.timed(label):
+                is_use = kind is kinds.COUPON_USE
+                total = (
+                    coupon_steps.count_redemptions(context)
+                    if is_use
+                    else source.staging.count(name)
+                )
+                with progress.step(label, total) as advance:
+                    run(advance)
             if was_known and name in WITH_OWN_TABLE:
                 context.report_missing(kind, name, label)
         records.finish()

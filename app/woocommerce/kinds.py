@@ -9,6 +9,11 @@ from sqlalchemy.orm import Session
 
 from app.db.search import comparable
 from app.models import (
+    COUPONS,
+    ORDERS,
+    REDEMPTIONS,
+    USER_ROLES,
+    USERS,
     ApiKey,
     Coupon,
     DownloadPermission,
@@ -19,12 +24,11 @@ from app.models import (
     Webhook,
 )
 from app.models.coupon import CouponStatus
-from app.models.tables import COUPONS, ORDERS, REDEMPTIONS, USER_ROLES, USERS
 from app.models.user import with_normalized
-from app.services.event_sequence import last_event_id
-from app.services.order_records import new_key
-from app.woocommerce.converted import Pending
-from app.woocommerce.record_writer import Kind
+from app.services.events.sequence import last_event_id
+from app.services.orders.columns import new_key
+from app.woocommerce.convert.converted import Pending
+from app.woocommerce.target.writer import Kind
 
 
 def _resolve_customers(session: Session, pending: Sequence[Pending]) -> None:

@@ -15,20 +15,20 @@ from typing import Any
 from sqlalchemy import bindparam, select
 
 from app.catalog import Catalog
-from app.db.functions import is_one_of
 from app.db.read_pool import fetch
-from app.db.types import IdList
-from app.services.order_sums import amount_text, cents
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.services.orders.sums import amount_text, cents
 from app.woocommerce.context import ImportContext
-from app.woocommerce.converted import Converted, Record
+from app.woocommerce.convert.converted import Converted, Record
 from app.woocommerce.errors import SourceError
 from app.woocommerce.importer import Progress, plan_of, staged_shop
 from app.woocommerce.kinds import ORDER
-from app.woocommerce.loading import Location
-from app.woocommerce.record_map import RecordMap
-from app.woocommerce.record_writer import Kind
 from app.woocommerce.report import Report
-from app.woocommerce.source_index import SourceIndex
+from app.woocommerce.source.index import SourceIndex
+from app.woocommerce.source.loading import Location
+from app.woocommerce.target.record_map import RecordMap
+from app.woocommerce.target.writer import Kind
 
 MAX_LISTED = 50
 """Maximum number of differences in the list. All differences are counted."""

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 from app.db.read_pool import read_engine
 from app.db.session import run_in_transaction
 from app.models.webhook_delivery import DeliveryState
-from app.services import delivery_queue
-from app.services.delivery_collection import collect
-from app.services.delivery_results import Attempt, record_attempts
-from app.services.event_sequence import number_events
+from app.services.events.sequence import number_events
+from app.services.webhooks.deliveries import queue as delivery_queue
+from app.services.webhooks.deliveries.collection import collect
+from app.services.webhooks.deliveries.results import Attempt, record_attempts
 
 CHECK_SECONDS = 1.0
 """Interval in seconds at which SQLite is searched for due retries. Changes need no search."""
@@ -28,12 +28,14 @@ class CycleInput:
         attempts: attempts that are not stored yet.
         released: webhooks without further deliveries in memory.
         known: the other leased webhooks, with their deliveries in memory.
+        expiring: those of them whose lease ends soon.
         stops: whether the worker is stopping and takes no more deliveries.
     """
 
     attempts: Sequence[Attempt]
     released: Sequence[int]
     known: Mapping[int, Collection[int]]
+    expiring: Collection[int] = ()
     stops: bool = False
 
 
@@ -43,11 +45,13 @@ class CycleResult:
 
     Attributes:
         states: the state of the delivery after each attempt.
+        renewed: webhooks whose lease has been renewed.
         batches: the deliveries to send.
         versions: ``version_of`` each known webhook that is still active.
     """
 
     states: Sequence[DeliveryState]
+    renewed: Sequence[int]
     batches: Sequence[delivery_queue.Batch]
     versions: Mapping[int, delivery_queue.Version]
 
@@ -59,11 +63,15 @@ def run_cycle(owner: str, given: CycleInput) -> CycleResult:
         states: Sequence[DeliveryState] = ()
         if given.attempts or given.released:
             states = record_attempts(session, owner, given.attempts, given.released)
+        renewed: Sequence[int] = ()
+        if given.expiring:
+            renewed = delivery_queue.renew(session, owner, given.expiring)
         if given.stops:
-            return CycleResult(states, (), {})
+            return CycleResult(states, renewed, (), {})
         collect(session)
         batches = delivery_queue.claim(session, owner, given.known)
-        return CycleResult(states, batches, delivery_queue.versions_of(session, given.known))
+        versions = delivery_queue.versions_of(session, given.known)
+        return CycleResult(states, renewed, batches, versions)
 
     if not given.stops:
         number_events()

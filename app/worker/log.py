@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.logging import line_logger
 from app.models.webhook_delivery import DeliveryState
-from app.services.delivery_results import Attempt
+from app.services.webhooks.deliveries.results import Attempt
 
 
 class DeliveryLog:

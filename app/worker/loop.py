@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,11 +18,12 @@ from typing import TypeVar
 
 from flask import Flask
 
-from app.outbound.client import ReceiverClient
+from app.outbound.client import TOTAL_SECONDS, ReceiverClient
 from app.outbound.network import parse_networks
-from app.services import cleanup, delivery_queue
-from app.services.delivery_requests import public_url
-from app.services.delivery_results import Attempt
+from app.services.maintenance import cleanup
+from app.services.webhooks.deliveries import queue as delivery_queue
+from app.services.webhooks.deliveries.requests import public_url
+from app.services.webhooks.deliveries.results import Attempt
 from app.worker.cycle import CHECK_SECONDS, ChangeDetector, CycleInput, CycleResult, run_cycle
 from app.worker.log import DeliveryLog
 from app.worker.runner import Runner
@@ -34,6 +36,9 @@ BATCH_SECONDS = 0.03
 
 RETRY_SECONDS = 1.0
 """Seconds to wait after a database error."""
+
+FINISH_SECONDS = TOTAL_SECONDS + 5.0
+"""Maximum time in seconds for finishing the deliveries in flight."""
 
 SWEEP_SECONDS = 60.0
 """Interval in seconds between two removals of expired records."""
@@ -64,6 +69,7 @@ class Worker:
         self._changes = ChangeDetector()
         self._checked_at = 0.0
         self._swept_at = self._expired_at = time.monotonic()
+        self._sweeps: deque[Callable[[], object]] = deque()
         self._delivery_log = DeliveryLog()
         self.is_running = False
 
@@ -97,7 +103,6 @@ class Worker:
                     break
             await self._finish()
         finally:
-            await self._client.close()
             await self._in_database(self._changes.close)
             self._database.shutdown()
 
@@ -118,14 +123,21 @@ class Worker:
             for webhook_id, runner in self._runners.items()
             if runner.is_idle and runner.known <= stored
         ]
-        if not attempts and not released and not await self._in_database(self._has_work):
+        expiring = [
+            webhook_id
+            for webhook_id, runner in self._runners.items()
+            if runner.needs_lease and webhook_id not in released
+        ]
+        has_results = attempts or released or expiring
+        if not has_results and (self._stopping or not await self._in_database(self._has_work)):
             return
         known = {
             webhook_id: runner.known - stored
             for webhook_id, runner in self._runners.items()
             if webhook_id not in released
         }
-        given = CycleInput(attempts, released, known)
+        given = CycleInput(attempts, released, known, expiring, stops=self._stopping)
+        lease_until = self._loop.time() + delivery_queue.LEASE.total_seconds()
         result = await self._in_database(lambda: run_cycle(self._owner, given))
         self._note_stored(given, result)
         for webhook_id in released:
@@ -134,8 +146,13 @@ class Worker:
             # Deliveries in memory are not sent to a webhook that was paused, deleted or changed.
             if webhook_id in known and result.versions.get(webhook_id) != runner.version:
                 runner.stop()
+        for webhook_id in result.renewed:
+            self._runners[webhook_id].lease(lease_until)
         for batch in result.batches:
-            self._runner_of(batch.sender.webhook_id).add(batch)
+            runner = self._runner_of(batch.sender.webhook_id)
+            if batch.sender.webhook_id not in known:
+                runner.lease(lease_until)
+            runner.add(batch)
 
     def _note_stored(self, given: CycleInput, result: CycleResult) -> None:
         """Remove stored attempts from memory, and log them."""
@@ -176,7 +193,7 @@ class Worker:
         """Wait for a result, or until the next check for new events."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
-        if self._wake.is_set() and not self._stopping:
+        if self._wake.is_set():
             await asyncio.sleep(BATCH_SECONDS)
         self._wake.clear()
 
@@ -187,19 +204,20 @@ class Worker:
             await self._in_database(cleanup.release_expired_reservations)
         if current - self._swept_at >= SWEEP_SECONDS:
             self._swept_at = current
-            await self._in_database(cleanup.sweep)
+            self._sweeps.extend(cleanup.SWEEPS)
+        if self._sweeps:  # one at a time, because leases are renewed between them
+            await self._in_database(self._sweeps.popleft())
 
     async def _finish(self) -> None:
         """Finish the deliveries in flight, store the results and end the leases."""
         self._stopping = True
         for runner in self._runners.values():
             runner.stop()
-        for runner in list(self._runners.values()):
-            await runner.wait()
-        given = CycleInput(list(self._attempts), list(self._runners), {}, stops=True)
-        if given.attempts or given.released:
-            result = await self._in_database(lambda: run_cycle(self._owner, given))
-            self._note_stored(given, result)
+        end = self._loop.time() + FINISH_SECONDS
+        while (self._runners or self._attempts) and self._loop.time() < end:
+            await self._guarded(self._cycle)
+            if self._runners:
+                await self._wait()
         _log.info("Worker %s stopped.", self._owner)
 
     async def _in_database(self, function: Callable[[], T]) -> T:

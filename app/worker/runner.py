@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Any
 
 from app.db.session import precise_now
-from app.outbound.client import FAILED, TOTAL_SECONDS, Outcome, ReceiverClient
-from app.services.delivery_chains import MAX_HEADS
-from app.services.delivery_queue import Batch, Version
-from app.services.delivery_requests import DeliveryRequest, event_request, ping_request
-from app.services.delivery_results import Attempt
+from app.outbound.client import FAILED, Outcome, ReceiverClient
+from app.services.webhooks.deliveries.chains import MAX_HEADS
+from app.services.webhooks.deliveries.queue import Batch, Version
+from app.services.webhooks.deliveries.requests import DeliveryRequest, event_request, ping_request
+from app.services.webhooks.deliveries.results import Attempt
 
 CONCURRENCY = 4
 """Maximum number of concurrent deliveries to one webhook (events 2)."""
 
-LEASE_MARGIN = timedelta(seconds=TOTAL_SECONDS + 5)
-"""Remaining time of the lease below which no attempt starts, because another worker could begin."""
+RENEW_SECONDS = 5.0
+"""Remaining time of a lease in seconds below which it is renewed."""
 
 Record = dict[str, Any]
 
@@ -45,6 +44,9 @@ class Runner:
         self._chains: deque[list[Record]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._batch: Batch | None = None
+        self._loop = asyncio.get_running_loop()
+        self._lease_until = 0.0
+        self._lease_end: asyncio.TimerHandle | None = None
         self.known: set[int] = set()
         """Deliveries that are waiting, in flight, or whose result is not stored yet."""
 
@@ -63,6 +65,22 @@ class Runner:
         """Return the version of the webhook as it was leased."""
         return self._batch.version if self._batch else None
 
+    @property
+    def needs_lease(self) -> bool:
+        """Return whether the lease ends soon."""
+        return self._lease_until - self._loop.time() < RENEW_SECONDS
+
+    def lease(self, until: float) -> None:
+        """Set the end of the lease, as a time of the event loop.
+
+        Attempts end with the lease, because another worker continues. Their deliveries remain
+        pending, and each of them may be sent twice.
+        """
+        self._lease_until = until
+        if self._lease_end:
+            self._lease_end.cancel()
+        self._lease_end = self._loop.call_at(until, self._abort)
+
     def add(self, batch: Batch) -> None:
         """Add deliveries to send."""
         self._batch = batch
@@ -77,9 +95,13 @@ class Runner:
         self._chains.clear()
         self._batch = None
 
-    def wait(self) -> Awaitable[Any]:
-        """Wait until no delivery is in flight."""
-        return asyncio.gather(*self._tasks)
+    def _abort(self) -> None:
+        """End the attempts in flight without a result, because the lease has ended."""
+        if not self.is_idle:
+            _log.warning("The lease of a webhook has ended during its deliveries.")
+        self.stop()
+        for task in self._tasks:
+            task.cancel()
 
     def _start(self) -> None:
         limit = 1 if self._batch and self._batch.one_at_a_time else CONCURRENCY
@@ -96,10 +118,14 @@ class Runner:
         """Send the deliveries of a resource until one fails."""
         for position, delivery in enumerate(chain):
             batch = self._batch
-            if batch is None or batch.lease_until - precise_now() < LEASE_MARGIN:
+            if batch is None:
                 self._forget(chain[position:])
                 return
-            attempt = await self._attempt(batch, delivery)
+            try:
+                attempt = await self._attempt(batch, delivery)
+            except asyncio.CancelledError:
+                self._forget(chain[position:])
+                raise
             if not attempt.delivered:
                 self._forget(chain[position + 1 :])
                 self._done(attempt)

@@ -1,4 +1,4 @@
-"""Add indexes for lists of large shops, unique order keys and the state of ``flask demo``."""
+"""Add indexes for lists of large shops, unique order keys and the state of ``shop-api demo``."""
 
 import sqlalchemy as sa
 from alembic import op

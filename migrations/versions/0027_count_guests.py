@@ -4,7 +4,8 @@ SQLite reads an index alone only if it contains the column of its condition.
 """
 
 import sqlalchemy as sa
-from alembic import op
+
+from app.db.migration_helpers import replace_index_concurrently
 
 revision = "0027"
 down_revision = "0026"
@@ -12,8 +13,7 @@ down_revision = "0026"
 
 def _recreate(*columns: str) -> None:
     where = sa.text("customer_id IS NULL")
-    op.drop_index("ix_orders_guests", "orders")
-    op.create_index(
+    replace_index_concurrently(
         "ix_orders_guests", "orders", columns, sqlite_where=where, postgresql_where=where
     )
 

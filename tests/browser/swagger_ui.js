@@ -65,28 +65,28 @@ try {
   };
   const coupon = { coupon: { code: "Summer-2030", type: "percent", amount: "15" } };
   const answers = {};
-  answers.list = await execute("coupons", "listCoupons", null);
+  answers.list = await execute("Coupons", "listCoupons", null);
   await page.screenshot({ path: `${PICTURES}/swagger-ui-listCoupons.png` });
-  answers.create = await execute("coupons", "createCoupon", coupon);
+  answers.create = await execute("Coupons", "createCoupon", coupon);
   await page.screenshot({ path: `${PICTURES}/swagger-ui-createCoupon.png` });
-  answers.duplicate = await execute("coupons", "createCoupon", coupon);
+  answers.duplicate = await execute("Coupons", "createCoupon", coupon);
   // The path parameter has the example that is filled in: the ID of the new coupon.
-  answers.update = await execute("coupons", "updateCoupon", { coupon: { amount: "20" } });
-  answers.bulk = await execute("coupons", "bulkCoupons", {
+  answers.update = await execute("Coupons", "updateCoupon", { coupon: { amount: "20" } });
+  answers.bulk = await execute("Coupons", "bulkCoupons", {
     coupons: [{ code: "autumn" }, { code: "summer-2030" }],
   });
   const order = { order: { line_items: [{ name: "Mug", quantity: 2, price: "4.00" }] } };
-  answers.order = await execute("orders", "createOrder", order);
+  answers.order = await execute("Orders", "createOrder", order);
 
   // The key survives a reload, and a link opens an operation. Until the link has opened it, a click
   // on its summary would close it again.
-  await page.goto(`${SHOP_URL}/docs#/coupons/listCoupons`);
+  await page.goto(`${SHOP_URL}/docs#/Coupons/listCoupons`);
   await page.reload();
-  await page.locator("#operations-coupons-listCoupons button.execute").waitFor();
-  answers.afterReload = await execute("coupons", "listCoupons", null);
+  await page.locator("#operations-Coupons-listCoupons button.execute").waitFor();
+  answers.afterReload = await execute("Coupons", "listCoupons", null);
 
   const tags = page.locator(".opblock-tag");
-  await page.locator(".operation-filter-input").fill("redemptions");
+  await page.locator(".operation-filter-input").fill("Redemptions");
   await page.waitForFunction(() => document.querySelectorAll(".opblock-tag").length === 1);
   const filtered = await tags.allInnerTexts();
   await page.locator(".operation-filter-input").fill("");
@@ -119,7 +119,7 @@ try {
   await page.locator(".auth-wrapper > .authorize").click();
   await dialog.locator("button", { hasText: "Logout" }).click();
   await authorize(SHOP_CONSUMER_KEY, "cs_wrong");
-  answers.wrongKey = await execute("coupons", "listCoupons", null);
+  answers.wrongKey = await execute("Coupons", "listCoupons", null);
   const script = [...logins];
   await page.goto(`${SHOP_URL}/orders`); // a page, not a script
   console.log(

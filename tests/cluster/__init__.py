@@ -1,5 +1,5 @@
-"""Real servers on the loopback interface: PostgreSQL with standbys, PgBouncer, and the service.
+"""Real servers on this machine: PostgreSQL with standbys, PgBouncer, Patroni, load balancers, the service.
 
-They run from installed packages (Debian: ``postgresql`` and ``pgbouncer``), as an unprivileged user
+They run from installed packages (Debian: ``postgresql``, ``pgbouncer``, …), as an unprivileged user
 and in a temporary folder. The test suite, ``make cluster`` and ``make cluster-test`` use them.
 """

@@ -8,13 +8,16 @@ import time
 from tests.cluster import programs, report
 from tests.cluster.cluster import running_cluster
 from tests.cluster.demonstrations import (
+    costs,
     failover,
     large_tables,
     own_writes,
+    patroni,
     throughput,
     two_machines,
     upgrade,
 )
+from tests.cluster.patroni import running_patroni
 
 
 def _own_writes(options):
@@ -37,12 +40,29 @@ def _throughput(options):
         return throughput.run(cluster, options.seed)
 
 
+def _costs(options):
+    with running_cluster(replicas=0) as cluster:
+        return costs.run(cluster, options.seed)
+
+
+def _patroni(options):
+    if reason := programs.missing("postgres", *programs.PATRONI):
+        _say(f"patroni: skipped, {reason}")
+        return [], {}
+    with running_patroni() as cluster:
+        if not cluster.network.has_namespaces:
+            _say("patroni: no partitions, because network namespaces are not permitted")
+        return patroni.run(cluster, options.seed, options.failures)
+
+
 DEMONSTRATIONS = {
     "own_writes": _own_writes,
     "two_machines": _two_machines,
     "upgrade": lambda options: upgrade.run(options.seed),
     "failover": _failover,
     "throughput": _throughput,
+    "costs": _costs,
+    "patroni": _patroni,
     "large_tables": lambda options: large_tables.run(options.rows, _say),
 }
 BY_DEFAULT = [name for name in DEMONSTRATIONS if name != "large_tables"]
@@ -62,6 +82,13 @@ def main():
         type=_targets,
         default=failover.TARGETS,
         help=f"components that failover kills, separated by commas; default: {','.join(failover.TARGETS)}",
+    )
+    test.add_argument(
+        "--failures",
+        type=lambda text: text.split(","),
+        default=patroni.BY_DEFAULT,
+        help=f"what happens in patroni, of {','.join(patroni.TARGETS)}; "
+        f"default: {','.join(patroni.BY_DEFAULT)}",
     )
     test.add_argument("--pairs", type=int, default=10_000, help="pairs of own_writes")
     test.add_argument("--rows", type=int, default=large_tables.ROWS, help="rows of large_tables")
@@ -148,7 +175,8 @@ def _test(options):
     if not options.dry_run and not failed:
         command = " ".join(["make cluster-test", *_arguments(options)])
         for name, figures in found.items():
-            report.write(name, figures, command)
+            if figures:  # of what was not skipped
+                report.write(name, figures, command)
         _say("The figures are in docs/scaling.md.")
     return int(failed)
 

@@ -45,6 +45,11 @@ class Client:
         """Return the body of a response that is not JSON."""
         return self._exchange("GET", path, None, {})[1].decode()
 
+    def send_only(self, method, path, body):
+        """Send a request without reading the response."""
+        self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=SECONDS)
+        self._connection.request(method, path, json.dumps(body), self._headers)
+
     def _exchange(self, method, path, body, headers):
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=SECONDS)

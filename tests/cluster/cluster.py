@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 
 from tests.cluster import programs
 from tests.cluster.client import Client
@@ -92,7 +91,7 @@ class Cluster:
         """Start a worker on a machine and return its process."""
         with (self.folder / f"{name}-worker.log").open("ab") as output:
             process = subprocess.Popen(
-                [Path(sys.executable).with_name("flask"), "--app", "wsgi", "worker"],
+                [sys.executable, "-m", "app.main", "worker"],
                 cwd=self._machine(name, code),
                 env=os.environ | self._settings(settings),
                 stdout=output,

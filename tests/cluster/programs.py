@@ -6,8 +6,11 @@ import re
 import shutil
 import subprocess
 import tempfile
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+
+import psutil
 
 PACKAGES = {
     "initdb": "postgresql",
@@ -15,6 +18,8 @@ PACKAGES = {
     "postgres": "postgresql",
     "pgbouncer": "pgbouncer",
 }
+LOAD_BALANCERS = {"haproxy": "haproxy", "nginx": "nginx"}
+PATRONI = {"patroni": "patroni", "etcd": "etcd-server", "haproxy": "haproxy"}
 """Debian packages by program."""
 
 _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -40,8 +45,9 @@ def version(program):
 
 
 def missing(*programs):
-    """Return why programs cannot be used, or an empty string. By default, checks all programs."""
-    packages = sorted({PACKAGES[name] for name in programs or PACKAGES if find(name) is None})
+    """Return why programs cannot be used, or an empty string. By default, checks PACKAGES."""
+    known = PACKAGES | LOAD_BALANCERS | PATRONI
+    packages = sorted({known[name] for name in programs or PACKAGES if find(name) is None})
     return f"not installed: {', '.join(packages)} (Debian packages)" if packages else ""
 
 
@@ -92,3 +98,19 @@ def start(program, *arguments, log, owner=None):
             stdout=output,
             stderr=subprocess.STDOUT,
         )
+
+
+@contextmanager
+def frozen(process):
+    """Freeze a process and its children for as long as the block lasts."""
+    main = psutil.Process(process.pid)
+    main.suspend()  # first, so that it starts no other children
+    every = [main, *main.children(recursive=True)]
+    try:
+        for each in every:
+            each.suspend()
+        yield
+    finally:
+        for each in reversed(every):
+            with suppress(psutil.NoSuchProcess):
+                each.resume()

@@ -1,5 +1,5 @@
 """Kills during writes, followed by a comparison of the data (docs/operations.md, Durability).
 
-``python -m tests.faults --help`` describes how to run a campaign. tests/test_faults.py runs a short
+``python -m tests.faults --help`` describes how to run a campaign. tests/server/test_faults.py runs a short
 one.
 """

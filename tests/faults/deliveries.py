@@ -7,12 +7,12 @@ from random import Random
 
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from tests.receivers import LOOPBACK, Receiver
 from tests.serving import ROOT
+from tests.webhooks.receivers import Receiver
 
 FAILURES = 0.02  # share of attempts that the receiver rejects
 PATIENCE = 400
-"""Seconds without a delivery. A lease of a killed worker takes 60, and the third retry 330.
+"""Seconds without a delivery. A lease of a killed worker takes 10, and the third retry 330.
 
 All clients redeem one coupon. Its events are delivered one after the other, so each rejection of
 the receiver holds up thousands of them.
@@ -43,9 +43,9 @@ class Deliveries:
         if self._worker is None or self._worker.poll() is not None:
             with self._service.log.with_name("worker.log").open("ab") as log:
                 self._worker = subprocess.Popen(
-                    [sys.executable, "-m", "flask", "--app", "wsgi", "worker"],
+                    [sys.executable, "-m", "app.main", "worker"],
                     cwd=ROOT,
-                    env=self._service.environment | {"SHOP_WEBHOOK_ALLOWED_NETWORKS": LOOPBACK},
+                    env=self._service.environment,
                     stdout=log,
                     stderr=log,
                 )

@@ -1,6 +1,7 @@
 """The service of a campaign: gunicorn, which is killed and restarted on the same address."""
 
 from tests.serving import ShopServer
+from tests.webhooks.receivers import LOOPBACK
 
 WORKERS = 2
 PATIENCE = 120  # seconds; a start takes two seconds on an idle machine
@@ -15,6 +16,7 @@ class Service(ShopServer):
             folder,
             WEB_CONCURRENCY=str(WORKERS),
             SHOP_PAGE_SIZE="1000000",  # one page contains the whole store
+            SHOP_WEBHOOK_ALLOWED_NETWORKS=LOOPBACK,
         )
         self.patience = PATIENCE
 

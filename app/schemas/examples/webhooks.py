@@ -27,7 +27,12 @@ WEBHOOK_WITH_SECRET = WEBHOOK | {
 }
 WEBHOOK_UPDATE: dict[str, Any] = {"status": "paused"}
 UPDATED_WEBHOOK = WEBHOOK | WEBHOOK_UPDATE
-PING: dict[str, Any] = {"status": None, "duration_ms": 12, "error": "connection failed"}
+PING: dict[str, Any] = {
+    "status": None,
+    "duration_ms": 12,
+    "error": "connection failed",
+    "message": None,
+}
 DELIVERY: dict[str, Any] = {
     "id": 1,
     "event_id": 1,

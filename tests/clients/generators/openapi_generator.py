@@ -1,4 +1,4 @@
-"""What a user of the Python client of openapi-generator does. Run by test_generators.py."""
+"""What a user of the Python client of openapi-generator does. Run by tests/openapi/test_generators.py."""
 
 import datetime as dt
 import os
@@ -48,7 +48,7 @@ with shop.ApiClient(configuration) as client:
         shop.CustomerCreateRequest(customer=shop.CustomerCreate(email="ada@example.com"))
     ).customer
     for customer_id, kind in ((customer.id, shop.Customer), (0, shop.GuestCustomer)):
-        line = shop.LineItemInput(name="Mug", quantity=2, price="4.00")
+        line = shop.LineItemCreate(name="Mug", quantity=2, price="4.00")
         body = shop.OrderCreate(customer_id=customer_id, line_items=[line])
         order = orders.create_order(shop.OrderCreateRequest(order=body)).order
         assert isinstance(order.customer.actual_instance, kind), order.customer

@@ -1,4 +1,4 @@
-"""What a user of the models of datamodel-code-generator does. Run by test_generators.py."""
+"""What a user of the models of datamodel-code-generator does. Run by tests/openapi/test_generators.py."""
 
 import datetime as dt
 import os
@@ -23,7 +23,7 @@ from shop_models import (
     CustomerResponse,
     ErrorResponse,
     GuestCustomer,
-    LineItemInput,
+    LineItemCreate,
     OrderCreate,
     OrderCreateRequest,
     OrderResponse,
@@ -74,7 +74,7 @@ account = CustomerResponse.model_validate(
     post("/customers", CustomerCreateRequest(customer=CustomerCreate(email="ada@example.com")), 201)
 ).customer
 for customer_id, kind in ((account.id, Customer), (0, GuestCustomer)):
-    line = LineItemInput(name="Mug", quantity=2, price="4.00")
+    line = LineItemCreate(name="Mug", quantity=2, price="4.00")
     body = OrderCreateRequest(order=OrderCreate(customer_id=customer_id, line_items=[line]))
     order = OrderResponse.model_validate(post("/orders", body, 201)).order
     assert isinstance(order.customer.root, kind)

@@ -1,4 +1,4 @@
-"""What a user of the generated Python client does. Run by test_clients.py, and type-checked."""
+"""What a user of the generated Python client does. Run by tests/openapi/test_clients.py, and type-checked."""
 
 import os
 from base64 import b64encode
@@ -19,7 +19,7 @@ from shop_client.api.coupons import (
 from shop_client.api.customers import create_customer, get_customer_by_email
 from shop_client.api.orders import create_order, list_order_statuses
 from shop_client.models import (
-    BillingAddressInput,
+    BillingAddressCreate,
     BulkFailure,
     CountResponse,
     Coupon,
@@ -40,7 +40,7 @@ from shop_client.models import (
     DeleteResponse,
     ErrorResponse,
     GuestCustomer,
-    LineItemInput,
+    LineItemCreate,
     ListCouponsFilterorderby,
     OrderCreate,
     OrderCreateRequest,
@@ -173,7 +173,7 @@ def others(client: AuthenticatedClient) -> None:
             customer=CustomerCreate(
                 email="ada+shop@example.com",
                 first_name="Ada",
-                billing_address=BillingAddressInput(city="London"),
+                billing_address=BillingAddressCreate(city="London"),
             )
         ),
     )
@@ -187,7 +187,7 @@ def others(client: AuthenticatedClient) -> None:
             body=OrderCreateRequest(
                 order=OrderCreate(
                     customer_id=customer_id,
-                    line_items=[LineItemInput(name="Mug", quantity=2, price="4.00")],
+                    line_items=[LineItemCreate(name="Mug", quantity=2, price="4.00")],
                 )
             ),
         )

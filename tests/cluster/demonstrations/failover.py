@@ -79,7 +79,7 @@ class _Campaign:
             new_client(name, kind, journal, Random(self.random.random()), self._caller(number))
             for number, (name, kind, journal) in enumerate(self.journals)
         ]
-        probes = [_Probe(self._caller(number)) for number in range(len(self.services))]
+        probes = [Probe(self._caller(number)) for number in range(len(self.services))]
         with ThreadPoolExecutor(CLIENTS) as pool:
             running = [pool.submit(client.run, stop) for client in clients]
             try:
@@ -180,7 +180,7 @@ class _Campaign:
 _RECEIVED = "SELECT (pg_last_wal_receive_lsn() - '0/0')::bigint"
 
 
-class _Probe(Thread):
+class Probe(Thread):
     """Writes to a service again and again, and notes the longest time without success."""
 
     def __init__(self, caller):

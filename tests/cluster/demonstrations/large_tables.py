@@ -1,6 +1,6 @@
 """What the largest tables cost: orders and events with ten million rows, and with a tenth of them.
 
-Rows are copies of those of ``flask demo``, with other IDs, keys, times and customers. They are written
+Rows are copies of those of ``shop-api demo``, with other IDs, keys, times and customers. They are written
 without triggers, and the counters of the lists are computed afterwards, as the triggers would have.
 """
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import psycopg
 
 from tests.cluster.cluster import Cluster
-from tests.cluster.demonstrations.upgrade import flask
+from tests.cluster.demonstrations.upgrade import command
 from tests.cluster.postgresql import DATABASE, SUPERUSER
 from tests.serving import ROOT
 
@@ -63,7 +63,7 @@ def run(rows=ROWS, tell=lambda line: None):
     try:
         cluster.start()
         customers = str(rows // OF_A_CUSTOMER)
-        flask(ROOT, cluster, "demo", "--customers", customers, "--orders", str(SAMPLES))
+        command(ROOT, cluster, "demo", "--customers", customers, "--orders", str(SAMPLES))
         with psycopg.connect(
             cluster.primary.url(SUPERUSER, DATABASE), autocommit=True
         ) as connection:

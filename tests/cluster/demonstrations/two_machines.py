@@ -9,7 +9,7 @@ from oauthlib.oauth1 import Client as Signer
 from app import create_app
 from app.auth.principal_cache import MAX_AGE_SECONDS
 from app.auth.principals import Permission
-from app.services.api_keys import create_key, revoke_key
+from app.services.api_keys.writes import create_key, revoke_key
 from tests.cluster.client import Client
 from tests.databases import close
 from tests.serving import SECRET

@@ -8,7 +8,6 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from random import Random
 from threading import Event, Lock
 
@@ -51,20 +50,25 @@ def run(seed, part=PART):
     try:
         old = cluster.folder / "previous"
         old.mkdir()
-        archive = subprocess.run(
-            ["git", "archive", revision], cwd=ROOT, capture_output=True, check=True
-        )
-        subprocess.run(["tar", "-x", "-C", old], input=archive.stdout, check=True)
+        extract(revision, old)
         cluster.primary.create()
-        flask(old, cluster, "db", "upgrade")
+        command(old, cluster, "db", "upgrade")
         cluster.key = _Key(*_new_key(old, cluster))
         return _upgrade(cluster, old, revision, Random(seed), part)
     finally:
         cluster.close()
 
 
+def extract(revision, folder):
+    """Write the files of a revision into a folder."""
+    archive = subprocess.run(
+        ["git", "archive", revision], cwd=ROOT, capture_output=True, check=True
+    )
+    subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
+
+
 def _upgrade(cluster, old, revision, random, part):
-    before = flask(old, cluster, "db", "current").split()[0]
+    before = command(old, cluster, "db", "current").split()[0]
     machines = {name: cluster.serve(name, code=old) for name in ("machine-1", "machine-2")}
     traffic = Traffic(cluster, dict(machines))
     ready = {}
@@ -75,7 +79,7 @@ def _upgrade(cluster, old, revision, random, part):
         try:
             time.sleep(part)
             started = time.monotonic()
-            flask(ROOT, cluster, "db", "upgrade")
+            command(ROOT, cluster, "db", "upgrade")
             migrated = time.monotonic() - started
             time.sleep(part)
             ready["previous"] = cluster.client(machines["machine-1"]).get("/readyz").status
@@ -91,7 +95,7 @@ def _upgrade(cluster, old, revision, random, part):
             traffic.stop.set()
         for each in running:
             each.result()
-    after = flask(ROOT, cluster, "db", "current").split()[0]
+    after = command(ROOT, cluster, "db", "current").split()[0]
     figures = {
         "previous release": revision,
         "migrations": f"{before} to {after}",
@@ -162,7 +166,7 @@ class Traffic:
 
 
 def _new_key(folder, cluster):
-    line = flask(
+    line = command(
         folder, cluster, "keys", "create", "--login=admin", "--role=administrator",
         "--permission=read_write", "--json",
     )  # fmt: skip
@@ -170,10 +174,11 @@ def _new_key(folder, cluster):
     return key["consumer_key"], key["consumer_secret"]
 
 
-def flask(folder, cluster, *arguments):
+def command(folder, cluster, *arguments):
     """Run a command of the code in a folder and return its output."""
     done = subprocess.run(
-        [Path(sys.executable).with_name("flask"), "--app", "wsgi", *arguments],
+        # The first releases have no module that runs the commands.
+        [sys.executable, "-m", "flask", "--app", "wsgi", *arguments],
         cwd=folder,
         env=os.environ | {"DATABASE_URL": cluster.primary.url(), "SECRET_KEY": SECRET},
         capture_output=True,

@@ -1,0 +1,83 @@
+"""Error pages for people who open an address of the API in a browser."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+
+from flask import Response, current_app, g, render_template, request, url_for
+
+from app.api.openapi.info import GUIDES, guides_url
+from app.api.versions import NATIVE, current_api_version
+from app.errors import ShopError
+
+HTML = "text/html"
+
+_PAGES = {
+    "shop_api_no_route": (
+        "Page not found",
+        "This is the address of an API for programs. These pages describe it:",
+    ),
+    "shop_api_authentication_error": (
+        "An API key is required",
+        (
+            "Programs send the key with each request. To try out the API in the browser, open the "
+            "documentation and click Authorize."
+        ),
+    ),
+}
+"""Title and advice of the errors that have a page, by their code."""
+
+_STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
+_POLICY = (
+    "default-src 'none'; style-src 'sha256-{style}'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def prefers_html() -> bool:
+    """Return whether the client prefers HTML to JSON, as browsers do."""
+    return request.accept_mimetypes.best_match(["application/json", HTML]) == HTML
+
+
+def error_page(error: ShopError) -> Response | None:
+    """Return the page for an error, or None if the client gets JSON.
+
+    A page has the status and the headers of the error. Clients that send credentials or use the
+    legacy API are programs.
+    """
+    if (
+        error.code not in _PAGES
+        or request.method not in {"GET", "HEAD"}
+        or "Authorization" in request.headers
+        or current_api_version() is not NATIVE
+        or not prefers_html()
+    ):
+        return None
+    title, advice = _PAGES[error.code]
+    links = {
+        "Documentation, to read and try out": url_for("swagger_ui.show"),
+        "OpenAPI document": url_for("api-docs.openapi_json"),
+    }
+    if GUIDES.is_dir():
+        links["Guides"] = guides_url(current_app.config)
+    page = render_template(
+        "error.html",
+        shop=current_app.config["SHOP_NAME"],
+        title=title,
+        message=error.message,
+        advice=advice,
+        links=links.items(),
+        status=error.status,
+        request_id=g.request_start.ids["request_id"],
+    )
+    response = Response(page, error.status, error.headers, mimetype=HTML)
+    response.headers["Content-Security-Policy"] = _policy(page)
+    response.vary.add("Accept")
+    return response
+
+
+def _policy(page: str) -> str:
+    (style,) = _STYLE.findall(page)
+    return _POLICY.format(style=b64encode(sha256(style.encode()).digest()).decode())

@@ -1,0 +1,214 @@
+"""The OpenAPI document: headers, security, and completion after all plugins are loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+from app.api.versions import ApiVersion
+from app.plugins import Registry
+from app.schemas.fields.json_schema import KNOWN, LIMIT
+
+Document = dict[str, Any]
+
+ALIAS = "x-alias"
+"""Marks the operation of a further method of a view, until it is removed."""
+
+HEADERS: dict[str, Document] = {
+    "X-Request-Id": {
+        "description": "ID of the request in the logs: the `X-Request-Id` of the request if it has "
+        "1 to 128 characters of `A-Za-z0-9._-`, otherwise a new ID. Every response has this "
+        "header, including errors.",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"},
+    },
+    "X-Total": {
+        "description": "Number of records that match, on all pages.",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "X-TotalPages": {
+        "description": "Number of pages.",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "Link": {
+        "description": "URLs of the `first`, `prev`, `next` and `last` page, if they exist "
+        "(RFC 8288).",
+        "schema": {"type": "string"},
+    },
+    "ETag": {
+        "description": "Entity tag of the resource, which changes with the resource (RFC 9110).",
+        "required": True,
+        "schema": {"type": "string", "pattern": '^"[0-9a-f]{32}"$'},
+    },
+    "Idempotent-Replayed": {
+        "description": "`true` if this is the stored response to an earlier request with the same "
+        "`Idempotency-Key`.",
+        "schema": {"type": "string", "enum": ["true"]},
+    },
+    "X-Shop-Position": {
+        "description": "Opaque position of the write, or of a read that a replica of the database "
+        "may serve. A read that sends it sees the write, or at least the state that the earlier "
+        "read has shown. Other reads, and a service without replicas, omit this header.",
+        "schema": {"type": "string"},
+    },
+    "Retry-After": {
+        "description": "Seconds to wait before the request is sent again.",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 1},
+    },
+    "WWW-Authenticate": {
+        "description": "How to authenticate, with `shop_api_authentication_error`. Responses to "
+        "scripts of web pages omit this header, so that the browser shows no login prompt.",
+        "schema": {"type": "string"},
+    },
+}
+"""Every header that the document describes."""
+
+
+def references(*names: str) -> Document:
+    """Return response headers as references to HEADERS."""
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+PAGE_HEADERS = references("X-Total", "X-TotalPages", "Link")
+"""Headers of a page of a list."""
+
+LINK_HEADER = references("Link")
+"""Headers of a page of a list without totals."""
+
+REQUEST_ID = references("X-Request-Id")
+"""Headers of every response."""
+
+SECURITY_SCHEMES: dict[str, Document] = {
+    "basicAuth": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "The username is the consumer key, the password is the consumer secret.",
+    },
+    "consumerKey": {
+        "type": "apiKey",
+        "in": "query",
+        "name": "consumer_key",
+        "description": "Consumer key, together with `consumer_secret`. Over TLS only. OAuth 1.0a "
+        "signatures are accepted as well.",
+    },
+    "consumerSecret": {
+        "type": "apiKey",
+        "in": "query",
+        "name": "consumer_secret",
+        "description": "Consumer secret, together with `consumer_key`.",
+    },
+}
+
+
+def security(api_version: ApiVersion) -> list[dict[str, list[str]]]:
+    """Return the alternative ways to authenticate a request."""
+    basic: dict[str, list[str]] = {"basicAuth": []}
+    return (
+        [basic, {"consumerKey": [], "consumerSecret": []}] if api_version.key_in_query else [basic]
+    )
+
+
+def move_path_parameters(document: Document) -> None:
+    """Make the path parameters the first parameters of each operation (decisions 16)."""
+    for operations in document["paths"].values():
+        shared = operations.pop("parameters", [])
+        for operation in operations.values():
+            if shared:
+                operation["parameters"] = deepcopy(shared) + operation.get("parameters", [])
+
+
+def remove_aliases(document: Document) -> None:
+    """Remove the operations of further methods of a view, which do the same as the first."""
+    for operations in document["paths"].values():
+        for method in [method for method in operations if ALIAS in operations[method]]:
+            del operations[method]
+
+
+def describe_known(document: Document, registry: Registry) -> None:
+    """Add the known coupon types and order statuses, including those of plugins."""
+    for schema in list(_with_key(document, KNOWN)):
+        known = schema.pop(KNOWN)
+        names = list(getattr(registry, known))
+        if "maxLength" in schema:  # a list of them in one text
+            # A hyphen needs no escape, and JavaScript allows none.
+            one = "|".join(re.escape(name).replace(r"\-", "-") for name in names)
+            schema["pattern"] = rf"^({one})(,({one}))*$"
+        else:
+            component, meaning = _COMPONENTS[known]
+            document["components"]["schemas"][component] = {
+                "type": "string",
+                "enum": names,
+                "description": meaning,
+            }
+            # A reference, so that generated clients have one type for all fields.
+            reference = {"$ref": f"#/components/schemas/{component}"}
+            del schema["type"]
+            is_30 = document["openapi"].startswith("3.0")
+            schema.update({"allOf": [reference]} if is_30 else reference)
+
+
+def describe_limits(document: Document, config: Mapping[str, Any]) -> None:
+    """Add the maximum number of items of each array that is limited by a setting."""
+    for schema in list(_with_key(document, LIMIT)):
+        schema["maxItems"] = config[schema.pop(LIMIT)]
+
+
+_COMPONENTS = {
+    "coupon_types": ("CouponType", "Known coupon type."),
+    "order_statuses": ("OrderStatus", "Known order status."),
+}
+
+
+def _with_key(part: Any, key: str) -> Iterator[Document]:
+    if isinstance(part, dict):
+        if key in part:
+            yield part
+        part = list(part.values())
+    for inner in part if isinstance(part, list) else ():
+        yield from _with_key(inner, key)
+
+
+def describe_version(document: Document, api_version: ApiVersion) -> None:
+    """Change a document to the names of an API version."""
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            operation["tags"] = [_tag(name, api_version) for name in operation["tags"]]
+    for tag in document.get("tags", ()):
+        tag["name"] = _tag(tag["name"], api_version)
+    if api_version.words:
+        _translate(document, api_version)
+
+
+def remove_unused_tags(document: Document) -> None:
+    """Remove the tags of blueprints whose operations all have another tag."""
+    used = {
+        tag
+        for operations in document["paths"].values()
+        for operation in operations.values()
+        for tag in operation["tags"]
+    }
+    document["tags"][:] = [tag for tag in document["tags"] if tag["name"] in used]
+
+
+def _tag(name: str, api_version: ApiVersion) -> str:
+    """Return the tag of a blueprint: ``Coupon batches`` of ``coupon_batches``."""
+    words = name.removeprefix(f"{api_version.name}-").replace("_", " ")
+    return re.sub("^Api ", "API ", words[:1].upper() + words[1:])
+
+
+def _translate(part: Any, api_version: ApiVersion) -> Any:
+    """Return a part of a document with the names of an API version. Changes dicts and lists."""
+    if isinstance(part, str):
+        return api_version.translate(part)
+    if isinstance(part, list):
+        part[:] = [_translate(inner, api_version) for inner in part]
+    if isinstance(part, dict):
+        items = [(api_version.translate(key), _translate(part[key], api_version)) for key in part]
+        part.clear()
+        part.update(items)
+    return part

@@ -1,0 +1,111 @@
+"""The introduction of the OpenAPI document: ``info`` and the links to the guides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from app.files import folder_of
+
+GUIDES = folder_of("docs")
+"""Folder of the guides. An installation without it has no links to guides."""
+
+_INTRODUCTION = """Administer the coupons, customers and orders of a shop.
+
+**Authentication.** Every request needs an API key: the consumer key is the username and the
+consumer secret is the password of HTTP Basic authentication. Click *Authorize* to enter a key.
+Create one with `shop-api keys create --login NAME --role ROLE --permission read_write`.
+
+**Bodies.** Request and response bodies are JSON objects. A record is wrapped in a key with its
+name: `{"coupon": {…}}`. An update changes the fields that it contains and keeps all others.
+
+**Errors.** Every error has the body `{"errors": [{"code": "…", "message": "…"}]}`. `code` is for
+programs and does not change; `message` is for people. Errors in an input have a `param` with its
+name. A rejected request changes nothing.
+
+**Pages.** Lists are paginated. `page` selects a page, and the response headers `X-Total`,
+`X-TotalPages` and `Link` describe the pages.
+
+**Fields.** `fields=id,code` limits the fields of the records in a response. Without `fields`,
+records have all documented fields.
+
+**Retries.** An `Idempotency-Key` makes a request that creates records safe to retry. `ETag` and
+`If-Match` prevent lost updates. Wait for the seconds in `Retry-After` after 429 and 503.
+
+**Strictness.** This document describes the input to send. The service accepts more: unknown fields
+and parameters are ignored, `null` means that a field is absent, and values are converted. With the
+header `Prefer: handling=strict`, it rejects such input and suggests the nearest known name.
+Requests to `/keys` and requests that generate coupons are always strict.
+
+**Versions.** The version follows semantic versioning: a release that removes or changes something
+in this document has a new major version, additions have a new minor version.
+"""
+_GUIDES = "\n**Guides.** {links}, and [all guides]({index}).\n"
+_API_GUIDES = (
+    "quickstart", "api", "coupons", "orders", "events", "webhooks", "export", "errors", "clients",
+    "configuration", "legacy",
+)  # fmt: skip
+"""The guides for users of the API, in the order of the links. The index lists all guides."""
+
+
+def info(config: Mapping[str, Any], description: str | None) -> dict[str, Any]:
+    """Return the ``info`` of a document without its title and version.
+
+    Args:
+        config: the configuration of the app.
+        description: the introduction; None for the one of the native API.
+    """
+    is_30 = config["SHOP_OPENAPI_VERSION"].startswith("3.0")
+    licence = {"url": "https://opensource.org/license/mit"} if is_30 else {"identifier": "MIT"}
+    return {
+        "description": _introduction(config) if description is None else description,
+        "license": {"name": "MIT", **licence},
+        "contact": contact(config),
+    }
+
+
+def _introduction(config: Mapping[str, Any]) -> str:
+    titles = guide_titles()
+    links = ", ".join(
+        f"[{titles[name]}]({guide_url(config, name)})" for name in _API_GUIDES if name in titles
+    )
+    index = guides_url(config)
+    return _INTRODUCTION + (_GUIDES.format(links=links, index=index) if links else "")
+
+
+def contact(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the contact for users of the API: the operator, or otherwise the authors."""
+    given = config["SHOP_CONTACT"]
+    if not given:
+        return {"name": "The Shop Administration API authors"}
+    key = "email" if "@" in given and "://" not in given else "url"
+    return {"name": config["SHOP_NAME"], key: given}
+
+
+def guides_url(config: Mapping[str, Any]) -> str:
+    """Return the URL path of the index of the guides."""
+    return f"{config['SHOP_URL_PREFIX']}/docs/guides/"
+
+
+def guide_url(config: Mapping[str, Any], name: str) -> str:
+    """Return the URL path of a guide."""
+    return f"{guides_url(config)}{name}.md"
+
+
+def guide_titles() -> dict[str, str]:
+    """Return the title of each guide by its name, the guides for users of the API first."""
+    names = sorted(path.stem for path in GUIDES.glob("*.md"))
+    ordered = [name for name in _API_GUIDES if name in names]
+    ordered += [name for name in names if name not in ordered]
+    return {name: _title_of(GUIDES / f"{name}.md") for name in ordered}
+
+
+def _title_of(guide: Path) -> str:
+    with guide.open(encoding="utf-8") as file:
+        return guide_title(file.readline())
+
+
+def guide_title(text: str) -> str:
+    """Return the title of a guide, which is its first line."""
+    return text.partition("\n")[0].lstrip("# ")

@@ -1,0 +1,140 @@
+"""The representation of each kind of record: its schema, its columns, and the data of its events.
+
+Views, events, exports and entity tags share these serializers, so that a record has one form. The
+services write events, but do not know the wire format: ``init_app`` gives them the functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flask import Flask
+
+from app.api.order_extensions import Selection, extend
+from app.api.serializers import Serializer, names_in, narrowed, require_known
+from app.api.versions import in_native_form
+from app.catalog import EXTENSION
+from app.db.session import reading_own_writes
+from app.models import COUPONS, ORDER_NOTES, WEBHOOK_DELIVERIES, WEBHOOKS
+from app.plugins import OrderExtension, registry
+from app.schemas.api_keys import ApiKeySchema
+from app.schemas.coupons.batch import CouponBatchSchema
+from app.schemas.coupons.coupon import CouponSchema, TrashedCouponSchema
+from app.schemas.customers import CustomerSchema
+from app.schemas.events import EventSchema
+from app.schemas.fields.query import StrictSelection
+from app.schemas.orders.note import OrderNoteSchema
+from app.schemas.orders.order import DownloadSchema, OrderSchema, TrashedOrderSchema
+from app.schemas.redemptions.redemption import RedemptionSchema
+from app.schemas.webhooks.webhook import WebhookDeliverySchema, WebhookSchema
+from app.services.api_keys import queries as api_key_queries
+from app.services.coupons import batch_queries
+from app.services.customers import statistics as customer_statistics
+from app.services.events import queries as event_queries
+from app.services.orders import queries as order_queries
+from app.services.orders import trash as order_trash
+from app.services.orders.columns import with_total_tax
+from app.services.redemptions import queries as redemption_queries
+
+Record = Mapping[str, Any]
+Body = dict[str, Any]
+
+COUPON = Serializer(CouponSchema, dict(COUPONS.c))
+TRASHED_COUPON = Serializer(TrashedCouponSchema, dict(COUPONS.c))
+COUPON_BATCH = Serializer(CouponBatchSchema, batch_queries.COLUMNS)
+CUSTOMER = Serializer(CustomerSchema, customer_statistics.COLUMNS)
+ORDER = Serializer(OrderSchema, order_queries.COLUMNS)
+TRASHED_ORDER = Serializer(TrashedOrderSchema, order_trash.TRASH_COLUMNS)
+ORDER_NOTE = Serializer(OrderNoteSchema, dict(ORDER_NOTES.c))
+DOWNLOAD = Serializer(DownloadSchema, order_queries.DOWNLOAD_COLUMNS)
+REDEMPTION = Serializer(RedemptionSchema, redemption_queries.COLUMNS)
+EVENT = Serializer(EventSchema, event_queries.COLUMNS)
+WEBHOOK = Serializer(WebhookSchema, dict(WEBHOOKS.c))
+WEBHOOK_DELIVERY = Serializer(WebhookDeliverySchema, dict(WEBHOOK_DELIVERIES.c))
+API_KEY = Serializer(ApiKeySchema, api_key_queries.COLUMNS)
+
+
+def init_app(app: Flask) -> None:
+    """Let the services of an app write events with these representations."""
+    app.extensions[EXTENSION].event_data |= {
+        "coupon": _coupons,
+        "customer": lambda found: [{"customer": CUSTOMER.record(each)} for each in found],
+        "order": _orders,
+        "order_note": lambda found: [
+            {"order_note": ORDER_NOTE.record(each), "order_id": each["order_id"]} for each in found
+        ],
+    }
+
+
+def _coupons(found: Sequence[Record]) -> list[Body]:
+    """Return coupons as the API shows them, with ``trashed_at`` if they are in the trash."""
+    return [
+        {"coupon": (TRASHED_COUPON if each.get("trashed_at") else COUPON).record(each)}
+        for each in found
+    ]
+
+
+def _orders(found: Sequence[Record]) -> list[Body]:
+    """Return orders with their extensions, which are added to all orders at once."""
+    with in_native_form():
+        shown = OrderSerializer(None).records([with_total_tax(order) for order in found])
+    return [{"order": order} for order in shown]
+
+
+class OrderSerializer:
+    """Converts rows to extended orders, limited to the selected ``fields``.
+
+    Args:
+        selection: the selection of ``fields``, or None for all fields.
+        serializer: a serializer with a schema of orders.
+
+    Raises:
+        InvalidParams: the request is strict and selects an unknown name.
+    """
+
+    def __init__(self, selection: Selection, serializer: Serializer = ORDER) -> None:
+        extensions = registry().order_extensions
+        self._selection = selection
+        if selection is not None:
+            _require_known(selection, extensions, serializer)
+        self._extends = selection is None or not extensions.keys().isdisjoint(selection)
+        # Extensions receive complete orders, even if the client selected few fields.
+        self._serializer = serializer if self._extends else serializer.only(selection)
+        self.columns = self._serializer.columns
+
+    def rows(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return the orders of several rows."""
+        return self._extended(self._serializer.rows(rows))
+
+    def records(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the orders of records by column name.
+
+        Within a transaction, the extensions see its changes.
+        """
+        with reading_own_writes():
+            return self._extended([self._serializer.record(record) for record in records])
+
+    def _extended(self, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if not self._extends:
+            return orders
+        results = [dict(narrowed(order, self._selection)) for order in orders]
+        extend(results, orders, self._selection)
+        return results
+
+    def row(self, row: Any) -> dict[str, Any]:
+        """Return the order for one row."""
+        return self.rows([row])[0]
+
+
+def _require_known(
+    selection: Mapping[str, Any], added: Mapping[str, OrderExtension], serializer: Serializer
+) -> None:
+    """Reject unknown names in the selection of a strict request. Extensions add names to orders."""
+    if isinstance(selection, StrictSelection):
+        names = {key: names_in(extension.field) for key, extension in added.items()}
+        # The value of a plugin can contain any names.
+        checked = {
+            key: None if names.get(key, ()) is None else inner for key, inner in selection.items()
+        }
+        require_known(StrictSelection(checked), {**serializer.selectable, **names})

@@ -1,0 +1,56 @@
+"""``shop-api db``: upgrade the database schema, show its version, and copy a shop."""
+
+from __future__ import annotations
+
+import click
+from flask.cli import AppGroup, with_appcontext
+from sqlalchemy.exc import DBAPIError
+
+from app.cli.db_copy import copy
+from app.db.errors import is_schema_mismatch
+from app.db.migrations import REVISION, is_newer, migration_head
+from app.db.read_pool import fetch
+from app.db.schema_upgrade import NewerSchemaError, SchemaUpgrade, upgrade_schema
+
+db = AppGroup("db", help="Upgrade the database schema, show its version, and copy a shop.")
+db.add_command(copy)
+
+
+@db.command("upgrade")
+@with_appcontext
+def upgrade() -> None:
+    """Run the migrations that the database lacks, and print what was done.
+
+    Safe to run at any time and on several machines at once: one waits for the other. Succeeds
+    without a change if the schema belongs to a newer version that this version can use.
+    """
+    click.echo(upgraded().description())
+
+
+def upgraded() -> SchemaUpgrade:
+    """Upgrade the schema, or raise ClickException with the reason why this is impossible."""
+    from alembic.util import CommandError  # noqa: PLC0415  # slow import, rarely needed
+
+    try:
+        return upgrade_schema()
+    except (CommandError, NewerSchemaError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+@db.command("current")
+@with_appcontext
+def current() -> None:
+    """Print the latest migration of the database."""
+    try:
+        rows = fetch(REVISION)
+    except DBAPIError as error:
+        if not is_schema_mismatch(error):
+            raise
+        rows = []
+    if not rows:
+        click.echo("none (the database is empty)")
+        return
+    ((revision,),) = rows
+    head = migration_head()
+    state = "current" if revision == head else "newer" if is_newer(revision) else "old"
+    click.echo(f"{revision} ({state}; the latest migration of this version is {head})")

@@ -1,0 +1,248 @@
+"""``shop-api demo``: load a reproducible demo shop in bulk."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import click
+from flask import current_app
+from flask.cli import with_appcontext
+from sqlalchemy import Table, func, insert, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Permission
+from app.cli import program
+from app.cli.demo.examples import add_examples
+from app.cli.demo.names import PRODUCTS
+from app.cli.demo.redemptions import (
+    add_cart_redemptions,
+    add_order_redemptions,
+    limited_coupons,
+)
+from app.cli.demo.shop import EXAMPLE, EXAMPLE_EMAIL, DemoShop, Record
+from app.cli.keys import require_schema, show_new
+from app.conversions import dates
+from app.db import timeouts
+from app.db.read_pool import fetch
+from app.db.session import now, run_in_transaction
+from app.models import DEMO_RUNS, Coupon, DemoRun, DownloadPermission, Order, User, UserRole
+from app.models.user import role_of
+from app.services.api_keys import writes as api_keys
+from app.services.customers.columns import NEW_ROLE
+from app.services.maintenance.import_runs import record_import
+
+CHUNK = 5000  # rows per statement and transaction
+
+
+class Part(NamedTuple):
+    """A type of records in the demo shop.
+
+    Args:
+        name: name of the records, and prefix of their columns in DemoRun.
+        model: the model of the records.
+        make: function that returns a record, given its number.
+        then: function that adds related records after the insert.
+    """
+
+    name: str
+    model: type
+    make: Callable[[DemoShop, int], Record]
+    then: Callable[[Session, list[int], list[Record]], None] | None = None
+
+    @property
+    def first(self) -> str:
+        """The DemoRun column with the number of the first record."""
+        return f"first_{self.name.removesuffix('s')}"
+
+    @property
+    def table(self) -> Table:
+        """The table of the records."""
+        return cast("Table", self.model.__table__)  # type: ignore[attr-defined] # defined on every model
+
+
+@click.command("demo")
+@click.option("--customers", default=1000, show_default=True, type=click.IntRange(min=0))
+@click.option("--coupons", default=200, show_default=True, type=click.IntRange(min=0))
+@click.option("--orders", default=3000, show_default=True, type=click.IntRange(min=0))
+@click.option(
+    "--seed", default=1, show_default=True, help="Random seed. The same seed creates the same shop."
+)
+@click.option("--now", "at", metavar="ISO", help="Current time of the shop. Default: now.")
+@click.option("--add", is_flag=True, help="Add another demo shop to an existing one.")
+@with_appcontext
+def demo(
+    customers: int, coupons: int, orders: int, seed: int, at: str | None, *, add: bool
+) -> None:
+    """Load a demo shop into the database and print an API key for it.
+
+    Run the same command again to resume an interrupted run.
+    """
+    require_schema()
+    try:
+        present = dates.parse_timestamp(at).replace(microsecond=0) if at else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--now") from None
+    lengths = {"customers": customers, "coupons": coupons, "orders": orders}
+    run = _unfinished(lengths, seed, present, add=add)
+    if run is None:
+        if not add and fetch(select(DemoRun.id).limit(1)):
+            raise click.ClickException(
+                "The database already contains a demo shop. Use --add to add another one."
+            )
+        wanted = lengths | {"seed": seed, "present": present or now()}
+        run = run_in_transaction(lambda session: _begin(session, wanted))
+    elif any(run[f"{part.name}_loaded"] for part in PARTS):
+        click.echo("Resuming the interrupted run.", err=True)
+    shop = DemoShop(run["seed"], run["present"], current_app.config["SHOP_CURRENCY"])
+    taken = or_(User.username_normalized == EXAMPLE, User.email_normalized == EXAMPLE_EMAIL)
+    if not fetch(select(User.id).where(taken)):
+        shop.example_number = run[CUSTOMERS.first]
+    _load(CUSTOMERS, run, shop)
+    shop.customer_ids = _customers_of(run)
+    shop.limited_coupons = limited_coupons(run[COUPONS.first])
+    _load(COUPONS, run, shop)
+    run_in_transaction(lambda session: add_cart_redemptions(session, run["present"]))
+    _load(ORDERS, run, shop)
+    show_new(run_in_transaction(lambda session: _finish(session, run)))
+
+
+def _unfinished(
+    lengths: dict[str, int], seed: int, present: datetime | None, *, add: bool
+) -> Record | None:
+    """Return the interrupted run with these options, or None.
+
+    Raises:
+        ClickException: another run was interrupted, and ``add`` is false.
+    """
+    runs = select(DEMO_RUNS).where(DemoRun.finished_at.is_(None)).order_by(DemoRun.id)
+    unfinished = [dict(row._mapping) for row in fetch(runs)]
+    for run in unfinished:
+        if lengths | {"seed": seed, "present": present or run["present"]} == {
+            name: run[name] for name in (*lengths, "seed", "present")
+        }:
+            return run
+    if unfinished and not add:
+        run = unfinished[-1]
+        options = " ".join(f"--{name} {run[name]}" for name in (*lengths, "seed"))
+        resume = program.command(f"demo {options} --now {run['present'].isoformat()}")
+        raise click.ClickException(
+            f"A demo run was interrupted. Resume it with `{resume}`, or use --add to load another "
+            "shop."
+        )
+    return None
+
+
+def _begin(session: Session, wanted: Record) -> Record:
+    """Record a new run and return it."""
+    run = wanted | {"finished_at": None}
+    for part in PARTS:
+        run[f"{part.name}_loaded"] = 0
+        last = session.scalar(select(func.coalesce(func.max(part.table.c.id), 0)))
+        run[part.first] = (last or 0) + 1
+    run["id"] = session.scalar(insert(DemoRun).values(run).returning(DemoRun.id))
+    return run
+
+
+def _customers_of(run: Record) -> list[int]:
+    """Return the IDs of the customers of a run in order."""
+    own = select(User.id).where(
+        User.id >= run[CUSTOMERS.first],
+        User.email == User.username + "@example.com",
+        User.created_at <= run["present"],
+    )
+    return [row[0] for row in fetch(own.order_by(User.id).limit(run["customers"]))]
+
+
+def _load(part: Part, run: Record, shop: DemoShop) -> None:
+    """Insert the missing records of a run, with one transaction per chunk."""
+    length, done = run[part.name], run[f"{part.name}_loaded"]
+    label, on_terminal = f"{part.name:>10}", sys.stderr.isatty()
+    with click.progressbar(
+        length=length, label=label, file=sys.stderr, hidden=not on_terminal
+    ) as bar:
+        bar.update(done)
+        while done < length:
+            shop.begin(f"{part.name} {done}")
+            end = min(done + CHUNK, length)
+            first = run[part.first]
+            rows = [
+                part.make(shop.at(number / length), first + number) for number in range(done, end)
+            ]
+            run_in_transaction(partial(_insert, part=part, run_id=run["id"], rows=rows, done=done))
+            bar.update(end - done)
+            done = end
+    if not on_terminal:
+        click.echo(f"{label}: {length:,} loaded", err=True)
+
+
+def _insert(session: Session, *, part: Part, run_id: int, rows: list[Record], done: int) -> None:
+    """Insert a chunk and update the progress of the run."""
+    timeouts.lift_limit(session.connection())
+    loaded = DEMO_RUNS.c[f"{part.name}_loaded"]
+    progress = update(DemoRun).where(DemoRun.id == run_id, loaded == done)
+    result: Any = session.execute(progress.values({loaded: done + len(rows)}))
+    if result.rowcount != 1:
+        raise click.ClickException("Another process is loading this demo shop.")
+    table = part.table
+    before = session.scalar(select(func.coalesce(func.max(table.c.id), 0)))
+    session.execute(insert(table), rows)
+    if part.then:
+        ids = session.scalars(select(table.c.id).where(table.c.id > before)).all()
+        part.then(session, sorted(ids), rows)
+
+
+def _finish(session: Session, run: Record) -> api_keys.NewKey:
+    """Add the last records of a run with one event, mark it as finished, and return an API key."""
+    session.execute(update(DemoRun).where(DemoRun.id == run["id"]).values(finished_at=now()))
+    record_import(session, "demo", {part.name: run[part.name] for part in PARTS})
+    key = api_keys.create_key(
+        "admin", "administrator", Permission.READ_WRITE, "created by demo", reports=False
+    )
+    add_examples(session, run["present"], key.user_id)
+    return key
+
+
+def _add_roles(session: Session, ids: list[int], users: list[Record]) -> None:
+    rows = [
+        role_of(user_id, NEW_ROLE, user["created_at"])
+        for user_id, user in zip(ids, users, strict=True)
+    ]
+    session.execute(insert(UserRole), rows)
+
+
+def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> None:
+    """Add download permissions for digital products and the uses of coupons."""
+    add_order_redemptions(session, ids, orders)
+    digital = {number: name for number, name, _, _, is_digital in PRODUCTS if is_digital}
+    granted = [
+        {
+            "order_id": order_id,
+            "product_id": line["product_id"],
+            "download_id": f"file-{line['product_id']}",
+            "download_name": digital[line["product_id"]],
+            "download_url": f"https://shop.example/?download_file={line['product_id']}"
+            f"&order={order['order_key']}&key=file-{line['product_id']}",
+            "file_name": digital[line["product_id"]],
+            "file_url": f"https://shop.example/files/{line['product_id']}.pdf",
+            # Every third is limited and every fifth expires. Some are used up or expired.
+            "downloads_remaining": order_id % 4 if order_id % 3 == 0 else None,
+            "access_expires": order["created_at"] + timedelta(days=730)
+            if order_id % 5 == 0
+            else None,
+        }
+        for order_id, order in zip(ids, orders, strict=True)
+        for line in order["line_items"]
+        if line["product_id"] in digital
+    ]
+    if granted:
+        session.execute(insert(DownloadPermission), granted)
+
+
+CUSTOMERS = Part("customers", User, DemoShop.customer, _add_roles)
+COUPONS = Part("coupons", Coupon, DemoShop.coupon)
+ORDERS = Part("orders", Order, DemoShop.order, _add_downloads)
+PARTS = (CUSTOMERS, COUPONS, ORDERS)

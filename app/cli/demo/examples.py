@@ -1,0 +1,91 @@
+"""Records of the demo shop with the IDs that the examples of the OpenAPI document name."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import func, insert, select, update
+from sqlalchemy.orm import Session
+
+from app.auth.encryption import encrypt
+from app.cli.demo.redemptions import GENERATED
+from app.models import COUPONS, ORDERS, WEBHOOK_DELIVERIES, WEBHOOKS, CouponBatch, OrderNote
+from app.models.webhook import WebhookFormat, WebhookStatus
+from app.models.webhook_delivery import DeliveryState
+from app.outbound.signatures import new_secret
+
+Record = dict[str, Any]
+
+
+def add_examples(session: Session, present: datetime, user_id: int) -> None:
+    """Add a batch of coupons, an order note and webhooks to a shop that has none of them.
+
+    Args:
+        present: the time of the shop.
+        user_id: the user of the webhooks.
+    """
+    if _is_empty(session, CouponBatch):
+        _add_batch(session, present, user_id)
+    if _is_empty(session, OrderNote):
+        _add_note(session)
+    if session.scalar(select(WEBHOOKS.c.id).limit(1)) is None:
+        _add_webhooks(session, present, user_id)
+
+
+def _is_empty(session: Session, model: Any) -> bool:
+    return session.scalar(select(model.id).limit(1)) is None
+
+
+def _add_batch(session: Session, present: datetime, user_id: int) -> None:
+    """Make the coupons with generated codes a batch."""
+    ids = session.scalars(select(COUPONS.c.id).where(COUPONS.c.code.in_(GENERATED))).all()
+    if ids:
+        batch = {
+            "author_id": user_id, "created_at": present, "count": len(ids),
+            "prefix": "gift-", "pattern": "####", "charset": "23456789",
+        }  # fmt: skip
+        batch_id = session.scalar(insert(CouponBatch).values(batch).returning(CouponBatch.id))
+        session.execute(update(COUPONS).where(COUPONS.c.id.in_(ids)).values(batch_id=batch_id))
+
+
+def _add_note(session: Session) -> None:
+    """Add a note to the first order."""
+    first = session.scalar(select(func.min(ORDERS.c.id)))
+    if first is not None:
+        created_at = session.scalar(select(ORDERS.c.created_at).where(ORDERS.c.id == first))
+        text = "Packed, waiting for the courier."
+        note = {"order_id": first, "created_at": created_at, "note": text, "customer_note": False}
+        session.execute(insert(OrderNote).values(note))
+
+
+def _add_webhooks(session: Session, present: datetime, user_id: int) -> None:
+    """Add a webhook of the legacy API with a delivery, and one of this API.
+
+    Both are paused, so that nothing is sent.
+    """
+    ids = []
+    for name, form, topics, delivered_at in (
+        ("Warehouse", WebhookFormat.LEGACY, ["order.updated"], present),
+        ("Accounting", WebhookFormat.STANDARD, ["order.*"], None),
+    ):
+        webhook = {
+            "name": name, "format": form, "status": WebhookStatus.PAUSED, "topics": topics,
+            "delivery_url": "https://receiver.example/hooks", "user_id": user_id, "position": 0,
+            "secret_encrypted": encrypt(new_secret()), "created_at": present,
+            "updated_at": present, "last_delivery_at": delivered_at, "failure_count": 0,
+        }  # fmt: skip
+        ids.append(session.scalar(insert(WEBHOOKS).values(webhook).returning(WEBHOOKS.c.id)))
+    session.execute(insert(WEBHOOK_DELIVERIES).values(_delivered_ping(ids[0], present)))
+
+
+def _delivered_ping(webhook_id: int | None, present: datetime) -> Record:
+    """Return the first ping of a legacy webhook, as it is stored after its delivery."""
+    at = present + timedelta(seconds=1)
+    attempt = {"at": f"{at:%Y-%m-%dT%H:%M:%SZ}", "status": 200, "duration_ms": 41, "error": None}
+    return {
+        "webhook_id": webhook_id, "event_id": None, "resource": "", "resource_id": None,
+        "state": DeliveryState.DELIVERED, "attempts": [attempt], "attempt_count": 1,
+        "next_attempt_at": None, "created_at": present, "request_headers": {},
+        "response_headers": {}, "response_body": "",
+    }  # fmt: skip

@@ -1,0 +1,175 @@
+"""Coupons of the demo shop with limits, and the redemptions of its carts and orders."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.orm import Session
+
+from app.catalog import RedemptionEffect, current_catalog
+from app.db.read_pool import fetch
+from app.db.search import comparable, search_text
+from app.models import COUPONS, REDEMPTIONS
+from app.models.coupon import CouponStatus
+
+Record = dict[str, Any]
+
+PERCENT = "demo-percent"
+"""The coupon of all discounted orders."""
+
+_OPEN: Record = {
+    "individual_use": False,
+    "product_ids": [],
+    "usage_limit_per_user": 0,
+    "usage_count": 0,
+    "expiry_date": None,
+    "enable_free_shipping": False,
+    "exclude_sale_items": False,
+    "minimum_amount": None,
+    "customer_emails": [],
+}
+GENERATED = tuple(f"gift-{digits}" for digits in ("2759", "3864", "4297", "5386", "7432"))
+"""Codes of a batch of generated coupons."""
+
+# The first coupons of a demo shop are examples.
+LIMITED: tuple[Record, ...] = (
+    _OPEN
+    | {"code": PERCENT, "type": "percent", "amount": Decimal("10.00"), "usage_limit": 1_000_000},
+    _OPEN
+    | {
+        "code": "demo-vip",
+        "type": "fixed_cart",
+        "amount": Decimal("25.00"),
+        "usage_limit": 50,
+        "usage_limit_per_user": 1,
+        "minimum_amount": Decimal("100.00"),
+    },
+    _OPEN
+    | {
+        "code": "demo-last",
+        "type": "fixed_cart",
+        "amount": Decimal("5.00"),
+        "usage_limit": 1,
+        "usage_count": 1,
+    },
+    *(
+        _OPEN | {"code": code, "type": "fixed_cart", "amount": Decimal("20.00"), "usage_limit": 1}
+        for code in GENERATED
+    ),
+)
+# Statuses of the first redemptions, which belong to carts, in the order of their IDs.
+_CARTS = ("confirmed",) * 3 + ("released",) * 2 + ("reserved",) * 4 + ("expired",)
+
+
+def limited_coupons(first: int) -> dict[int, Record]:
+    """Return the changes that make the first coupons of a run examples, by coupon number.
+
+    Args:
+        first: the number of the first coupon of the run.
+    """
+    codes = [limits["code"] for limits in LIMITED]
+    published = COUPONS.c.status == CouponStatus.PUBLISHED
+    found = fetch(select(COUPONS.c.code).where(COUPONS.c.code.in_(codes), published))
+    taken = {row[0] for row in found}
+    numbered = enumerate(LIMITED, start=first)
+    return {number: limits for number, limits in numbered if limits["code"] not in taken}
+
+
+def with_limits(coupon: Record, limits: Record) -> Record:
+    """Return a published coupon with limits."""
+    changed = coupon | limits | {"status": CouponStatus.PUBLISHED, "trashed_at": None}
+    return changed | {"search_text": search_text(changed["code"], changed["description"])}
+
+
+def add_cart_redemptions(session: Session, present: datetime) -> None:
+    """Add redemptions of carts to a shop that has none."""
+    coupon_id = _coupon_id(session)
+    if coupon_id is None or session.scalar(select(REDEMPTIONS.c.id).limit(1)):
+        return
+    rows = []
+    for number, status in enumerate(_CARTS, start=1):
+        email = f"guest{number}@example.net"
+        expires = {
+            "reserved": present + timedelta(days=7),
+            "expired": present - timedelta(hours=1),
+        }.get(status)
+        rows.append(
+            _redemption(coupon_id, f"cart-{number}", email, present - timedelta(hours=2))
+            | {
+                "amount": Decimal("2.79"),
+                "status": "reserved" if status == "expired" else status,
+                "holds_slot": status in {"reserved", "expired"},
+                "expires_at": expires,
+            }
+        )
+    _store(session, coupon_id, rows)
+
+
+def add_order_redemptions(session: Session, ids: list[int], orders: list[Record]) -> None:
+    """Add the coupon uses of orders of the demo shop."""
+    coupon_id = _coupon_id(session)
+    if coupon_id is None:
+        return
+    effects = current_catalog().redemption_effects
+    rows = []
+    for order_id, order in zip(sorted(ids), orders, strict=True):
+        for line in order["coupon_lines"]:
+            effect = effects[order["status"]]
+            if effect == RedemptionEffect.RELEASE:
+                status = "released"
+            else:
+                status = "reserved" if effect == RedemptionEffect.RESERVE else "confirmed"
+            rows.append(
+                _redemption(
+                    coupon_id, f"order-{order_id}", order["billing_email"], order["created_at"]
+                )
+                | {
+                    "order_id": order_id,
+                    "customer_id": order["customer_id"],
+                    "amount": Decimal(line["amount"]),
+                    "status": status,
+                    "holds_slot": status == "reserved",
+                    "updated_at": order["updated_at"],
+                }
+            )
+    if rows:
+        _store(session, coupon_id, rows)
+
+
+def _coupon_id(session: Session) -> int | None:
+    found = select(COUPONS.c.id).where(
+        COUPONS.c.code == PERCENT, COUPONS.c.status == CouponStatus.PUBLISHED
+    )
+    return session.scalar(found)
+
+
+def _redemption(coupon_id: int, reference: str, email: str, timestamp: datetime) -> Record:
+    return {
+        "coupon_id": coupon_id,
+        "code": PERCENT,
+        "reference": reference,
+        "order_id": None,
+        "customer_id": None,
+        "email": email,
+        "email_normalized": comparable(email),
+        "created_at": timestamp,
+        "updated_at": timestamp,
+        "expires_at": None,
+    }
+
+
+def _store(session: Session, coupon_id: int, rows: list[Record]) -> None:
+    session.execute(insert(REDEMPTIONS), rows)
+    confirmed = sum(row["status"] == "confirmed" for row in rows)
+    held = sum(row["holds_slot"] for row in rows)
+    session.execute(
+        update(COUPONS)
+        .where(COUPONS.c.id == coupon_id)
+        .values(
+            usage_count=COUPONS.c.usage_count + confirmed,
+            reserved_count=COUPONS.c.reserved_count + held,
+        )
+    )

@@ -1,0 +1,1 @@
+"""Inserting many rows at once."""

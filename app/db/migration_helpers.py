@@ -1,0 +1,88 @@
+"""Operations for migrations: indexes of large tables, and compatibility with older versions.
+
+Released migrations use these functions, so what they do to a database must not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from alembic import op
+from sqlalchemy import text
+
+
+def create_index_concurrently(
+    name: str, table: str, columns: Sequence[Any], **options: Any
+) -> None:
+    """Create an index without blocking writes on PostgreSQL.
+
+    The transaction of the migration is committed first. If the migration is interrupted and runs
+    again, the index is kept if it is complete and created again if it is invalid.
+
+    Args:
+        name: a name that no earlier index of the table had. Otherwise, use
+            ``replace_index_concurrently``.
+        table: the table.
+        columns: names of columns, or expressions.
+        options: more arguments of ``op.create_index``. A condition needs both ``sqlite_where`` and
+            ``postgresql_where``.
+    """
+    if not _is_postgresql():
+        op.create_index(name, table, columns, **options)
+        return
+    with op.get_context().autocommit_block():
+        is_valid = op.get_bind().scalar(_IS_VALID, {"name": name})
+        if is_valid is False:
+            _drop(name, table)
+        if not is_valid:
+            op.create_index(name, table, columns, postgresql_concurrently=True, **options)
+
+
+def drop_index_concurrently(name: str, table: str) -> None:
+    """Drop an index, if it exists, without blocking writes on PostgreSQL.
+
+    The transaction of the migration is committed first.
+    """
+    if not _is_postgresql():
+        op.drop_index(name, table, if_exists=True)
+        return
+    with op.get_context().autocommit_block():
+        _drop(name, table)
+
+
+def replace_index_concurrently(
+    name: str, table: str, columns: Sequence[Any], **options: Any
+) -> None:
+    """Create an index in place of the one with the same name, which serves queries until then.
+
+    The arguments are those of ``create_index_concurrently``.
+    """
+    if not _is_postgresql():
+        op.drop_index(name, table, if_exists=True)
+        op.create_index(name, table, columns, **options)
+        return
+    create_index_concurrently(f"{name}_new", table, columns, **options)
+    drop_index_concurrently(name, table)
+    op.execute(f'ALTER INDEX "{name}_new" RENAME TO "{name}"')
+
+
+def set_oldest_compatible(revision: str) -> None:
+    """Set the oldest version of the service that can use the schema, by its latest migration.
+
+    A migration that removes what an older version needs calls this. Older versions then report
+    that they are not ready. ``downgrade`` sets the revision that was set before.
+    """
+    statement = text("UPDATE alembic_version SET oldest_compatible = :revision")
+    op.get_bind().execute(statement, {"revision": revision})
+
+
+def _is_postgresql() -> bool:
+    return op.get_bind().dialect.name == "postgresql"
+
+
+def _drop(name: str, table: str) -> None:
+    op.drop_index(name, table, if_exists=True, postgresql_concurrently=True)
+
+
+_IS_VALID = text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)")

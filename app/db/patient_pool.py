@@ -1,0 +1,74 @@
+"""A connection pool for a PostgreSQL server whose connections may all be in use."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from typing import Any
+
+import psycopg
+from psycopg.errors import ConnectionTimeout
+from sqlalchemy import PoolProxiedConnection, QueuePool, event
+
+from app.db import deadline
+
+POLL_SECONDS = 0.01
+
+
+class PatientPool(QueuePool):
+    """A pool that waits for one of its connections while the server accepts no other.
+
+    The reason of a rejection is known only as text in the language of the server, so every
+    rejection counts. If the server has stopped, its connections end, and the wait ends with them.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._holders: dict[int, int] = {}
+        """The threads that use connections, by the identity of the pool's record."""
+        self._idle: set[int] = set()
+        """The records whose connection was open when it was returned."""
+        event.listen(self, "checkout", self._note_use)
+        event.listen(self, "checkin", self._note_return)
+        event.listen(self, "close", self._note_close)
+
+    def connect(self) -> PoolProxiedConnection:
+        """Return a connection."""
+        while True:
+            try:
+                return super().connect()
+            except (ConnectionTimeout, deadline.DeadlineExceeded):
+                raise
+            except psycopg.OperationalError:
+                # Commands do not wait, because they have no deadline. Streams do not, because their
+                # clients determine how long they take.
+                if deadline.left() == math.inf or not self.timeout() or not self._wait():
+                    raise
+
+    def _wait(self) -> bool:
+        """Wait until a connection is idle. Return False if that will not happen in time."""
+        number_of_misses = 0
+        while number_of_misses < 2 and not deadline.is_over():
+            time.sleep(POLL_SECONDS)
+            if self._idle:
+                return True
+            # A thread that takes over a connection from another is missing for a moment.
+            number_of_misses = 0 if self._is_used_by_others() else number_of_misses + 1
+        return False
+
+    def _is_used_by_others(self) -> bool:
+        me = threading.get_ident()
+        return any(holder != me for holder in list(self._holders.values()))
+
+    def _note_use(self, _: Any, record: Any, __: Any) -> None:
+        self._idle.discard(id(record))
+        self._holders[id(record)] = threading.get_ident()
+
+    def _note_return(self, connection: Any, record: Any) -> None:
+        self._holders.pop(id(record), None)
+        if connection is not None:
+            self._idle.add(id(record))
+
+    def _note_close(self, _: Any, record: Any) -> None:
+        self._idle.discard(id(record))

@@ -1,0 +1,1 @@
+"""Reads from standbys of the database (scale 3)."""

@@ -1,0 +1,113 @@
+"""SQL functions that work the same on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, literal_column
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import Numeric
+
+from app.db.sql.types import JsonObjectText, JsonTuple, UtcDateTime
+
+
+class is_one_of(FunctionElement[bool]):  # noqa: N801  # named like an SQL function
+    """Whether a value is in a ``ValueList``. Uses an index if available.
+
+    ``in_`` has one placeholder per value. SQLAlchemy renders the placeholders for each statement,
+    which takes as long as reading ten records, and PostgreSQL prepares a separate statement for
+    each number of values.
+    """
+
+    inherit_cache = True
+
+
+@compiles(is_one_of)
+def _is_in_list(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
+    value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    # Contains only names and placeholders rendered by SQLAlchemy.
+    return f"{value} IN (SELECT value FROM json_each({several}))"  # noqa: S608  # nosec B608
+
+
+@compiles(is_one_of, "postgresql")
+def _is_element(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
+    value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"{value} = ANY({several})"
+
+
+class json_tuple(FunctionElement[Any]):  # noqa: N801  # named like an SQL function
+    """Several values in one column, so that a lookup of all values runs only once."""
+
+    inherit_cache = True
+
+    def __init__(self, values: Mapping[str, ColumnElement[Any]]) -> None:
+        super().__init__(*values.values())
+        printed = {name: getattr(value.type, "printed", None) for name, value in values.items()}
+        self.type = JsonTuple({name: kind and kind.read for name, kind in printed.items()})
+
+
+@compiles(json_tuple)
+def _json_array(element: json_tuple, compiler: Any, **kwargs: Any) -> str:
+    return f"json_array({compiler.process(element.clauses, **kwargs)})"
+
+
+@compiles(json_tuple, "postgresql")
+def _json_build_array(element: json_tuple, compiler: Any, **kwargs: Any) -> str:
+    values = (_in_utc(clause, compiler, **kwargs) for clause in element.clauses)
+    return f"json_build_array({', '.join(values)})"
+
+
+def _in_utc(value: Any, compiler: Any, **kwargs: Any) -> str:
+    """Return a value as SQL. JSON would contain a timestamp in the time zone of the connection."""
+    sql: str = compiler.process(value, **kwargs)
+    return f"({sql} AT TIME ZONE 'UTC')" if isinstance(value.type, UtcDateTime) else sql
+
+
+class json_text(FunctionElement[Any]):  # noqa: N801  # named like an SQL function
+    """Text values as a JSON object that the database creates, without Python objects."""
+
+    inherit_cache = True
+    type = JsonObjectText()
+
+    def __init__(self, values: Mapping[str, ColumnElement[str]]) -> None:
+        parts: list[ColumnElement[Any]] = []
+        for name, value in values.items():
+            parts += [literal_column(f"'{name}'"), value]
+        super().__init__(*parts)
+
+
+@compiles(json_text)
+def _json_object(element: json_text, compiler: Any, **kwargs: Any) -> str:
+    return f"json_object({compiler.process(element.clauses, **kwargs)})"
+
+
+@compiles(json_text, "postgresql")
+def _row_to_json(element: json_text, compiler: Any, **kwargs: Any) -> str:
+    # Unlike json_object on SQLite, json_build_object would insert blanks.
+    parts = [compiler.process(clause, **kwargs) for clause in element.clauses]
+    named = zip(parts[::2], parts[1::2], strict=True)
+    row = ", ".join(f'{value} AS "{name[1:-1]}"' for name, value in named)
+    # Contains only column names and SQL rendered by SQLAlchemy.
+    return f"(SELECT row_to_json(part)::text FROM (SELECT {row}) AS part)"  # noqa: S608  # nosec B608
+
+
+class leading_number(FunctionElement[Any]):  # noqa: N801  # named like an SQL function
+    """The number at the start of a text, or 0 if there is no number."""
+
+    inherit_cache = True
+    type = Numeric()
+
+
+@compiles(leading_number)
+def _cast(element: leading_number, compiler: Any, **kwargs: Any) -> str:
+    return f"CAST({compiler.process(element.clauses, **kwargs)} AS REAL)"
+
+
+@compiles(leading_number, "postgresql")
+def _cast_postgresql(element: leading_number, compiler: Any, **kwargs: Any) -> str:
+    text = compiler.process(element.clauses, **kwargs)
+    # Limit the digits, so that both databases accept a text with thousands of digits.
+    digits = r"[-+]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,2})?"
+    return f"coalesce(substring({text} from '^\\s*({digits})')::float8, 0)"

@@ -1,0 +1,255 @@
+-- The triggers on PostgreSQL, as the latest migration leaves them (see CONTRIBUTING.md).
+
+-- row_counts: the number of rows of a table, by status or role and by week, for X-Total. The week
+-- begins on Monday in UTC. The triggers run once per statement, regardless of the number of rows.
+
+-- A shard that another transaction has changed is left alone. A new shard has the number of this
+-- connection, so that no two connections create the same one at the same time.
+CREATE OR REPLACE FUNCTION count_rows(of_table text, of_partition text, of_week date, change bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE row_counts SET count = row_counts.count + change
+    WHERE table_name = of_table AND partition = of_partition AND week = of_week AND shard = (
+        SELECT shard FROM row_counts
+        WHERE table_name = of_table AND partition = of_partition AND week = of_week
+        LIMIT 1 FOR UPDATE SKIP LOCKED
+    );
+    IF NOT FOUND THEN
+        INSERT INTO row_counts (table_name, partition, week, shard, count)
+        VALUES (of_table, of_partition, of_week, pg_backend_pid(), change)
+        ON CONFLICT (table_name, partition, week, shard) DO UPDATE
+        SET count = row_counts.count + excluded.count;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION count_rows_users() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        PERFORM count_rows('users', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT '' AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    1 AS change FROM added
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    ELSIF TG_OP = 'DELETE' THEN
+        PERFORM count_rows('users', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT '' AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    -1 AS change FROM removed
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    ELSE
+        PERFORM count_rows('users', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT '' AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    -1 AS change FROM removed
+                UNION ALL
+                SELECT '' AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    1 AS change FROM added
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER count_rows_users_insert AFTER INSERT ON users REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_users();
+
+CREATE TRIGGER count_rows_users_delete AFTER DELETE ON users REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_users();
+
+CREATE TRIGGER count_rows_users_update AFTER UPDATE ON users
+REFERENCING OLD TABLE AS removed NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_users();
+
+CREATE OR REPLACE FUNCTION count_rows_user_roles() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        PERFORM count_rows('user_roles', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT role AS value, date_trunc('week', registered_at AT TIME ZONE 'UTC')::date AS week,
+                    1 AS change FROM added
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    ELSIF TG_OP = 'DELETE' THEN
+        PERFORM count_rows('user_roles', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT role AS value, date_trunc('week', registered_at AT TIME ZONE 'UTC')::date AS week,
+                    -1 AS change FROM removed
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    ELSE
+        PERFORM count_rows('user_roles', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT role AS value, date_trunc('week', registered_at AT TIME ZONE 'UTC')::date AS week,
+                    -1 AS change FROM removed
+                UNION ALL
+                SELECT role AS value, date_trunc('week', registered_at AT TIME ZONE 'UTC')::date AS week,
+                    1 AS change FROM added
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER count_rows_user_roles_insert AFTER INSERT ON user_roles REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_user_roles();
+
+CREATE TRIGGER count_rows_user_roles_delete AFTER DELETE ON user_roles REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_user_roles();
+
+CREATE TRIGGER count_rows_user_roles_update AFTER UPDATE ON user_roles
+REFERENCING OLD TABLE AS removed NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_user_roles();
+
+CREATE OR REPLACE FUNCTION count_rows_coupons() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        PERFORM count_rows('coupons', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    1 AS change FROM added
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    ELSIF TG_OP = 'DELETE' THEN
+        PERFORM count_rows('coupons', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    -1 AS change FROM removed
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    ELSE
+        PERFORM count_rows('coupons', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    -1 AS change FROM removed
+                UNION ALL
+                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    1 AS change FROM added
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER count_rows_coupons_insert AFTER INSERT ON coupons REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_coupons();
+
+CREATE TRIGGER count_rows_coupons_delete AFTER DELETE ON coupons REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_coupons();
+
+CREATE TRIGGER count_rows_coupons_update AFTER UPDATE ON coupons
+REFERENCING OLD TABLE AS removed NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_coupons();
+
+CREATE OR REPLACE FUNCTION count_rows_orders() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        PERFORM count_rows('orders', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    1 AS change FROM added
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    ELSIF TG_OP = 'DELETE' THEN
+        PERFORM count_rows('orders', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    -1 AS change FROM removed
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    ELSE
+        PERFORM count_rows('orders', value, week, change) FROM (
+            SELECT value, week, sum(change)::bigint AS change FROM (
+                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    -1 AS change FROM removed
+                UNION ALL
+                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                    1 AS change FROM added
+            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
+        ) AS changes;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER count_rows_orders_insert AFTER INSERT ON orders REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_orders();
+
+CREATE TRIGGER count_rows_orders_delete AFTER DELETE ON orders REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_orders();
+
+CREATE TRIGGER count_rows_orders_update AFTER UPDATE ON orders
+REFERENCING OLD TABLE AS removed NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_orders();
+
+-- Search tables: narrow copies of the texts. EXECUTE plans the delete of many texts each time. The
+-- plan of a first delete from an empty table would be slow for all later ones.
+
+CREATE OR REPLACE FUNCTION users_search() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO users_search SELECT id, search_text FROM added;
+    ELSIF TG_OP = 'DELETE' THEN
+        EXECUTE 'DELETE FROM users_search USING taken WHERE rowid = taken.id';
+    ELSE
+        UPDATE users_search SET rowid = NEW.id, search_text = NEW.search_text
+        WHERE rowid = OLD.id;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER users_search_insert AFTER INSERT ON users REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION users_search();
+
+CREATE TRIGGER users_search_delete AFTER DELETE ON users REFERENCING OLD TABLE AS taken
+FOR EACH STATEMENT EXECUTE FUNCTION users_search();
+
+CREATE TRIGGER users_search_update AFTER UPDATE OF id, search_text ON users
+FOR EACH ROW WHEN ((OLD.id, OLD.search_text) IS DISTINCT FROM (NEW.id, NEW.search_text))
+EXECUTE FUNCTION users_search();
+
+CREATE OR REPLACE FUNCTION coupons_search() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO coupons_search SELECT id, search_text FROM added;
+    ELSIF TG_OP = 'DELETE' THEN
+        EXECUTE 'DELETE FROM coupons_search USING taken WHERE rowid = taken.id';
+    ELSE
+        UPDATE coupons_search SET rowid = NEW.id, search_text = NEW.search_text
+        WHERE rowid = OLD.id;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER coupons_search_insert AFTER INSERT ON coupons REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION coupons_search();
+
+CREATE TRIGGER coupons_search_delete AFTER DELETE ON coupons REFERENCING OLD TABLE AS taken
+FOR EACH STATEMENT EXECUTE FUNCTION coupons_search();
+
+CREATE TRIGGER coupons_search_update AFTER UPDATE OF id, search_text ON coupons
+FOR EACH ROW WHEN ((OLD.id, OLD.search_text) IS DISTINCT FROM (NEW.id, NEW.search_text))
+EXECUTE FUNCTION coupons_search();
+
+CREATE OR REPLACE FUNCTION orders_search() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO orders_search SELECT id, search_text FROM added;
+    ELSIF TG_OP = 'DELETE' THEN
+        EXECUTE 'DELETE FROM orders_search USING taken WHERE rowid = taken.id';
+    ELSE
+        UPDATE orders_search SET rowid = NEW.id, search_text = NEW.search_text
+        WHERE rowid = OLD.id;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER orders_search_insert AFTER INSERT ON orders REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION orders_search();
+
+CREATE TRIGGER orders_search_delete AFTER DELETE ON orders REFERENCING OLD TABLE AS taken
+FOR EACH STATEMENT EXECUTE FUNCTION orders_search();
+
+CREATE TRIGGER orders_search_update AFTER UPDATE OF id, search_text ON orders
+FOR EACH ROW WHEN ((OLD.id, OLD.search_text) IS DISTINCT FROM (NEW.id, NEW.search_text))
+EXECUTE FUNCTION orders_search();

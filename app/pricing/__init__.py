@@ -1,0 +1,1 @@
+"""Pure computations of prices: carts, discounts and the evaluation of coupons."""

@@ -1,0 +1,98 @@
+"""Carts and coupon terms: the input of ``app.pricing.evaluation`` and of discount rules.
+
+Pure: plain values that the caller converts from a request, an order or database rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+NONE: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CartItem:
+    """A line of a cart or an order.
+
+    Args:
+        value: cents before discounts: ``line_value(price, quantity)`` or a given subtotal.
+        quantity: units, at least 1.
+    """
+
+    value: int
+    quantity: int = 1
+    product_id: int = 0
+    product_category_ids: Collection[int] = ()
+    on_sale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cart:
+    """Items, and the e-mail addresses that ``customer_emails`` of a coupon may match.
+
+    Args:
+        emails: the given e-mail, the account's and its billing e-mail, if they exist.
+    """
+
+    items: Sequence[CartItem]
+    emails: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CouponTerms:
+    """Discount, conditions and limits of a coupon (spec 2.1), and the number of its uses.
+
+    Args:
+        amount: currency units for fixed types, percent for percentages; None counts as 0.
+        uses: confirmed and live reserved uses, without a use that the caller itself holds. Below
+            the limit, this is the number of counted uses, which can include expired reservations.
+        uses_by_customer: the same for this customer; None when the customer is unknown.
+    """
+
+    type: str
+    amount: Decimal | None = None
+    individual_use: bool = False
+    product_ids: frozenset[int] = NONE
+    exclude_product_ids: frozenset[int] = NONE
+    product_category_ids: frozenset[int] = NONE
+    exclude_product_category_ids: frozenset[int] = NONE
+    exclude_sale_items: bool = False
+    limit_usage_to_x_items: int = 0
+    usage_limit: int | None = None
+    usage_limit_per_user: int | None = None
+    expiry_date: date | None = None
+    enable_free_shipping: bool = False
+    minimum_amount: Decimal | None = None
+    maximum_amount: Decimal | None = None
+    customer_emails: Collection[str] = ()
+    uses: int = 0
+    uses_by_customer: int | None = None
+
+    def includes(self, item: CartItem) -> bool:
+        """Return whether the item is among the products or categories, if there are any."""
+        return (
+            not (self.product_ids or self.product_category_ids)
+            or item.product_id in self.product_ids
+            or not self.product_category_ids.isdisjoint(item.product_category_ids)
+        )
+
+    def excludes(self, item: CartItem) -> bool:
+        """Return whether the item is among the excluded products or categories."""
+        return (
+            item.product_id in self.exclude_product_ids
+            or not self.exclude_product_category_ids.isdisjoint(item.product_category_ids)
+        )
+
+    def accepts(self, item: CartItem) -> bool:
+        """Return whether the item meets every condition on items."""
+        ruled_out_by_sale = self.exclude_sale_items and item.on_sale
+        return self.includes(item) and not self.excludes(item) and not ruled_out_by_sale
+
+
+def line_value(price: Decimal, quantity: int = 1) -> int:
+    """Return price times quantity in cents, rounded half up (redemptions 3, rule 1)."""
+    numerator, denominator = price.as_integer_ratio()
+    return (200 * numerator * quantity + denominator) // (2 * denominator)

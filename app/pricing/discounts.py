@@ -1,0 +1,220 @@
+"""Discounts of coupons, in cents, by the rules of redemptions 3 in their order.
+
+Pure: no database, no request. Amounts are integers of cents, and fractions of a cent are exact
+until they are rounded. The settled cases of redemptions 6 are named where they apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from types import MappingProxyType
+
+from app.pricing.carts import CartItem, CouponTerms, line_value
+
+# Limits the work for extreme carts: a billion units, a coupon limited to one unit, and an
+# amount of millions. Every fixed_cart amount up to a million needs fewer passes.
+_MAX_PASSES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Line of a cart for a discount rule. All amounts are cents.
+
+    Args:
+        value: what the coupon applies to: the original value or, with sequential discounts, what
+            earlier coupons left of it.
+        original_value: value of the item, whatever earlier coupons took.
+        left: what no coupon has taken yet, above 0. A line never gets a higher discount.
+        quantity: units.
+    """
+
+    value: int
+    original_value: int
+    left: int
+    quantity: int
+
+
+Rule = Callable[[CouponTerms, Sequence[Line]], Sequence[int]]
+"""Returns the discount of each line in cents, in the order of the lines.
+
+The lines are those that the coupon type discounts and that are not used up, from the highest
+original value to the lowest. Amounts below 0 and above ``Line.left`` are limited to these bounds.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CouponType:
+    """Type of coupon: discounts the items that meet the conditions, or the whole cart."""
+
+    rule: Rule
+    discounts_cart: bool = False
+
+
+def apply_coupon(
+    coupon: CouponTerms,
+    coupon_type: CouponType,
+    items: Sequence[CartItem],
+    left: Sequence[int],
+    *,
+    sequential: bool,
+) -> list[int]:
+    """Return the discount of each item in cents (rules 1 and 2).
+
+    Args:
+        left: cents of each item that earlier coupons have not taken.
+        sequential: apply the coupon to what earlier coupons left, not to the original values.
+    """
+    # A line without value, or that an earlier coupon used up, has no units (redemptions 6).
+    # Sorting is stable, which keeps lines of equal value in cart order.
+    indexes = sorted(
+        (
+            index
+            for index, item in enumerate(items)
+            if left[index] > 0 and (coupon_type.discounts_cart or coupon.accepts(item))
+        ),
+        key=lambda index: -items[index].value,
+    )
+    lines = [
+        Line(
+            value=left[index] if sequential else items[index].value,
+            original_value=items[index].value,
+            left=left[index],
+            quantity=items[index].quantity,
+        )
+        for index in indexes
+    ]
+    discounts = [0] * len(items)
+    for index, line, discount in zip(indexes, lines, coupon_type.rule(coupon, lines), strict=True):
+        discounts[index] = min(max(discount, 0), line.left)
+    return discounts
+
+
+def participating_units(coupon: CouponTerms, lines: Iterable[Line]) -> list[int]:
+    """Return the number of participating units of each line: the first n, or all (rule 3)."""
+    if not coupon.limit_usage_to_x_items:
+        return [line.quantity for line in lines]
+    remaining = coupon.limit_usage_to_x_items
+    units = []
+    for line in lines:
+        units.append(min(remaining, line.quantity))
+        remaining -= units[-1]
+    return units
+
+
+def distribute_cents(cents: int, lines: Sequence[Line], discounts: list[int]) -> None:
+    """Add cents to the discounts line by line, at most one for each unit (rules 4 and 6)."""
+    for index, line in enumerate(lines):
+        added = min(cents, line.quantity, line.left - discounts[index])
+        discounts[index] += added
+        cents -= added
+
+
+def percent(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
+    """Discount a percentage of the participating units' value (rule 4)."""
+    numerator, denominator = _amount(coupon).as_integer_ratio()
+    denominator *= 100
+    values = [
+        line.value if units == line.quantity else Fraction(line.value * units, line.quantity)
+        for line, units in zip(lines, participating_units(coupon, lines), strict=True)
+    ]
+    discounts = [
+        min(value * numerator // denominator, line.left)
+        for line, value in zip(lines, values, strict=True)
+    ]
+    # Half down: the smallest integer that is not below the exact amount less one half.
+    total = -((denominator - 2 * sum(values) * numerator) // (2 * denominator))
+    # Lines that an earlier coupon capped leave cents to other lines, beyond n too (redemptions 6).
+    distribute_cents(total - sum(discounts), lines, discounts)
+    return discounts
+
+
+def fixed_product(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
+    """Discount the amount for each participating unit (rule 5)."""
+    amount = line_value(_amount(coupon))
+    return [min(amount * units, most) for units, most in _unit_discounts(coupon, lines)]
+
+
+def fixed_cart(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
+    """Discount the amount, divided among all units that are not used up (rule 6)."""
+    missing = line_value(_amount(coupon))
+    discounts = [0] * len(lines)
+    # n limits each pass anew, while the division is by all units (redemptions 6).
+    all_units, parts = _open_units(coupon, lines, discounts)
+    for _ in range(_MAX_PASSES):
+        if missing < all_units or not parts:
+            break
+        amount = missing // all_units
+        room = [lines[index].left - discounts[index] for index, _, _ in parts]
+        given = [
+            min(amount * units, most, left)
+            for (_, units, most), left in zip(parts, room, strict=True)
+        ]
+        if not (total := sum(given)):
+            return discounts
+        # Passes with the same amount are equal until a line is used up. One unit in a thousand
+        # would need thousands of them: take them together.
+        times = min(
+            (missing - amount * all_units) // total + 1,
+            *(left // cents for left, cents in zip(room, given, strict=True) if cents),
+        )
+        for (index, _, _), cents in zip(parts, given, strict=True):
+            discounts[index] += cents * times
+        missing -= total * times
+        if any(lines[index].left == discounts[index] for index, _, _ in parts):
+            all_units, parts = _open_units(coupon, lines, discounts)
+    distribute_cents(missing, lines, discounts)
+    return discounts
+
+
+def _open_units(
+    coupon: CouponTerms, lines: Sequence[Line], discounts: Sequence[int]
+) -> tuple[int, list[tuple[int, int, int]]]:
+    """Return the units of the lines that are not used up, and the participating units.
+
+    Returns:
+        The number of units, and for each line with participating units its index, these units
+        and the most that they can get.
+    """
+    indexes = [index for index, line in enumerate(lines) if discounts[index] < line.left]
+    open_lines = [lines[index] for index in indexes]
+    parts = zip(indexes, _unit_discounts(coupon, open_lines), strict=True)
+    return (
+        sum(line.quantity for line in open_lines),
+        [(index, units, most) for index, (units, most) in parts if units],
+    )
+
+
+def _unit_discounts(coupon: CouponTerms, lines: Sequence[Line]) -> list[tuple[int, int]]:
+    """Return the participating units of each line, and their maximum discount."""
+    counts = zip(lines, participating_units(coupon, lines), strict=True)
+    if not coupon.limit_usage_to_x_items:
+        return [(units, line.left) for line, units in counts]
+    # The units' original value, rounded down to the cent (redemptions 6).
+    return [
+        (units, min(line.original_value * units // line.quantity, line.left))
+        for line, units in counts
+    ]
+
+
+def _amount(coupon: CouponTerms) -> Decimal:
+    """Return the amount; a negative one gives no discount (redemptions 6)."""
+    return max(coupon.amount or Decimal(0), Decimal(0))
+
+
+def no_discount(_: CouponTerms, lines: Sequence[Line]) -> list[int]:
+    """Return no discount: the rule of a type whose plugin is no longer installed."""
+    return [0] * len(lines)
+
+
+COUPON_TYPES: Mapping[str, CouponType] = MappingProxyType(
+    {
+        "fixed_cart": CouponType(fixed_cart, discounts_cart=True),
+        "percent": CouponType(percent),
+        "fixed_product": CouponType(fixed_product),
+        "percent_product": CouponType(percent),
+    }
+)
+"""The built-in types. An app adds to a copy: ``{**COUPON_TYPES, "name": CouponType(rule)}``."""

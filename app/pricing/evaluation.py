@@ -1,0 +1,224 @@
+"""Evaluation of coupons against a cart or an order (redemptions 1, 2 and 6).
+
+Pure: the caller looks up the coupons, their uses and the customer's e-mail addresses. All amounts
+in results are integers of cents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from app.pricing.carts import Cart, CartItem, CouponTerms, line_value
+from app.pricing.discounts import COUPON_TYPES, CouponType, apply_coupon, no_discount
+
+# redemptions 2: code and message. Braces are filled by the check.
+REASONS: dict[str, str] = {
+    "not_found": "No published coupon has this code.",
+    "usage_limit": "The coupon has reached its usage limit of {limit}.",
+    "usage_limit_per_user": "The customer has reached the usage limit per user of {limit}.",
+    "expired": "The coupon expired on {date}.",
+    "minimum_amount": "The subtotal of {subtotal} is below the minimum amount of {limit}.",
+    "maximum_amount": "The subtotal of {subtotal} is above the maximum amount of {limit}.",
+    "product_not_included": "No item is among the products or categories of the coupon.",
+    "product_excluded": "An item is among the excluded products or categories of the coupon.",
+    "sale_items_excluded": "The coupon excludes sale items, and every item is on sale.",
+    "email_not_allowed": "The coupon is not valid for the customer's e-mail address.",
+    "individual_use": "The coupon cannot be combined with the coupon {code}.",
+}
+_NO_ELIGIBLE_ITEM = "No item meets the product conditions of the coupon."
+_UNKNOWN_TYPE = CouponType(no_discount)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Reason why a coupon is not applicable: a code of REASONS and a message."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CouponResult:
+    """Result for one coupon: the discount in cents, or why it is not applicable."""
+
+    code: str
+    discount: int = 0
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def applicable(self) -> bool:
+        """Return whether the coupon is applicable."""
+        return not self.reasons
+
+
+@dataclass(frozen=True, slots=True)
+class ItemResult:
+    """Subtotal, discount and total of an item in cents."""
+
+    subtotal: int
+    discount: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Sums of a cart in cents, and the results for coupons and items in their given order."""
+
+    subtotal: int
+    discount: int
+    total: int
+    free_shipping: bool
+    coupons: tuple[CouponResult, ...]
+    items: tuple[ItemResult, ...]
+
+
+def evaluate(
+    cart: Cart,
+    coupons: Mapping[str, CouponTerms | None],
+    *,
+    sequential: bool,
+    now: datetime,
+    coupon_types: Mapping[str, CouponType] = COUPON_TYPES,
+) -> Evaluation:
+    """Return the discounts of a cart, and the reasons why coupons are not applicable.
+
+    Args:
+        coupons: terms by code, in the listed order; None when no published coupon has the code.
+        sequential: SHOP_SEQUENTIAL_DISCOUNTS.
+        now: time of the evaluation, with a time zone.
+        coupon_types: every type that the app knows. Any other gives no discount.
+    """
+    left = [item.value for item in cart.items]
+    results: list[CouponResult] = []
+    applied: dict[str, CouponTerms] = {}
+    for code, coupon in coupons.items():
+        if coupon is None:
+            results.append(CouponResult(code, reasons=(_reason("not_found"),)))
+            continue
+        coupon_type = coupon_types.get(coupon.type, _UNKNOWN_TYPE)
+        reasons = (
+            *limit_reasons(coupon),
+            *_expiry_reasons(coupon, now),
+            *_cart_reasons(coupon, coupon_type, cart.items),
+            *_email_reasons(coupon, cart.emails),
+            *_individual_use_reasons(coupon, applied),
+        )
+        if reasons:
+            results.append(CouponResult(code, reasons=reasons))
+            continue
+        applied[code] = coupon
+        discounts = apply_coupon(coupon, coupon_type, cart.items, left, sequential=sequential)
+        left = [cents - discount for cents, discount in zip(left, discounts, strict=True)]
+        results.append(CouponResult(code, discount=sum(discounts)))
+    subtotal = sum(item.value for item in cart.items)
+    return Evaluation(
+        subtotal=subtotal,
+        discount=subtotal - sum(left),
+        total=sum(left),
+        free_shipping=any(coupon.enable_free_shipping for coupon in applied.values()),
+        coupons=tuple(results),
+        items=tuple(
+            ItemResult(item.value, item.value - total, total)
+            for item, total in zip(cart.items, left, strict=True)
+        ),
+    )
+
+
+def redemption_reasons(
+    coupon: CouponTerms, emails: Collection[str], now: datetime
+) -> tuple[Reason, ...]:
+    """Return the reasons that a redemption checks, without a cart (redemptions 6)."""
+    return (
+        *limit_reasons(coupon),
+        *_expiry_reasons(coupon, now),
+        *_email_reasons(coupon, emails),
+    )
+
+
+def limit_reasons(coupon: CouponTerms) -> Iterator[Reason]:
+    """Yield the reasons that an order checks for a recorded coupon (redemptions 6)."""
+    if coupon.usage_limit and coupon.uses >= coupon.usage_limit:
+        yield _reason("usage_limit", limit=coupon.usage_limit)
+    if (
+        coupon.usage_limit_per_user
+        and coupon.uses_by_customer is not None
+        and coupon.uses_by_customer >= coupon.usage_limit_per_user
+    ):
+        yield _reason("usage_limit_per_user", limit=coupon.usage_limit_per_user)
+
+
+def _expiry_reasons(coupon: CouponTerms, now: datetime) -> Iterator[Reason]:
+    if coupon.expiry_date and now.astimezone(UTC).date() >= coupon.expiry_date:
+        yield _reason("expired", date=coupon.expiry_date)
+
+
+def _cart_reasons(
+    coupon: CouponTerms, coupon_type: CouponType, items: Sequence[CartItem]
+) -> Iterator[Reason]:
+    subtotal = sum(item.value for item in items)
+    if coupon.minimum_amount and subtotal < line_value(coupon.minimum_amount):
+        yield _reason("minimum_amount", subtotal=_money(subtotal), limit=coupon.minimum_amount)
+    if coupon.maximum_amount and subtotal > line_value(coupon.maximum_amount):
+        yield _reason("maximum_amount", subtotal=_money(subtotal), limit=coupon.maximum_amount)
+    if not items:  # conditions on products do not apply to an empty cart (redemptions 6)
+        return
+    if not any(coupon.includes(item) for item in items):
+        yield _reason("product_not_included")
+    if not coupon_type.discounts_cart:
+        if not any(coupon.accepts(item) for item in items):
+            yield Reason("product_excluded", _NO_ELIGIBLE_ITEM)
+        return
+    if any(coupon.excludes(item) for item in items):
+        yield _reason("product_excluded")
+    if coupon.exclude_sale_items and all(item.on_sale for item in items):
+        yield _reason("sale_items_excluded")
+
+
+def _email_reasons(coupon: CouponTerms, emails: Collection[str]) -> Iterator[Reason]:
+    if coupon.customer_emails and not any(
+        _matches(entry.lower(), email.lower())
+        for entry in coupon.customer_emails
+        for email in emails
+    ):
+        yield _reason("email_not_allowed")
+
+
+def _individual_use_reasons(
+    coupon: CouponTerms, applied: Mapping[str, CouponTerms]
+) -> Iterator[Reason]:
+    # If an applied coupon has individual_use, it is the only one. Checking the first is sufficient.
+    for code, earlier in applied.items():
+        if coupon.individual_use or earlier.individual_use:
+            yield _reason("individual_use", code=code)
+        return
+
+
+def _matches(entry: str, email: str) -> bool:
+    """Return whether an e-mail matches an entry, with ``*`` in the local part of the entry only.
+
+    Takes linear time for any number of asterisks, unlike a regular expression.
+    """
+    pattern, _, domain = entry.rpartition("@")
+    text, _, email_domain = email.rpartition("@")
+    if domain != email_domain or "*" not in pattern:
+        return entry == email
+    first, *middle, last = pattern.split("*")
+    position, end = len(first), len(text) - len(last)
+    if position > end or not (text.startswith(first) and text.endswith(last)):
+        return False
+    for part in middle:
+        if (found := text.find(part, position, end)) < 0:
+            return False
+        position = found + len(part)
+    return True
+
+
+def _reason(code: str, /, **details: object) -> Reason:
+    return Reason(code, REASONS[code].format(**details))
+
+
+def _money(cents: int) -> Decimal:
+    return Decimal(cents).scaleb(-2)

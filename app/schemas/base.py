@@ -1,0 +1,274 @@
+"""Base classes of schemas, wrapper keys, bulk results, errors and counts."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
+from typing import Any, NoReturn
+
+import marshmallow as ma
+
+from app.errors import ShopError
+from app.schemas.fields import json_schema
+from app.schemas.fields import output as fields
+from app.schemas.fields.input import InputObject, InputPart
+
+
+class Base(ma.Schema):
+    """Base of every schema. Unknown fields are ignored (decisions 3)."""
+
+    class Meta:
+        """Options of marshmallow."""
+
+        unknown = ma.EXCLUDE
+
+
+class StrictBase(Base):
+    """Base of input in a blueprint that is always strict. The OpenAPI document declares it."""
+
+    class Meta:
+        """Options of marshmallow."""
+
+        unknown = ma.RAISE
+
+
+class OptionalFields(Base):
+    """Base of request schemas, in which most fields are usually missing.
+
+    marshmallow converts missing fields too, which took a fifth of the time of a bulk request that
+    creates records. This class skips missing fields and sets their defaults afterwards. Missing
+    required fields are converted as null.
+    """
+
+    def load(
+        self,
+        data: Any,
+        *,
+        many: bool | None = None,
+        partial: Any = None,
+        unknown: Any = None,
+    ) -> Any:
+        """Return the converted fields, and the defaults of missing fields."""
+        if not isinstance(data, Mapping):
+            return super().load(data, many=many, partial=partial, unknown=unknown)
+        loaded = super().load({**self._required, **data}, partial=True, unknown=unknown)
+        created = {name: create() for name, create in self._factories if name not in loaded}
+        return {**self._defaults, **created, **loaded}
+
+    @cached_property
+    def _required(self) -> dict[str, None]:
+        fields = self.load_fields.items()
+        return {field.data_key or name: None for name, field in fields if field.required}
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        """Return the default of each field, or the function that creates it."""
+        return {
+            field.attribute or name: field.load_default
+            for name, field in self.load_fields.items()
+            if field.load_default is not ma.missing
+        }
+
+    @cached_property
+    def _factories(self) -> list[tuple[str, Callable[[], Any]]]:
+        return [(name, default) for name, default in self._defaults.items() if callable(default)]
+
+
+class Wrapped(InputObject):
+    """The object under a wrapper key, for example ``coupon``.
+
+    Args:
+        schema: the schema of the object.
+        missing_code: the error code for a body without the key, which takes precedence over all
+            other errors of the body (decisions 1 and 13).
+    """
+
+    def __init__(self, schema: type[Base], *, missing_code: str) -> None:
+        super().__init__(schema, required=True)
+        self.missing_code = missing_code
+
+    def absent(self) -> NoReturn:
+        """Raise the error for a missing wrapper key."""
+        raise ShopError(self.missing_code)
+
+
+class WrappedItems(ma.fields.List[Any]):
+    """The array under the wrapper key of a bulk request, for example ``coupons``.
+
+    Returns the items unchanged. ``app.api.bulk_requests`` loads each item, so that an invalid item
+    does not affect the others.
+
+    Args:
+        item: the schema of an item, for the OpenAPI document.
+        missing_code: the error code for a body without the key.
+    """
+
+    def __init__(self, item: type[Base], *, missing_code: str) -> None:
+        metadata = {json_schema.LIMIT: "SHOP_BULK_LIMIT"}
+        super().__init__(ma.fields.Nested(item), required=True, metadata=metadata)
+        self.missing_code = missing_code
+
+    def deserialize(
+        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **_: Any
+    ) -> Any:
+        """Return the array."""
+        if value is None or value is ma.missing:
+            raise ShopError(self.missing_code)
+        if not isinstance(value, list):
+            raise ma.ValidationError("must be an array.")
+        return value
+
+
+def update_schema(create: type[Base], name: str, **more: ma.fields.Field[Any]) -> type[Base]:
+    """Return the schema of an update: the same fields, all optional and without defaults.
+
+    Args:
+        create: the schema of a new record.
+        name: the name of the schema.
+        more: additional fields, and fields that replace those of ``create``. With a field ``id``,
+            it is the schema of an item that creates or updates a record.
+    """
+    optional: dict[str, ma.fields.Field[Any]] = {}
+    for key, field in create._declared_fields.items():
+        if isinstance(field, InputPart):
+            part: Any = field.nested
+            optional[key] = InputPart(_part_update(part))
+            continue
+        optional[key] = copied = copy.deepcopy(field)
+        copied.required = False
+        copied.allow_none = True
+        copied.load_default = ma.missing
+        copied.metadata = {k: v for k, v in copied.metadata.items() if k != "default"}
+    meaning = (
+        "Fields to create a record, or with an `id`, fields to update a record."
+        if "id" in more
+        else "Fields to update. Fields that are absent keep their values."
+    )
+    bases: tuple[type[Base], ...] = OptionalFields, StrictBase
+    bases = tuple(base for base in bases if issubclass(create, base)) or (Base,)
+    return type(name, bases, {**more, **optional, **more, "__doc__": meaning})
+
+
+@cache
+def _part_update(create: Any) -> type[Base]:
+    """Return the schema of an object within an update: one for all records that contain it."""
+    return update_schema(create, create.__name__.replace("Create", "Update"))
+
+
+def response(record: type[Base], key: str) -> type[Base]:
+    """Return the body with a single record under a key: ``CouponResponse`` of ``CouponSchema``."""
+    meaning = f"Single {_words(record)}."
+    return _body(f"{_noun(record)}Response", meaning, key, ma.fields.Nested(record, required=True))
+
+
+def list_response(record: type[Base], key: str) -> type[Base]:
+    """Return the body with a list of records under a key: ``CouponList`` of ``CouponSchema``."""
+    field = ma.fields.List(ma.fields.Nested(record), required=True)
+    return _body(f"{_noun(record)}List", f"List of {key.replace('_', ' ')}.", key, field)
+
+
+def request(fields: type[Base], key: str, missing_code: str) -> type[Base]:
+    """Return the request body with fields under a key: ``CouponCreateRequest``.
+
+    Args:
+        fields: the schema of the fields, such as ``CouponCreate``.
+        key: the wrapper key.
+        missing_code: the error code for a body without the key.
+    """
+    field = Wrapped(fields, missing_code=missing_code)
+    meaning = f"Request with the key `{key}`."
+    base = StrictBase if issubclass(fields, StrictBase) else Base
+    return _body(f"{_noun(fields)}Request", meaning, key, field, base)
+
+
+def bulk_request(item: type[Base], key: str, missing_code: str) -> type[Base]:
+    """Return the body of a bulk request: ``CouponBulkRequest`` of ``CouponBulkItem``."""
+    field = WrappedItems(item, missing_code=missing_code)
+    name = f"{_noun(item).removesuffix('Item')}Request"
+    return _body(name, f"Bulk request that creates and updates {key}.", key, field)
+
+
+def bulk_response(record: type[Base], key: str) -> type[Base]:
+    """Return the body of a response to a bulk request: ``CouponBulkResponse``."""
+    noun, meaning = _noun(record), f"The {_words(record)}, or why the item failed."
+    result = fields.either(f"{noun}BulkResult", meaning, BulkFailure, record)
+    meaning = "Results of a bulk request, in the order of its items."
+    return _body(f"{noun}BulkResponse", meaning, key, ma.fields.List(result, required=True))
+
+
+def _body(
+    name: str, meaning: str, key: str, field: ma.fields.Field[Any], base: type[Base] = Base
+) -> type[Base]:
+    return type(name, (base,), {key: field, "__doc__": meaning})
+
+
+def _noun(schema: type[Base]) -> str:
+    return schema.__name__.removesuffix("Schema")
+
+
+def _words(schema: type[Base]) -> str:
+    words = re.findall("[A-Z][a-z]*", _noun(schema).removeprefix("Legacy"))
+    return " ".join(words).lower().replace("api", "API")
+
+
+class ReasonSchema(Base):
+    """Reason why a coupon is not applicable."""
+
+    code = fields.String("Machine-readable code of the reason.")
+    message = fields.String("Human-readable reason.")
+
+
+_REASONS = "All reasons why a coupon is not applicable. Only for `shop_api_coupon_not_applicable`."
+
+
+class BulkError(Base):
+    """Error of a bulk item."""
+
+    code = fields.String("Error code, the same as for a single request.")
+    message = fields.String("Human-readable description of the error.")
+    reasons = ma.fields.List(ma.fields.Nested(ReasonSchema), metadata={"description": _REASONS})
+
+
+class BulkFailure(Base):
+    """Result of a bulk item that failed (spec 4.3 rule 4)."""
+
+    id = fields.EchoedIdentifier("ID in the item. 0 if the item would create a record.")
+    error = ma.fields.Nested(BulkError, required=True)
+
+
+class ApiError(Base):
+    """Error."""
+
+    code = fields.String("Machine-readable error code.")
+    message = fields.String("Human-readable description of the error.")
+    param = fields.String(
+        "Name of the invalid input, for example `coupon.amount`. Only for errors in inputs.",
+        required=False,
+    )
+    reasons = ma.fields.List(ma.fields.Nested(ReasonSchema), metadata={"description": _REASONS})
+
+
+class ErrorResponse(Base):
+    """Body of every error response (decisions 1)."""
+
+    errors = ma.fields.List(ma.fields.Nested(ApiError), required=True)
+
+
+class CountResponse(Base):
+    """Number of records that match."""
+
+    count = fields.Number("Number of records that match.")
+
+
+class DeleteResponse(Base):
+    """Result of a deletion."""
+
+    message = fields.String("Result of the operation.")
+
+
+class EmptyTrashResponse(Base):
+    """Result of emptying a trash."""
+
+    deleted = fields.Number("Number of permanently deleted records.")

@@ -1,0 +1,1 @@
+"""Schemas of coupons, their batches, and carts."""

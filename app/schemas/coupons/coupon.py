@@ -1,0 +1,139 @@
+"""Coupon schemas: the field tables of spec 2.1."""
+
+from __future__ import annotations
+
+from app.schemas.base import (
+    Base,
+    OptionalFields,
+    bulk_request,
+    bulk_response,
+    list_response,
+    request,
+    response,
+    update_schema,
+)
+from app.schemas.fields import input as inputs
+from app.schemas.fields import json_schema
+from app.schemas.fields import list_input as list_inputs
+from app.schemas.fields import output as fields
+from app.schemas.fields.input import ZERO
+
+_TYPE = "Discount type."
+_ALONE = "Whether the coupon cannot be combined with other coupons."
+_PRODUCTS = "IDs of the products that the coupon applies to. Empty means all products."
+_NOT_PRODUCTS = "IDs of products that the coupon does not apply to."
+_CATEGORIES = (
+    "IDs of the product categories that the coupon applies to. Empty means all categories."
+)
+_NOT_CATEGORIES = "IDs of product categories that the coupon does not apply to."
+_SHIPPING = "Whether the coupon grants free shipping."
+_NOT_SALE = "Whether items on sale are excluded."
+_DATE = (
+    "Expiry date. The coupon expires at midnight UTC at the beginning of this day. An empty string "
+    "removes the expiry date."
+)
+_AMOUNT = "Rounded half up to the cent. At most 16 digits before the decimal point."
+
+
+class CouponSchema(Base):
+    """Coupon in a response (spec 2.1)."""
+
+    id = fields.Identifier("Coupon ID.")
+    code = fields.String("Coupon code, in lower case.")
+    type = fields.String(_TYPE)
+    created_at = fields.Timestamp("Creation time, in UTC.")
+    updated_at = fields.Timestamp("Time of the last update, in UTC.")
+    amount = fields.Amount("Discount: an amount of money or a percentage, depending on the type.")
+    individual_use = fields.Boolean(_ALONE)
+    product_ids = fields.Identifiers(_PRODUCTS)
+    exclude_product_ids = fields.Identifiers(_NOT_PRODUCTS)
+    usage_limit = fields.Limit("Maximum number of uses. Null means no limit.")
+    usage_limit_per_user = fields.Limit("Maximum number of uses per customer. Null means no limit.")
+    limit_usage_to_x_items = fields.Number(
+        "Maximum number of items that the discount applies to. 0 means all items."
+    )
+    usage_count = fields.Number("Number of uses.")
+    expiry_date = fields.Date("Expiry date as midnight UTC, or null.")
+    enable_free_shipping = fields.Boolean(_SHIPPING)
+    product_category_ids = fields.Identifiers(_CATEGORIES)
+    exclude_product_category_ids = fields.Identifiers(_NOT_CATEGORIES)
+    exclude_sale_items = fields.Boolean(_NOT_SALE)
+    minimum_amount = fields.Amount("Minimum order amount required to use the coupon.")
+    maximum_amount = fields.Amount("Maximum order amount allowed to use the coupon.")
+    customer_emails = fields.StringList(
+        "E-mail addresses that can use the coupon. Empty means no restriction."
+    )
+    description = fields.String("Description for the shop's staff.")
+
+
+class CouponCreate(OptionalFields):
+    """Fields of a new coupon. Only `code` is required."""
+
+    code = inputs.Code(
+        "Coupon code. Tags are removed, white space is collapsed, and letters are converted to "
+        "lower case. Must be unique among published coupons.",
+        required=True,
+    )
+    type = inputs.CouponTypeInput(_TYPE, load_default="fixed_cart")
+    amount = inputs.AmountInput(
+        f"Discount: an amount of money or a percentage. {_AMOUNT}", load_default=ZERO
+    )
+    individual_use = inputs.StrictTrue(_ALONE, load_default=False)
+    product_ids = list_inputs.IdArray(_PRODUCTS, load_default=list)
+    exclude_product_ids = list_inputs.IdArray(_NOT_PRODUCTS, load_default=list)
+    usage_limit = inputs.Count("Maximum number of uses. 0 means no limit.", load_default=0)
+    usage_limit_per_user = inputs.Count(
+        "Maximum number of uses per customer. 0 means no limit.", load_default=0
+    )
+    limit_usage_to_x_items = inputs.Count(
+        "Maximum number of items that the discount applies to. 0 means all items.",
+        load_default=0,
+    )
+    usage_count = inputs.Count("Number of uses.", load_default=0)
+    expiry_date = inputs.DateText(_DATE, load_default=None)
+    enable_free_shipping = inputs.StrictTrue(_SHIPPING, load_default=False)
+    product_category_ids = list_inputs.IdArray(_CATEGORIES, load_default=list)
+    exclude_product_category_ids = list_inputs.IdArray(_NOT_CATEGORIES, load_default=list)
+    exclude_sale_items = inputs.StrictTrue(_NOT_SALE, load_default=False)
+    minimum_amount = inputs.DecimalInput(
+        f"Minimum order amount required to use the coupon. Empty means no minimum. {_AMOUNT}",
+        load_default=None,
+    )
+    maximum_amount = inputs.DecimalInput(
+        f"Maximum order amount allowed to use the coupon. Empty means no maximum. {_AMOUNT}",
+        load_default=None,
+    )
+    customer_emails = list_inputs.EmailArray(
+        "E-mail addresses that can use the coupon. `*@example.com` matches a domain. Invalid "
+        "addresses are dropped.",
+        load_default=list,
+    )
+    description = inputs.Text(
+        "Description for the shop's staff.", openapi=json_schema.LONG_TEXT_IN, load_default=""
+    )
+
+
+CouponUpdate = update_schema(CouponCreate, "CouponUpdate")
+CouponBulkItem = update_schema(
+    CouponCreate,
+    "CouponBulkItem",
+    id=inputs.RecordId("ID of the coupon to update. If absent or 0, a coupon is created."),
+)
+
+CouponResponse = response(CouponSchema, "coupon")
+CouponList = list_response(CouponSchema, "coupons")
+
+
+class TrashedCouponSchema(CouponSchema):
+    """Coupon in the trash."""
+
+    trashed_at = fields.Timestamp("Time when the coupon was moved to the trash, in UTC.")
+
+
+TrashedCouponList = list_response(TrashedCouponSchema, "coupons")
+CouponBulkResponse = bulk_response(CouponSchema, "coupons")
+
+CouponCreateRequest = request(CouponCreate, "coupon", "shop_api_missing_coupon_data")
+CouponUpdateRequest = request(CouponUpdate, "coupon", "shop_api_missing_coupon_data")
+
+CouponBulkRequest = bulk_request(CouponBulkItem, "coupons", "shop_api_missing_coupons_data")

@@ -1,0 +1,1 @@
+"""Fields of schemas: input, output and query parameters."""

@@ -1,0 +1,368 @@
+"""Input fields: the base class, and fields of text, flags, numbers and dates.
+
+An input field converts a JSON value and does not check rules of the shop. A value that cannot be
+interpreted is a validation error, which becomes ``shop_api_invalid_param``. ``null`` means "not
+supplied" in all fields (decisions 3).
+
+The conversion has two steps. ``convert`` is fast, checks the type and the length, and raises all
+errors. ``clean`` can be slow and never fails, so it is skipped for users without the required
+capability (decisions 17).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import marshmallow as ma
+
+from app.conversions import dates, numbers, text
+from app.schemas.fields import json_schema
+from app.schemas.fields.output import described
+
+ZERO = Decimal("0.00")
+
+_CHANGED_TEXT = "contains markup, entities or control characters, which would be removed."
+
+
+class Input(ma.fields.Field[Any]):
+    """A value of a request. Subclasses define its conversion.
+
+    Args:
+        meaning: the description in the OpenAPI document.
+        openapi: the JSON Schema, if it differs from the JSON Schema of the class.
+    """
+
+    openapi: json_schema.Schema = {}
+    """JSON Schema of canonical input, for the OpenAPI document."""
+
+    max_text_length: int | None = None
+    """Maximum length of text, for fields whose JSON Schema has no ``maxLength``."""
+
+    rejects_absence = False
+    """Whether a missing value is converted as empty text, so that ``convert`` rejects it."""
+
+    null_is_absent = True
+    rejects_nul = True  # before any cleaning (decisions 13)
+    cleans = True
+
+    def __init__(
+        self, meaning: str = "", *, openapi: json_schema.Schema | None = None, **kwargs: Any
+    ) -> None:
+        # The OpenAPI document does not show that required fields tolerate null.
+        kwargs.setdefault("allow_none", not kwargs.get("required"))
+        super().__init__(**described(meaning), **kwargs)
+        if openapi is not None:
+            self.openapi = openapi
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Convert a value. ``null`` means "not supplied" (spec 2.2, decisions 3)."""
+        if value is None or value is ma.missing:
+            if self.rejects_absence:
+                return self.deserialize("", attr, data)
+            default = self.load_default
+            return default() if callable(default) else default
+        try:
+            if isinstance(value, str):
+                require_length(value, self.max_text_length or self.openapi.get("maxLength"))
+                if self.rejects_nul and "\0" in value:
+                    raise ValueError("must not contain a NUL character.")
+            converted = self.convert(value)
+        except ValueError as error:
+            raise ma.ValidationError(str(error)) from error
+        return self.clean(converted) if self.cleans else converted
+
+    def convert(self, value: Any) -> Any:
+        """Return the converted value, or raise ValueError with a reason."""
+        raise NotImplementedError
+
+    def clean(self, value: Any) -> Any:
+        """Return the converted value in its stored form."""
+        return value
+
+    def loss(self, value: Any, converted: Any) -> str:
+        """Return why the stored value differs from the value that was sent, or an empty string.
+
+        Called only in strict handling (``app.schemas.strict``), which compares numbers and booleans
+        itself.
+        """
+        return ""
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
+        # The OpenAPI document shows defaults as a client would send them.
+        return str(value) if isinstance(value, Decimal) else value
+
+
+def require_length(value: str, limit: int | None) -> None:
+    """Raise ValueError if a text is longer than its limit in characters (decisions 17)."""
+    if limit is not None and len(value) > limit:
+        raise ValueError(f"is longer than {limit:,} characters.")
+
+
+class Text(Input):
+    """A string, kept as it was sent."""
+
+    openapi = json_schema.TEXT_IN
+
+    def convert(self, value: Any) -> str:
+        """Return the text."""
+        string = text.to_string(value)
+        require_length(string, self.openapi.get("maxLength"))  # also for numbers, which become text
+        return string
+
+
+class Choice(Input):
+    """One of the names in the ``enum`` of its JSON Schema."""
+
+    def convert(self, value: Any) -> str:
+        """Return the name, or raise ValueError."""
+        names = self.openapi["enum"]
+        if value not in names:
+            raise ValueError(f"must be one of {', '.join(names)}.")
+        return str(value)
+
+
+class CouponTypeInput(Text):
+    """The name of a coupon type. The service checks that the type exists (decisions 4)."""
+
+    openapi = json_schema.KNOWN_COUPON_TYPE
+
+
+class Code(Text):
+    """A coupon code, normalized (decisions 4)."""
+
+    openapi = json_schema.CODE_IN
+
+    def clean(self, value: str) -> str:
+        """Return the normalized code."""
+        return text.coupon_code(value)
+
+    def loss(self, value: Any, converted: str) -> str:
+        """Return why a code is changed beyond letter case, white space and Unicode form."""
+        same = text.nfc(" ".join(converted.lower().split()))
+        return "" if not self.cleans or self.clean(converted) == same else _CHANGED_TEXT
+
+
+class CleanText(Text):
+    """Text without markup. Removes tags and control characters, and collapses white space."""
+
+    def clean(self, value: str) -> str:
+        """Return the cleaned text."""
+        return text.clean(value)
+
+    def loss(self, value: Any, converted: str) -> str:
+        """Return why a text is changed beyond white space."""
+        same = " ".join(converted.split())
+        return "" if not self.cleans or self.clean(converted) == same else _CHANGED_TEXT
+
+
+class InputObject(ma.fields.Nested):
+    """An object in a request. ``null`` means "not supplied"."""
+
+    def absent(self) -> Any:
+        """Return the value of an object that is not supplied, or raise an error."""
+        return ma.missing
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the converted object."""
+        if value is None or value is ma.missing:
+            return self.absent()
+        if not isinstance(value, dict):
+            raise ma.ValidationError("must be an object.")
+        return super().deserialize(value, attr, data, **kwargs)
+
+
+class InputPart(InputObject):
+    """An optional object within a record."""
+
+    null_is_absent = True
+
+    def __init__(self, schema: type[ma.Schema], **kwargs: Any) -> None:
+        super().__init__(schema, allow_none=True, **kwargs)
+
+
+class StrictTrue(Input):
+    """True only for the boolean true. Any other value is false (spec 2.1)."""
+
+    openapi = {"type": "boolean"}
+    rejects_nul = False  # "any other value" is false (spec 2.1)
+
+    def convert(self, value: Any) -> bool:
+        """Return whether the value is the boolean true."""
+        return value is True
+
+
+class Email(Input):
+    """An e-mail address without surrounding white space, or empty text."""
+
+    openapi = json_schema.EMAIL_IN
+
+    def convert(self, value: Any) -> str:
+        """Return the address, or raise ValueError."""
+        email = text.to_string(value).strip()
+        if len(email) > 254:  # the limit of RFC 5321
+            raise ValueError("must have at most 254 characters.")
+        return email
+
+
+class RecordId(Input):
+    """The ID of a bulk item, which ``app.services.common.bulk`` interprets (spec 4.3 rule 3)."""
+
+    openapi = json_schema.INTEGER_IN
+
+    def convert(self, value: Any) -> Any:
+        """Return the value unchanged."""
+        return value
+
+
+class DecimalInput(Input):
+    """A decimal, rounded to the cent. Empty text means no amount."""
+
+    openapi = json_schema.AMOUNT_IN
+    max_text_length = json_schema.TEXT_MAX_LENGTH
+
+    def convert(self, value: Any) -> Decimal | None:
+        """Return the amount."""
+        return numbers.money(value)
+
+
+class AmountInput(DecimalInput):
+    """A decimal, rounded to the cent. Empty text means 0.00 (decisions 3)."""
+
+    def convert(self, value: Any) -> Decimal:
+        """Return the amount."""
+        return super().convert(value) or ZERO
+
+
+class Count(Input):
+    """A non-negative integer: the absolute value of the integer at the start of a text."""
+
+    openapi = json_schema.INTEGER_IN
+    max_text_length = json_schema.TEXT_MAX_LENGTH
+
+    def convert(self, value: Any) -> int:
+        """Return the count."""
+        return numbers.count(value)
+
+
+class Integer(Input):
+    """An integer: the integer at the start of a text, or 0 without one (decisions 3)."""
+
+    openapi = json_schema.INTEGER_IN
+    max_text_length = json_schema.TEXT_MAX_LENGTH
+
+    def convert(self, value: Any) -> int:
+        """Return the integer."""
+        return numbers.integer(value)
+
+
+class AccountId(Input):
+    """The ID of a customer account, or 0 for a guest. Text must be a number."""
+
+    openapi = json_schema.INTEGER_IN
+
+    def convert(self, value: Any) -> int:
+        """Return the ID, which may be negative, or raise ValueError."""
+        if isinstance(value, bool) or (
+            isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value)
+        ):
+            raise ValueError("must be an integer.")
+        return numbers.integer(value)
+
+
+class Quantity(Input):
+    """A number of units, from 1 to 1,000,000,000."""
+
+    openapi = json_schema.QUANTITY_IN
+
+    def convert(self, value: Any) -> int:
+        """Return the quantity, or raise ValueError."""
+        number = numbers.integer(value)
+        if not 1 <= number <= 10**9:
+            raise ValueError("must be between 1 and 1,000,000,000.")
+        return number
+
+
+class Price(Input):
+    """A price per unit, at least 0, with up to 6 decimals. Required."""
+
+    rejects_absence = True
+    openapi = json_schema.PRICE_IN
+    max_text_length = json_schema.TEXT_MAX_LENGTH
+
+    def __init__(self, meaning: str) -> None:
+        super().__init__(meaning, required=True)
+
+    def convert(self, value: Any) -> Decimal:
+        """Return the price, or raise ValueError."""
+        amount = numbers.price(value)
+        if amount is None:
+            raise ValueError("is required.")
+        if amount < 0:
+            raise ValueError("must not be negative.")
+        return amount
+
+
+class ExpiresIn(Input):
+    """Seconds until a reservation expires, from 60 to 604,800."""
+
+    openapi = json_schema.EXPIRES_IN
+
+    def convert(self, value: Any) -> int:
+        """Return the seconds, or raise ValueError."""
+        seconds = numbers.integer(value)
+        if not 60 <= seconds <= 604_800:  # redemptions 4
+            raise ValueError("must be between 60 and 604,800 seconds.")
+        return seconds
+
+
+class TimestampInput(Input):
+    """A date-time. A date means midnight UTC. Empty text means no time."""
+
+    openapi = json_schema.TIMESTAMP_IN
+    max_text_length = json_schema.TEXT_MAX_LENGTH
+
+    def convert(self, value: Any) -> datetime | None:
+        """Return the timestamp in UTC, in whole seconds."""
+        number = numbers.int_if_integral(value)
+        if isinstance(number, int) and not isinstance(number, bool):
+            value = f"@{number}"  # Unix seconds, even if the digits could be a year
+        if isinstance(value, str) and not value.strip():
+            return None
+        return dates.parse_timestamp(value).replace(microsecond=0)
+
+
+class DateText(Input):
+    """A date in any of several formats (decisions 4). Empty text means no date."""
+
+    openapi = json_schema.DATE_IN
+    max_text_length = json_schema.TEXT_MAX_LENGTH
+
+    def convert(self, value: Any) -> date | None:
+        """Return the date, in UTC."""
+        return dates.parse_date(value, datetime.now(UTC).date())
+
+
+def without_cleaning(schema: ma.Schema) -> ma.Schema:
+    """Change an instance of a schema so that it checks input without cleaning, and return it."""
+    for field in schema.fields.values():
+        if isinstance(field, Input):
+            field.cleans = False
+        elif isinstance(field, ma.fields.Nested):
+            without_cleaning(field.schema)
+    return schema

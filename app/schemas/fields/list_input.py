@@ -1,0 +1,192 @@
+"""Input fields of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import marshmallow as ma
+
+from app.config.limits import current_limit
+from app.conversions import emails, numbers, text
+from app.schemas.fields import json_schema
+from app.schemas.fields.input import Input, require_length
+
+MAX_INVALID_ITEMS = 10
+"""Maximum number of invalid items of a list that an error reports."""
+
+_LOSS = "Other entries would be dropped or converted."
+
+
+class _Array(Input):
+    def convert(self, value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValueError("must be an array.")
+        most = self.openapi.get("maxItems")
+        if most is not None and len(value) > most:
+            raise ValueError(f"has more than {most:,} entries.")
+        converted = []
+        for index, entry in enumerate(value):
+            try:
+                converted.append(self._entry(entry))
+            except ValueError as error:
+                raise ValueError(f"the entry at index {index} {error}") from error
+        return [entry for entry in converted if entry]
+
+    def _entry(self, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, str):
+            limit = self.openapi["items"].get("maxLength", json_schema.TEXT_MAX_LENGTH)
+            require_length(value, limit)
+            if "\0" in value:
+                raise ValueError("must not contain a NUL character.")
+        return self.entry(value)
+
+    def entry(self, value: Any) -> Any:
+        """Return a converted entry, or raise ValueError. Falsy entries are dropped."""
+        raise NotImplementedError
+
+
+class IdArray(_Array):
+    """An array of IDs. Entries that are converted to 0 are dropped (spec 2.1)."""
+
+    openapi = json_schema.IDS_IN
+
+    def entry(self, value: Any) -> int:
+        """Return an ID, or 0."""
+        return numbers.integer(value)
+
+    def loss(self, value: Any, converted: list[int]) -> str:
+        """Return why an entry is dropped or changed."""
+        ids = [numbers.int_if_integral(entry) for entry in value]
+        is_kept = not any(isinstance(entry, bool) for entry in ids)
+        is_kept &= [str(entry).strip().lstrip("+") for entry in ids] == list(map(str, converted))
+        return "" if is_kept else f"must contain only IDs. {_LOSS}"
+
+
+class EmailArray(_Array):
+    """An array of e-mail addresses. Invalid addresses are dropped (spec 2.1)."""
+
+    openapi = json_schema.EMAILS_IN
+
+    def entry(self, value: Any) -> str:
+        """Return an address as text."""
+        string = text.to_string(value)
+        require_length(string, self.openapi["items"]["maxLength"])  # of numbers, too
+        return string
+
+    def clean(self, value: list[str]) -> list[str]:
+        """Return the valid addresses."""
+        return [address for address in map(emails.sanitize_email, value) if address]
+
+    def loss(self, value: Any, converted: list[str]) -> str:
+        """Return why an entry is dropped or changed beyond letter case."""
+        if not self.cleans:
+            return ""
+        same = [emails.lower_domain(entry) if isinstance(entry, str) else "" for entry in value]
+        is_kept = self.clean(converted) == same
+        return "" if is_kept else f"must contain only valid e-mail addresses. {_LOSS}"
+
+
+class CodeArray(_Array):
+    """An array of coupon codes, normalized. Empty codes are dropped."""
+
+    openapi = json_schema.CODES_IN
+
+    def entry(self, value: Any) -> str:
+        """Return a code, or an empty string."""
+        return "" if value is None else text.coupon_code(text.to_string(value))
+
+    def loss(self, value: Any, converted: list[str]) -> str:
+        """Return why an entry is dropped or changed beyond letter case and white space."""
+        same = [text.nfc(" ".join(str(entry).lower().split())) for entry in value]
+        is_kept = None not in value and converted == same
+        return "" if is_kept else f"must contain only coupon codes. {_LOSS}"
+
+
+class ItemArray(ma.fields.List[Any]):
+    """An array of objects. ``null`` means "not supplied".
+
+    Args:
+        item: schema of an object, without defaults and hooks.
+        meaning: description of the array.
+        limit: maximum number of objects, or the name of the setting with this number.
+        too_large: returns the error for more objects, from the ``limit``.
+    """
+
+    null_is_absent = True
+
+    def __init__(
+        self,
+        item: type[ma.Schema],
+        meaning: str,
+        *,
+        limit: int | str,
+        too_large: Callable[..., Exception],
+        **kwargs: Any,
+    ) -> None:
+        maximum = "maxItems" if isinstance(limit, int) else json_schema.LIMIT
+        metadata = {"description": meaning, maximum: limit}
+        super().__init__(ma.fields.Nested(item), allow_none=True, metadata=metadata, **kwargs)
+        self.item = item
+        self._limit = limit
+        self._too_large = too_large
+
+    @property
+    def limit(self) -> int:
+        """Return the maximum number of objects."""
+        return self._limit if isinstance(self._limit, int) else current_limit(self._limit)
+
+    def deserialize(
+        self,
+        value: Any,
+        attr: str | None = None,  # marshmallow's signature
+        data: Mapping[str, Any] | None = None,  # marshmallow's signature
+        **_: Any,
+    ) -> Any:
+        """Return the converted objects, or raise ValidationError with the first errors."""
+        if value is None or value is ma.missing:
+            default = self.load_default
+            return default() if callable(default) else default
+        if not isinstance(value, list):
+            raise ma.ValidationError("must be an array.")
+        if len(value) > self.limit:
+            raise self._too_large(limit=self.limit)
+        loaded: list[dict[str, Any]] = []
+        errors: dict[int, Any] = {}
+        for index, item in enumerate(value):
+            if not isinstance(item, dict):
+                errors[index] = ["must be an object."]
+            else:
+                try:
+                    loaded.append(self.load_item(item))
+                except ma.ValidationError as error:
+                    errors[index] = error.messages
+            if len(errors) == MAX_INVALID_ITEMS:
+                break
+        if errors:
+            raise ma.ValidationError(errors)
+        return loaded
+
+    def load_item(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert the supplied keys of an object.
+
+        ``Schema.load`` takes several times as long, because it also processes missing keys. An
+        order can have thousands of objects with few keys each.
+        """
+        loaded, errors = {}, {}
+        fields: Mapping[str, ma.fields.Field[Any]] = self.inner.schema.load_fields  # type: ignore[attr-defined] # a Nested
+        for name, field in fields.items():
+            if name not in item:
+                continue
+            try:
+                converted = field.deserialize(item[name], name, item)
+            except ma.ValidationError as error:
+                errors[name] = error.messages
+                continue
+            if converted is not ma.missing:
+                loaded[name] = converted
+        if errors:
+            raise ma.ValidationError(errors)
+        return loaded

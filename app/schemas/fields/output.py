@@ -1,0 +1,205 @@
+"""Output fields: one class for each type of value in responses.
+
+An output field converts a stored value to a JSON value with a pure function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import marshmallow as ma
+
+from app.schemas.fields import json_schema
+
+
+def described(meaning: str) -> dict[str, Any]:
+    """Return the keyword arguments of a field for its description."""
+    return {"metadata": {"description": meaning}} if meaning else {}
+
+
+class Output(ma.fields.Field[Any]):
+    """A value of a response.
+
+    ``wire`` converts the stored value to a JSON value. None means that no conversion is required.
+    It is a pure function, so that serializers can be compiled (see ``app.api.serializers``).
+    """
+
+    wire: Callable[[Any], Any] | None = None
+    openapi: json_schema.Schema = {}  # the JSON Schema of the value in the OpenAPI document
+
+    def __init__(self, meaning: str = "", **kwargs: Any) -> None:
+        kwargs.setdefault("required", True)  # in the OpenAPI document (decisions 16)
+        super().__init__(**described(meaning), **kwargs)
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
+        return value if self.wire is None else type(self).wire(value)  # type: ignore[misc]  # not None here
+
+
+class Identifier(Output):
+    """The ID of a record."""
+
+    openapi = json_schema.IDENTIFIER
+
+
+class OptionalIdentifier(Output):
+    """The ID of a record, or null."""
+
+    openapi = json_schema.OPTIONAL_IDENTIFIER
+
+
+class GuestId(Output):
+    """The ID of a customer without an account."""
+
+    openapi = {"type": "integer", "const": 0}
+
+
+class Number(Output):
+    """A non-negative integer."""
+
+    openapi = json_schema.NUMBER
+
+
+class Limit(Output):
+    """A limit. The stored value 0 means no limit and is returned as null."""
+
+    openapi = {**json_schema.NUMBER, "type": ["integer", "null"], "minimum": 1}
+
+    wire = staticmethod(lambda value: value or None)
+
+
+class String(Output):
+    """A string."""
+
+    openapi = {"type": "string"}
+
+
+class OptionalString(Output):
+    """A string, or null."""
+
+    openapi = {"type": ["string", "null"]}
+
+
+class JsonObject(Output):
+    """A JSON object, stored as text and inserted into the response unchanged."""
+
+    openapi = {"type": "object", "additionalProperties": True}
+
+
+class Boolean(Output):
+    """A boolean."""
+
+    openapi = {"type": "boolean"}
+
+
+class Amount(Output):
+    """A decimal with 2 places, as a string. A missing amount is 0.00 (decisions 3)."""
+
+    openapi = json_schema.AMOUNT
+
+    @staticmethod
+    def wire(value: Decimal | str | None) -> str:
+        """Return the amount as text. Accepts text, because most selects read formatted amounts."""
+        return "0.00" if value is None else str(value)
+
+
+class OptionalAmount(Output):
+    """A decimal with 2 places, as a string, or null."""
+
+    openapi = {**json_schema.AMOUNT, "type": ["string", "null"]}
+
+    wire = staticmethod(lambda value: None if value is None else str(value))
+
+
+class Timestamp(Output):
+    """A UTC date-time without a fraction: 2026-11-20T09:38:00Z (decisions 6)."""
+
+    openapi = json_schema.TIMESTAMP
+
+    @staticmethod
+    def wire(value: datetime | str | None) -> str | None:
+        """Return the timestamp as text. Accepts text, because most selects read formatted text."""
+        if value is None or isinstance(value, str):
+            return value
+        # The first 19 characters are the time without its fraction and its time zone.
+        return None if value is None else f"{value.isoformat()[:19]}Z"
+
+
+class OptionalTimestamp(Timestamp):
+    """A UTC date-time, or null."""
+
+    openapi = {**json_schema.TIMESTAMP, "type": ["string", "null"]}
+
+
+class Date(Output):
+    """A date, returned as midnight UTC, or null."""
+
+    openapi = {
+        **json_schema.TIMESTAMP,
+        "type": ["string", "null"],
+        "examples": ["2030-12-31T00:00:00Z"],
+    }
+
+    @staticmethod
+    def wire(value: date | None) -> str | None:
+        """Return the date as text."""
+        return None if value is None else f"{value.isoformat()}T00:00:00Z"
+
+
+class EchoedIdentifier(Output):
+    """The ID in a bulk item, even if no record has this ID (decisions 13)."""
+
+    openapi = {"type": "integer"}
+
+
+class Identifiers(Output):
+    """A list of IDs."""
+
+    openapi = {"type": "array", "items": {"type": "integer", "format": "int64"}}
+
+
+class StringList(Output):
+    """A list of strings."""
+
+    openapi = {"type": "array", "items": {"type": "string"}}
+
+
+class Part(ma.fields.Nested):
+    """An object whose values are columns of the parent record, with a common prefix."""
+
+    def __init__(self, schema: type[ma.Schema], *, prefix: str = "", **kwargs: Any) -> None:
+        super().__init__(schema, required=True, **kwargs)
+        self.part = schema
+        self.prefix = prefix
+
+    def serialize(self, attr: str, obj: Any, accessor: Any = None, **kwargs: Any) -> Any:
+        """Return the object from the values of the parent."""
+        names = self.part._declared_fields
+        values = {name: ma.utils.get_value(obj, self.prefix + name) for name in names}
+        return self.schema.dump(values)
+
+
+class Lines(Output):
+    """A list of objects that are stored in the format of the response."""
+
+    def __init__(self, schema: type[ma.Schema], meaning: str = "", **kwargs: Any) -> None:
+        super().__init__(meaning, **kwargs)
+        self.line = schema
+
+
+class either(ma.fields.Field[Any]):  # noqa: N801  # used like a function: either(…, A, B)
+    """One of several objects, only for the OpenAPI document.
+
+    Args:
+        name: the name of this schema in the document.
+        meaning: the description of this schema.
+        schemas: the schemas of the objects. A client uses the first schema that matches.
+    """
+
+    def __init__(self, name: str, meaning: str, *schemas: type[ma.Schema]) -> None:
+        super().__init__(required=True)
+        self.schema_name = name
+        self.meaning = meaning
+        self.schemas = schemas

@@ -1,0 +1,1 @@
+"""The wire format of the legacy API (decisions 12 and 14)."""

@@ -1,0 +1,81 @@
+"""Input schemas of orders in the legacy API (decisions 14, orders 3 and 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import marshmallow as ma
+
+from app.schemas.base import request
+from app.schemas.orders.input import (
+    OrderCreate,
+    OrderCreateRequest,
+    OrderUpdate,
+    OrderUpdateRequest,
+)
+
+IDENTIFYING = {
+    "line_items": "product_id",
+    "shipping_lines": "method_id",
+    "fee_lines": "title",
+    "coupon_lines": "code",
+}
+"""For each list, the key that removes an item if its value is null."""
+
+_STATUS_PREFIX = "wc-"
+
+
+def native_order(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert an order of a legacy client to the native form.
+
+    A status may have the prefix ``wc-``. An item whose identifying key is null is removed.
+
+    Args:
+        order: parsed JSON, which is not modified.
+    """
+    native = dict(order)
+    status = native.get("status")
+    if isinstance(status, str):
+        native["status"] = status.removeprefix(_STATUS_PREFIX)
+    for name, key in IDENTIFYING.items():
+        if isinstance(items := native.get(name), list):
+            native[name] = [_removed(item, key) for item in items]
+    return native
+
+
+def _removed(item: Any, key: str) -> Any:
+    if isinstance(item, dict) and item.get("id") and key in item and item[key] is None:
+        return {"id": item["id"], "remove": True}
+    return item
+
+
+class LegacyOrderCreate(OrderCreate):
+    """Fields of a new order in the legacy API."""
+
+    @ma.pre_load
+    def read(self, data: Any, **_: Any) -> Any:
+        """Convert the order to the native form."""
+        return native_order(data) if isinstance(data, dict) else data
+
+
+class LegacyOrderUpdate(OrderUpdate):  # type: ignore[misc, valid-type] # created by a function
+    """Fields of an update of an order in the legacy API."""
+
+    @ma.pre_load
+    def read(self, data: Any, **_: Any) -> Any:
+        """Convert the order to the native form."""
+        return native_order(data) if isinstance(data, dict) else data
+
+
+LegacyOrderCreateRequest = request(LegacyOrderCreate, "order", "shop_api_missing_order_data")
+LegacyOrderUpdateRequest = request(LegacyOrderUpdate, "order", "shop_api_missing_order_data")
+
+
+LEGACY_ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {
+    OrderCreate: LegacyOrderCreate,
+    OrderUpdate: LegacyOrderUpdate,
+    OrderCreateRequest: LegacyOrderCreateRequest,
+    OrderUpdateRequest: LegacyOrderUpdateRequest,
+}
+"""Replacements for native input schemas of orders."""

@@ -1,0 +1,197 @@
+"""Wire format of the legacy API: queries, JSON of PHP clients, the index (decisions 12, 14)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import marshmallow as ma
+
+from app.schemas.base import Base, WrappedItems, response
+from app.schemas.fields import output as fields
+from app.schemas.fields.input import DateText
+from app.schemas.fields.list_input import EmailArray, IdArray, ItemArray
+from app.schemas.fields.query import LimitParam, QueryField, Renamed, StatusListParam
+from app.schemas.queries import (
+    CouponCountQuery,
+    CouponListQuery,
+    CustomerCountQuery,
+    CustomerListQuery,
+    OrderCountQuery,
+    OrderListQuery,
+    Query,
+)
+
+# --- queries ---
+
+
+def _legacy(query: type[Query], words: Mapping[str, str], **more: QueryField) -> type[Query]:
+    """Return the legacy form of a query, with additional names for ``filter[orderby]``."""
+    orderby: Any = query._declared_fields["orderby"]
+    more["orderby"] = Renamed(orderby, words)
+    bases = (OrderStatus, query) if "status" in query._declared_fields else (query,)
+    return type(f"Legacy{query.__name__}", bases, {"__doc__": query.__doc__, **more})
+
+
+ANY_STATUS = "any"
+
+
+class OrderStatus(Query):
+    """Filter by ``filter[status]`` or ``status``. ``any`` means all statuses (decisions 14)."""
+
+    top_level_status = StatusListParam(
+        "status", "The same as `filter[status]`, which it overrides. `any` means all statuses."
+    )
+
+    @ma.post_load(pass_original=True)
+    def finish(self, data: dict[str, Any], _original: Any, **_: Any) -> dict[str, Any]:
+        """Return the query with a single ``status``: a list, or None for all statuses."""
+        statuses = data.pop("top_level_status") or data["status"]
+        return {**data, "status": None if statuses and ANY_STATUS in statuses else statuses}
+
+
+_POSTS = {"ID": "id", "title": "code", "name": "code"}
+_USERS = {
+    "ID": "id",
+    "user_registered": "registered",
+    "user_email": "email",
+    "user_login": "login",
+    "nicename": "login",
+    "display_name": "name",
+}
+
+LegacyOrderListQuery = _legacy(OrderListQuery, {"ID": "id"})
+
+QUERIES: dict[type[ma.Schema], type[ma.Schema]] = {
+    CouponListQuery: _legacy(CouponListQuery, _POSTS, limit=LimitParam()),
+    CouponCountQuery: _legacy(CouponCountQuery, _POSTS),
+    CustomerListQuery: _legacy(CustomerListQuery, _USERS),
+    CustomerCountQuery: _legacy(CustomerCountQuery, _USERS),
+    OrderListQuery: LegacyOrderListQuery,
+    OrderCountQuery: _legacy(OrderCountQuery, {"ID": "id"}),
+}
+"""Replacements for native queries (decisions 12)."""
+
+
+class CustomerOrdersV3Query(LegacyOrderListQuery):  # type: ignore[misc, valid-type] # created above
+    """Query of the orders of a customer in v3, with the parameters of a list of orders.
+
+    Without a filter, a status and a page, all orders are returned, with their totals.
+    """
+
+    @ma.post_load(pass_original=True)
+    def finish(self, data: dict[str, Any], original: Any, **_: Any) -> dict[str, Any]:
+        """Return the query, or its selection and ``totals`` if no other parameter was sent.
+
+        As in a list of orders, an unknown filter has no effect except on the pages.
+        """
+        query: dict[str, Any] = super().finish(data, original)
+        pages = any(name in {"page", "status"} or name.startswith("filter[") for name in original)
+        return query if pages else {"selection": query["selection"], "totals": True}
+
+
+# --- bodies ---
+
+
+def native_object(schema: ma.Schema, value: Any) -> Any:
+    """Convert an object of a PHP client to the native form (decisions 14).
+
+    PHP has one type for lists and objects, so its JSON contains ``[]`` for an empty object and an
+    object with integer keys for a list with gaps. ``""`` also means an empty object. An
+    ``expiry_date`` of 0, ``"0"`` or ``false`` means no date. All other values remain unchanged, and
+    so do the items of a bulk request, which are converted after their number is checked.
+
+    Args:
+        schema: the schema that loads the object.
+        value: parsed JSON, which is not modified.
+    """
+    if value in ([], ""):
+        return {}
+    if not isinstance(value, dict):
+        return value
+    known = {field.data_key or name: field for name, field in schema.load_fields.items()}
+    return {name: _native_value(known.get(name), inner) for name, inner in value.items()}
+
+
+def _native_value(field: ma.fields.Field[Any] | None, value: Any) -> Any:
+    if isinstance(field, ma.fields.Nested):
+        return native_object(field.schema, value)
+    if isinstance(field, ItemArray):
+        value = _list_of(value)
+        # A longer list is rejected, so its items are not converted.
+        is_convertible = isinstance(value, list) and len(value) <= field.limit
+        return [_native_value(field.inner, item) for item in value] if is_convertible else value
+    if isinstance(field, WrappedItems | IdArray | EmailArray):
+        return _list_of(value)
+    if isinstance(field, DateText) and value in (0, "0"):  # False equals 0
+        return ""
+    return value
+
+
+def _list_of(value: Any) -> Any:
+    if isinstance(value, dict) and all(re.fullmatch("-?[0-9]+", key) for key in value):
+        return list(value.values())
+    return value
+
+
+# --- the index ---
+
+
+class RouteSchema(Base):
+    """Methods of a path."""
+
+    supports = fields.StringList("HTTP methods.")
+    accepts_data = fields.Boolean("Whether one of the methods accepts a body.")
+    meta = ma.fields.Dict(
+        keys=ma.fields.String(),
+        values=ma.fields.String(),
+        required=True,
+        metadata={"description": "`self` is the URL, for a path without variables."},
+    )
+
+
+class StoreMetaSchema(Base):
+    """Formats and units of the shop."""
+
+    timezone = fields.String("Time zone of all date-times in responses.")
+    currency = fields.String("Currency code (ISO 4217).")
+    currency_format = fields.String("Currency symbol.")
+    currency_position = fields.String("Position of the currency symbol.")
+    thousand_separator = fields.String(
+        "Thousands separator for display. Amounts in responses have none."
+    )
+    decimal_separator = fields.String("Decimal separator of amounts.")
+    price_num_decimals = fields.Number("Number of decimal places of amounts.")
+    tax_included = fields.Boolean("Whether prices include taxes.")
+    weight_unit = fields.String("Unit of weights.")
+    dimension_unit = fields.String("Unit of dimensions.")
+    ssl_enabled = fields.Boolean("Whether this request was sent over TLS.")
+    permalinks_enabled = fields.Boolean("Whether routes are URL paths.")
+    generate_password = fields.Boolean("Whether a customer can be created without a password.")
+    links = ma.fields.Dict(
+        keys=ma.fields.String(),
+        values=ma.fields.String(),
+        required=True,
+        metadata={"description": "Links to documentation."},
+    )
+
+
+class StoreSchema(Base):
+    """A shop and its routes."""
+
+    name = fields.String("Name of the shop.")
+    description = fields.String("Name and version of this service.")
+    URL = fields.String("URL of the service.")
+    wc_version = fields.String("WooCommerce version whose legacy API this service implements.")
+    version = fields.String("Version of the legacy API. Only in v3.", required=False)
+    routes = ma.fields.Dict(
+        keys=ma.fields.String(),
+        values=ma.fields.Nested(RouteSchema),
+        required=True,
+        metadata={"description": "Routes by path."},
+    )
+    meta = ma.fields.Nested(StoreMetaSchema, required=True)
+
+
+StoreResponse = response(StoreSchema, "store")

@@ -1,0 +1,1 @@
+"""Schemas of orders, their items and their notes."""

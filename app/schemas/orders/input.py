@@ -1,0 +1,149 @@
+"""Input schemas of orders: the first field table of orders 2.
+
+The schemas convert. ``app.services.orders.writes`` decides which orders are accepted. A key
+that is not supplied is absent from the loaded data.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import marshmallow as ma
+
+from app.conversions import numbers
+from app.schemas.base import (
+    Base,
+    bulk_request,
+    bulk_response,
+    request,
+    update_schema,
+)
+from app.schemas.customers import BillingAddressCreate, ShippingAddressCreate
+from app.schemas.fields import input as inputs
+from app.schemas.fields import json_schema
+from app.schemas.orders.item_input import (
+    CouponLineCreate,
+    DownloadPermissionCreate,
+    FeeLineCreate,
+    LineItemCreate,
+    ShippingLineCreate,
+    TaxLineCreate,
+    item_array,
+    item_update,
+)
+from app.schemas.orders.order import OrderSchema
+
+
+class OrderStatus(inputs.Text):
+    """Name of an order status. The registry contains the known statuses."""
+
+    openapi = json_schema.KNOWN_ORDER_STATUS
+
+
+class Currency(inputs.Text):
+    """Currency code."""
+
+    openapi = json_schema.CURRENCY_IN
+
+
+class CustomerId(inputs.Input):
+    """ID of an account, 0 for a guest. Text must be a number (orders 9)."""
+
+    openapi = json_schema.INTEGER_IN
+
+    def convert(self, value: Any) -> int:
+        """Return the ID, whether or not it identifies an account, or raise ValueError."""
+        is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+        if not is_number and not (
+            isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+\s*", value, re.ASCII)
+        ):
+            raise ValueError("must be an integer.")
+        return numbers.integer(value)
+
+
+class OrderNumber(inputs.Text):
+    """Order number or order key: 1 to 191 characters."""
+
+    openapi = json_schema.ORDER_NUMBER_IN
+
+    def convert(self, value: Any) -> str:
+        """Return the text, or raise ValueError."""
+        text = super().convert(value)
+        if not 1 <= len(text) <= 191:
+            raise ValueError("must have 1 to 191 characters.")
+        return text
+
+
+class PaymentDetailsCreate(Base):
+    """Payment details of an order."""
+
+    method_id = inputs.Text("Identifier of the payment method.")
+    method_title = inputs.Text("Title of the payment method.")
+    paid = inputs.StrictTrue("Whether the order is paid.")
+
+
+class OrderFields(Base):
+    """Fields of an order on create and update, without its lists."""
+
+    status = OrderStatus(
+        "Order status. By default `pending`, or `processing` if the order is paid."
+    )
+    currency = Currency("Three letters. By default, the currency of the shop.")
+    customer_id = CustomerId("ID of the customer account, 0 for a guest.")
+    payment_details = inputs.InputPart(PaymentDetailsCreate)
+    billing_address = inputs.InputPart(BillingAddressCreate)
+    shipping_address = inputs.InputPart(ShippingAddressCreate)
+    note = inputs.Text("Note from the customer.", openapi=json_schema.LONG_TEXT_IN)
+    customer_ip = inputs.Text("IP address of the customer.")
+    customer_user_agent = inputs.Text("User agent of the customer.")
+    shipping_tax = inputs.AmountInput("Tax on shipping.")
+
+
+class OrderCreate(OrderFields):
+    """Fields of a new order. None is required; sums are computed."""
+
+    created_at = inputs.TimestampInput("Time of the order, if it was placed elsewhere.")
+    completed_at = inputs.TimestampInput("Completion time, if it was placed elsewhere.")
+    order_number = OrderNumber("Order number. By default, the ID.")
+    order_key = OrderNumber("Order key. No other order can have it. By default, a random key.")
+    line_items = item_array(LineItemCreate, "Line items.")
+    shipping_lines = item_array(ShippingLineCreate, "Shipping lines.")
+    fee_lines = item_array(FeeLineCreate, "Fee lines.")
+    tax_lines = item_array(TaxLineCreate, "Tax lines.")
+    coupon_lines = item_array(CouponLineCreate, "Coupons used in the order.")
+    download_permissions = item_array(
+        DownloadPermissionCreate,
+        "Files that the customer can download, as listed by `GET /customers/{id}/downloads`.",
+    )
+
+
+_CHANGES = "An item with an `id` updates or removes that item. An item without an `id` is added."
+_LISTS: dict[str, ma.fields.Field[Any]] = {
+    "line_items": item_array(item_update(LineItemCreate), f"Changes of line items. {_CHANGES}"),
+    "shipping_lines": item_array(
+        item_update(ShippingLineCreate), f"Changes of shipping lines. {_CHANGES}"
+    ),
+    "fee_lines": item_array(item_update(FeeLineCreate), f"Changes of fee lines. {_CHANGES}"),
+    "tax_lines": item_array(item_update(TaxLineCreate), f"Changes of tax lines. {_CHANGES}"),
+    "coupon_lines": item_array(item_update(CouponLineCreate), f"Changes of coupons. {_CHANGES}"),
+    "download_permissions": item_array(
+        item_update(DownloadPermissionCreate),
+        "Changes of download permissions. The `id` is the key under which the customer's downloads "
+        f"show a permission. {_CHANGES}",
+    ),
+}
+OrderUpdate = update_schema(OrderFields, "OrderUpdate", **_LISTS)
+OrderBulkItem = update_schema(
+    OrderCreate,
+    "OrderBulkItem",
+    id=inputs.RecordId("ID of the order to update. If absent or 0, an order is created."),
+    **_LISTS,
+)
+
+OrderBulkResponse = bulk_response(OrderSchema, "orders")
+OrderCreateRequest = request(OrderCreate, "order", "shop_api_missing_order_data")
+
+OrderUpdateRequest = request(OrderUpdate, "order", "shop_api_missing_order_data")
+OrderBulkRequest = bulk_request(OrderBulkItem, "orders", "shop_api_missing_orders_data")

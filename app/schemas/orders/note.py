@@ -1,0 +1,60 @@
+"""Order note schemas (orders 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import marshmallow as ma
+
+from app.schemas.base import Base, list_response, request, response
+from app.schemas.fields import input as inputs
+from app.schemas.fields import json_schema
+from app.schemas.fields import output as fields
+
+MAX_NOTE_LENGTH = 65_536
+"""Longest note in characters (decisions 17)."""
+
+_NOTE = "Text of the note."
+_CUSTOMER = "Whether the note is addressed to the customer."
+
+
+class NoteText(inputs.Text):
+    """Text of a note, kept as sent."""
+
+    openapi = {**json_schema.TEXT_IN, "minLength": 1, "maxLength": MAX_NOTE_LENGTH}
+
+    def convert(self, value: Any) -> str:
+        """Return the text, or raise ValueError."""
+        text = super().convert(value)
+        if len(text) > MAX_NOTE_LENGTH:
+            raise ValueError(f"is longer than {MAX_NOTE_LENGTH:,} characters.")
+        return text
+
+
+class OrderNoteSchema(Base):
+    """Order note in a response."""
+
+    id = fields.Identifier("Note ID.")
+    created_at = fields.Timestamp("Creation time, in UTC.")
+    note = fields.String(_NOTE)
+    customer_note = fields.Boolean(_CUSTOMER)
+
+
+class OrderNoteCreate(Base):
+    """Fields of a new note. Only `note` is required."""
+
+    note = NoteText(_NOTE, required=True)
+    customer_note = inputs.StrictTrue(_CUSTOMER, load_default=False)
+
+
+class OrderNoteUpdate(Base):
+    """Fields of a note that can be updated."""
+
+    note = NoteText(_NOTE, load_default=ma.missing)
+
+
+OrderNoteResponse = response(OrderNoteSchema, "order_note")
+OrderNoteList = list_response(OrderNoteSchema, "order_notes")
+
+OrderNoteCreateRequest = request(OrderNoteCreate, "order_note", "shop_api_missing_order_note_data")
+OrderNoteUpdateRequest = request(OrderNoteUpdate, "order_note", "shop_api_missing_order_note_data")

@@ -1,0 +1,235 @@
+"""Order and download schemas (spec 2.3, decisions 7 and 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import marshmallow as ma
+
+from app.schemas.base import Base, list_response, response
+from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
+from app.schemas.fields import json_schema
+from app.schemas.fields import output as fields
+
+
+class LineMetaSchema(Base):
+    """Additional attribute of a line item."""
+
+    key = fields.String("Name of the attribute.")
+    label = fields.String("Label of the attribute.")
+    value = fields.String("Value of the attribute.")
+
+
+class LineItemSchema(Base):
+    """Line item of an order."""
+
+    id = fields.Identifier("Line ID.")
+    subtotal = fields.Amount("Line total before discounts, without tax.")
+    subtotal_tax = fields.Amount("Tax on the subtotal.")
+    total = fields.Amount("Line total after discounts, without tax.")
+    total_tax = fields.Amount("Tax on the total.")
+    price = fields.Amount("Unit price.")
+    quantity = fields.Number("Quantity.")
+    tax_class = fields.OptionalString("Tax class, or null.")
+    name = fields.String("Product name.")
+    product_id = fields.OptionalIdentifier("Product ID, or null.")
+    sku = fields.OptionalString("Stock keeping unit, or null.")
+    meta = ma.fields.List(
+        ma.fields.Nested(LineMetaSchema),
+        required=True,
+        metadata={"description": "Additional attributes of the line."},
+    )
+
+
+class ShippingLineSchema(Base):
+    """Shipping line of an order."""
+
+    id = fields.Identifier("Line ID.")
+    method_id = fields.String("Identifier of the shipping method.")
+    method_title = fields.String("Title of the shipping method.")
+    total = fields.Amount("Shipping cost, without tax.")
+
+
+class TaxLineSchema(Base):
+    """Tax line of an order."""
+
+    id = fields.Identifier("Line ID.")
+    rate_id = fields.Number("ID of the tax rate.")
+    code = fields.String("Code of the tax rate.")
+    title = fields.String("Title of the tax rate.")
+    total = fields.Amount("Tax amount.")
+    compound = fields.Boolean("Whether the tax is compounded on other taxes.")
+
+
+class FeeLineSchema(Base):
+    """Fee line of an order."""
+
+    id = fields.Identifier("Line ID.")
+    title = fields.String("Title of the fee.")
+    tax_class = fields.OptionalString("Tax class, or null.")
+    total = fields.Amount("Fee amount, without tax.")
+    total_tax = fields.Amount("Tax on the fee.")
+
+
+class CouponLineSchema(Base):
+    """Coupon used in an order."""
+
+    id = fields.Identifier("Line ID.")
+    code = fields.String("Coupon code.")
+    amount = fields.Amount("Discount amount.")
+
+
+class PaymentDetailsSchema(Base):
+    """Payment details of an order."""
+
+    method_id = fields.String("Identifier of the payment method.")
+    method_title = fields.String("Title of the payment method.")
+    paid = fields.Boolean("Whether the order is paid.")
+
+
+class CustomerId(fields.Output):
+    """ID of the customer account, 0 for a guest."""
+
+    openapi = json_schema.NUMBER
+    wire = staticmethod(lambda value: value or 0)
+
+
+class Quantity(fields.Output):
+    """Total quantity of all line items."""
+
+    openapi = json_schema.NUMBER
+
+    @staticmethod
+    def wire(line_items: list[dict[str, Any]]) -> int:
+        """Return the sum of the quantities."""
+        return sum(line.get("quantity", 0) for line in line_items)
+
+
+class MethodTitles(fields.Output):
+    """Titles of the shipping methods, separated by commas."""
+
+    openapi = {"type": "string"}
+
+    @staticmethod
+    def wire(shipping_lines: list[dict[str, Any]]) -> str:
+        """Return the titles."""
+        return ", ".join(line.get("method_title", "") for line in shipping_lines)
+
+
+class OrderSchema(Base):
+    """Order in a response.
+
+    Every view that responds with this schema also returns the order extensions, with ``customer``
+    as the last key (spec 2.3).
+    """
+
+    id = fields.Identifier("Order ID.")
+    order_number = fields.String("Order number shown to the customer.")
+    order_key = fields.String("Secret key shared by the customer and the shop.")
+    created_at = fields.Timestamp("Creation time, in UTC.")
+    updated_at = fields.Timestamp("Time of the last update, in UTC.")
+    completed_at = fields.OptionalTimestamp(
+        "Completion time, in UTC. Null until the order is completed."
+    )
+    status = fields.String("Order status: a key of `GET /orders/statuses`.")
+    currency = fields.String("Three-letter currency code.")
+    total = fields.Amount("Order total.")
+    subtotal = fields.Amount("Sum of the line subtotals, before discounts and without tax.")
+    total_line_items_quantity = Quantity(
+        "Total quantity of all line items.", attribute="line_items", dump_only=True
+    )
+    total_tax = fields.Amount("Sum of all taxes.")
+    total_shipping = fields.Amount("Shipping total, without tax.")
+    cart_tax = fields.Amount("Tax on line items and fees.")
+    shipping_tax = fields.Amount("Tax on shipping.")
+    total_discount = fields.Amount("Total discount.")
+    shipping_methods = MethodTitles(
+        "Titles of the shipping methods, separated by commas.",
+        attribute="shipping_lines",
+        dump_only=True,
+    )
+    payment_details = fields.Part(PaymentDetailsSchema, prefix="payment_")
+    billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
+    shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
+    note = fields.String("Note from the customer.")
+    customer_ip = fields.String("IP address of the customer.")
+    customer_user_agent = fields.String("User agent of the customer.")
+    customer_id = CustomerId("ID of the customer account, 0 for a guest.")
+    line_items = fields.Lines(LineItemSchema)
+    shipping_lines = fields.Lines(ShippingLineSchema)
+    tax_lines = fields.Lines(TaxLineSchema)
+    fee_lines = fields.Lines(FeeLineSchema)
+    coupon_lines = fields.Lines(CouponLineSchema)
+
+
+class GuestCustomerSchema(Base):
+    """Customer of a guest order: exactly six keys (spec 2.3)."""
+
+    id = fields.GuestId("Always 0, which distinguishes a guest from a customer account.")
+    email = fields.String("Billing e-mail address.")
+    first_name = fields.String("Billing first name.")
+    last_name = fields.String("Billing last name.")
+    billing_address = ma.fields.Nested(BillingAddressSchema, required=True)
+    shipping_address = ma.fields.Nested(ShippingAddressSchema, required=True)
+
+
+OrderResponse = response(OrderSchema, "order")
+OrderList = list_response(OrderSchema, "orders")
+
+
+class TrashedOrderSchema(OrderSchema):
+    """Order in the trash, with the status that it had."""
+
+    trashed_at = fields.Timestamp("Time when the order was moved to the trash, in UTC.")
+
+
+TrashedOrderList = list_response(TrashedOrderSchema, "orders")
+
+
+class OrderStatusList(Base):
+    """Labels of the known order statuses by status."""
+
+    order_statuses = ma.fields.Dict(
+        keys=ma.fields.String(), values=ma.fields.String(), required=True
+    )
+
+
+class Remaining(fields.Output):
+    """Number of remaining downloads as digits. Empty means unlimited."""
+
+    openapi = {"type": "string", "pattern": "^[0-9]*$"}
+    wire = staticmethod(lambda value: "" if value is None else str(value))
+
+
+class DownloadFileSchema(Base):
+    """Downloadable file."""
+
+    name = fields.String("File name.")
+    file = fields.String("URL of the file.")
+
+
+class DownloadSchema(Base):
+    """Download available to a customer."""
+
+    download_url = fields.String("URL from which the customer downloads the file.")
+    download_id = fields.String("Identifier of the downloadable file.")
+    product_id = fields.Number("Product ID.")
+    download_name = fields.String("Name of the download.")
+    order_id = fields.Identifier("ID of the order.")
+    order_key = fields.String("Key of the order.")
+    downloads_remaining = Remaining(
+        "Number of remaining downloads as digits. Empty means unlimited."
+    )
+    access_expires = fields.OptionalTimestamp("Time when access expires, in UTC, or null.")
+    file = fields.Part(DownloadFileSchema, prefix="file_")
+
+
+LegacyDownloadList = list_response(DownloadSchema, "downloads")
+
+
+class DownloadList(Base):
+    """Downloads by the ID of their permission."""
+
+    downloads = ma.fields.Dict(
+        keys=ma.fields.String(), values=ma.fields.Nested(DownloadSchema), required=True
+    )

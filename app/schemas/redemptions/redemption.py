@@ -1,0 +1,77 @@
+"""Redemption schemas (redemptions 4)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from app.conversions import text
+from app.schemas.base import Base, list_response, request, response
+from app.schemas.fields import input as inputs
+from app.schemas.fields import json_schema
+from app.schemas.fields import output as fields
+from app.schemas.orders.order import CustomerId
+
+
+class Reference(inputs.Input):
+    """The caller's cart or order number: 1 to 191 characters. Required."""
+
+    rejects_absence = True
+    openapi = json_schema.REFERENCE_IN
+
+    def convert(self, value: Any) -> str:
+        """Return the reference without blanks around it, or raise ValueError."""
+        reference = text.to_string(value).strip()
+        if not 1 <= len(reference) <= 191:  # redemptions 4
+            raise ValueError("must have 1 to 191 characters.")
+        if re.fullmatch("order-[0-9]+", reference):
+            raise ValueError(
+                "must not be order-<number>, which is reserved for orders of this service."
+            )
+        return reference
+
+
+class RedemptionSchema(Base):
+    """Redemption in a response."""
+
+    id = fields.Identifier("Redemption ID.")
+    coupon_id = fields.OptionalIdentifier(
+        "Coupon ID, or null if the coupon was permanently deleted."
+    )
+    code = fields.String("Coupon code.")
+    reference = fields.String("The caller's cart or order number; `order-<ID>` for an order.")
+    order_id = fields.OptionalIdentifier("ID of the order that controls the redemption, or null.")
+    customer_id = CustomerId("ID of the customer account, 0 for a guest.")
+    email = fields.String("E-mail address given with the redemption.")
+    amount = fields.OptionalAmount("Discount as given by the caller, or null.")
+    status = fields.String(
+        "`reserved`, `confirmed` or `released`. An expired reservation is released."
+    )
+    created_at = fields.Timestamp("Creation time, in UTC.")
+    updated_at = fields.Timestamp("Time of the last change of the status, in UTC.")
+    expires_at = fields.OptionalTimestamp(
+        "Time when the reservation expires, in UTC. Null once confirmed, and for orders."
+    )
+
+
+class RedemptionCreate(Base):
+    """Use of a coupon to reserve. Only `code` and `reference` are required."""
+
+    code = inputs.Code("Coupon code, in any letter case.", required=True)
+    reference = Reference(
+        "The caller's cart or order number, 1 to 191 characters. The same code and reference again "
+        "return the same redemption.",
+        required=True,
+    )
+    customer_id = inputs.AccountId("ID of the customer account, 0 for a guest.", load_default=0)
+    email = inputs.Email("E-mail address of the customer.", load_default="")
+    amount = inputs.DecimalInput("Discount amount, stored for information only.", load_default=None)
+    expires_in = inputs.ExpiresIn("Seconds until the reservation expires.", load_default=900)
+
+
+RedemptionCreateRequest = request(
+    RedemptionCreate, "redemption", "shop_api_missing_redemption_data"
+)
+RedemptionResponse = response(RedemptionSchema, "redemption")
+
+RedemptionList = list_response(RedemptionSchema, "redemptions")

@@ -1,0 +1,161 @@
+"""Webhook and delivery schemas (events 2)."""
+
+from __future__ import annotations
+
+import marshmallow as ma
+
+from app.schemas.base import Base, list_response, request, response
+from app.schemas.fields import input as inputs
+from app.schemas.fields import output as fields
+from app.schemas.fields.output import Output
+from app.schemas.webhooks.input import (
+    TOPICS,
+    DeliveryUrl,
+    EventId,
+    TopicArray,
+    WebhookSecret,
+    WebhookStatusInput,
+)
+
+MISSING = "shop_api_missing_webhook_data"
+
+_SIGNING = (
+    "Secret that signs deliveries: `whsec_` and the base64 form of 24 to 64 bytes. Write-only."
+)
+
+
+class Topics(Output):
+    """Event types."""
+
+    openapi = TOPICS
+
+
+class OptionalStatus(Output):
+    """HTTP status, or null."""
+
+    openapi = {"type": ["integer", "null"], "examples": [200]}
+
+
+class WebhookSchema(Base):
+    """Webhook in a response."""
+
+    id = fields.Identifier("Webhook ID.")
+    name = fields.String("Name.")
+    topics = Topics("Event types that are delivered; `coupon.*` or `*` for several.")
+    delivery_url = fields.String("URL of the receiver.")
+    status = fields.String("`active`, `paused` or `disabled`.")
+    disabled_reason = fields.OptionalString("Reason why the webhook was disabled, or null.")
+    user_id = fields.OptionalIdentifier(
+        "ID of the user who created the webhook, or null if the user was deleted."
+    )
+    created_at = fields.Timestamp("Creation time, in UTC.")
+    updated_at = fields.Timestamp("Time of the last update, in UTC.")
+    last_delivery_at = fields.OptionalTimestamp("Time of the last attempt, in UTC, or null.")
+    failing_since = fields.OptionalTimestamp(
+        "Time from which on every attempt has failed, in UTC, or null."
+    )
+
+
+class WebhookWithSecretSchema(WebhookSchema):
+    """Webhook with its secret, which no later response contains."""
+
+    secret = fields.String(
+        "Secret that signs deliveries, if it was generated. It is not shown again.", required=False
+    )
+
+
+class WebhookCreate(Base):
+    """Fields of a new webhook. `topics` and `delivery_url` are required."""
+
+    name = inputs.CleanText("Name. Default: `Webhook created on <date>`.", load_default="")
+    topics = TopicArray("Event types, `coupon.*` or `*`.", required=True)
+    delivery_url = DeliveryUrl(
+        "URL of the receiver: http or https, without user information.",
+        required=True,
+    )
+    secret = WebhookSecret(f"{_SIGNING} Default: generated.", load_default=None)
+    status = WebhookStatusInput("Status.", load_default="active")
+
+
+class WebhookUpdate(Base):
+    """Fields of a webhook that can be updated."""
+
+    name = inputs.CleanText("Name.", load_default=ma.missing)
+    topics = TopicArray("Event types, `coupon.*` or `*`.", load_default=ma.missing)
+    delivery_url = DeliveryUrl("URL of the receiver.", load_default=ma.missing)
+    secret = WebhookSecret(
+        f"{_SIGNING} It replaces the secret immediately.", load_default=ma.missing
+    )
+    status = WebhookStatusInput(
+        "Status. A webhook that becomes active receives the events from then on.",
+        load_default=ma.missing,
+    )
+
+
+WebhookCreateRequest = request(WebhookCreate, "webhook", MISSING)
+WebhookUpdateRequest = request(WebhookUpdate, "webhook", MISSING)
+
+WebhookResponse = response(WebhookSchema, "webhook")
+WebhookWithSecretResponse = response(WebhookWithSecretSchema, "webhook")
+
+WebhookList = list_response(WebhookSchema, "webhooks")
+
+
+class WebhookReplayRequest(Base):
+    """Request that sends the events after an ID again."""
+
+    after = EventId("ID of an event. Later events are sent.", required=True)
+
+
+class WebhookReplaySchema(Base):
+    """Events that are sent again."""
+
+    after = fields.Number("ID of the event after which the replay begins.")
+    through = fields.Number("ID of the last event of the replay.")
+
+
+WebhookReplayResponse = response(WebhookReplaySchema, "replay")
+
+
+class WebhookPingSchema(Base):
+    """Result of a ping."""
+
+    status = OptionalStatus("HTTP status of the response, or null.")
+    duration_ms = fields.Number("Duration in milliseconds.")
+    error = fields.OptionalString(
+        "`refused address`, `timeout` or `connection failed`; null with a response."
+    )
+    message = fields.OptionalString(
+        "Explanation of `refused address` with the setting that allows the address, or null."
+    )
+
+
+WebhookPingResponse = response(WebhookPingSchema, "ping")
+
+
+class WebhookDeliveryAttemptSchema(Base):
+    """Attempt of a delivery."""
+
+    at = fields.Timestamp("Start, in UTC.")
+    status = OptionalStatus("HTTP status of the response, or null.")
+    duration_ms = fields.Number("Duration in milliseconds.")
+    error = fields.OptionalString(
+        "`refused address`, `timeout`, `connection failed` or `unexpected status`; null after a "
+        "success."
+    )
+
+
+class WebhookDeliverySchema(Base):
+    """Delivery in a response."""
+
+    id = fields.Identifier("Delivery ID.")
+    event_id = fields.OptionalIdentifier("Event ID, or null for the first ping.")
+    state = fields.String("`pending`, `delivered` or `failed`.")
+    attempts = fields.Lines(WebhookDeliveryAttemptSchema, "Attempts, oldest first.")
+    next_attempt_at = fields.OptionalTimestamp("Time of the next attempt, in UTC, or null.")
+    response_body = fields.String("The first 4 KiB of the last response.")
+    created_at = fields.Timestamp("Creation time, in UTC.")
+
+
+WebhookDeliveryResponse = response(WebhookDeliverySchema, "webhook_delivery")
+WebhookDeliveryList = list_response(WebhookDeliverySchema, "webhook_deliveries")

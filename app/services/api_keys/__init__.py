@@ -1,0 +1,1 @@
+"""API keys: writes, queries, rights and users (decisions 2)."""

@@ -1,0 +1,1 @@
+"""What the services of all records share: bulk requests, lists, pages and locks."""

@@ -1,0 +1,255 @@
+"""The items of a request and their results, in the same order (spec 4.3).
+
+Coupons, customers and orders are written in the same three steps, one record like a thousand:
+lock, prepare, write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Principal
+from app.catalog import Change, current_catalog
+from app.conversions.numbers import int_if_integral
+from app.db.session import run_in_transaction, savepoint
+from app.errors import InvalidParams, ShopError
+
+Record = dict[str, Any]
+Precondition = Callable[[Mapping[str, Any]], None]
+"""Function that takes the stored record and raises ShopError if it must not be changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkItem:
+    """A record to create or update.
+
+    Args:
+        id: ID of the record to update, or None to create a record.
+        data: the fields of the record.
+        precondition: check of the stored record before an update, or None.
+    """
+
+    id: int | None
+    data: Mapping[str, Any] = field(repr=False)  # can contain a password
+    precondition: Precondition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult:
+    """The results of a bulk request, in the order of its items.
+
+    Args:
+        items: the written record as the API returns it, or the error, of each item.
+        created: whether at least one record was created.
+    """
+
+    items: Sequence[Any]
+    created: bool
+
+
+WriteResult = Mapping[str, Any] | ShopError
+"""A written record by its column names, or the error that prevented it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Writes:
+    """The writes of one transaction. Each kind of record adds what its rules compare.
+
+    Attributes:
+        session: the session of the transaction.
+        actor: the principal of the request.
+        records: the stored records that can be updated, by ID, locked until the commit. An update
+            replaces its record, so that later items see it.
+        created: the accepted new records. They get their IDs when they are written.
+        updated: the records after each accepted update that changes a field.
+        changes: the accepted changes, in the order of the items.
+    """
+
+    session: Session
+    actor: Principal
+    records: dict[int, Record]
+    created: list[Record] = field(default_factory=list)
+    updated: list[Record] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+
+_Writes = TypeVar("_Writes", bound=Writes)
+
+
+def require_size(record: str, items: Sequence[Any], limit: int) -> None:
+    """Raise ShopError if a bulk request of a kind of record has more than ``limit`` items."""
+    if len(items) > limit:
+        raise ShopError(f"shop_api_{record}s_request_entity_too_large", limit=limit)
+
+
+def run(
+    record: str,
+    items: Sequence[Any],
+    *,
+    load: Callable[[BulkItem], BulkItem],
+    save: Callable[[Sequence[BulkItem]], Sequence[WriteResult]],
+    dump: Callable[[Mapping[str, Any]], Any],
+    name: Callable[[str], str],
+) -> BulkResult:
+    """Write the items of a bulk request and return their results in the same order.
+
+    An item that cannot be loaded or written does not affect the other items.
+
+    Args:
+        record: the name of the records in error codes, such as ``coupon``.
+        items: the items, of any type.
+        load: converts the data of an item, or raises ShopError.
+        save: writes the loaded items in one transaction and returns one result per item, in order.
+        dump: converts a written record to its result.
+        name: returns the name of an error code in the API version.
+    """
+    results: list[Any] = [None] * len(items)
+    accepted: dict[int, BulkItem] = {}
+    for position, item in enumerate(items):
+        bulk_item = BulkItem(None, {})
+        try:
+            bulk_item = _bulk_item(item)
+            if bulk_item.id is not None and bulk_item.id < 0:
+                raise ShopError(f"shop_api_invalid_{record}_id")
+            accepted[position] = load(bulk_item)
+        except ShopError as error:
+            results[position] = _failure(bulk_item, error, name)
+    created = False
+    written = save(list(accepted.values())) if accepted else ()
+    for (position, bulk_item), result in zip(accepted.items(), written, strict=True):
+        if isinstance(result, ShopError):
+            results[position] = _failure(bulk_item, result, name)
+        else:
+            results[position] = dump(result)
+            created |= bulk_item.id is None
+    return BulkResult(results, created)
+
+
+def save_items(
+    resource: str,
+    actor: Principal,
+    items: Sequence[BulkItem],
+    *,
+    lock: Callable[[Session, Principal, Sequence[BulkItem]], _Writes],
+    prepare_create: Callable[[_Writes, Mapping[str, Any]], Record],
+    prepare_update: Callable[[_Writes, Record | None, BulkItem], Record],
+    write: Callable[[_Writes, Sequence[WriteResult]], list[WriteResult]],
+) -> list[WriteResult]:
+    """Create and update records in the given order, in one transaction.
+
+    Args:
+        resource: kind of the records.
+        actor: the principal of the request.
+        items: what to write.
+        lock: locks and reads what the items name or conflict with, in one order for every request.
+        prepare_create: checks the fields of a new record, and returns the record.
+        prepare_update: checks an update of a record (None if it does not exist), and returns the
+            record after it. ``prepare_create`` and ``prepare_update`` raise ShopError.
+        write: writes what was accepted, reports the changes and returns the results.
+
+    Returns:
+        For each item the record by its column names, or the error that prevented the write.
+    """
+
+    def save(session: Session, some: Sequence[BulkItem]) -> list[WriteResult]:
+        writes = lock(session, actor, some)
+        prepare = partial(_prepared, resource, writes, prepare_create, prepare_update)
+        return write(writes, [prepare(item) for item in some])
+
+    return run_in_transaction(
+        lambda session: _accepted_by_hooks(session, resource, items, partial(save, session))
+    )
+
+
+def _prepared(
+    resource: str,
+    writes: _Writes,
+    create: Callable[[_Writes, Mapping[str, Any]], Record],
+    update: Callable[[_Writes, Record | None, BulkItem], Record],
+    item: BulkItem,
+) -> WriteResult:
+    """Return the record after an item, or the error. An item sees the changes of those before."""
+    position = len(writes.changes)
+    try:
+        if item.id is None:
+            before, after = None, create(writes, item.data)
+            writes.created.append(after)
+        else:
+            before = writes.records.get(item.id)
+            after = update(writes, before, item)
+            writes.records[item.id] = after
+            if item.data:
+                writes.updated.append(after)
+    except ShopError as error:
+        return error
+    event = f"{resource}.{'updated' if before else 'created'}"
+    # Before the changes that it causes, such as uses of coupons.
+    writes.changes.insert(position, Change(event, before, after))
+    return after
+
+
+def _accepted_by_hooks(
+    session: Session,
+    resource: str,
+    items: Sequence[BulkItem],
+    save: Callable[[Sequence[BulkItem]], list[WriteResult]],
+) -> list[WriteResult]:
+    """Write the items, so that a hook that rejects one of them does not affect the others.
+
+    All items are written together, and the hooks are notified once. If a hook rejects them, the
+    items are written one by one, to determine which ones it rejects.
+    """
+    can_be_rejected = any(
+        hook.before_commit and hook.is_for(resource) for hook in current_catalog().change_hooks
+    )
+    if len(items) == 1 or not can_be_rejected:
+        return save(items)
+    try:
+        with savepoint(session):
+            return save(items)
+    except ShopError:
+        return [_saved_alone(session, item, save) for item in items]
+
+
+def _saved_alone(
+    session: Session, item: BulkItem, save: Callable[[Sequence[BulkItem]], list[WriteResult]]
+) -> WriteResult:
+    try:
+        with savepoint(session):
+            (result,) = save([item])
+    except ShopError as error:
+        return error
+    return result
+
+
+def single_result(results: Sequence[WriteResult]) -> Record:
+    """Return the record of the only result, or raise its error."""
+    (result,) = results
+    if isinstance(result, ShopError):
+        raise result
+    return dict(result)
+
+
+def _bulk_item(item: Any) -> BulkItem:
+    """Return the item. An ID other than 0 means an update (spec 4.3 rule 3, decisions 13)."""
+    if not isinstance(item, dict):
+        raise InvalidParams({"item": "must be an object."})
+    given = int_if_integral(item.get("id"))
+    if isinstance(given, str) and re.fullmatch("[0-9]{0,4000}", given):
+        given = int(given or 0)
+    if isinstance(given, bool) or not isinstance(given, int | None):
+        raise InvalidParams({"id": "must be an integer."})
+    return BulkItem(given or None, item)
+
+
+def _failure(bulk_item: BulkItem, error: ShopError, name: Callable[[str], str]) -> dict[str, Any]:
+    described: dict[str, Any] = {"code": name(error.code), "message": error.message}
+    if error.reasons:
+        described["reasons"] = error.reasons
+    return {"id": bulk_item.id or 0, "error": described}

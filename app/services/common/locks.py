@@ -1,0 +1,32 @@
+"""Locks of accounts, which events, orders and notes refer to.
+
+All transactions lock orders first, then accounts, then coupons, each in the order of their IDs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.conversions.numbers import INT64_MAX
+from app.models import USERS
+
+ACCOUNTS = select(USERS.c.id, USERS.c.email, USERS.c.email_normalized, USERS.c.billing_email)
+"""Selects the columns of an account that coupons and orders read."""
+
+
+def hold_accounts(session: Session, given: Iterable[int]) -> dict[int, Any]:
+    """Lock accounts against deletion until the commit. IDs without an account are omitted.
+
+    Returns:
+        Rows of ACCOUNTS, by ID.
+    """
+    ids = {customer_id for customer_id in given if 0 < customer_id <= INT64_MAX}
+    if not ids:
+        return {}
+    accounts = ACCOUNTS.where(USERS.c.id.in_(ids)).order_by(USERS.c.id)
+    held = session.execute(accounts.with_for_update(read=True, key_share=True))
+    return {row.id: row for row in held}

@@ -1,0 +1,67 @@
+"""Pages of lists and their headers (decisions 6, 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from app.db.read_pool import RowStream
+
+MAX_LINK_BYTES = 4000
+"""A longer ``Link`` header is omitted: many proxies read 4 KiB of headers (decisions 17)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows of a page, and their position in the list.
+
+    Args:
+        rows: the rows; a long page reads them in batches.
+        total: the number of matching rows, regardless of offset and page size; None for a list
+            without pages, which has no headers.
+        number: the requested page, from 1.
+        size: rows per page; None if the list has a single page.
+    """
+
+    rows: Sequence[Any] | RowStream
+    total: int | None
+    number: int = 1
+    size: int | None = None
+
+    @property
+    def pages(self) -> int:
+        """Return ceil(total / size), or 1 without a limit (spec 4.2)."""
+        return 1 if self.size is None else -(-(self.total or 0) // self.size)
+
+    def headers(self, address: str, query: Sequence[tuple[str, str]]) -> dict[str, str]:
+        """Return ``X-Total``, ``X-TotalPages`` and, if there are other pages, ``Link`` (RFC 8288).
+
+        A ``Link`` longer than MAX_LINK_BYTES is omitted; the totals remain.
+
+        Args:
+            address: the absolute URL of the list, in ASCII, without its query.
+            query: the parameters of the request. The links contain all except ``page``.
+        """
+        if self.total is None:
+            return {}
+        kept = urlencode([(name, value) for name, value in query if name != "page"])
+        before = f"<{address}?{kept}&page=" if kept else f"<{address}?page="
+        targets = {
+            "first": 1 if self.number > 1 else None,
+            "prev": self.number - 1 if self.number > 1 else None,
+            "next": self.number + 1 if self.number < self.pages else None,
+            "last": self.pages if self.pages not in {0, self.number} else None,
+        }
+        links = ", ".join(
+            f'{before}{page}>; rel="{relation}"' for relation, page in targets.items() if page
+        )
+        headers = {"X-Total": str(self.total), "X-TotalPages": str(self.pages)}
+        return headers | {"Link": links} if 0 < len(links) <= MAX_LINK_BYTES else headers
+
+
+def page_size(query: Mapping[str, Any], default: int) -> int | None:
+    """Return the rows per page: ``limit``, where -1 means no limit and 0 the default (spec 4.2)."""
+    limit = query.get("limit")  # some lists have no limit parameter
+    return None if limit == -1 else limit or default

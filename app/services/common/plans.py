@@ -1,0 +1,306 @@
+"""How a list is read: its total, and one of four plans for the IDs of a page (decisions 6).
+
+A query module says which records match (``Matching``). The plans, in the order in which they are
+tried:
+
+- by weeks: counted weeks before the page are skipped, without reading their records;
+- few: a few matches are found by their condition, and then sorted;
+- by place: records before the page are skipped in the index of the sort order, without comparing
+  each one with a condition that nearly all of them meet;
+- in order: the index of the sort order is read until the page is complete.
+
+A page in the second half of a list is read backwards from the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    PrimaryKeyConstraint,
+    Select,
+    UniqueConstraint,
+    asc,
+    bindparam,
+    desc,
+    func,
+    literal,
+    select,
+    true,
+    tuple_,
+)
+
+from app.conversions.numbers import INT64_MAX
+from app.db.read_pool import Fetch, RowStream, read_engine, snapshot
+from app.db.records import Columns, Row, as_printed, fetch_by_ids
+from app.db.search import Search
+from app.db.sql.index_hints import unindexed
+from app.services.common.filtering import Find, Matching, Part
+from app.services.common.pagination import Page, page_size
+from app.services.common.row_counts import RowCountFilter
+
+FEW = 1000
+"""Up to this number, matches are found first and then sorted. More matches are read page by page
+from an index in the order of the list."""
+
+FEW_FOUND = 10_000
+"""The same limit for matches from the index of a search or a role."""
+
+FEW_OTHERS = 1000
+"""Up to this number, the records of a table that a list leaves out are named by their IDs."""
+
+STREAM_ABOVE = 1000
+"""Longer pages are not collected in memory but written row by row."""
+
+_OPPOSITE = {"asc": "desc", "desc": "asc"}
+
+
+def count(find: Find) -> int:
+    """Return the number of matching records."""
+    with snapshot() as fetch:
+        return _total(_matching(find, fetch), fetch)
+
+
+def fetch_page(
+    columns: Columns,
+    record_id: ColumnElement[int],
+    find: Find,
+    *,
+    key: ColumnElement[Any],
+    query: Mapping[str, Any],
+    default_size: int,
+    may_read: bool,
+) -> Page:
+    """Return a page of records, which is empty if the actor may not read them (spec 5).
+
+    Args:
+        columns: the columns to select, which the record's ID follows.
+        record_id: the column with the ID.
+        find: the matching records.
+        key: the sort key. Nulls come last. Equal keys are sorted by ID in the same direction, so
+            that pages never overlap. Unique keys need no ID.
+        query: ``order``, ``offset`` (if absent or 0, ``page`` determines it) and ``page``.
+        default_size: rows per page if the query has no limit.
+        may_read: whether the actor may read these records.
+    """
+    size = page_size(query, default_size)
+    if not may_read:
+        return Page([], 0, query["page"], size or default_size)
+    # Without a limit, the list has a single page, and all later pages are empty.
+    offset = query["offset"] or (size or INT64_MAX) * (query["page"] - 1)
+    rows: Sequence[Row] | RowStream = ()
+    with snapshot() as fetch:
+        matching = _matching(find, fetch)
+        total = _total(matching, fetch)
+        limit = min(total - offset, size or INT64_MAX)
+        if limit > 0:
+            by = key if matching.key is None else matching.key
+            order = _Order(by, matching.record_id, query["order"])
+            is_backward = offset > (after := total - offset - limit)
+            if is_backward:
+                order, offset = order.reversed(), after
+            page, offset = _page(matching, order, fetch, total, offset)
+            window = {"offset": offset, "limit": limit}
+            if is_collected := size is not None and size <= STREAM_ABOVE:
+                # IDs are read from an index first, so that no columns of skipped rows are read.
+                found = [row[0] for row in fetch(page, window)]
+                rows = fetch_by_ids(fetch, columns, record_id, found[:: -1 if is_backward else 1])
+    if limit > 0 and not is_collected:
+        if limit == total:
+            page, window = _ids(matching, matching.part.condition), {}
+        printed = (as_printed(column) for column in columns)
+        every = select(*printed, record_id).where(record_id.in_(page))
+        in_order = _Order(key, record_id, query["order"]).clauses()
+        rows = RowStream(every.order_by(*in_order), window)
+    return Page(rows, total, query["page"], size)
+
+
+class _Order(NamedTuple):
+    """The order in which a list is read.
+
+    Args:
+        key: the sort key.
+        record_id: the column with the ID, which determines the order of equal keys.
+        direction: ``asc`` or ``desc``.
+        is_backward: whether the list is read from its end.
+    """
+
+    key: ColumnElement[Any]
+    record_id: ColumnElement[int]
+    direction: str
+    is_backward: bool = False
+
+    def reversed(self) -> _Order:
+        """Return the order from the end of the list."""
+        return self._replace(direction=_OPPOSITE[self.direction], is_backward=True)
+
+    def clauses(
+        self, key: ColumnElement[Any] | None = None, record_id: ColumnElement[int] | None = None
+    ) -> tuple[ColumnElement[Any], ...]:
+        """Return the clauses of ORDER BY, optionally of the same columns in another form."""
+        way = asc if self.direction == "asc" else desc
+        first = way(self.key if key is None else key)
+        if _is_unique(self.key):
+            return (first,)
+        if getattr(self.key, "nullable", False):
+            first = first.nulls_first() if self.is_backward else first.nulls_last()
+        return first, way(self.record_id if record_id is None else record_id)
+
+
+def _matching(find: Find, fetch: Fetch) -> Matching:
+    return find if isinstance(find, Matching) else find(fetch)
+
+
+def _is_whole(matching: Matching) -> bool:
+    """Return whether all records of the part match."""
+    return not matching.conditions and matching.search is None
+
+
+def _total(matching: Matching, fetch: Fetch) -> int:
+    """Return the number of matching records."""
+    part = matching.part
+    counted: Select[Any] | None = None
+    if _is_whole(matching) and part.counted is not None:
+        return part.counted.total(fetch)
+    if isinstance(matching.search, Search) and not matching.conditions:
+        others = _few_others(matching, fetch)
+        counted = None if others is None else matching.search.number_without(others)
+    elif matching.search is None and not part.leads and _has_others(part):
+        # The others are counted on their own. To compare each record takes SQLite twice as long as
+        # to count the records in an index.
+        every = _count(_where(matching))
+        others_among = _count(_where(matching, _is_other(matching)))
+        counted = select(every.scalar_subquery() - others_among.scalar_subquery())
+    if counted is None:
+        counted = _count(_found(matching))
+    return int(fetch(counted)[0][0])
+
+
+def _page(
+    matching: Matching, order: _Order, fetch: Fetch, total: int, offset: int
+) -> tuple[Select[Any], int]:
+    """Return a select of the IDs of a page, and the number of matches that it still has to skip."""
+    part = matching.part
+    few = matching.few or (FEW_FOUND if isinstance(matching.search, Search) else FEW)
+    if _is_whole(matching) and part.counted is not None and order.key is part.counted.timestamp:
+        return _by_weeks(matching, order, fetch, part.counted, offset)
+    if total <= few and not (_is_whole(matching) and part.by_index is None):
+        return _few(matching, order), offset
+    if _is_whole(matching) and not part.leads and isinstance(order.key, Column) and offset > FEW:
+        others = _few_others(matching, fetch)
+        if others is not None:
+            return _by_place(matching, order, fetch, others, offset)
+    return _in_order(matching, order), offset
+
+
+def _by_weeks(
+    matching: Matching, order: _Order, fetch: Fetch, counted: RowCountFilter, offset: int
+) -> tuple[Select[Any], int]:
+    """Skip whole weeks before the page, of which the numbers of records are stored."""
+    if not offset:
+        return _in_order(matching, order), 0
+    condition, offset = counted.skip(fetch, offset, order.direction)
+    return _in_order(matching, order, condition), offset
+
+
+def _few(matching: Matching, order: _Order) -> Select[Any]:
+    """Find all matches by their condition, and then sort them."""
+    ids = _with_key(matching, _found(matching))
+    if read_engine().dialect.name == "sqlite":
+        return _window(ids.order_by(*order.clauses(unindexed(order.key))))
+    # This limit has no effect on the result, but without it, PostgreSQL reads the index of the
+    # sort order, up to a million entries, until it has found the few matches.
+    found = ids.add_columns(order.key.label("key")).limit(INT64_MAX).subquery()
+    return _window(select(found.c[0]).order_by(*order.clauses(found.c.key, found.c[0])))
+
+
+def _by_place(
+    matching: Matching, order: _Order, fetch: Fetch, others: Sequence[int], offset: int
+) -> tuple[Select[Any], int]:
+    """Skip records in the index of the sort order, without comparing each one with the condition.
+
+    A database skips entries of an index in a third of the time if it does not compare them.
+
+    Args:
+        others: IDs of all records of the table that are not in the list.
+        offset: how many records of the list to skip.
+    """
+    key, record_id = order.key, order.record_id
+    columns = [key] if _is_unique(key) else [key, record_id]
+    nth = select(*columns).order_by(*order.clauses()).limit(1).offset(offset)
+    (place,) = fetch(nth)
+    here, there = tuple_(*map(literal, place, (each.type for each in columns))), tuple_(*columns)
+    is_before, is_after = (
+        (there < here, there >= here) if order.direction == "asc" else (there > here, there <= here)
+    )
+    skipped = _count(select(record_id).where(record_id.in_(others), is_before))
+    return _in_order(matching, order, is_after), fetch(skipped)[0][0] if others else 0
+
+
+def _in_order(matching: Matching, order: _Order, *conditions: ColumnElement[bool]) -> Select[Any]:
+    """Read the index of the sort order until the page is complete."""
+    ids = _with_key(matching, _ids(matching, matching.part.condition)).where(*conditions)
+    return _window(ids.order_by(*order.clauses()))
+
+
+def _window(sorted_ids: Select[Any]) -> Select[Any]:
+    return sorted_ids.offset(bindparam("offset", type_=BigInteger)).limit(
+        bindparam("limit", type_=BigInteger)
+    )
+
+
+def _with_key(matching: Matching, ids: Select[Any]) -> Select[Any]:
+    source = matching.key_from
+    return ids if source is None else ids.outerjoin(source, source.c[0] == matching.record_id)
+
+
+def _ids(matching: Matching, of_part: ColumnElement[bool]) -> Select[Any]:
+    """Return a select of the matching IDs for reading them in the order of the list."""
+    search = true() if matching.search is None else matching.search.in_order
+    return _where(matching, of_part, search)
+
+
+def _found(matching: Matching) -> Select[Any]:
+    """Return a select of the matching IDs for finding them by the indexes of their conditions."""
+    part, search = matching.part, matching.search
+    of_part = part.condition if part.by_index is None else part.by_index
+    return _where(matching, of_part, true() if search is None else search.by_index)
+
+
+def _where(matching: Matching, *conditions: ColumnElement[bool]) -> Select[Any]:
+    return select(matching.record_id).where(*matching.conditions, *conditions)
+
+
+def _count(ids: Select[Any]) -> Select[Any]:
+    return ids.with_only_columns(func.count(), maintain_column_froms=True)
+
+
+def _has_others(part: Part) -> bool:
+    return isinstance(part.others, ColumnElement) or bool(part.others)
+
+
+def _is_other(matching: Matching) -> ColumnElement[bool]:
+    others: Any = matching.part.others
+    return others if isinstance(others, ColumnElement) else matching.record_id.in_(others)
+
+
+def _few_others(matching: Matching, fetch: Fetch) -> Sequence[int] | None:
+    """Return the IDs of the records of the table outside the part, or None if there are many."""
+    others = matching.part.others
+    if not isinstance(others, ColumnElement):
+        return others
+    ids = fetch(select(matching.record_id).where(others).limit(FEW_OTHERS + 1))
+    return None if len(ids) > FEW_OTHERS else [row[0] for row in ids]
+
+
+def _is_unique(column: ColumnElement[Any]) -> bool:
+    """Return whether a constraint makes the values of a column unique, and none is null."""
+    if not isinstance(column, Column) or column.nullable:
+        return False
+    kinds = PrimaryKeyConstraint | UniqueConstraint
+    constraints = (each for each in column.table.constraints if isinstance(each, kinds))
+    return any(list(each.columns) == [column] for each in constraints)

@@ -1,0 +1,1 @@
+"""Coupons: writes, queries, evaluation, trash and batches."""

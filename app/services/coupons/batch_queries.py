@@ -1,0 +1,106 @@
+"""The rules for reading batches of generated coupons (migration 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    select,
+)
+
+from app.auth.principals import Capability, Principal
+from app.db.read_pool import fetch
+from app.db.records import WANTED, Columns, Row, select_where
+from app.db.sql.index_hints import has_constant
+from app.errors import ShopError
+from app.models import COUPON_BATCHES, COUPONS, REDEMPTIONS
+from app.models.coupon import CouponStatus
+from app.models.redemption_status import IS_LIVE_RESERVATION
+from app.services.common.filtering import Matching, between
+from app.services.common.pagination import Page
+from app.services.common.plans import fetch_page
+from app.services.coupons.queries import PUBLISHED
+
+_HAS_ID = COUPON_BATCHES.c.id == bindparam(WANTED)
+
+# A literal: SQLite uses a partial index only for the same text.
+_ZERO: ColumnElement[int] = literal_column("0")
+IS_UNUSED = and_(
+    COUPONS.c.usage_count == 0,
+    ~exists().where(REDEMPTIONS.c.coupon_id == COUPONS.c.id, IS_LIVE_RESERVATION),
+)
+"""A coupon without a confirmed use and without a reservation."""
+
+_TRASHED = has_constant(COUPONS.c.status, CouponStatus.TRASH)
+
+
+def _number(*conditions: ColumnElement[bool]) -> ColumnElement[int]:
+    """Return the number of coupons of a batch that meet the conditions."""
+    return (
+        select(func.count())
+        .where(COUPONS.c.batch_id == COUPON_BATCHES.c.id, *conditions)
+        .correlate(COUPON_BATCHES)
+        .scalar_subquery()
+    )
+
+
+_USED = _number(PUBLISHED, COUPONS.c.usage_count > _ZERO)
+# Read from the reservations, which are few.
+_RESERVED = _number(
+    PUBLISHED,
+    COUPONS.c.usage_count == 0,
+    COUPONS.c.id.in_(select(REDEMPTIONS.c.coupon_id).where(IS_LIVE_RESERVATION)),
+)
+COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **COUPON_BATCHES.c,
+    "unused": _number(PUBLISHED) - _USED - _RESERVED,
+    "reserved": _RESERVED,
+    "used": _USED,
+    "trashed": _number(_TRASHED),
+}
+
+
+def list_batches(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the batches, newest first unless ``query`` says otherwise.
+
+    The page is empty without the capability to read coupons (decisions 13).
+
+    Args:
+        query: a loaded ``CouponBatchListQuery``.
+        columns: what to select, of COLUMNS.
+        default_size: rows on a page when the query sets no limit.
+    """
+    conditions = between({"created_at": COUPON_BATCHES.c.created_at}, query)
+    matching = Matching(COUPON_BATCHES.c.id, conditions)
+    return fetch_page(
+        columns,
+        COUPON_BATCHES.c.id,
+        matching,
+        key=COUPON_BATCHES.c.created_at,
+        query=query,
+        default_size=default_size,
+        may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
+    )
+
+
+def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:
+    """Return the batch with this ID.
+
+    Raises:
+        ShopError: the batch does not exist, or the capability is missing.
+    """
+    found = select_where(tuple(columns), COUPON_BATCHES.c.id, _HAS_ID)
+    rows: Sequence[Row] = fetch(found, {WANTED: batch_id})
+    if not rows:
+        raise ShopError("shop_api_invalid_coupon_batch_id")
+    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    return rows[0]

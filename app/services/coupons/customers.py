@@ -1,0 +1,149 @@
+"""Customers as conditions and limits of coupons see them: accounts and e-mails (redemptions 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import or_
+
+from app.auth.api_keys import authentication_error
+from app.auth.hashes import keyed_hash
+from app.auth.principals import Principal
+from app.conversions.numbers import INT64_MAX
+from app.db.read_pool import Fetch
+from app.db.search import comparable
+from app.errors import ShopError
+from app.models import USERS
+from app.services.common.locks import ACCOUNTS
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    """Customer of a cart, an order or a redemption.
+
+    Args:
+        customer_id: the account, None for a guest.
+        email: the given e-mail; may be empty.
+        ids: accounts whose uses count: the account, and the one that has the given e-mail.
+        emails_normalized: e-mails whose uses count: the given one and those of the accounts.
+        emails: e-mails that ``customer_emails`` of a coupon may match: the given one, and the
+            account's and its billing e-mail.
+    """
+
+    customer_id: int | None = None
+    email: str = ""
+    ids: Collection[int] = ()
+    emails_normalized: Collection[str] = ()
+    emails: Collection[str] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether uses by the customer can be counted at all."""
+        return bool(self.ids or self.emails_normalized)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the uses by the customer."""
+        emails = list(self.emails_normalized)  # or the hash of an erased address
+        erased = map(erased_email, emails)
+        return {"customer_ids": list(self.ids), "emails_normalized": [*emails, *erased]}
+
+
+ERASED = "erased:"
+"""Prefix of ``email_normalized`` of a redemption whose customer was deleted."""
+
+
+def erased_email(email_normalized: str) -> str:
+    """Return the keyed hash that replaces the e-mail address of a deleted customer.
+
+    The limit per customer still counts the uses if a guest or a new account has the address.
+    """
+    return ERASED + keyed_hash(f"email:{email_normalized}")
+
+
+def email_columns(email: str, stored: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Return the columns of a redemption for an e-mail address.
+
+    Args:
+        email: the address of the order or the request; may be empty.
+        stored: the redemption, if it exists. If its address was erased, only another address
+            replaces the hash.
+    """
+    key = comparable(email)
+    kept: str = stored["email_normalized"] if stored else ""
+    if kept.startswith(ERASED) and (not key or kept == erased_email(key)):
+        return {"email": "", "email_normalized": kept}
+    return {"email": email, "email_normalized": key}
+
+
+GUEST = Customer()
+
+
+def require_customer_access(actor: Principal, customer_id: int) -> None:
+    """Raise ShopError if a key may not name customers (decisions 2).
+
+    The reasons of a coupon reveal the e-mail address and the uses of a customer. Call this before
+    the lookup, so that the response does not depend on whether the customer exists.
+
+    Args:
+        actor: the principal of the request.
+        customer_id: the ID in the request; 0 for a guest.
+    """
+    if not customer_id or actor.resources is None or actor.resources & {"customers", "orders"}:
+        return
+    reason = "This API key is not valid for the resource customers or orders."
+    raise authentication_error(f"{reason} A customer_id requires one of them.")
+
+
+def find_customer(
+    fetch: Fetch,
+    customer_id: int,
+    email: str,
+    *,
+    param: str,
+    accounts: Mapping[int, Any] = MappingProxyType({}),
+) -> Customer:
+    """Return the customer that an ID and an e-mail identify (redemptions 2 and 6).
+
+    Args:
+        fetch: runs the statement.
+        customer_id: 0 for a guest.
+        email: may be empty.
+        param: name of the ID in an error.
+        accounts: rows of ACCOUNTS that have been read, by ID.
+
+    Raises:
+        ShopError: no account has this ID; status 400.
+    """
+    key = comparable(email)
+    if not customer_id and not key:
+        return GUEST
+    rows = _accounts(fetch, customer_id, key, accounts.get(customer_id))
+    found = {row.id: row for row in rows}
+    if customer_id and customer_id not in found:
+        raise ShopError("shop_api_invalid_customer_id", param=param).with_status(400)
+    emails = [email] if email else []
+    if customer_id:
+        emails += [found[customer_id].email, found[customer_id].billing_email]
+    keys = {key, *(row.email_normalized for row in rows)} - {""}
+    return Customer(
+        customer_id or None, email, tuple(found), tuple(keys), [each for each in emails if each]
+    )
+
+
+def _accounts(fetch: Fetch, customer_id: int, key: str, known: Any) -> Sequence[Any]:
+    """Return the accounts with an ID or an e-mail.
+
+    Args:
+        known: the row of the account with the ID, or None if it has not been read.
+    """
+    if known is not None and key in {"", known.email_normalized}:
+        return [known]  # no other account has the e-mail
+    conditions = [USERS.c.email_normalized == key] if key else []
+    if 0 < customer_id <= INT64_MAX:
+        conditions.append(USERS.c.id == customer_id)
+    rows: Sequence[Any] = fetch(ACCOUNTS.where(or_(*conditions))) if conditions else ()
+    return rows

@@ -1,0 +1,93 @@
+"""Evaluation of the coupons of a cart (redemptions 1). Nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import current_app
+
+from app.auth.principals import Capability, Principal
+from app.catalog import current_catalog
+from app.db.read_pool import fetch
+from app.db.session import now
+from app.pricing.carts import Cart, CartItem, line_value
+from app.pricing.evaluation import Evaluation, evaluate
+from app.services.coupons.customers import find_customer, require_customer_access
+from app.services.coupons.terms import coupons_by_code
+
+Record = dict[str, Any]
+
+
+def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
+    """Return the evaluation of a cart, as the API returns it.
+
+    Args:
+        data: a loaded ``CartSchema``.
+
+    Raises:
+        ShopError: the capability is missing, the key may not name customers, or the customer does
+            not exist.
+    """
+    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    require_customer_access(actor, data["customer_id"])
+    codes = list(dict.fromkeys(data["coupons"]))  # a code listed twice counts once
+    customer = find_customer(fetch, data["customer_id"], data["email"], param="cart.customer_id")
+    found = coupons_by_code(fetch, codes, customer)
+    cart = Cart(
+        [
+            CartItem(
+                line_value(item["price"], item["quantity"]),
+                item["quantity"],
+                item["product_id"],
+                item["product_category_ids"],
+                item["on_sale"],
+            )
+            for item in data["items"]
+        ],
+        customer.emails,
+    )
+    evaluation = evaluate(
+        cart,
+        {code: found[code].terms if code in found else None for code in codes},
+        sequential=current_app.config["SHOP_SEQUENTIAL_DISCOUNTS"],
+        now=now(),
+        coupon_types=current_catalog().coupon_types,
+    )
+    return _shown(evaluation, {code: coupon.id for code, coupon in found.items()})
+
+
+def _shown(evaluation: Evaluation, ids: Mapping[str, int]) -> Record:
+    return {
+        "subtotal": _amount(evaluation.subtotal),
+        "discount": _amount(evaluation.discount),
+        "total": _amount(evaluation.total),
+        "free_shipping": evaluation.free_shipping,
+        "coupons": [
+            {
+                "code": coupon.code,
+                "id": ids.get(coupon.code),
+                "applicable": coupon.applicable,
+                "discount": _amount(coupon.discount),
+                "reasons": [
+                    {"code": reason.code, "message": reason.message} for reason in coupon.reasons
+                ],
+            }
+            for coupon in evaluation.coupons
+        ],
+        "items": [
+            {
+                "index": index,
+                "subtotal": _amount(item.subtotal),
+                "discount": _amount(item.discount),
+                "total": _amount(item.total),
+            }
+            for index, item in enumerate(evaluation.items)
+        ],
+    }
+
+
+def _amount(cents: int) -> str:
+    """Return cents, which are never negative here, as an amount."""
+    units, rest = divmod(cents, 100)
+    return f"{units}.{rest:02}"

@@ -1,0 +1,174 @@
+"""The rules for reading coupons (spec 4.1, 5; decisions 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Select, and_, bindparam
+
+from app.auth.principals import Capability, Principal
+from app.catalog import current_catalog
+from app.conversions.numbers import INT64_MAX
+from app.conversions.text import coupon_code
+from app.db.read_pool import fetch
+from app.db.records import WANTED, Columns, Row, select_where
+from app.db.search import contains
+from app.db.sql.functions import is_one_of
+from app.db.sql.index_hints import Condition, frequent, has_constant
+from app.db.sql.types import TextList
+from app.errors import InvalidParams, ShopError
+from app.models import COUPONS
+from app.models.coupon import CouponStatus
+from app.services.common.filtering import Matching, Part, between
+from app.services.common.pagination import Page
+from app.services.common.plans import count, fetch_page
+from app.services.common.row_counts import RowCountFilter
+
+# Literals: SQLite uses a partial index only for the same text.
+PUBLISHED = has_constant(COUPONS.c.status, CouponStatus.PUBLISHED)
+TRASHED = has_constant(COUPONS.c.status, CouponStatus.TRASH)
+_HAS_ID = and_(COUPONS.c.id == bindparam(WANTED), PUBLISHED)
+_HAS_CODE = and_(COUPONS.c.code == bindparam(WANTED), PUBLISHED)
+HAS_ONE_OF_CODES = and_(
+    is_one_of(COUPONS.c.code, bindparam("codes", type_=TextList)), frequent(PUBLISHED)
+)
+"""Condition: a published coupon has one of the codes of the parameter ``codes``."""
+
+_NEWEST_FIRST = (COUPONS.c.created_at.desc(), COUPONS.c.id.desc())
+_EVERY = RowCountFilter("coupons", COUPONS.c.created_at, (CouponStatus.PUBLISHED,))
+SORT_KEYS: Mapping[str, Column[Any]] = {
+    "date": COUPONS.c.created_at,
+    "modified": COUPONS.c.updated_at,
+    "id": COUPONS.c.id,
+    "code": COUPONS.c.code,
+    "amount": COUPONS.c.amount,
+    "usage_count": COUPONS.c.usage_count,
+    "expiry_date": COUPONS.c.expiry_date,
+}
+
+
+def list_coupons(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the published coupons that match, by default newest first.
+
+    The page is empty without the capability to read coupons (spec 4.1).
+
+    Args:
+        query: a loaded ``CouponListQuery``.
+        columns: what to select.
+        default_size: rows on a page when the query sets no limit.
+
+    Raises:
+        InvalidParams: the type in the filter is unknown.
+    """
+    require_known_filter(query)
+    return fetch_coupons(actor, _matching(query), query, columns, default_size)
+
+
+def fetch_coupons(
+    actor: Principal,
+    matching: Matching,
+    query: Mapping[str, Any],
+    columns: Columns,
+    default_size: int,
+) -> Page:
+    """Return a page of the matching coupons, sorted by ``query``."""
+    return fetch_page(
+        columns,
+        COUPONS.c.id,
+        matching,
+        key=SORT_KEYS[query["orderby"]],
+        query=query,
+        default_size=default_size,
+        may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
+    )
+
+
+def count_coupons(actor: Principal, query: Mapping[str, Any]) -> int:
+    """Return the number of published coupons that match.
+
+    Raises:
+        InvalidParams: the type in the filter is unknown.
+        ShopError: the capability is missing.
+    """
+    require_known_filter(query)
+    actor.require("shop_api_user_cannot_read_coupons_count", Capability.READ_PRIVATE_SHOP_COUPONS)
+    return count(_matching(query))
+
+
+def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row:
+    """Return the published coupon with this ID.
+
+    Raises:
+        ShopError: no published coupon has the ID, or the capability is missing.
+    """
+    found = select_where(tuple(columns), COUPONS.c.id, _HAS_ID)
+    return _readable(actor, found, coupon_id, "shop_api_invalid_coupon_id")
+
+
+def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row:
+    """Return the newest published coupon with this code (spec 4.1).
+
+    Raises:
+        ShopError: no published coupon has the code, or the capability is missing.
+    """
+    found = select_where(tuple(columns), COUPONS.c.id, _HAS_CODE, *_NEWEST_FIRST)
+    return _readable(actor, found, coupon_code(code), "shop_api_invalid_coupon_code")
+
+
+def _readable(actor: Principal, found: Select[Any], wanted: object, missing_code: str) -> Row:
+    rows: Sequence[Row] = fetch(found, {WANTED: wanted})
+    if not rows:
+        raise ShopError(missing_code)
+    actor.require("shop_api_user_cannot_read_coupon", Capability.READ_PRIVATE_SHOP_COUPONS)
+    return rows[0]
+
+
+def require_known_filter(query: Mapping[str, Any]) -> None:
+    """Raise InvalidParams if the coupon type in a filter is unknown."""
+    if query["type"] and query["type"] not in current_catalog().coupon_types:
+        raise InvalidParams({"filter[type]": f"must be one of {known_types()}."})
+
+
+def known_types() -> str:
+    """Return the coupon types of this shop as a list for messages."""
+    return ", ".join(current_catalog().coupon_types)
+
+
+def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``CouponFilter`` without its type and its search."""
+    conditions = between(COUPONS.c, query)
+    if query["in_"] is not None:
+        conditions.append(COUPONS.c.id.in_(query["in_"]))
+    if query["not_in"] is not None:
+        conditions.append(COUPONS.c.id.not_in(query["not_in"]))
+    if query["batch"] is not None:
+        conditions.append(
+            COUPONS.c.batch_id == min(query["batch"], INT64_MAX)
+        )  # no batch has a larger ID
+    return conditions
+
+
+def _matching(query: Mapping[str, Any]) -> Matching:
+    """Return the published coupons that match a loaded ``CouponFilter``."""
+    conditions, q, orderby = conditions_of(query), query["q"], query["orderby"]
+    # No index contains both the status and these keys in their order.
+    published = frequent(PUBLISHED) if orderby in {"id", "code"} else PUBLISHED
+    search: Condition | None = None
+    if query["type"] is not None:
+        has_type = COUPONS.c.type == query["type"]
+        # If sorted by date, the type is read from an index. Otherwise each coupon is checked.
+        search = Condition(has_type if orderby == "date" else frequent(has_type), has_type)
+    if q is not None:
+        conditions += [] if search is None else [search.by_index]
+        search = contains(COUPONS.c.search_text, q, COUPONS.c.id)
+    part = Part(
+        published,
+        by_index=PUBLISHED if q is None else frequent(PUBLISHED),
+        counted=_EVERY,
+        others=TRASHED,
+        leads=True,
+    )
+    return Matching(COUPONS.c.id, conditions, part, search)

@@ -1,0 +1,186 @@
+"""Lookup of coupons for evaluation: their terms and live uses (redemptions 6).
+
+One statement reads all coupons with their uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    bindparam,
+    case,
+    func,
+    null,
+    or_,
+    select,
+)
+
+from app.db.read_pool import Fetch
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import Id, IdList, TextList
+from app.models import COUPONS, REDEMPTIONS
+from app.models.coupon import CouponStatus
+from app.models.redemption_status import IS_CONFIRMED, IS_LIVE_RESERVATION, IS_RESERVED
+from app.pricing.carts import CouponTerms
+from app.services.coupons.customers import Customer
+from app.services.coupons.queries import HAS_ONE_OF_CODES
+
+_IS_OF_COUPON = REDEMPTIONS.c.coupon_id == COUPONS.c.id
+_IS_OF_CUSTOMER = or_(
+    is_one_of(REDEMPTIONS.c.customer_id, bindparam("customer_ids", type_=IdList)),
+    is_one_of(REDEMPTIONS.c.email_normalized, bindparam("emails_normalized", type_=TextList)),
+)
+# No order has the ID 0, so no use is excluded.
+_IS_OF_ANOTHER_ORDER = REDEMPTIONS.c.order_id.is_distinct_from(bindparam("own_order_id", type_=Id))
+
+
+def number_of_redemptions(*conditions: ColumnElement[bool]) -> ColumnElement[int]:
+    """Return the number of redemptions of the coupon that a statement is about."""
+    return (
+        select(func.count()).where(_IS_OF_COUPON, *conditions).correlate(COUPONS).scalar_subquery()
+    )
+
+
+_USES_BY_CUSTOMER = number_of_redemptions(
+    _IS_OF_CUSTOMER,
+    _IS_OF_ANOTHER_ORDER,
+    or_(IS_CONFIRMED, IS_LIVE_RESERVATION),
+)
+STORED_USES_BY_CUSTOMER = number_of_redemptions(
+    _IS_OF_CUSTOMER,
+    _IS_OF_ANOTHER_ORDER,
+    or_(IS_CONFIRMED, IS_RESERVED),
+)
+"""Uses of a coupon by the customer of ``Customer.parameters``, with reservations whose expiry is
+not stored. It does not depend on the clock."""
+
+_RESERVED = number_of_redemptions(IS_LIVE_RESERVATION)
+# Reservations from a time when the coupon had no limit.
+_UNCOUNTED = number_of_redemptions(IS_RESERVED, ~REDEMPTIONS.c.holds_slot)
+IS_BELOW_LIMIT = (
+    COUPONS.c.usage_count < COUPONS.c.usage_limit - COUPONS.c.reserved_count - _UNCOUNTED
+)
+"""Whether a coupon has a free slot, even if no reservation has expired. It does not depend on the
+clock.
+
+The numbers are subtracted, because the sum of uses can exceed 64 bits.
+"""
+
+_TERMS = (
+    "type", "amount", "individual_use", "product_ids", "exclude_product_ids",
+    "product_category_ids", "exclude_product_category_ids", "exclude_sale_items",
+    "limit_usage_to_x_items", "usage_limit", "usage_limit_per_user", "expiry_date",
+    "enable_free_shipping", "minimum_amount", "maximum_amount", "customer_emails",
+)  # fmt: skip
+
+
+def _terms(uses_by_customer: ColumnElement[Any]) -> Select[Any]:
+    return select(
+        COUPONS.c.id,
+        COUPONS.c.code,
+        COUPONS.c.status,
+        *(COUPONS.c[name] for name in _TERMS),
+        # Nothing is counted for a limit that the coupon does not have or has not reached, because a
+        # coupon can have any number of live reservations.
+        COUPONS.c.usage_count,
+        case(
+            (COUPONS.c.usage_limit == 0, 0),
+            (IS_BELOW_LIMIT, COUPONS.c.reserved_count),
+            else_=_RESERVED,
+        ).label("reserved"),
+        uses_by_customer.label("uses_by_customer"),
+    )
+
+
+_OF_CUSTOMER = _terms(case((COUPONS.c.usage_limit_per_user > 0, _USES_BY_CUSTOMER), else_=null()))
+_OF_GUEST = _terms(null())
+_WITH_CODES = _OF_CUSTOMER.where(HAS_ONE_OF_CODES)
+_WITH_CODES_OF_GUEST = _OF_GUEST.where(HAS_ONE_OF_CODES)
+_WITH_IDS = _OF_CUSTOMER.where(is_one_of(COUPONS.c.id, bindparam("coupon_ids", type_=IdList)))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCoupon:
+    """A stored coupon and its current terms."""
+
+    id: int
+    code: str
+    is_published: bool
+    terms: CouponTerms
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether uses take slots."""
+        return bool(self.terms.usage_limit or self.terms.usage_limit_per_user)
+
+
+def coupons_by_code(
+    fetch: Fetch, codes: Collection[str], customer: Customer, own_order_id: int = 0
+) -> dict[str, FoundCoupon]:
+    """Return the published coupons with some codes, with their uses, in one statement.
+
+    Args:
+        own_order_id: an order whose uses do not count against the customer.
+    """
+    if not codes:
+        return {}
+    if customer.is_known:
+        parameters = {"codes": codes, "own_order_id": own_order_id, **customer.parameters}
+        rows = fetch(_WITH_CODES, parameters)
+    else:
+        rows = fetch(_WITH_CODES_OF_GUEST, {"codes": codes})
+    return {row.code: _found(row, customer) for row in rows}
+
+
+def coupon_by_id(
+    fetch: Fetch, coupon_id: int, customer: Customer, own_order_id: int = 0
+) -> FoundCoupon | None:
+    """Return a coupon, published or not, with its uses."""
+    return coupons_by_id(fetch, [coupon_id], customer, own_order_id).get(coupon_id)
+
+
+def coupons_by_id(
+    fetch: Fetch, ids: Collection[int], customer: Customer, own_order_id: int = 0
+) -> dict[int, FoundCoupon]:
+    """Return the coupons with some IDs, published or not, with their uses, in one statement.
+
+    Args:
+        own_order_id: an order whose uses do not count against the customer.
+    """
+    if not ids:
+        return {}
+    parameters = {"coupon_ids": list(ids), "own_order_id": own_order_id, **customer.parameters}
+    return {row.id: _found(row, customer) for row in fetch(_WITH_IDS, parameters)}
+
+
+def _found(row: Any, customer: Customer) -> FoundCoupon:
+    return FoundCoupon(
+        row.id,
+        row.code,
+        row.status == CouponStatus.PUBLISHED,
+        CouponTerms(
+            type=row.type,
+            amount=row.amount,
+            individual_use=row.individual_use,
+            product_ids=frozenset(row.product_ids),
+            exclude_product_ids=frozenset(row.exclude_product_ids),
+            product_category_ids=frozenset(row.product_category_ids),
+            exclude_product_category_ids=frozenset(row.exclude_product_category_ids),
+            exclude_sale_items=row.exclude_sale_items,
+            limit_usage_to_x_items=row.limit_usage_to_x_items,
+            usage_limit=row.usage_limit or None,
+            usage_limit_per_user=row.usage_limit_per_user or None,
+            expiry_date=row.expiry_date,
+            enable_free_shipping=row.enable_free_shipping,
+            minimum_amount=row.minimum_amount,
+            maximum_amount=row.maximum_amount,
+            customer_emails=row.customer_emails,
+            uses=row.usage_count + row.reserved,
+            uses_by_customer=row.uses_by_customer if customer.is_known else None,
+        ),
+    )

@@ -1,0 +1,244 @@
+"""The rules for writing coupons: create, update, delete (spec 3, 4.1, 4.3, 7.1; decisions 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Capability, Principal
+from app.catalog import Change, current_catalog
+from app.conversions.numbers import INT64_MAX
+from app.conversions.text import CODE_MAX_LENGTH
+from app.db.records import WANTED, write_records
+from app.db.search import search_text
+from app.db.session import now, run_in_transaction
+from app.db.sql.functions import is_one_of
+from app.db.sql.index_hints import frequent
+from app.db.sql.types import IdList
+from app.errors import ShopError
+from app.models import COUPONS
+from app.models.coupon import CouponStatus
+from app.services.common.bulk import (
+    BulkItem,
+    Precondition,
+    Record,
+    WriteResult,
+    Writes,
+    save_items,
+    single_result,
+)
+from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED, known_types
+from app.services.events.notifications import notify
+
+_WITH_CODES = select(COUPONS.c.id).where(HAS_ONE_OF_CODES)
+_WITH_IDS = (
+    select(COUPONS)
+    .where(frequent(PUBLISHED), is_one_of(COUPONS.c.id, bindparam(WANTED, type_=IdList)))
+    .order_by(COUPONS.c.id)  # the same order in every transaction prevents deadlocks
+    .with_for_update()
+)
+
+
+def save_coupons(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
+    """Create and update coupons in the given order, in one transaction (spec 4.3).
+
+    Returns:
+        For each item the coupon by its column names, or the error that prevented the write.
+    """
+    return save_items(
+        "coupon", actor, items,
+        lock=_lock, prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
+    )  # fmt: skip
+
+
+def create_coupon(actor: Principal, data: Mapping[str, Any]) -> Record:
+    """Create a coupon and return it by its column names.
+
+    Raises:
+        ShopError: a create rule is violated (spec 4.1), in the order of the rules.
+    """
+    return single_result(save_coupons(actor, [BulkItem(None, data)]))
+
+
+def update_coupon(
+    actor: Principal,
+    coupon_id: int,
+    data: Mapping[str, Any],
+    precondition: Precondition | None = None,
+) -> Record:
+    """Update the supplied fields of a coupon and return it by its column names.
+
+    Raises:
+        ShopError: the coupon does not exist, the capability is missing, the precondition fails, or
+            an update rule is violated (spec 4.1).
+    """
+    return single_result(save_coupons(actor, [BulkItem(coupon_id, data, precondition)]))
+
+
+def delete_coupon(
+    actor: Principal,
+    coupon_id: int,
+    *,
+    force: bool,
+    trashed_too: bool = False,
+    precondition: Precondition | None = None,
+) -> None:
+    """Move a published coupon to the trash, or delete it permanently (spec 3).
+
+    Args:
+        actor: the principal of the request.
+        coupon_id: ID of the coupon.
+        force: whether to delete it permanently.
+        trashed_too: whether ``force`` also finds a coupon that is in the trash (decisions 14).
+        precondition: checks the stored coupon first.
+
+    Raises:
+        ShopError: the coupon does not exist, a capability is missing, or the precondition fails.
+    """
+
+    def work(session: Session) -> None:
+        found = [COUPONS.c.id == coupon_id]
+        if not (force and trashed_too):
+            found.append(PUBLISHED)
+        row = session.execute(select(COUPONS).where(*found).with_for_update()).mappings().first()
+        if row is None:
+            raise ShopError("shop_api_invalid_coupon_id")
+        coupon = dict(row)
+        require_own(
+            actor, coupon["author_id"], "shop_api_user_cannot_delete_coupon",
+            Capability.DELETE_SHOP_COUPONS, Capability.DELETE_OTHERS_SHOP_COUPONS,
+        )  # fmt: skip
+        if precondition:
+            precondition(coupon)
+        after: Record | None = None
+        this = COUPONS.c.id == coupon_id
+        if force:
+            session.execute(delete(COUPONS).where(this))
+        else:
+            trashed = trashed_now()
+            session.execute(update(COUPONS).where(this).values(trashed))
+            after = coupon | trashed
+        notify(session, actor, [Change("coupon.deleted", coupon, after)])
+
+    run_in_transaction(work)
+
+
+@dataclass(slots=True, kw_only=True)
+class _CouponWrites(Writes):
+    """The writes of coupons in one transaction.
+
+    Attributes:
+        holders: the coupon that has each code of the request, or None for a new coupon. An item
+            that uses a code takes it, and an item that no longer uses its code leaves it.
+    """
+
+    holders: dict[str, int | None]
+
+
+def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _CouponWrites:
+    """Lock the published coupons that the items name by ID or code.
+
+    The codes are looked up first: a select by ID or code would read every published coupon on
+    SQLite, and on PostgreSQL in a new shop, where the statistics of the table are missing.
+    """
+    ids = {item.id for item in items if item.id and 0 < item.id <= INT64_MAX}
+    codes = [item.data["code"] for item in items if "code" in item.data]
+    if codes:
+        ids.update(session.scalars(_WITH_CODES, {"codes": codes}))
+    rows = session.execute(_WITH_IDS, {WANTED: ids}).mappings() if ids else ()
+    coupons = {row["id"]: dict(row) for row in rows}
+    return _CouponWrites(
+        session=session,
+        actor=actor,
+        records=coupons,
+        holders={coupon["code"]: coupon["id"] for coupon in coupons.values()},
+    )
+
+
+def _prepare_create(writes: _CouponWrites, data: Mapping[str, Any]) -> Record:
+    """Return the new coupon (spec 4.1, create rules in their order)."""
+    writes.actor.require("shop_api_user_cannot_create_coupon", Capability.PUBLISH_SHOP_COUPONS)
+    if "code" not in data:
+        raise ShopError("shop_api_missing_coupon_code")
+    if data["code"] in writes.holders:
+        raise ShopError("shop_api_coupon_code_already_exists")
+    require_known_type(data["type"])
+    _require_storable(data["code"], "shop_api_cannot_create_coupon")
+    writes.holders[data["code"]] = None
+    timestamp = now()
+    return {
+        **data,
+        "status": CouponStatus.PUBLISHED,
+        "author_id": writes.actor.user_id or None,  # 0 is a command without a user
+        "created_at": timestamp,
+        "updated_at": timestamp,
+        "search_text": search_text(data["code"], data["description"]),
+    }
+
+
+def _prepare_update(writes: _CouponWrites, coupon: Record | None, item: BulkItem) -> Record:
+    """Return the updated coupon (spec 4.1, update rules in their order)."""
+    if coupon is None:
+        raise ShopError("shop_api_invalid_coupon_id")
+    require_own(
+        writes.actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
+        Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
+    )  # fmt: skip
+    if item.precondition:
+        item.precondition(coupon)
+    data, holders = item.data, writes.holders
+    if "code" in data and holders.get(data["code"], coupon["id"]) != coupon["id"]:
+        raise ShopError("shop_api_coupon_code_already_exists")
+    if "type" in data:
+        require_known_type(data["type"])
+    if "code" in data:
+        _require_storable(data["code"], "shop_api_cannot_update_coupon")
+    if not data:
+        return coupon
+    after = {**coupon, **data, "updated_at": now()}
+    holders.pop(coupon["code"], None)
+    holders[after["code"]] = coupon["id"]
+    return after | {"search_text": search_text(after["code"], after["description"])}
+
+
+def _write(writes: _CouponWrites, results: Sequence[WriteResult]) -> list[WriteResult]:
+    """Write the accepted coupons with one statement for each kind of write."""
+    session = writes.session
+    write_records(session, COUPONS, created=writes.created, updated=writes.updated, key="code")
+    notify(session, writes.actor, writes.changes)
+    return list(results)
+
+
+def trashed_now() -> Record:
+    """Return the columns of coupons that are moved to the trash."""
+    timestamp = now()
+    return {"status": CouponStatus.TRASH, "trashed_at": timestamp, "updated_at": timestamp}
+
+
+def require_own(
+    actor: Principal, author_id: int | None, code: str, own: Capability, others: Capability
+) -> None:
+    """Require a capability, and a second capability for coupons of other users.
+
+    Raises:
+        ShopError: with ``code``, if a capability is missing.
+    """
+    actor.require(code, *([own] if author_id == actor.user_id else [own, others]))
+
+
+def require_known_type(name: str) -> None:
+    """Raise ShopError if a coupon type does not exist."""
+    if name not in current_catalog().coupon_types:
+        raise ShopError("shop_api_invalid_coupon_type", types=known_types())
+
+
+def _require_storable(code: str, error_code: str) -> None:
+    """Raise ShopError with ``error_code`` if a code is empty or too long (decisions 4 and 17)."""
+    if not code:
+        raise ShopError(error_code, reason="the code is empty.")
+    if len(code) > CODE_MAX_LENGTH:
+        raise ShopError(error_code, reason=f"the code is longer than {CODE_MAX_LENGTH} characters.")

@@ -1,0 +1,1 @@
+"""Customers: writes, queries, statistics and roles."""

@@ -1,0 +1,114 @@
+"""Columns of customers: conversion of input, and computed columns of written accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from flask import current_app
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.auth.passwords import hash_passwords
+from app.db.session import now
+from app.errors import ShopError
+from app.models import USERS
+from app.models.address import ADDRESS_COLUMNS
+from app.models.user import with_normalized
+from app.services.common.bulk import BulkItem, Precondition, WriteResult, single_result
+from app.services.customers.statistics import COLUMNS, COMPUTED
+
+Record = dict[str, Any]
+
+NEW_ROLE = "customer"
+"""The role of an account that the API creates."""
+
+WRITABLE = [column for column in USERS.c if column.computed is None]
+"""The stored columns. The database computes the other columns."""
+
+BLANK = {"password_hash": None} | dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), "")
+"""The columns of an account that a create may omit, with their defaults."""
+
+
+def with_password_hashes(items: Sequence[BulkItem]) -> list[BulkItem]:
+    """Return items with the hashes of passwords in place of the passwords.
+
+    Call this before the transaction begins, because hashing is slow.
+    """
+    given = [position for position, item in enumerate(items) if item.data.get("password")]
+    hashes = hash_passwords([items[position].data["password"] for position in given])
+    prepared = [
+        replace(item, data={k: v for k, v in item.data.items() if k != "password"})
+        for item in items
+    ]
+    for position, hashed in zip(given, hashes, strict=True):
+        data = {**prepared[position].data, "password_hash": hashed}
+        prepared[position] = replace(prepared[position], data=data)
+    return prepared
+
+
+def columns_of(data: Mapping[str, Any]) -> Record:
+    """Return the columns for the supplied names, password hash and addresses."""
+    names = ("first_name", "last_name", "password_hash")
+    columns = {name: data[name] for name in names if name in data}
+    for kind in ("billing", "shipping"):
+        parts = data.get(f"{kind}_address", {})
+        columns |= {f"{kind}_{part}": value for part, value in parts.items()}
+    return columns
+
+
+def new_account(data: Mapping[str, Any], username: str, email: str) -> Record:
+    """Return a new account with the columns that ``data`` supplies."""
+    timestamp = now()
+    return with_normalized(
+        {
+            **BLANK,
+            **columns_of(data),
+            "username": username,
+            "email": email,
+            "created_at": timestamp,
+            "updated_at": timestamp,
+        }
+    )
+
+
+def public_account(account: Mapping[str, Any]) -> Record:
+    """Return an account without its password hash, for events and plugins."""
+    return {name: value for name, value in account.items() if name != "password_hash"}
+
+
+def with_computed(session: Session, results: Sequence[WriteResult]) -> list[WriteResult]:
+    """Return accounts with their computed columns (role, statistics, avatar), in one statement.
+
+    Args:
+        session: the session of the transaction that has written the accounts.
+        results: accounts by column name. Errors are returned unchanged.
+    """
+    ids = {result["id"] for result in results if not isinstance(result, ShopError)}
+    if not ids:
+        return list(results)
+    statement = select(USERS.c.id, *(COLUMNS[name].label(name) for name in COMPUTED)).where(
+        USERS.c.id.in_(ids)
+    )
+    computed = {row["id"]: dict(row) for row in session.execute(statement).mappings()}
+    # The avatar depends on the e-mail address in this result, which a later item may have changed.
+    avatars = current_app.config["SHOP_GRAVATAR"]
+    return [
+        result
+        if isinstance(result, ShopError)
+        else {
+            **result,
+            **computed[result["id"]],
+            "avatar_url": result["email"] if avatars else None,
+        }
+        for result in results
+    ]
+
+
+def check_precondition(
+    session: Session, precondition: Precondition | None, account: Record | None
+) -> None:
+    """Check a precondition, if there is one, against the account as a read returns it."""
+    if precondition and account:
+        precondition(single_result(with_computed(session, [account])))

@@ -1,0 +1,164 @@
+"""Removal of the personal data of a deleted customer (events 1, docs/api.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import orjson
+from sqlalchemy import and_, bindparam, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.auth.encryption import decrypt, encrypt
+from app.db.search import comparable, contains
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList, TextList
+from app.models import (
+    EVENTS,
+    IDEMPOTENCY_PERSONS,
+    IDEMPOTENCY_RECORDS,
+    ORDER_NOTES,
+    ORDERS,
+    REDEMPTIONS,
+    USERS,
+)
+from app.services.common.persons import (
+    customer_person,
+    email_person,
+    note_person,
+    order_person,
+    persons_of,
+)
+from app.services.coupons.customers import erased_email
+from app.services.events.erasure import blank, erase_events
+
+_RECORDS = (
+    select(IDEMPOTENCY_RECORDS.c.id, IDEMPOTENCY_RECORDS.c.response_body)
+    .where(
+        IDEMPOTENCY_RECORDS.c.id.in_(
+            select(IDEMPOTENCY_PERSONS.c.record_id).where(
+                is_one_of(IDEMPOTENCY_PERSONS.c.person, bindparam("persons", type_=TextList))
+            )
+        )
+    )
+    .order_by(IDEMPOTENCY_RECORDS.c.id)
+    .with_for_update()
+)
+
+
+def erase_customer(session: Session, account: Mapping[str, Any]) -> None:
+    """Remove the personal data of an account that is being deleted, except from orders.
+
+    Call this while the account is locked and still exists: its redemptions and orders refer to it.
+
+    Args:
+        session: the session of the transaction.
+        account: the account by column name.
+    """
+    emails = _emails(session, account)
+    orders = _orders(session, account["id"], emails)
+    notes = _notes(session, account["id"], orders)
+    _erase_redemptions(session, account, emails)
+    erase_events(session, account["id"], {"order": orders, "order_note": notes})
+    persons = {
+        customer_person(account["id"]),
+        *map(email_person, emails),
+        *map(order_person, orders),
+        *map(note_person, notes),
+    }
+    _erase_responses(session, persons)
+
+
+def _emails(session: Session, account: Mapping[str, Any]) -> set[str]:
+    """Return the normalized e-mail addresses of an account that no other account has."""
+    billing = comparable(account["billing_email"])
+    is_of_another = and_(USERS.c.email_normalized == billing, USERS.c.id != account["id"])
+    taken = {billing} if session.execute(select(USERS.c.id).where(is_of_another)).first() else set()
+    return {account["email_normalized"], billing} - taken - {""}
+
+
+def _orders(session: Session, customer_id: int, emails: Collection[str]) -> list[int]:
+    """Return the orders that belong to a customer, belonged to it, or are those of such a guest."""
+    conditions = [
+        and_(
+            contains(ORDERS.c.search_text, email, ORDERS.c.id).by_index,
+            ORDERS.c.customer_id.is_(None),
+        )
+        for email in emails
+    ]
+    # Waits for concurrent updates of the orders, whose events are then erased, too.
+    of_customer = select(ORDERS.c.id).where(ORDERS.c.customer_id == customer_id)
+    found = set(session.scalars(of_customer.order_by(ORDERS.c.id).with_for_update()))
+    for condition in conditions:
+        rows = session.execute(select(ORDERS.c.id, ORDERS.c.billing_email).where(condition))
+        found |= {row.id for row in rows if comparable(row.billing_email) in emails}
+    return sorted(found | _reported(session, customer_id, "order"))
+
+
+def _notes(session: Session, customer_id: int, orders: Collection[int]) -> list[int]:
+    """Return the notes of orders, and the deleted notes of earlier orders of a customer."""
+    stored = session.scalars(
+        select(ORDER_NOTES.c.id).where(
+            is_one_of(ORDER_NOTES.c.order_id, bindparam("orders", type_=IdList))
+        ),
+        {"orders": list(orders)},
+    )
+    return sorted(set(stored) | _reported(session, customer_id, "order_note"))
+
+
+def _reported(session: Session, customer_id: int, resource: str) -> set[int]:
+    """Return the records of a resource that events report as those of a customer."""
+    return set(
+        session.scalars(
+            select(EVENTS.c.resource_id).where(
+                EVENTS.c.customer_id == customer_id, EVENTS.c.resource == resource
+            )
+        )
+    )
+
+
+def _erase_redemptions(
+    session: Session, account: Mapping[str, Any], emails: Collection[str]
+) -> None:
+    """Replace e-mail addresses of redemptions with hashes that the limit per customer compares."""
+    of_account = REDEMPTIONS.c.customer_id == account["id"]
+    stored = session.scalars(select(REDEMPTIONS.c.email_normalized).where(of_account).distinct())
+    for email in sorted({*stored, *emails}):
+        is_meant = of_account
+        if email in emails:
+            is_meant = or_(of_account, REDEMPTIONS.c.customer_id.is_(None))
+        # A use without an address was counted by the ID of the account.
+        counted = email or account["email_normalized"]
+        session.execute(
+            update(REDEMPTIONS)
+            .where(is_meant, REDEMPTIONS.c.email_normalized == email)
+            .values(email="", email_normalized=erased_email(counted) if counted else "")
+        )
+
+
+def _erase_responses(session: Session, persons: Collection[str]) -> None:
+    """Remove the person from stored responses. A retry still returns them and changes nothing."""
+    for record_id, stored in session.execute(_RECORDS, {"persons": list(persons)}).all():
+        body, is_encrypted = bytes(stored), not stored.startswith((b"{", b"["))
+        if is_encrypted:
+            body = (decrypt(body.decode()) or "{}").encode()
+        blanked = orjson.dumps(_without(orjson.loads(body), persons))
+        session.execute(
+            update(IDEMPOTENCY_RECORDS)
+            .where(IDEMPOTENCY_RECORDS.c.id == record_id)
+            .values(response_body=encrypt(blanked.decode()).encode() if is_encrypted else blanked)
+        )
+
+
+def _without(response: Any, persons: Collection[str]) -> Any:
+    """Return a response without the personal data in the records of some persons."""
+    if not isinstance(response, Mapping):
+        return blank(response)  # of a plugin
+    return {
+        name: [_without({name: item}, persons)[name] for item in value]
+        if isinstance(value, list)
+        else blank(value)
+        if not persons_of({name: value}).isdisjoint(persons)
+        else value
+        for name, value in response.items()
+    }

@@ -1,0 +1,202 @@
+"""The rules for reading customers (spec 4.2, 5, 7.2; decisions 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    bindparam,
+    exists,
+    func,
+    literal,
+    select,
+)
+
+from app.auth.principals import Capability, Principal
+from app.conversions.emails import is_email
+from app.db.read_pool import Fetch, fetch
+from app.db.records import WANTED, Columns, Row, select_where
+from app.db.search import comparable, matches
+from app.db.sql.functions import leading_number
+from app.errors import InvalidParams, ShopError
+from app.models import ROW_COUNTS, USER_ROLES, USERS
+from app.models.user import sort_key
+from app.services.common import plans
+from app.services.common.filtering import Matching, Part, between
+from app.services.common.pagination import Page
+from app.services.common.plans import count, fetch_page
+from app.services.common.row_counts import RowCountFilter
+from app.services.customers.role_queries import users_without_role
+from app.services.customers.statistics import SUMS, TOTALS
+
+ALL_ROLES = "all"
+
+_HAS_ID = USERS.c.id == bindparam(WANTED)
+_HAS_EMAIL = USERS.c.email_normalized == bindparam(WANTED)
+
+SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
+    "registered": USERS.c.created_at,
+    "modified": USERS.c.updated_at,
+    "id": USERS.c.id,
+    "email": USERS.c.email_normalized,
+    "login": USERS.c.username_normalized,
+    "username": USERS.c.username_normalized,
+    "name": USERS.c.name_sort,
+    "first_name": USERS.c.first_name_sort,
+    "last_name": USERS.c.last_name_sort,
+    **TOTALS,
+}
+_COUNTS: Any = ROW_COUNTS.c
+# The number of users, and the number of users with each role.
+_NUMBERS = (
+    select(_COUNTS.table_name, _COUNTS.partition, func.sum(_COUNTS.count))
+    .where(_COUNTS.table_name.in_(["users", "user_roles"]))
+    .group_by(_COUNTS.table_name, _COUNTS.partition)
+)
+# Users that were updated in a period often registered at the same time, so all of them can come
+# last in the order of registration or ID. Up to this number of users is sorted instead.
+_FEW_CHANGED = 100_000
+_TEXTS = [USERS.c.email_normalized, USERS.c.username_normalized, USERS.c.name_normalized]
+# The sums of users with orders, or 0 for users without orders.
+_SUM_KEYS = {name: func.coalesce(sums.c[1], literal(0)) for name, sums in SUMS.items()}
+
+
+def list_customers(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the users that match, by default in the order of their registration.
+
+    The page is empty without the capability to list users (spec 4.2).
+
+    Args:
+        query: a loaded ``CustomerListQuery``.
+        columns: what to select, of COLUMNS.
+        default_size: rows on a page when the query sets no limit.
+
+    Raises:
+        InvalidParams: ``orderby`` requires a field to sort by.
+    """
+    return fetch_page(
+        columns,
+        USERS.c.id,
+        partial(_matching, query),
+        key=_sort_key(query),
+        query=query,
+        default_size=default_size,
+        may_read=actor.can(Capability.LIST_USERS),
+    )
+
+
+def count_customers(actor: Principal, query: Mapping[str, Any]) -> int:
+    """Return the number of users that match.
+
+    Raises:
+        InvalidParams: ``orderby`` requires a field to sort by.
+        ShopError: the capability is missing.
+    """
+    _sort_key(query)
+    actor.require("shop_api_user_cannot_read_customers_count", Capability.LIST_USERS)
+    return count(partial(_matching, query))
+
+
+def get_customer(actor: Principal, customer_id: int, columns: Columns) -> Row:
+    """Return the user with this ID.
+
+    Raises:
+        ShopError: the ID is not positive, no user has it, or the capability is missing (spec 7.2).
+    """
+    require_positive(customer_id)
+    return _readable(actor, _HAS_ID, customer_id, "shop_api_invalid_customer", columns)
+
+
+def get_customer_by_email(actor: Principal, email: str, columns: Columns) -> Row:
+    """Return the user with this e-mail address, in any letter case (spec 4.2).
+
+    Raises:
+        ShopError: the address is not valid, no user has it, or the capability is missing.
+    """
+    if not is_email(email):
+        raise ShopError("shop_api_invalid_customer_email")
+    key = comparable(email)
+    return _readable(actor, _HAS_EMAIL, key, "shop_api_invalid_customer_email", columns)
+
+
+def require_positive(customer_id: int) -> None:
+    """Raise ShopError if an ID is not positive (spec 7.2)."""
+    if customer_id < 1:
+        raise ShopError("shop_api_invalid_customer_id")
+
+
+def _readable(
+    actor: Principal,
+    condition: ColumnElement[bool],
+    wanted: object,
+    missing_code: str,
+    columns: Columns,
+) -> Row:
+    rows: Sequence[Row] = fetch(
+        select_where(tuple(columns), USERS.c.id, condition), {WANTED: wanted}
+    )
+    if not rows:
+        raise ShopError(missing_code)
+    actor.require("shop_api_user_cannot_read_customer", Capability.LIST_USERS)
+    return rows[0]
+
+
+def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
+    """Return the users that match a loaded ``CustomerFilter``.
+
+    If the query needs only columns of ``user_roles``, its index by role and registration is read
+    alone. Otherwise, the users with a rare role are looked up first, and a frequent role is checked
+    while the users are read in the order of the list.
+    """
+    role, orderby = query["role"], query["orderby"]
+    if role == ALL_ROLES:
+        counted = RowCountFilter("users", USERS.c.created_at)
+        return _of_users(query, Part(counted=counted, others=()))
+    counted = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (role,))
+    is_changed_then = query["updated_at_min"] or query["updated_at_max"]
+    if not query["q"] and not is_changed_then and orderby in {"registered", *SUMS}:
+        of_role = Part(USER_ROLES.c.role == role, counted=counted)
+        conditions = between({"created_at": USER_ROLES.c.registered_at}, query)
+        key = _sums(query) or {"key": USER_ROLES.c.registered_at}
+        return Matching(USER_ROLES.c.user_id, conditions, of_role, **key)
+    has_role: ColumnElement[bool]
+    numbers = {(kind, label): int(number) for kind, label, number in fetch(_NUMBERS)}
+    if numbers.get(("user_roles", role), 0) <= plans.FEW_FOUND:
+        has_role = USERS.c.id.in_(select(USER_ROLES.c.user_id).where(USER_ROLES.c.role == role))
+        return _of_users(query, Part(has_role, by_index=has_role), few=plans.FEW_FOUND)
+    others = users_without_role(role, numbers, fetch)
+    has_role = (
+        exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == role)
+        if others is None
+        else USERS.c.id.not_in(others)
+    )
+    return _of_users(query, Part(has_role, counted=counted, others=others))
+
+
+def _of_users(query: Mapping[str, Any], part: Part, few: int | None = None) -> Matching:
+    search = matches(USERS.c.search_text, _TEXTS, query["q"] or "", USERS.c.id)
+    has_period = query["updated_at_min"] or query["updated_at_max"]
+    if has_period and query["orderby"] in {"registered", "id"} and search is None:
+        few = _FEW_CHANGED
+    return Matching(USERS.c.id, between(USERS.c, query), part, search, few, **_sums(query))
+
+
+def _sums(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sort key for a list that is sorted by a sum of orders, otherwise nothing."""
+    name = query["orderby"]
+    return {"key": _SUM_KEYS[name], "key_from": SUMS[name]} if name in SUMS else {}
+
+
+def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:
+    orderby, meta_key = query["orderby"], query["orderby_meta_key"]
+    if orderby not in {"meta_value", "meta_value_num"}:
+        return SORT_KEYS[orderby]
+    if meta_key is None:
+        raise InvalidParams({"filter[orderby_meta_key]": f"is required to sort by {orderby}."})
+    column = USERS.c[meta_key]
+    return sort_key(column) if orderby == "meta_value" else leading_number(column)

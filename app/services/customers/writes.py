@@ -1,0 +1,242 @@
+"""The rules for writing customers: create, update, delete (spec 4.2, 4.3; decisions 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import bindparam, delete, insert, or_, select
+from sqlalchemy.orm import Session
+
+from app.auth.principal_cache import note_revocation
+from app.auth.principals import Capability, Principal
+from app.catalog import Change
+from app.conversions.emails import is_email, lower_domain, sanitize_email
+from app.conversions.numbers import INT64_MAX
+from app.conversions.text import is_username
+from app.db.records import write_records
+from app.db.search import comparable
+from app.db.session import call_after_commit, now, run_in_transaction
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList, TextList
+from app.errors import ShopError
+from app.models import USER_ROLES, USERS
+from app.models.user import role_of, with_normalized
+from app.services.common.bulk import (
+    BulkItem,
+    Precondition,
+    Record,
+    WriteResult,
+    Writes,
+    save_items,
+    single_result,
+)
+from app.services.customers.columns import (
+    NEW_ROLE,
+    WRITABLE,
+    check_precondition,
+    columns_of,
+    new_account,
+    public_account,
+    with_computed,
+    with_password_hashes,
+)
+from app.services.customers.erasure import erase_customer
+from app.services.customers.queries import require_positive
+from app.services.customers.roles import capabilities_by_user
+from app.services.customers.usernames import first_usernames, free_username
+from app.services.events.notifications import notify
+from app.services.webhooks.states import disable_webhooks_of
+
+_NAMED = (
+    select(*WRITABLE)
+    .where(
+        or_(
+            is_one_of(USERS.c.id, bindparam("ids", type_=IdList)),
+            is_one_of(USERS.c.email_normalized, bindparam("emails", type_=TextList)),
+            is_one_of(USERS.c.username_normalized, bindparam("usernames", type_=TextList)),
+        )
+    )
+    .order_by(USERS.c.id)  # the same order everywhere avoids deadlocks
+    .with_for_update()
+)
+
+
+def save_customers(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
+    """Create and update customers in the given order, in one transaction (spec 4.3).
+
+    Returns:
+        One result per item, in order: the customer by the names of COLUMNS, or an error.
+    """
+    may_write = actor.can(Capability.CREATE_USERS) or actor.can(Capability.EDIT_USERS)
+    prepared = with_password_hashes(items) if may_write else items
+
+    return save_items(
+        "customer", actor, prepared,
+        lock=_lock, prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
+    )  # fmt: skip
+
+
+def create_customer(actor: Principal, data: Mapping[str, Any]) -> Record:
+    """Create a customer and return it by the names of COLUMNS."""
+    return single_result(save_customers(actor, [BulkItem(None, data)]))
+
+
+def update_customer(
+    actor: Principal,
+    customer_id: int,
+    data: Mapping[str, Any],
+    precondition: Precondition | None = None,
+) -> Record:
+    """Update the supplied fields of a customer and return it by the names of COLUMNS.
+
+    Raises:
+        ShopError: always with status 400, even for an invalid ID (spec 4.2, update rule 2), except
+            for the status 412 of ``precondition``.
+    """
+    if customer_id < 1:
+        raise ShopError("shop_api_invalid_customer_id").with_status(400)
+    try:
+        return single_result(save_customers(actor, [BulkItem(customer_id, data, precondition)]))
+    except ShopError as error:
+        raise (error if error.status == 412 else error.with_status(400)) from None
+
+
+def delete_customer(
+    actor: Principal, customer_id: int, precondition: Precondition | None = None
+) -> None:
+    """Delete a user permanently. Its orders become guest orders (spec 7.2, decisions 5).
+
+    Raises:
+        ShopError: no user has the ID, a capability is missing, the user is the actor, or the
+            precondition fails.
+    """
+    require_positive(customer_id)
+    this = USERS.c.id == customer_id
+
+    def work(session: Session) -> None:
+        customer = session.execute(select(USERS).where(this).with_for_update()).first()
+        if customer is None:
+            raise ShopError("shop_api_invalid_customer")
+        held = capabilities_by_user(session, [customer_id]).get(customer_id, frozenset())
+        actor.require("shop_api_user_cannot_delete_customer", Capability.DELETE_USERS, *held)
+        if customer_id == actor.user_id:
+            raise ShopError("shop_api_cannot_delete_customer")
+        before = dict(customer._mapping)
+        check_precondition(session, precondition, before)
+        disable_webhooks_of(session, [customer_id])
+        # The lock of the account has waited for concurrent orders of the customer and their events.
+        erase_customer(session, before)
+        session.execute(delete(USERS).where(this))
+        notify(session, actor, [Change("customer.deleted", public_account(before), None)])
+        call_after_commit(session, note_revocation)  # its API keys are deleted with the account
+
+    run_in_transaction(work)
+
+
+@dataclass(slots=True, kw_only=True)
+class _CustomerWrites(Writes):
+    """The writes of customers in one transaction.
+
+    Attributes:
+        emails: the customer that has each e-mail address of the request, or None for a new one. An
+            item that uses an address takes it, and an item that no longer uses its address leaves
+            it.
+        usernames: the usernames that are taken.
+        held: the capabilities of the stored customers that have a role.
+    """
+
+    emails: dict[str, int | None]
+    usernames: set[str]
+    held: Mapping[int, frozenset[Capability]]
+
+
+def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _CustomerWrites:
+    """Lock the accounts that the items name or conflict with."""
+    ids = [item.id for item in items if 0 < (item.id or 0) <= INT64_MAX]
+    given = [item.data.get("email", "") for item in items]
+    emails = {comparable(address) for address in given}
+    emails |= {comparable(sanitize_email(address)) for address in given}
+    usernames = {comparable(item.data.get("username", "")) for item in items}
+    for item in items:
+        if item.id is None and not item.data.get("username"):
+            usernames |= first_usernames(item.data.get("email", ""))
+    named = {"ids": ids, "emails": emails - {""}, "usernames": usernames - {""}}
+    accounts = [dict(row) for row in session.execute(_NAMED, named).mappings()]
+    return _CustomerWrites(
+        session=session,
+        actor=actor,
+        records={account["id"]: account for account in accounts},
+        emails={each["email_normalized"]: each["id"] for each in accounts if each["email"]},
+        usernames={account["username_normalized"] for account in accounts},
+        held=capabilities_by_user(session, [item.id or 0 for item in items]),
+    )
+
+
+def _prepare_create(writes: _CustomerWrites, data: Mapping[str, Any]) -> Record:
+    """Return the new account (spec 4.2, create rules in their order)."""
+    writes.actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
+    if "email" not in data:
+        raise ShopError("shop_api_missing_customer_email")
+    if not is_email(data["email"]):
+        raise ShopError("registration-error-invalid-email")
+    email = lower_domain(data["email"])
+    if comparable(email) in writes.emails:
+        raise ShopError("registration-error-email-exists")
+    username = data.get("username") or free_username(writes.session, email, writes.usernames)
+    if not is_username(username):
+        raise ShopError("registration-error-invalid-username")
+    if comparable(username) in writes.usernames:
+        raise ShopError("registration-error-username-exists")
+    account = new_account(data, username, email)
+    writes.usernames.add(account["username_normalized"])
+    writes.emails[account["email_normalized"]] = None
+    return account
+
+
+def _prepare_update(writes: _CustomerWrites, customer: Record | None, item: BulkItem) -> Record:
+    """Return the updated account (spec 4.2, update rules; decisions 2 and 5)."""
+    if customer is None:
+        raise ShopError("shop_api_invalid_customer")
+    # To prevent privilege escalation, the actor needs all capabilities of the account.
+    theirs = writes.held.get(customer["id"], frozenset())
+    writes.actor.require("shop_api_user_cannot_edit_customer", Capability.EDIT_USERS, *theirs)
+    check_precondition(writes.session, item.precondition, customer)
+    data, emails = item.data, writes.emails
+    if not data:
+        return customer
+    after = {**customer, **columns_of(data), "updated_at": now()}
+    if data.get("email") == "":
+        after["email"] = ""
+    email = sanitize_email(data.get("email", ""))
+    # An invalid address, or the address of another account, is ignored without an error.
+    if email and emails.get(comparable(email), customer["id"]) == customer["id"]:
+        after["email"] = email
+    after = with_normalized(after)
+    emails.pop(customer["email_normalized"], None)
+    if after["email_normalized"]:
+        emails[after["email_normalized"]] = customer["id"]
+    return after
+
+
+def _write(writes: _CustomerWrites, results: Sequence[WriteResult]) -> list[WriteResult]:
+    """Write the accepted accounts with one statement for each kind of write."""
+    session, created = writes.session, writes.created
+    key = "username_normalized"
+    write_records(session, USERS, created=created, updated=writes.updated, key=key)
+    if created:
+        roles = [role_of(account["id"], NEW_ROLE, account["created_at"]) for account in created]
+        session.execute(insert(USER_ROLES), roles)
+    shown = with_computed(session, results)
+    written = [each for each in shown if not isinstance(each, ShopError)]
+    changes = [
+        replace(
+            change,
+            before=change.before and public_account(change.before),
+            after=public_account(after),
+        )
+        for change, after in zip(writes.changes, written, strict=True)
+    ]
+    notify(session, writes.actor, changes)
+    return shown

@@ -1,0 +1,124 @@
+"""Removal of the personal data of a deleted customer from retained events (events 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from sqlalchemy import Select, bindparam, select, update
+from sqlalchemy.orm import Session
+
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.models import EVENTS, WEBHOOK_DELIVERIES
+from app.services.common.locks import hold_accounts
+from app.services.events.outbox import NewEvent
+
+BATCH = 500
+"""Number of events in memory at a time."""
+
+PERSONAL = frozenset(
+    {
+        "email",
+        "username",
+        "first_name",
+        "last_name",
+        "avatar_url",
+        "billing_address",
+        "shipping_address",
+        "customer_ip",
+        "customer_user_agent",
+        "note",
+    }
+)
+"""Names of personal values in the data of customers, orders and order notes, at any depth."""
+
+_EVENTS = (
+    select(EVENTS.c.position, EVENTS.c.id, EVENTS.c.data)
+    .where(EVENTS.c.position > bindparam("after"))
+    .order_by(EVENTS.c.position)
+    .limit(BATCH)
+    .with_for_update()
+)
+_OF_CUSTOMER = _EVENTS.where(EVENTS.c.customer_id == bindparam("customer"))
+_OF_GUEST = _EVENTS.where(
+    EVENTS.c.resource == bindparam("resource"),
+    is_one_of(EVENTS.c.resource_id, bindparam("ids", type_=IdList)),
+    EVENTS.c.customer_id.is_(None),
+)
+# Two partial indexes: of numbered events, and of those that are not numbered yet.
+_OF_GUEST_PARTS = _OF_GUEST.where(EVENTS.c.id.is_not(None)), _OF_GUEST.where(EVENTS.c.id.is_(None))
+_BLANK = (
+    update(EVENTS)
+    .where(EVENTS.c.position == bindparam("this"))
+    .values(data=bindparam("blanked"), customer_id=None)
+)
+_BLANK_RESPONSES = (
+    update(WEBHOOK_DELIVERIES)
+    .where(is_one_of(WEBHOOK_DELIVERIES.c.event_id, bindparam("events", type_=IdList)))
+    .values(response_body="", response_headers={})
+)
+
+
+def erase_events(
+    session: Session, customer_id: int, records: Mapping[str, Collection[int]]
+) -> None:
+    """Remove the personal data from the events of a customer and of the customer's orders.
+
+    Names, addresses, notes and technical data become empty. IDs, times, amounts and statistics
+    stay, so that the events still report what changed. Responses of receivers of the events can
+    repeat the data, so they become empty, too.
+
+    Args:
+        session: the session of the transaction.
+        customer_id: the customer.
+        records: IDs of the customer's orders and of their notes, by resource. Their events can be
+            those of a guest.
+    """
+    _erase(session, _OF_CUSTOMER, {"customer": customer_id})
+    for resource, ids in records.items():
+        for part in _OF_GUEST_PARTS if ids else ():
+            _erase(session, part, {"resource": resource, "ids": list(ids)})
+
+
+def _erase(session: Session, found: Select[Any], parameters: Mapping[str, Any]) -> None:
+    after = 0
+    while events := session.execute(found, {**parameters, "after": after}).all():
+        blanked = [
+            {"this": position, "blanked": orjson.dumps(blank(orjson.loads(data))).decode()}
+            for position, _, data in events
+        ]
+        session.execute(_BLANK, blanked)
+        ids = [event.id for event in events if event.id is not None]
+        session.execute(_BLANK_RESPONSES, {"events": ids})
+        after = events[-1].position
+
+
+def without_deleted_customers(session: Session, events: Sequence[NewEvent]) -> list[NewEvent]:
+    """Return events of a plugin, without the personal data of customers that no longer exist."""
+    held = hold_accounts(session, [event.customer_id or 0 for event in events])
+    return [
+        event
+        if event.customer_id is None or event.customer_id in held
+        else replace(event, data=blank(event.data), customer_id=None)
+        for event in events
+    ]
+
+
+def blank(value: Any, *, personal: bool = False) -> Any:
+    """Return a JSON value without personal data.
+
+    Args:
+        value: the value.
+        personal: whether all texts in it are personal.
+    """
+    if isinstance(value, Mapping):
+        return {
+            name: blank(inner, personal=personal or name in PERSONAL)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [blank(inner, personal=personal) for inner in value]
+    return "" if personal and isinstance(value, str) else value

@@ -1,0 +1,125 @@
+"""The rules for reading events: the feed, and one event (events 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, bindparam, func, select, true
+
+from app.auth.principals import Capability, Principal
+from app.catalog import current_catalog
+from app.conversions.numbers import INT64_MAX
+from app.db.read_pool import fetch
+from app.db.records import WANTED, Columns, Row, as_printed, select_where
+from app.errors import InvalidParams, ShopError
+from app.models import EVENT_FEED, EVENTS
+from app.services.common.filtering import between
+from app.services.events.sequence import number_events
+
+COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    name: EVENTS.c[name]
+    for name in (
+        "id", "type", "resource", "resource_id", "created_at", "data", "request_id", "user_id"
+    )
+}  # fmt: skip
+
+# One row, also without a row in the table.
+_HAS_ID = EVENTS.c.id == bindparam(WANTED)
+_REMOVED = select(
+    func.coalesce(func.max(EVENT_FEED.c.removed_id), 0).label("removed_id")
+).subquery()
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """A page of the feed.
+
+    Args:
+        rows: the selected columns of each event, and its ID.
+        has_more: whether more events match.
+    """
+
+    rows: Sequence[Row]
+    has_more: bool
+
+
+def list_events(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> EventPage:
+    """Return the events that match, oldest first. Numbers committed events first.
+
+    Args:
+        query: a loaded ``EventListQuery``.
+        columns: what to select, of COLUMNS.
+        default_size: events on a page when the query sets no limit.
+
+    Raises:
+        ShopError: the capability is missing, a filter is invalid, or events after
+            ``filter[after]`` have been removed because of their age.
+    """
+    conditions = _conditions(query)
+    actor.require("shop_api_user_cannot_read_events", Capability.READ_EVENTS)
+    number_events()
+    size, after = query["limit"] or default_size, min(query["after"] or 0, INT64_MAX)
+    columns = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
+    page = (
+        select(*columns, EVENTS.c.id)
+        .where(EVENTS.c.id > bindparam("after", type_=BigInteger), *conditions)
+        .order_by(EVENTS.c.id)
+        .limit(bindparam("size", type_=BigInteger))
+        .subquery()
+    )
+    # One statement: between two, the events after the cursor could be removed.
+    rows = fetch(
+        select(*page.c, _REMOVED.c.removed_id)
+        .select_from(_REMOVED.outerjoin(page, true()))
+        .order_by(page.c.id),
+        {"after": after, "size": size + 1},
+    )
+    removed_id = rows[0].removed_id
+    if query["after"] is not None and after < removed_id:
+        raise ShopError("shop_api_events_expired", removed_id=removed_id)
+    events = [row[:-1] for row in rows if row[-2] is not None]
+    return EventPage(events[:size], has_more=len(events) > size)
+
+
+def get_event(actor: Principal, event_id: int, columns: Columns) -> Row:
+    """Return the event with this ID.
+
+    Raises:
+        ShopError: the event does not exist, it has been removed because of its age, or the
+            capability is missing.
+    """
+    number_events()
+    found = select_where(tuple(columns), EVENTS.c.id, _HAS_ID)
+    rows: Sequence[Row] = fetch(found, {WANTED: event_id})
+    if not rows:
+        removed_id = fetch(select(_REMOVED))[0][0]
+        if 0 < event_id <= removed_id:
+            raise ShopError("shop_api_events_expired", removed_id=removed_id)
+        raise ShopError("shop_api_invalid_event_id")
+    actor.require("shop_api_user_cannot_read_event", Capability.READ_EVENTS)
+    return rows[0]
+
+
+def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``EventListQuery`` without its cursor."""
+    catalog = current_catalog()
+    conditions = between({"created_at": EVENTS.c.created_at}, query)
+    for name, choices in (
+        ("type", list(catalog.event_types)),
+        ("resource", catalog.event_resources),
+    ):
+        wanted = query[name]
+        if wanted is None:
+            continue
+        for value in wanted:
+            if value not in choices:
+                reason = f"unknown {name} {value!r}. Known {name}s: {', '.join(choices)}."
+                raise InvalidParams({f"filter[{name}]": reason})
+        conditions.append(EVENTS.c[name].in_(wanted))
+    if (resource_id := query["resource_id"]) is not None:
+        conditions.append(EVENTS.c.resource_id == min(resource_id, INT64_MAX))
+    return conditions

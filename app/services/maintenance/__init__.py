@@ -1,0 +1,1 @@
+"""Maintenance of a shop: removal of expired records, and copies of the database."""

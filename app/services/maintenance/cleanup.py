@@ -1,0 +1,187 @@
+"""Removal of expired events, deliveries, nonces and idempotency records (events 2)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, cast
+
+from flask import current_app
+from sqlalchemy import (
+    ColumnElement,
+    CursorResult,
+    Table,
+    delete,
+    exists,
+    func,
+    select,
+    update,
+)
+from sqlalchemy.orm import Session
+
+from app.auth.credentials import CLOCK_SKEW
+from app.db.session import now, run_in_transaction
+from app.db.sql.index_hints import has_constant
+from app.models import (
+    EVENTS,
+    IDEMPOTENCY_RECORDS,
+    OAUTH_NONCES,
+    WEBHOOK_DELIVERIES,
+    WEBHOOKS,
+)
+from app.models.idempotency_record import RETENTION
+from app.models.webhook import WebhookStatus
+from app.models.webhook_delivery import DeliveryState
+from app.services.events.retention import remove_expired_events
+from app.services.maintenance.import_runs import report_interrupted_imports
+from app.services.redemptions.expiry import BATCH as EXPIRY_BATCH
+from app.services.redemptions.expiry import expire_reservations
+from app.services.webhooks.states import disable_without_capability
+
+BATCH = 500
+"""Maximum number of rows that one transaction removes, so that other writers do not wait long."""
+
+MAX_BATCHES = 20
+"""Maximum number of batches of one kind in a sweep. The next sweep continues."""
+
+
+_IS_PENDING = has_constant(WEBHOOK_DELIVERIES.c.state, DeliveryState.PENDING)
+_IS_ACTIVE = WEBHOOKS.c.status == WebhookStatus.ACTIVE
+
+_log = logging.getLogger(__name__)
+
+
+def sweep() -> None:
+    """Remove expired records. Several workers can do this at the same time."""
+    for step in SWEEPS:
+        step()
+
+
+def release_expired_reservations() -> None:
+    """Write the events of reservations that have expired. Several workers can do this."""
+    _in_batches(expire_reservations, EXPIRY_BATCH)
+
+
+def _in_batches(remove: Callable[[], int], size: int = BATCH) -> int:
+    total = 0
+    for _ in range(MAX_BATCHES):
+        removed = remove()
+        total += removed
+        if removed < size:
+            break
+    return total
+
+
+def _remove(table: Table, key: ColumnElement[Any], *conditions: ColumnElement[bool]) -> int:
+    """Delete up to BATCH rows that no other worker is deleting."""
+    rows = select(key).where(*conditions).limit(BATCH).with_for_update(skip_locked=True)
+    return run_in_transaction(
+        lambda session: _rowcount(session, delete(table).where(key.in_(rows)))
+    )
+
+
+def _rowcount(session: Session, statement: Any) -> int:
+    return cast("CursorResult[Any]", session.execute(statement)).rowcount
+
+
+def _remove_idempotency_records() -> int:
+    return _remove(
+        IDEMPOTENCY_RECORDS,
+        IDEMPOTENCY_RECORDS.c.id,
+        IDEMPOTENCY_RECORDS.c.created_at <= now() - RETENTION,
+    )
+
+
+def _remove_nonces() -> int:
+    return _remove(
+        OAUTH_NONCES, OAUTH_NONCES.c.id, OAUTH_NONCES.c.timestamp < int(time.time()) - CLOCK_SKEW
+    )
+
+
+def _remove_events() -> int:
+    """Remove expired events without pending deliveries, in batches.
+
+    Batches of events that must stay do not count, so that they do not stop the removal.
+    """
+    is_needed = exists(select(1).where(WEBHOOK_DELIVERIES.c.event_id == EVENTS.c.id, _IS_PENDING))
+    is_collected = EVENTS.c.id <= func.coalesce(
+        select(func.min(WEBHOOKS.c.position)).where(_IS_ACTIVE).scalar_subquery(), EVENTS.c.id
+    )
+    total = batches = 0
+    after: int | None = 0
+    while after is not None and batches < MAX_BATCHES:
+        removed, after = remove_expired_events(~is_needed, is_collected, after=after)
+        total += removed
+        batches += removed > 0
+    return total
+
+
+def _fail_expired_deliveries() -> int:
+    """Fail the pending deliveries of paused and disabled webhooks whose events have expired.
+
+    Otherwise a webhook that stays paused would keep its events forever.
+    """
+    before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
+    rows = (
+        select(WEBHOOK_DELIVERIES.c.id)
+        .join(WEBHOOKS, WEBHOOKS.c.id == WEBHOOK_DELIVERIES.c.webhook_id)
+        .join(EVENTS, EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id)
+        .where(_IS_PENDING, ~_IS_ACTIVE, EVENTS.c.created_at < before)
+        .limit(BATCH)
+    )
+    changes = {"state": DeliveryState.FAILED, "next_attempt_at": None}
+    return run_in_transaction(
+        lambda session: _rowcount(
+            session,
+            update(WEBHOOK_DELIVERIES).where(WEBHOOK_DELIVERIES.c.id.in_(rows)).values(changes),
+        )
+    )
+
+
+def _remove_deliveries() -> int:
+    """Remove the finished deliveries of removed events."""
+    has_event = exists(select(1).where(EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id))
+    before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
+    return _remove(
+        WEBHOOK_DELIVERIES,
+        WEBHOOK_DELIVERIES.c.id,
+        ~_IS_PENDING,
+        WEBHOOK_DELIVERIES.c.created_at < before,
+        ~has_event,
+    )
+
+
+def _forget_previous_secrets(session: Session) -> None:
+    session.execute(
+        update(WEBHOOKS)
+        .where(WEBHOOKS.c.previous_secret_until <= now())
+        .values(previous_secret_encrypted=None, previous_secret_until=None)
+    )
+
+
+def _removing(what: str, remove: Callable[[], int]) -> Callable[[], None]:
+    """Return a function that removes expired records and logs their number."""
+
+    def step() -> None:
+        if number := remove():
+            _log.info("Removed %d expired %s.", number, what)
+
+    return step
+
+
+SWEEPS: Sequence[Callable[[], object]] = (
+    partial(run_in_transaction, disable_without_capability),
+    partial(run_in_transaction, _forget_previous_secrets),
+    report_interrupted_imports,
+    _removing("idempotency records", partial(_in_batches, _remove_idempotency_records)),
+    _removing("nonces", partial(_in_batches, _remove_nonces)),
+    _removing(
+        "pending deliveries of inactive webhooks", partial(_in_batches, _fail_expired_deliveries)
+    ),
+    _removing("events", _remove_events),
+    _removing("deliveries", partial(_in_batches, _remove_deliveries)),
+)
+"""The steps of a sweep. Each takes a short time."""

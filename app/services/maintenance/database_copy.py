@@ -1,0 +1,239 @@
+"""Copying a shop from one database to another, with all IDs and sequences.
+
+The tables are those of the models, so a new table is copied without further code. ``row_counts``
+and the search tables are not copied: the triggers of the target fill them from the copied rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Table,
+    create_engine,
+    event,
+    exists,
+    func,
+    insert,
+    inspect,
+    make_url,
+    select,
+    text,
+)
+
+from app.db.bulk_inserts.bulk_copy import copy_rows
+from app.db.migrations import REVISION, migration_head
+from app.db.session import db
+from app.models import RowCount
+
+BATCH = 1000
+"""Number of rows in memory, and in one INSERT or COPY."""
+
+DERIVED = frozenset({RowCount.__tablename__})
+"""Tables that triggers fill."""
+
+Progress = Callable[[str, int, int], None]
+"""Function that takes the name of a table, the number of rows to copy, and how many more are
+copied: 0 before the first row of each table."""
+
+
+class CopyError(Exception):
+    """A shop cannot be copied. The message says why."""
+
+
+def tables() -> list[Table]:
+    """Return the tables to copy, each after the tables that it refers to."""
+    return [table for table in db.metadata.sorted_tables if table.name not in DERIVED]
+
+
+def open_source(url: str) -> Engine:
+    """Return an engine for the database to copy from, without connecting to it."""
+    parsed = make_url(url)
+    on_sqlite = parsed.get_backend_name() == "sqlite"
+    if not on_sqlite:
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    engine = create_engine(
+        parsed,
+        json_serializer=lambda value: orjson.dumps(value).decode(),
+        json_deserializer=orjson.loads,
+        hide_parameters=True,
+        connect_args={} if on_sqlite else {"options": "-c timezone=UTC", "connect_timeout": 5},
+    )
+    if on_sqlite:
+        event.listen(engine, "connect", _begin_explicitly)
+    return engine
+
+
+def _begin_explicitly(connection: Any, _: Any) -> None:
+    connection.isolation_level = None
+
+
+@contextmanager
+def reading_one_state(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection whose selects all see the same state of the database."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN")
+        else:
+            connection.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
+        yield connection
+
+
+def copy_shop(source: Connection, target: Connection, progress: Progress) -> dict[str, int]:
+    """Copy all rows and sequences, within the transactions of two connections.
+
+    Args:
+        source: connection to the database to copy from, from ``reading_one_state``.
+        target: connection to an empty database, in a transaction. The caller commits.
+        progress: called for each table and each batch.
+
+    Returns:
+        The number of copied rows of each table.
+
+    Raises:
+        CopyError: a schema is not current, the target contains data, or it does not contain the
+            rows of the source afterwards.
+    """
+    _require_current_schema(source, "source")
+    _require_current_schema(target, "target")
+    _require_empty(target)
+    if target.dialect.name == "sqlite":
+        target.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+    copied = {table.name: _copy_table(source, target, table, progress) for table in tables()}
+    _copy_sequences(source, target)
+    _verify(source, target, copied)
+    target.exec_driver_sql("ANALYZE")  # statistics for the query planner
+    return copied
+
+
+def _require_current_schema(connection: Connection, name: str) -> None:
+    found: set[str] = set()
+    if inspect(connection).has_table("alembic_version"):
+        found = set(connection.scalars(REVISION))
+    if found != {migration_head()}:
+        raise CopyError(
+            f"The schema of the {name} database is not current. Run `db upgrade` with its "
+            "DATABASE_URL first."
+        )
+
+
+def _require_empty(target: Connection) -> None:
+    for table in db.metadata.sorted_tables:
+        if target.scalar(select(exists(select(1).select_from(table)))):
+            raise CopyError(
+                f"The target database contains data (table {table.name}). Copy into an empty "
+                "database: create one, set DATABASE_URL and run `db upgrade`."
+            )
+
+
+def _copy_table(source: Connection, target: Connection, table: Table, progress: Progress) -> int:
+    total = _count(source, table)
+    progress(table.name, total, 0)
+    # The database computes the other columns.
+    columns = [column for column in table.columns if column.computed is None]
+    rows = source.execute(
+        select(*columns).order_by(*table.primary_key.columns),
+        execution_options={"yield_per": BATCH},
+    )
+    copied = 0
+    for batch in rows.partitions():
+        _insert(target, table, columns, batch)
+        copied += len(batch)
+        progress(table.name, total, len(batch))
+    return copied
+
+
+def _insert(
+    target: Connection, table: Table, columns: Sequence[Column[Any]], rows: Iterable[Sequence[Any]]
+) -> None:
+    names = [column.name for column in columns]
+    if target.dialect.name == "postgresql":
+        copy_rows(target, table.name, names, _bound(target, columns, rows))
+    else:
+        target.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
+
+
+def _bound(
+    target: Connection, columns: Sequence[Column[Any]], rows: Iterable[Sequence[Any]]
+) -> Iterator[list[Any]]:
+    """Yield rows as the driver takes them; an INSERT would convert their values itself."""
+    dialect = target.dialect
+    processors = [column.type.dialect_impl(dialect).bind_processor(dialect) for column in columns]
+    for row in rows:
+        yield [
+            process(value) if process else value
+            for process, value in zip(processors, row, strict=True)
+        ]
+
+
+def _count(connection: Connection, table: Table) -> int:
+    return int(connection.scalar(select(func.count()).select_from(table)) or 0)
+
+
+def _copy_sequences(source: Connection, target: Connection) -> None:
+    """Let the target assign the IDs that the source would assign next.
+
+    The IDs of deleted records are therefore not used again.
+    """
+    last = _last_ids(source)
+    for table in tables():
+        if value := last.get(table.name):
+            _set_last_id(target, table, value)
+
+
+def _last_ids(connection: Connection) -> dict[str, int]:
+    """Return the last ID that each table has assigned."""
+    if connection.dialect.name == "sqlite":
+        rows = connection.execute(text("SELECT name, seq FROM sqlite_sequence"))
+        return {row.name: row.seq for row in rows}
+    found = {}
+    for table in tables():
+        if sequence := _sequence_of(connection, table):
+            statement = f"SELECT last_value, is_called FROM {sequence}"  # noqa: S608  # nosec B608  # its name in the catalog
+            value, is_called = connection.execute(text(statement)).one()
+            found[table.name] = value if is_called else 0
+    return found
+
+
+def _set_last_id(target: Connection, table: Table, value: int) -> None:
+    parameters = {"name": table.name, "value": value}
+    if target.dialect.name == "sqlite":
+        target.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), parameters)
+        target.execute(text("INSERT INTO sqlite_sequence VALUES (:name, :value)"), parameters)
+    elif sequence := _sequence_of(target, table):
+        target.execute(select(func.setval(sequence, value)))
+
+
+def _sequence_of(connection: Connection, table: Table) -> str | None:
+    """Return the quoted name of the sequence of a table on PostgreSQL, or None."""
+    column = table.autoincrement_column
+    if column is None:
+        return None
+    name: str | None = connection.scalar(
+        select(func.pg_get_serial_sequence(table.name, column.name))
+    )
+    return name
+
+
+def _verify(source: Connection, target: Connection, copied: Mapping[str, int]) -> None:
+    """Raise CopyError unless the target contains the copied rows, and its row counts are equal."""
+    for table in tables():
+        if not copied[table.name] == _count(source, table) == _count(target, table):
+            raise CopyError(f"The table {table.name} was not copied completely. This is a bug.")
+    if _sums_of_row_counts(source) != _sums_of_row_counts(target):
+        raise CopyError("The row counts of the databases differ. This is a bug.")
+
+
+def _sums_of_row_counts(connection: Connection) -> list[tuple[Any, ...]]:
+    key = RowCount.table_name, RowCount.partition, RowCount.week
+    total = func.sum(RowCount.count)
+    sums = select(*key, total).group_by(*key).having(total != 0).order_by(*key)
+    return [(*row[:3], int(row[3])) for row in connection.execute(sums)]

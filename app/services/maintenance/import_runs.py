@@ -1,0 +1,140 @@
+"""The event of each import (events 1).
+
+An import in several transactions is stored before its first transaction. If its process is killed,
+a worker writes the event, so that readers of the feed are still notified of the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.orm import Session
+
+from app.db.session import now, run_in_transaction
+from app.models import IMPORT_RUNS
+from app.services.events.outbox import record_summary
+
+ABANDONED = timedelta(minutes=15)
+"""Time without progress after which an import counts as interrupted."""
+
+BATCH = 100
+"""Maximum number of interrupted imports that one transaction reports."""
+
+
+def record_import(session: Session, source: str, summary: Mapping[str, Any]) -> None:
+    """Write the event of an import that the transaction of a session completes.
+
+    Args:
+        session: the session.
+        source: the origin of the records.
+        summary: numbers of records.
+    """
+    run_id = _insert(session, source, None, finished=True)
+    record_summary(session, None, "import.completed", run_id, {"source": source, **summary})
+
+
+@dataclass
+class ImportProgress:
+    """The progress of an import in several transactions, which ends with one event.
+
+    Args:
+        source: the origin of the records.
+        kind: kind of the records.
+    """
+
+    source: str
+    kind: str
+    _run_id: int | None = None
+    # The stored numbers, and the numbers that earlier events have reported.
+    _noted: tuple[int, int] = (0, 0)
+    _reported: tuple[int, int] = (0, 0)
+
+    def begin(self) -> None:
+        """Store the import. Call it before each transaction that writes records."""
+        if self._run_id is None:
+            self._run_id = run_in_transaction(
+                lambda session: _insert(session, self.source, self.kind, finished=False)
+            )
+
+    def note(self, created: int, updated: int) -> None:
+        """Store how many records were written in total."""
+        if self._run_id is None:
+            return
+        if not self._note(created, updated):
+            # A worker has reported the import as interrupted, because it took too long.
+            self._run_id, self._reported = None, self._noted
+            self.begin()
+            self._note(created, updated)
+        self._noted = created, updated
+
+    def finish(self, created: int, updated: int) -> None:
+        """Write the event of the import. An import that has written nothing has no event."""
+        self.note(created, updated)
+        if self._run_id is not None:
+            run_in_transaction(self._finish)
+            self._run_id = None
+
+    def _note(self, created: int, updated: int) -> bool:
+        changes = {
+            "created": created - self._reported[0],
+            "updated": updated - self._reported[1],
+            "progress_at": now(),
+        }
+        is_running = IMPORT_RUNS.c.id == self._run_id, IMPORT_RUNS.c.finished_at.is_(None)
+        statement = (
+            update(IMPORT_RUNS).where(*is_running).values(changes).returning(IMPORT_RUNS.c.id)
+        )
+        return run_in_transaction(lambda session: session.scalar(statement)) is not None
+
+    def _finish(self, session: Session) -> None:
+        of_run = IMPORT_RUNS.c.id == self._run_id
+        run = session.execute(select(IMPORT_RUNS).where(of_run).with_for_update()).mappings().one()
+        if run["created"] or run["updated"]:
+            _report(session, dict(run))
+        else:
+            session.execute(delete(IMPORT_RUNS).where(of_run))
+
+
+def report_interrupted_imports() -> int:
+    """Write the events of imports that were killed, and return their number."""
+
+    def work(session: Session) -> int:
+        is_abandoned = IMPORT_RUNS.c.progress_at < now() - ABANDONED
+        runs = session.execute(
+            select(IMPORT_RUNS)
+            .where(IMPORT_RUNS.c.finished_at.is_(None), is_abandoned)
+            .order_by(IMPORT_RUNS.c.progress_at)
+            .limit(BATCH)
+            .with_for_update(skip_locked=True)
+        ).mappings().all()  # fmt: skip
+        for run in runs:
+            _report(session, dict(run), interrupted=True)
+        return len(runs)
+
+    return run_in_transaction(work)
+
+
+def _insert(session: Session, source: str, kind: str | None, *, finished: bool) -> int:
+    timestamp = now()
+    run = {
+        "source": source,
+        "kind": kind,
+        "created": 0,
+        "updated": 0,
+        "progress_at": timestamp,
+        "finished_at": timestamp if finished else None,
+    }
+    statement = insert(IMPORT_RUNS).values(run).returning(IMPORT_RUNS.c.id)
+    return int(session.execute(statement).scalar_one())
+
+
+def _report(session: Session, run: Mapping[str, Any], **more: Any) -> None:
+    summary = {name: run[name] for name in ("source", "kind", "created", "updated")} | more
+    session.execute(
+        update(IMPORT_RUNS).where(IMPORT_RUNS.c.id == run["id"]).values(finished_at=now())
+    )
+    record_summary(session, None, "import.completed", run["id"], summary)

@@ -1,0 +1,1 @@
+"""Orders: writes, queries, items, coupons, notes, downloads and trash."""

@@ -1,0 +1,188 @@
+"""Coupons of an order: conditions and discounts (orders 3, redemptions 6).
+
+The functions read and compute but do not write, so that the order can still be rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from flask import current_app
+from sqlalchemy.orm import Session
+
+from app.catalog import current_catalog
+from app.db.session import now
+from app.errors import InvalidOrderItems
+from app.models.redemption_status import is_live
+from app.pricing.carts import Cart, CartItem, CouponTerms
+from app.pricing.evaluation import Reason, evaluate, limit_reasons
+from app.services.coupons.customers import find_customer
+from app.services.coupons.terms import FoundCoupon
+from app.services.orders.coupon_lines import (
+    coupons_of_lines,
+    redemptions_of,
+    redemptions_of_lines,
+)
+from app.services.orders.items import COUPON_ID, Item, OrderItems, items_of
+from app.services.orders.redemptions import CouponPlan
+from app.services.redemptions.slots import fetch_in, not_applicable
+
+
+def plan_coupons(
+    session: Session,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any],
+    items: OrderItems,
+    *,
+    recompute: bool,
+    accounts: Mapping[int, Any] = MappingProxyType({}),
+) -> CouponPlan | None:
+    """Compute coupon amounts and discounts, and return the resulting changes to uses.
+
+    Args:
+        before: the stored order; None for a new order.
+        after: the order after the change, without its items and sums.
+        items: its items after the change, modified in place. A coupon line without a recorded
+            amount has ``applied``. A line with ``own_total`` keeps its total.
+        recompute: whether lines or coupons have changed.
+        accounts: rows of ACCOUNTS that have been read, by ID.
+
+    Returns:
+        The plan; None if the order neither has nor had a coupon.
+
+    Raises:
+        InvalidOrderItems: a new line has another code of a coupon that the order already uses.
+        ShopError: a coupon is not applicable. Contains all reasons of the first such coupon.
+    """
+    lines = items.lists["coupon_lines"]
+    if not lines and not (before and before["coupon_lines"]):
+        return None
+    order_id = before["id"] if before else 0
+    fetch = fetch_in(session)
+    customer = find_customer(
+        fetch,
+        after["customer_id"] or 0,
+        after["billing_email"],
+        param="order.customer_id",
+        accounts=accounts,
+    )
+    known = {line["id"] for line in before["coupon_lines"]} if before else set()
+    redemptions = redemptions_of(session, order_id) if before else []
+    new = [line for line in lines if line["id"] not in known]
+    of_lines = redemptions_of_lines(lines, new, redemptions)
+    kept = {redemption["id"] for redemption in of_lines.values()}
+    removed = [each for each in redemptions if each["id"] not in kept and is_live(each)]
+    coupons = coupons_of_lines(fetch, lines, of_lines, customer, order_id)
+    plan = CouponPlan(before, after, items, customer, coupons, of_lines, removed)
+    for line_id in _lines_of_held_coupons(plan):
+        del coupons[line_id]
+    for line in lines:
+        if coupon := coupons.get(line["id"]):
+            line[COUPON_ID] = coupon.id
+    if recompute:
+        reasons = _apply(plan)
+        for line in lines:
+            if reasons.get(line["code"]):
+                raise not_applicable(line["code"], reasons[line["code"]], plan.place(line))
+    return plan
+
+
+def _lines_of_held_coupons(plan: CouponPlan) -> list[int]:
+    """Return the IDs of lines whose code is the new code of a coupon that another line uses.
+
+    An order has at most one use of a coupon (redemptions 6).
+
+    Raises:
+        InvalidOrderItems: such a line is new.
+    """
+    lines = plan.items.lists["coupon_lines"]
+    coupon_ids = {redemption["coupon_id"] for redemption in plan.redemptions.values()}
+    coupon_ids |= {line[COUPON_ID] for line in lines}
+    held = [
+        line
+        for line in lines
+        if line["id"] not in plan.redemptions
+        and line[COUPON_ID] is None
+        and (coupon := plan.coupons.get(line["id"]))
+        and coupon.id in coupon_ids
+    ]
+    errors = {
+        plan.place(line): "is the new code of a coupon that the order already uses."
+        for line in held
+        if plan.is_new(line)
+    }
+    if errors:
+        raise InvalidOrderItems(errors)
+    return [line["id"] for line in held]
+
+
+def _apply(plan: CouponPlan) -> dict[str, Sequence[Reason]]:
+    """Recompute the applied coupons of an order.
+
+    Returns:
+        The reasons why coupons are not applicable, by code. For recorded coupons, only the limits
+        are checked.
+    """
+    listed: dict[str, CouponTerms | None] = {}
+    reasons: dict[str, Sequence[Reason]] = {}
+    gone: set[int] = set()
+    for line in plan.items.lists["coupon_lines"]:
+        code, is_new = line["code"], plan.is_new(line)
+        coupon = plan.coupons.get(line["id"])
+        if not line["applied"]:
+            if coupon and is_new:
+                reasons[code] = tuple(limit_reasons(_terms_for_new_line(plan, coupon)))
+        elif is_new:
+            listed[code] = _terms_for_new_line(plan, coupon) if coupon else None
+        elif coupon is None or not coupon.is_published:
+            if line[COUPON_ID] is not None or line["id"] in plan.redemptions:
+                line["applied"] = False
+            # Otherwise only ``applied`` shows that the line had a coupon: an earlier release
+            # wrote it.
+            gone.add(line["id"])
+        else:  # the order's own use never counts against it
+            listed[code] = replace(coupon.terms, usage_limit=None, usage_limit_per_user=None)
+    before = items_of(plan.before).lists["coupon_lines"] if plan.before else []
+    # The discount of a coupon that no longer exists stays: its line is recorded as it was.
+    was_applied = {line["id"] for line in before if line["applied"]}
+    removed = {line["id"] for line in before} - {
+        line["id"] for line in plan.items.lists["coupon_lines"]
+    }
+    if not listed and not removed and was_applied <= gone:
+        return reasons
+    items = plan.items.lists["line_items"]
+    evaluation = evaluate(
+        Cart([_cart_item(item) for item in items], plan.customer.emails),
+        listed,
+        sequential=current_app.config["SHOP_SEQUENTIAL_DISCOUNTS"],
+        now=now(),
+        coupon_types=current_catalog().coupon_types,
+    )
+    results = {result.code: result for result in evaluation.coupons}
+    reasons |= {code: result.reasons for code, result in results.items()}
+    for line in plan.items.lists["coupon_lines"]:
+        if line["code"] in results:
+            line["amount"] = results[line["code"]].discount
+    for item, result in zip(items, evaluation.items, strict=True):
+        if not item["own_total"]:
+            item["total"] = result.total
+    return reasons
+
+
+def _terms_for_new_line(plan: CouponPlan, coupon: FoundCoupon) -> CouponTerms:
+    """Return the terms of a coupon, without the use that a removed line of the order releases."""
+    released = any(redemption["coupon_id"] == coupon.id for redemption in plan.removed)
+    return replace(coupon.terms, uses=coupon.terms.uses - released)
+
+
+def _cart_item(item: Item) -> CartItem:
+    return CartItem(
+        item["subtotal"],
+        item["quantity"] or 1,
+        item["product_id"],
+        item["product_category_ids"] or (),
+        item["on_sale"],
+    )

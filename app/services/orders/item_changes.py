@@ -1,0 +1,191 @@
+"""The rules for order items, and their changes by an update (orders 2, 3 and 9).
+
+The functions are pure and do not use the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from app.errors import InvalidOrderItems, ShopError
+from app.services.orders.items import KINDS, Item, ItemKind, OrderItems
+from app.services.orders.sums import cents, divided, price_times_quantity
+
+Data = Mapping[str, Any]
+
+MAX_ITEMS = 1000
+"""Items in each list (orders 9)."""
+MAX_QUANTITY = 10**9
+MAX_CENTS = 10**18 - 1
+"""Largest amount of an item: 16 digits before the point (decisions 13)."""
+
+
+def created_items(data: Data, errors: Mapping[str, str] | None = None) -> OrderItems:
+    """Return the items of a new order.
+
+    Args:
+        data: the loaded fields of the order. Missing lists are empty.
+        errors: rules that other lists of the order violate, reported together with these.
+
+    Raises:
+        InvalidOrderItems: with every item that violates a rule.
+        ShopError: a list has too many items.
+    """
+    return changed_items(OrderItems(), data, errors)
+
+
+def changed_items(
+    items: OrderItems, data: Data, errors: Mapping[str, str] | None = None
+) -> OrderItems:
+    """Return the items of an order after an update (orders 3).
+
+    Args:
+        items: the items before the update, which this function does not modify.
+        data: the loaded fields of the update.
+        errors: rules that other lists of the order violate, reported together with these.
+
+    Raises:
+        InvalidOrderItems: with every item that violates a rule.
+        ShopError: a list has too many items.
+    """
+    change = _Change(items)
+    for name in KINDS:
+        change.apply(name, data.get(name) or ())
+    change.errors |= errors or {}
+    if change.errors:
+        raise InvalidOrderItems(change.errors)
+    for found in change.after.lists.values():
+        if len(found) > MAX_ITEMS:
+            raise ShopError("shop_api_order_too_large", limit=MAX_ITEMS)
+    return change.after
+
+
+class _Change:
+    """Changes of items that have not been completed yet.
+
+    Attributes:
+        after: the items after the change.
+        errors: the reason for each violated rule, by its location.
+    """
+
+    def __init__(self, before: OrderItems) -> None:
+        lists = {name: list(items) for name, items in before.lists.items()}
+        self.after = OrderItems(lists, before.next_id)
+        self.errors: dict[str, str] = {}
+        self._seen: set[int] = set()
+
+    def apply(self, name: str, given: Sequence[Data]) -> None:
+        """Change one list."""
+        kind, items = KINDS[name], self.after.lists[name]
+        positions = {item["id"]: position for position, item in enumerate(items)}
+        added: list[Item] = []
+        for index, data in enumerate(given):
+            place = f"order.{name}[{index}]"
+            item_id = data.get("id")
+            if item_id is None:
+                if item := self._checked(name, kind, None, data, place):
+                    added.append(item)
+                    self.after.places[item["id"]] = place
+                continue
+            position = positions.get(item_id)
+            if item_id in self._seen or position is None:
+                twice = item_id in self._seen
+                reason = "occurs twice." if twice else f"is not the ID of an item in {name}."
+                self.errors[f"{place}.id"] = reason
+                continue
+            self._seen.add(item_id)
+            if data.get("remove") or (name == "line_items" and data.get("quantity") == 0):
+                items[position] = {}
+            elif item := self._checked(name, kind, items[position], data, place):
+                items[position] = item
+                self.after.places[item_id] = place
+        items[:] = [item for item in items if item] + added
+        if name == "coupon_lines":
+            self._require_different_codes(items)
+
+    def _checked(
+        self, name: str, kind: ItemKind, before: Item | None, data: Data, place: str
+    ) -> Item | None:
+        """Return a new or changed item; None if it violates a rule."""
+        known = len(self.errors)
+        given = {
+            key: cents(value) if key in kind.amounts and key != "price" else value
+            for key, value in data.items()
+            # Null and an empty decimal count as not supplied.
+            if value is not None and key not in {"id", "remove"}
+        }
+        item = {**(before or kind.defaults), **given}
+        if kind.required and not item[kind.required]:
+            self.errors[f"{place}.{kind.required}"] = "is required."
+        if name == "line_items":
+            self._line(item, before, given, place)
+        elif name == "shipping_lines" and item["total"] < 0:
+            self.errors[f"{place}.total"] = "must not be negative."
+        elif name == "tax_lines" and item["rate_id"] < 0:
+            self.errors[f"{place}.rate_id"] = "must not be negative."
+        elif name == "coupon_lines":
+            if before and item["code"] != before["code"]:
+                self.errors[f"{place}.code"] = "cannot be changed. Remove the item and add another."
+            item["applied"] = before["applied"] if before else True
+            if "amount" in given:
+                item["applied"] = False
+        if len(self.errors) > known:
+            return None
+        if before is None:
+            item["id"] = self.after.next_id
+            self.after.next_id += 1
+        return item
+
+    def _line(self, item: Item, before: Item | None, given: Data, place: str) -> None:
+        """Check a line item and complete its amounts."""
+        if not (item["name"] or item["product_id"] or item["sku"]):
+            self.errors[place] = "needs a name, a product_id or a sku."
+        if item["product_id"] < 0:
+            self.errors[f"{place}.product_id"] = "must not be negative."
+        if before is None and not given.keys() & {"price", "subtotal", "total"}:
+            self.errors[place] = "needs a price, a subtotal or a total."
+        if not 1 <= item["quantity"] <= MAX_QUANTITY:
+            self.errors[f"{place}.quantity"] = f"must be between 1 and {MAX_QUANTITY:,}."
+            return
+        if place in self.errors:
+            return
+        _complete(item, before, given)
+        for key in ("subtotal", "total"):
+            if abs(item[key]) > MAX_CENTS:
+                self.errors[f"{place}.{key}"] = "has more than 16 digits before the decimal point."
+                return
+
+    def _require_different_codes(self, items: Sequence[Item]) -> None:
+        codes: set[str] = set()
+        for item in items:
+            if item["code"] in codes:
+                place = self.after.places[item["id"]]
+                self.errors[f"{place}.code"] = "occurs twice in the order."
+            codes.add(item["code"])
+
+
+def _complete(item: Item, before: Item | None, given: Data) -> None:
+    """Add the missing amounts of a line item (orders 2 and 9).
+
+    A missing total is set to the subtotal. Coupon discounts are subtracted later.
+    """
+    price: Decimal | None = item.pop("price") if "price" in given else None
+    if "subtotal" not in given:
+        if price is not None:
+            item["subtotal"] = price_times_quantity(price, item["quantity"])
+        elif before is None:
+            item["subtotal"] = item["total"]
+        else:
+            item["subtotal"] = _in_proportion(before["subtotal"], item, before)
+    if "total" in given:
+        item["own_total"] = True
+    elif before is None or price is not None or "subtotal" in given:
+        item["total"], item["own_total"] = item["subtotal"], False
+    else:
+        item["total"] = _in_proportion(before["total"], item, before)
+
+
+def _in_proportion(amount: int, item: Item, before: Item) -> int:
+    return divided(amount * item["quantity"], before["quantity"] or 1)

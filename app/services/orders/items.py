@@ -1,0 +1,187 @@
+"""Items of an order: their kinds, their stored form, and their columns (orders 2, decisions 7).
+
+An order has five lists of items. They are stored as responses contain them. Properties that
+responses do not contain are stored in ``Order.item_details``. In this module, an item is a dict of
+both, with amounts in cents. The functions are pure and do not use the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from app.errors import InvalidOrderItems
+from app.services.orders.sums import (
+    amount_text,
+    cents,
+    divided,
+    sum_error,
+    sums_of,
+)
+
+Item = dict[str, Any]
+
+EARLIER_REDEMPTIONS = "earlier_redemptions"
+"""Detail of a coupon line: how many redemptions of removed lines of the order have its code."""
+
+COUPON_ID = "coupon_id"
+"""Detail of a coupon line: ID of its coupon, or None for a code that matched no coupon.
+
+Lines that an earlier release wrote do not have it either.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemKind:
+    """Properties of the items of one list.
+
+    Attributes:
+        shown: keys of an item in responses, in their order, beginning with ``id``.
+        amounts: keys that contain amounts.
+        details: keys that are stored, but not contained in responses.
+        defaults: default values of optional keys.
+        unset: keys whose empty value is stored and returned as null.
+        required: key whose value must not be empty.
+    """
+
+    shown: tuple[str, ...]
+    amounts: frozenset[str]
+    defaults: Mapping[str, Any]
+    details: tuple[str, ...] = ()
+    unset: frozenset[str] = frozenset()
+    required: str | None = None
+
+
+KINDS: Mapping[str, ItemKind] = {
+    "line_items": ItemKind(
+        shown=(
+            "id", "subtotal", "subtotal_tax", "total", "total_tax", "price", "quantity",
+            "tax_class", "name", "product_id", "sku", "meta",
+        ),
+        amounts=frozenset({"subtotal", "subtotal_tax", "total", "total_tax", "price"}),
+        defaults={
+            "subtotal_tax": 0, "total_tax": 0, "quantity": 1, "tax_class": "", "name": "",
+            "product_id": 0, "sku": "", "meta": [], "product_category_ids": [], "on_sale": False,
+        },
+        # own_total: the total was given, so that no discount of a coupon changes it (orders 9).
+        details=("product_category_ids", "on_sale", "own_total"),
+        unset=frozenset({"tax_class", "product_id", "sku"}),
+    ),
+    "shipping_lines": ItemKind(
+        shown=("id", "method_id", "method_title", "total"),
+        amounts=frozenset({"total"}),
+        defaults={"method_id": "", "method_title": "", "total": 0},
+        required="method_id",
+    ),
+    "fee_lines": ItemKind(
+        shown=("id", "title", "tax_class", "total", "total_tax"),
+        amounts=frozenset({"total", "total_tax"}),
+        defaults={"title": "", "tax_class": "", "total": 0, "total_tax": 0},
+        unset=frozenset({"tax_class"}),
+        required="title",
+    ),
+    "tax_lines": ItemKind(
+        shown=("id", "rate_id", "code", "title", "total", "compound"),
+        amounts=frozenset({"total"}),
+        defaults={"rate_id": 0, "code": "", "title": "", "total": 0, "compound": False},
+    ),
+    "coupon_lines": ItemKind(
+        shown=("id", "code", "amount"),
+        amounts=frozenset({"amount"}),
+        defaults={"code": "", "amount": 0, EARLIER_REDEMPTIONS: 0, COUPON_ID: None},
+        # applied: the amount was computed; otherwise it was given, and the coupon is recorded.
+        details=("applied", EARLIER_REDEMPTIONS, COUPON_ID),
+        required="code",
+    ),
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class OrderItems:
+    """Items of an order during a create or an update.
+
+    Attributes:
+        lists: the items of each list, in their order, with amounts in cents.
+        next_id: ID of the next new item. IDs ascend and are never reused.
+        places: location of an item in the request body (``order.line_items[2]``), by its ID. Items
+            that the request does not contain have no location.
+    """
+
+    lists: dict[str, list[Item]] = field(default_factory=lambda: {name: [] for name in KINDS})
+    next_id: int = 1
+    places: dict[int, str] = field(default_factory=dict)
+
+    def columns_with_sums(self, shipping_tax: int) -> dict[str, Any]:
+        """Return the order columns that contain the items and the sums.
+
+        Args:
+            shipping_tax: in cents.
+
+        Raises:
+            InvalidOrderItems: a sum is outside the allowed range.
+        """
+        sums = sums_of(self.lists, shipping_tax)
+        if reason := sum_error(sums):
+            raise InvalidOrderItems({"order": reason})
+        return {
+            **self.columns(),
+            **{name: Decimal(value).scaleb(-2) for name, value in sums.items()},
+        }
+
+    def columns(self) -> dict[str, Any]:
+        """Return the order columns that contain the items."""
+        for line in self.lists["line_items"]:
+            line["price"] = divided(line["total"], line["quantity"] or 1)
+        details = {
+            str(item["id"]): {key: item[key] for key in KINDS[name].details}
+            for name, items in self.lists.items()
+            if KINDS[name].details
+            for item in items
+        }
+        shown = {
+            name: [_shown(KINDS[name], item) for item in items]
+            for name, items in self.lists.items()
+        }
+        return {**shown, "item_details": details, "next_item_id": self.next_id}
+
+
+def items_of(order: Mapping[str, Any]) -> OrderItems:
+    """Return the items of a stored order.
+
+    Args:
+        order: the columns of the order.
+    """
+    details = order["item_details"] or {}
+    lists = {
+        name: [_stored(kind, item, details.get(str(item["id"]), {})) for item in order[name]]
+        for name, kind in KINDS.items()
+    }
+    ids = [item["id"] for items in lists.values() for item in items]
+    # Before migration 0012, orders had no ``next_item_id``.
+    return OrderItems(lists, max(order["next_item_id"] or 1, 1 + max(ids, default=0)))
+
+
+def _shown(kind: ItemKind, item: Item) -> Item:
+    shown = {}
+    for key in kind.shown:
+        value = item[key]
+        if key in kind.amounts:
+            value = amount_text(value)
+        elif key in kind.unset:
+            value = value or None
+        shown[key] = value
+    return shown
+
+
+def _stored(kind: ItemKind, item: Mapping[str, Any], details: Mapping[str, Any]) -> Item:
+    """Return a stored item with amounts in cents and defaults for missing keys."""
+    known: Item = {**kind.defaults, **dict.fromkeys(kind.amounts, "0.00"), **item, **details}
+    for key in kind.amounts:
+        known[key] = cents(Decimal(known[key]))
+    for key in kind.unset:
+        known[key] = known[key] or kind.defaults[key]
+    for key in kind.details:
+        known.setdefault(key, False)
+    return known

@@ -1,0 +1,92 @@
+"""Rows in a write transaction of orders: locks and IDs.
+
+All transactions lock orders first, then accounts, then coupons, each in the order of their IDs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from sqlalchemy import func, or_, select, text, union
+from sqlalchemy.orm import Session
+
+from app.models import COUPONS, ORDERS, REDEMPTIONS
+from app.services.common.bulk import BulkItem
+from app.services.coupons.queries import PUBLISHED
+from app.services.orders.columns import Record
+from app.services.orders.items import COUPON_ID
+
+_USES = {
+    "status", "payment_details", "customer_id", "billing_address", "line_items", "coupon_lines",
+}  # fmt: skip
+"""Fields of an order that can change the uses of its coupons."""
+
+
+def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
+    """Lock orders until the commit and return them by ID. Includes orders in the trash."""
+    statement = (
+        select(ORDERS)
+        .where(ORDERS.c.id.in_(list(ids)))
+        .order_by(ORDERS.c.id)  # the same order in all transactions
+        .with_for_update()
+    )
+    return {row["id"]: dict(row) for row in session.execute(statement).mappings()}
+
+
+def lock_coupons(session: Session, orders: Collection[Record], codes: Collection[str] = ()) -> None:
+    """Lock the coupons of several coupon lines until the commit, and limited coupons exclusively.
+
+    Without this, the lines would lock their coupons in their own order, and requests with the same
+    coupons in different orders would deadlock.
+
+    Args:
+        orders: stored orders whose uses can change.
+        codes: codes of other coupons that can be used.
+    """
+    used = [line["code"] for order in orders for line in order["coupon_lines"]]
+    # Lines with the same code can have different coupons, since a coupon was renamed.
+    if len(used) + len(codes) < 2 or session.get_bind().dialect.name == "sqlite":
+        return  # on SQLite one transaction writes at a time
+    details = [details for order in orders for details in (order["item_details"] or {}).values()]
+    kept = {detail[COUPON_ID] for detail in details if detail.get(COUPON_ID) is not None}
+    references = [f"order-{order['id']}" for order in orders]
+    of_orders = select(REDEMPTIONS.c.coupon_id).where(REDEMPTIONS.c.reference.in_(references))
+    of_codes = select(COUPONS.c.id).where(COUPONS.c.code.in_({*used, *codes}), PUBLISHED)
+    coupons = (
+        select(COUPONS.c.id)
+        .where(or_(COUPONS.c.id.in_(kept), COUPONS.c.id.in_(union(of_orders, of_codes))))
+        .order_by(COUPONS.c.id)
+    )
+    is_limited = or_(COUPONS.c.usage_limit > 0, COUPONS.c.usage_limit_per_user > 0)
+    # First against changes of their terms, which bulk updates of coupons make in the same order.
+    session.execute(coupons.with_for_update(read=True, key_share=True))
+    session.execute(coupons.where(is_limited).with_for_update(key_share=True))
+
+
+def lock_coupons_of_items(
+    session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
+) -> None:
+    """Lock the coupons of several coupon lines in creates and updates of orders.
+
+    Args:
+        orders: the stored orders, by ID.
+    """
+    changing = [item for item in items if not _USES.isdisjoint(item.data)]
+    lines = (line for item in changing for line in item.data.get("coupon_lines") or ())
+    lock_coupons(
+        session,
+        [orders[item.id] for item in changing if item.id is not None and item.id in orders],
+        {line["code"] for line in lines if line.get("code")},
+    )
+
+
+def new_ids(session: Session, number: int) -> Sequence[int]:
+    """Return IDs for new orders, ascending.
+
+    The order number and the references of redemptions contain the ID before the order is written.
+    """
+    if session.get_bind().dialect.name == "sqlite":  # one transaction writes at a time
+        last = session.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = 'orders'")) or 0
+        return range(last + 1, last + 1 + number)
+    sequence = func.nextval(func.pg_get_serial_sequence("orders", "id"))
+    return sorted(session.scalars(select(sequence).select_from(func.generate_series(1, number))))

@@ -1,0 +1,184 @@
+"""Notes of orders: read and write them (orders 7 and 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, insert, select, update
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Capability, Principal
+from app.catalog import TRASH
+from app.db.read_pool import fetch
+from app.db.records import Columns, Row, as_printed
+from app.db.session import now, run_in_transaction
+from app.errors import ShopError
+from app.models import ORDER_NOTES, ORDERS
+from app.services.common.bulk import Precondition, Record
+from app.services.common.locks import hold_accounts
+from app.services.events.notifications import notify
+from app.services.orders.columns import note_created
+
+
+def list_notes(actor: Principal, order_id: int, columns: Columns) -> list[Row]:
+    """Return the notes of an order, oldest first.
+
+    Args:
+        columns: what to select, of the columns of a note.
+
+    Raises:
+        ShopError: the order does not exist, or the capability is missing.
+    """
+    rows = _fetch(actor, order_id, columns, ORDER_NOTES.c.order_id == ORDERS.c.id)
+    return [row for row in rows if row[-1] is not None]
+
+
+def get_note(actor: Principal, order_id: int, note_id: int, columns: Columns) -> Row:
+    """Return one note of an order.
+
+    Raises:
+        ShopError: the order or the note does not exist, the note belongs to another order, or the
+            capability is missing.
+    """
+    of_order = and_(ORDER_NOTES.c.order_id == ORDERS.c.id, ORDER_NOTES.c.id == note_id)
+    return _fetch(actor, order_id, columns, of_order, missing="shop_api_invalid_order_note_id")[0]
+
+
+def create_note(actor: Principal, order_id: int, data: Mapping[str, Any]) -> Record:
+    """Add a note to an order; return it by its column names.
+
+    Args:
+        data: a loaded ``OrderNoteCreate``.
+
+    Raises:
+        ShopError: the order does not exist, the capability is missing, or the note has no text.
+    """
+
+    def work(session: Session) -> Record:
+        customer_id = _lock_order(session, order_id)
+        actor.require("shop_api_user_cannot_create_order_note", Capability.EDIT_SHOP_ORDERS)
+        _require_text(data.get("note", ""))
+        if not hold_accounts(session, [customer_id or 0]):
+            customer_id = None  # deleted since the order was read
+        note = {**data, "order_id": order_id, "created_at": now()}
+        note_id = session.execute(
+            insert(ORDER_NOTES).values(note).returning(ORDER_NOTES.c.id)
+        ).scalar_one()
+        notify(session, actor, [note_created(note_id, note, customer_id)])
+        return note | {"id": note_id}
+
+    return run_in_transaction(work)
+
+
+def update_note(
+    actor: Principal,
+    order_id: int,
+    note_id: int,
+    data: Mapping[str, Any],
+    precondition: Precondition | None = None,
+) -> Record:
+    """Change the text of a note; return the note by its column names.
+
+    Args:
+        data: a loaded ``OrderNoteUpdate``; without a text, nothing changes.
+
+    Raises:
+        ShopError: the note does not exist, the capability is missing, the precondition fails, or
+            the new text is blank.
+    """
+
+    def work(session: Session) -> Record:
+        note = _lock_note(session, order_id, note_id)
+        actor.require("shop_api_user_cannot_edit_order_note", Capability.EDIT_SHOP_ORDERS)
+        if precondition:
+            precondition(note)
+        if "note" in data:
+            _require_text(data["note"])
+            changed = {"note": data["note"]}
+            session.execute(update(ORDER_NOTES).where(ORDER_NOTES.c.id == note_id).values(changed))
+            note |= changed
+        return note
+
+    return run_in_transaction(work)
+
+
+def delete_note(
+    actor: Principal, order_id: int, note_id: int, precondition: Precondition | None = None
+) -> None:
+    """Delete a note permanently.
+
+    Raises:
+        ShopError: the note does not exist, the capability is missing, or the precondition fails.
+    """
+
+    def work(session: Session) -> None:
+        note = _lock_note(session, order_id, note_id)
+        actor.require("shop_api_user_cannot_delete_order_note", Capability.EDIT_SHOP_ORDERS)
+        if precondition:
+            precondition(note)
+        session.execute(delete(ORDER_NOTES).where(ORDER_NOTES.c.id == note_id))
+
+    run_in_transaction(work)
+
+
+def _fetch(
+    actor: Principal,
+    order_id: int,
+    columns: Columns,
+    of_order: ColumnElement[bool],
+    missing: str | None = None,
+) -> Sequence[Row]:
+    """Return the selected columns and ID of each note, or one row of nulls without notes.
+
+    The outer join returns no row if the order does not exist, so one statement is enough.
+    """
+    rows: Sequence[Row] = fetch(
+        select(*map(as_printed, columns), ORDER_NOTES.c.id)
+        .select_from(ORDERS.outerjoin(ORDER_NOTES, of_order))
+        .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
+        .order_by(ORDER_NOTES.c.id)
+    )
+    if not rows:
+        raise ShopError("shop_api_invalid_order_id")
+    if missing and rows[0][-1] is None:
+        raise ShopError(missing)
+    actor.require("shop_api_user_cannot_read_order_notes", Capability.READ_PRIVATE_SHOP_ORDERS)
+    return rows
+
+
+def _lock_order(session: Session, order_id: int) -> int | None:
+    """Lock an order against deletion until the commit, and return its customer.
+
+    Updates of the order do not wait for this lock, and neither does the deletion of its customer.
+
+    Raises:
+        ShopError: the order does not exist or is in the trash.
+    """
+    found = session.execute(
+        select(ORDERS.c.customer_id)
+        .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
+        .with_for_update(read=True, key_share=True)
+    ).first()
+    if found is None:
+        raise ShopError("shop_api_invalid_order_id")
+    customer_id: int | None = found.customer_id
+    return customer_id
+
+
+def _lock_note(session: Session, order_id: int, note_id: int) -> Record:
+    """Return a note of an order, locked until the commit."""
+    _lock_order(session, order_id)
+    note = session.execute(
+        select(ORDER_NOTES)
+        .where(ORDER_NOTES.c.id == note_id, ORDER_NOTES.c.order_id == order_id)
+        .with_for_update()
+    ).mappings().first()  # fmt: skip
+    if note is None:
+        raise ShopError("shop_api_invalid_order_note_id")
+    return dict(note)
+
+
+def _require_text(note: str) -> None:
+    if not note.strip():
+        raise ShopError("shop_api_invalid_order_note")

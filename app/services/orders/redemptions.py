@@ -1,0 +1,265 @@
+"""Redemptions of orders: reserve, confirm and release uses of their coupons (redemptions 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import insert, update
+from sqlalchemy.orm import Session
+
+from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
+from app.db.session import now, savepoint
+from app.models import REDEMPTIONS
+from app.models.redemption import RedemptionStatus
+from app.models.redemption_status import Record, is_live
+from app.services.coupons.customers import Customer, email_columns
+from app.services.coupons.terms import FoundCoupon
+from app.services.orders.coupon_lines import redemptions_of
+from app.services.orders.items import COUPON_ID, Item, OrderItems
+from app.services.redemptions.changes import REDEEMED, count_use, expiries, use_change
+from app.services.redemptions.changes import RELEASED as RELEASED_USE
+from app.services.redemptions.slots import (
+    NOT_FOUND,
+    Slot,
+    not_applicable,
+    require_use_left,
+    take_slot,
+)
+from app.services.redemptions.stored import uses_of
+
+CONFIRMED, RESERVED, RELEASED = (
+    RedemptionStatus.CONFIRMED,
+    RedemptionStatus.RESERVED,
+    RedemptionStatus.RELEASED,
+)
+
+HELD_USE = "held_use"
+"""Detail of a coupon line in the trash: the status of the use that the trash released."""
+
+
+@dataclass(frozen=True, slots=True)
+class CouponPlan:
+    """Changes to coupon uses by a create or an update of an order.
+
+    Attributes:
+        before: the stored order; None for a new order.
+        after: the order after the change.
+        items: its items after the change.
+        customer: the customer whose uses are counted.
+        coupons: the coupons of the coupon lines, by the ID of the line, published or not.
+        redemptions: the redemptions of the coupon lines, by the ID of the line.
+        removed: live redemptions of removed lines.
+    """
+
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any]
+    items: OrderItems
+    customer: Customer
+    coupons: Mapping[int, FoundCoupon]
+    redemptions: Mapping[int, Record]
+    removed: Sequence[Record]
+
+    def write(self, session: Session, order_id: int) -> list[Change]:
+        """Reserve, confirm and release the uses.
+
+        Returns:
+            The changes of the coupons, to be completed by ``notify_with_coupons``.
+
+        Raises:
+            ShopError: a limit is reached, with the reasons. Nothing is written in this case.
+        """
+        lines = self.items.lists["coupon_lines"]
+        # If a coupon is rejected, undo the changes for the coupons before it.
+        several = len(lines) + len(self.removed) > 1
+        with savepoint(session) if several else nullcontext():
+            changes: list[Change] = []
+            for redemption in self.removed:
+                changes += _release(session, redemption)
+            for line in lines:
+                changes += self._write_line(session, order_id, line)
+            return changes
+
+    def _write_line(self, session: Session, order_id: int, line: Item) -> list[Change]:
+        redemption = self.redemptions.get(line["id"])
+        live = redemption if redemption and is_live(redemption) else None
+        status = self.status_of(line)
+        if status == RELEASED:
+            return _release(session, live) if live else []
+        if live:
+            return self._keep(session, order_id, line, live, status or live["status"])
+        if status:
+            return self._take(session, order_id, line, redemption, status)
+        return []
+
+    def status_of(self, line: Item) -> str | None:
+        """Return the new status of a line's use, or None to leave it unchanged."""
+        is_new = self.is_new(line)
+        if self.before and self.before["status"] == self.after["status"] and not is_new:
+            return None
+        effects = current_catalog().redemption_effects
+        effect = effects.get(self.after["status"], RedemptionEffect.UNCHANGED)
+        if effect == RedemptionEffect.UNCHANGED:
+            # A use recorded in such an order is confirmed (redemptions 6).
+            return CONFIRMED if is_new else self._held_before_trash(line)
+        return {
+            RedemptionEffect.RESERVE: RESERVED,
+            RedemptionEffect.CONFIRM: CONFIRMED,
+            RedemptionEffect.RELEASE: RELEASED,
+        }[effect]
+
+    def is_new(self, line: Item) -> bool:
+        """Return whether this change adds the coupon to the order."""
+        return self.before is None or all(
+            line["id"] != earlier["id"] for earlier in self.before["coupon_lines"]
+        )
+
+    def _held_before_trash(self, line: Item) -> str | None:
+        """Return the status of a use that the trash released, if the order is restored."""
+        if self.before is None or self.before["status"] != TRASH:
+            return None
+        held: str | None = line.get(HELD_USE)
+        return held
+
+    def _keep(
+        self, session: Session, order_id: int, line: Item, redemption: Record, status: str
+    ) -> list[Change]:
+        """Change the status of a live use, and update its customer and amount."""
+        columns = self._columns(line, redemption)
+        changes: list[Change] = []
+        identity = ("customer_id", "email_normalized")
+        if any(columns[name] != redemption[name] for name in identity):
+            expired = require_use_left(
+                session, redemption["coupon_id"], self.customer, order_id, self.place(line)
+            )
+            changes = expiries(expired)
+        if status != redemption["status"]:
+            confirmed = status == CONFIRMED
+            usage, reserved = (1, -int(redemption["holds_slot"])) if confirmed else (-1, 1)
+            columns |= {"status": status, "holds_slot": not confirmed, "updated_at": now()}
+            after = {**redemption, **columns}
+            changes += count_use(session, REDEEMED, after, usage=usage, reserved=reserved)
+        if changed := {key: value for key, value in columns.items() if value != redemption[key]}:
+            session.execute(
+                update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changed)
+            )
+        return changes
+
+    def _take(
+        self, session: Session, order_id: int, line: Item, earlier: Record | None, status: str
+    ) -> list[Change]:
+        """Add a use, or take an earlier one again (redemptions 6).
+
+        An earlier use is taken again within the limits, also of a coupon in the trash. A
+        permanently deleted coupon has no limit. A recorded code that matched no coupon is kept
+        without a use.
+
+        Raises:
+            ShopError: the first use of a line whose coupon is in the trash or was deleted, or a
+                limit is reached; with the reasons.
+        """
+        coupon = self.coupons.get(line["id"])
+        if coupon is None and earlier is None:
+            # Without a use, the discount would be given any number of times.
+            if line["applied"] or line[COUPON_ID] is not None:
+                raise not_applicable(line["code"], [NOT_FOUND], self.place(line))
+            return []
+        columns = {**self._columns(line, earlier), "status": status, "holds_slot": False}
+        slot: Slot | None = None
+        if coupon:
+            slot = take_slot(
+                session,
+                coupon,
+                self.customer,
+                confirmed=status == CONFIRMED,
+                published=earlier is None and (line["applied"] or not self.is_new(line)),
+                own_order_id=order_id,
+                param=self.place(line),
+            )
+            columns |= {"coupon_id": coupon.id, "holds_slot": slot.is_counted}
+        timestamp = now()
+        columns["updated_at"] = timestamp
+        if earlier:
+            session.execute(
+                update(REDEMPTIONS).where(REDEMPTIONS.c.id == earlier["id"]).values(columns)
+            )
+            redemption = {**earlier, **columns}
+        else:
+            columns |= {
+                "code": line["code"],
+                "reference": f"order-{order_id}",
+                "order_id": order_id,
+                "created_at": timestamp,
+                "expires_at": None,
+            }
+            new = insert(REDEMPTIONS).values(columns).returning(REDEMPTIONS.c.id)
+            redemption = {**columns, "id": session.scalar(new)}
+        if slot is None:
+            return []
+        used = use_change(REDEEMED, redemption, usage=slot.uncounted, coupon=slot.coupon)
+        return expiries(slot.expired) + used
+
+    def _columns(self, line: Item, stored: Record | None) -> Record:
+        return {
+            "customer_id": self.customer.customer_id,
+            **email_columns(self.customer.email, stored),
+            "amount": Decimal(line["amount"]).scaleb(-2),
+        }
+
+    def place(self, line: Item) -> str:
+        """Return the location of a line's code in the request."""
+        place = self.items.places.get(line["id"])
+        return f"{place}.code" if place else "order.coupon_lines"
+
+
+def release_uses(
+    session: Session, order_id: int, timestamp: datetime
+) -> tuple[list[Change], dict[str, str]]:
+    """Release the uses of an order that is moved to the trash or deleted.
+
+    Returns:
+        The changes of the coupons, to be completed by ``notify_with_coupons``, and the status that
+        each released use had, by its code.
+    """
+    changes: list[Change] = []
+    released: dict[str, str] = {}
+    for redemption in redemptions_of(session, order_id):
+        if is_live(redemption):
+            changes += _release(session, redemption, timestamp)
+            released[redemption["code"]] = redemption["status"]
+    return changes, released
+
+
+def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dict[str, Any]:
+    """Return the ``item_details`` of an order in the trash, which name the uses to take again.
+
+    The status of the order is not always sufficient: an order that is ``refunded`` can have a
+    confirmed use, a reserved use or none.
+
+    Args:
+        order: the order before the trash.
+        released: the status of each released use, by its code.
+    """
+    details = dict(order["item_details"] or {})
+    for line in order["coupon_lines"]:
+        kept = {k: v for k, v in details.get(str(line["id"]), {}).items() if k != HELD_USE}
+        held = {HELD_USE: released[line["code"]]} if line["code"] in released else {}
+        details[str(line["id"])] = kept | held
+    return details
+
+
+def _release(
+    session: Session, redemption: Mapping[str, Any], timestamp: datetime | None = None
+) -> list[Change]:
+    usage, reserved = uses_of(redemption)
+    released = {"status": RELEASED, "holds_slot": False, "updated_at": timestamp or now()}
+    after = {**redemption, **released}
+    change = count_use(session, RELEASED_USE, after, usage=-usage, reserved=-reserved)
+    session.execute(
+        update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(released)
+    )
+    return change

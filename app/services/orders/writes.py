@@ -1,0 +1,320 @@
+"""The rules for writing orders: create, update, delete (orders 1 to 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from flask import current_app
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Capability, Principal
+from app.catalog import TRASH, Change
+from app.conversions.numbers import INT64_MAX
+from app.db.bulk_inserts.inserts import insert_rows
+from app.db.session import now, run_in_transaction
+from app.errors import ShopError
+from app.models import ORDER_NOTES, ORDERS
+from app.services.common.bulk import (
+    BulkItem,
+    Precondition,
+    Record,
+    WriteResult,
+    Writes,
+    save_items,
+    single_result,
+)
+from app.services.common.locks import hold_accounts
+from app.services.orders.columns import (
+    BLANK,
+    COMPLETED,
+    PENDING,
+    PROCESSING,
+    columns_of,
+    new_key,
+    next_status,
+    note_created,
+    require_currency,
+    require_known_status,
+    search_text_of,
+    status_note,
+    with_total_tax,
+)
+from app.services.orders.coupons import plan_coupons
+from app.services.orders.downloads import (
+    DOWNLOAD_PERMISSIONS,
+    DownloadPermissions,
+    permissions_of,
+    write_permissions,
+)
+from app.services.orders.item_changes import changed_items, created_items
+from app.services.orders.items import KINDS, OrderItems, items_of
+from app.services.orders.locks import lock_coupons, lock_coupons_of_items, lock_orders, new_ids
+from app.services.orders.redemptions import CouponPlan, release_uses, with_held_uses
+from app.services.orders.sums import cents
+from app.services.redemptions.changes import notify_with_coupons
+
+
+def save_orders(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
+    """Create and update orders, in their order, in one transaction (orders 1, spec 4.3).
+
+    Returns:
+        For each item the order by its column names, or the error that prevented the write.
+    """
+    return save_items(
+        "order", actor, items,
+        lock=_lock, prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
+    )  # fmt: skip
+
+
+def create_order(actor: Principal, data: Mapping[str, Any]) -> Record:
+    """Create one order; return it by its column names."""
+    return single_result(save_orders(actor, [BulkItem(None, data)]))
+
+
+def update_order(
+    actor: Principal,
+    order_id: int,
+    data: Mapping[str, Any],
+    precondition: Precondition | None = None,
+) -> Record:
+    """Change the supplied fields of one order; return it by its column names."""
+    return single_result(save_orders(actor, [BulkItem(order_id, data, precondition)]))
+
+
+def delete_order(
+    actor: Principal,
+    order_id: int,
+    *,
+    force: bool,
+    trashed_too: bool = False,
+    precondition: Precondition | None = None,
+) -> None:
+    """Move an order to the trash, or delete it permanently (orders 1 and 4).
+
+    Args:
+        force: whether to delete it permanently.
+        trashed_too: whether ``force`` also deletes an order that is in the trash.
+
+    Raises:
+        ShopError: the order does not exist, the capability is missing, or the precondition fails.
+    """
+
+    def work(session: Session) -> None:
+        order = lock_orders(session, [order_id]).get(order_id)
+        if order is None or (order["status"] == TRASH and not (force and trashed_too)):
+            raise ShopError("shop_api_invalid_order_id")
+        actor.require("shop_api_user_cannot_delete_order", Capability.DELETE_SHOP_ORDERS)
+        if precondition:
+            precondition(with_total_tax(order))
+        after: Record | None = None
+        timestamp = now()
+        lock_coupons(session, [order])
+        uses, released = release_uses(session, order_id, timestamp)
+        if force:
+            session.execute(delete(ORDERS).where(ORDERS.c.id == order_id))
+        else:
+            trashed = {
+                "status": TRASH,
+                "status_before_trash": order["status"],
+                "trashed_at": timestamp,
+                "updated_at": timestamp,
+                "item_details": with_held_uses(order, released),
+            }
+            session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(trashed))
+            after = order | trashed
+        changes = [Change("order.deleted", order, after), *uses]
+        notify_with_coupons(session, actor, changes)
+
+    run_in_transaction(work)
+
+
+@dataclass(slots=True, kw_only=True)
+class _OrderWrites(Writes):
+    """The writes of orders in one transaction.
+
+    Attributes:
+        stored: the stored orders, by ID. ``records`` has those that are not in the trash.
+        accounts: rows of ACCOUNTS for the customers of the request, by ID.
+        taken_keys: the order keys of the request that orders have.
+        new_ids: IDs of the new orders, if they are needed before the orders are written.
+        permissions: the download permissions of stored orders that the request can change.
+        new_permissions: the download permissions of each created order.
+        notes: the notes to add, each with its order.
+    """
+
+    stored: Mapping[int, Record]
+    accounts: Mapping[int, Any]
+    taken_keys: set[str]
+    new_ids: Iterator[int]
+    permissions: dict[int, DownloadPermissions]
+    new_permissions: list[DownloadPermissions] = field(default_factory=list)
+    notes: list[tuple[Record, Record]] = field(default_factory=list)
+
+
+def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _OrderWrites:
+    """Lock the orders, accounts and coupons that the items name, in this order."""
+    ids = [item.id for item in items if item.id is not None and 0 < item.id <= INT64_MAX]
+    stored = lock_orders(session, ids) if ids else {}
+    orders = {order_id: order for order_id, order in stored.items() if order["status"] != TRASH}
+    accounts = hold_accounts(session, [item.data.get("customer_id") or 0 for item in items])
+    lock_coupons_of_items(session, items, orders)
+    keys = [item.data["order_key"] for item in items if item.data.get("order_key")]
+    used = select(ORDERS.c.order_key).where(ORDERS.c.order_key.in_(keys))
+    taken_keys = set(session.scalars(used)) if keys else set()
+    # Redemptions contain the ID of their order.
+    created = [item for item in items if item.id is None]
+    has_coupons = any(item.data.get("coupon_lines") for item in created)
+    return _OrderWrites(
+        session=session,
+        actor=actor,
+        records=orders,
+        stored=stored,
+        accounts=accounts,
+        taken_keys=taken_keys,
+        new_ids=iter(new_ids(session, len(created)) if has_coupons else ()),
+        permissions=permissions_of(
+            session,
+            [item.id for item in items if item.id in orders and _permission_items(item.data)],
+        ),
+    )
+
+
+def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
+    """Return a new order (orders 5, order of checks)."""
+    session = writes.session
+    writes.actor.require("shop_api_user_cannot_create_order", Capability.PUBLISH_SHOP_ORDERS)
+    _require_customer(writes, data)
+    paid = data.get("payment_details", {}).get("paid", False)
+    status = data.get("status", PROCESSING if paid else PENDING)
+    require_known_status(status)
+    currency = data.get("currency", current_app.config["SHOP_CURRENCY"])
+    require_currency(currency)
+    created = now()
+    order = {
+        **BLANK,
+        **columns_of(data),
+        "status": status,
+        "currency": currency.upper(),
+        "created_at": data.get("created_at") or created,
+        "updated_at": created,
+        "completed_at": data.get("completed_at") or (created if status == COMPLETED else None),
+    }
+    permissions, errors = DownloadPermissions().changed(_permission_items(data))
+    items = created_items(data, errors)
+    if data.get("order_key") in writes.taken_keys:
+        reason = "another order has this order key."
+        raise ShopError("shop_api_cannot_create_order", reason=reason)
+    plan = plan_coupons(session, None, order, items, recompute=True, accounts=writes.accounts)
+    order |= items.columns_with_sums(cents(data.get("shipping_tax", Decimal(0))))
+    # ``_write`` sets a missing ID and the values derived from it.
+    order["order_number"] = data.get("order_number")
+    key = data.get("order_key")
+    order["order_key"] = new_key() if key is None else key
+    order["id"] = next(writes.new_ids, None)
+    if plan:
+        writes.changes += plan.write(session, order["id"])
+    writes.taken_keys.add(order["order_key"])
+    writes.new_permissions.append(permissions)
+    return order
+
+
+def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) -> Record:
+    """Return an order after an update (orders 3)."""
+    data = item.data
+    if order is None:
+        raise ShopError("shop_api_invalid_order_id")
+    writes.actor.require("shop_api_user_cannot_edit_order", Capability.EDIT_SHOP_ORDERS)
+    if item.precondition:
+        item.precondition(with_total_tax(order))
+    _require_customer(writes, data)
+    if "status" in data:
+        require_known_status(data["status"])
+    if "currency" in data:
+        require_currency(data["currency"])
+    if not data:
+        return order
+    timestamp = now()
+    after = {**order, **columns_of(data), "updated_at": timestamp}
+    after["currency"] = data.get("currency", order["currency"]).upper()
+    after["status"] = next_status(order["status"], data)
+    if after["status"] == COMPLETED and order["completed_at"] is None:
+        after["completed_at"] = timestamp
+    changed = [name for name in KINDS if data.get(name)]
+    permissions = writes.permissions.get(order["id"], DownloadPermissions())
+    permissions, errors = permissions.changed(_permission_items(data))
+    items = items_of(order)
+    if changed or errors:
+        items = changed_items(items, data, errors)
+    plan = _plan_update(writes, order, after, items, changed)
+    if changed or "shipping_tax" in data:
+        after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
+    if plan:
+        writes.changes += plan.write(writes.session, order["id"])
+    after["search_text"] = search_text_of(after)
+    if after["status"] != order["status"]:
+        writes.notes.append((after, status_note(after, order["status"])))
+    writes.permissions[order["id"]] = permissions
+    return after
+
+
+def _plan_update(
+    writes: _OrderWrites,
+    order: Record,
+    after: Record,
+    items: OrderItems,
+    changed: Sequence[str],
+) -> CouponPlan | None:
+    """Return the changes to coupons, or None if the update does not affect them."""
+    recompute = not {"line_items", "coupon_lines"}.isdisjoint(changed)
+    concerned = ("status", "customer_id", "billing_email")
+    if not recompute and all(order[name] == after[name] for name in concerned):
+        return None
+    return plan_coupons(
+        writes.session, order, after, items, recompute=recompute, accounts=writes.accounts
+    )
+
+
+def _require_customer(writes: _OrderWrites, data: Mapping[str, Any]) -> None:
+    customer_id = data.get("customer_id", 0)
+    if customer_id and customer_id not in writes.accounts:
+        error = ShopError("shop_api_invalid_customer_id", param="order.customer_id")
+        raise error.with_status(400)
+
+
+def _write(writes: _OrderWrites, results: Sequence[WriteResult]) -> list[WriteResult]:
+    """Write the accepted orders. The number of statements for new orders is constant."""
+    session, created = writes.session, writes.created
+    if created:
+        if created[0]["id"] is None:
+            writes.new_ids = iter(new_ids(session, len(created)))
+        for order in created:
+            order["id"] = order["id"] or next(writes.new_ids)
+            order["order_number"] = order["order_number"] or str(order["id"])
+            order["search_text"] = search_text_of(order)
+        insert_rows(session, ORDERS, created)
+    for order_id, after in writes.records.items():
+        before = writes.stored[order_id]
+        changes = {key: value for key, value in after.items() if value != before[key]}
+        if changes:
+            session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(changes))
+    if writes.notes:
+        notes = insert(ORDER_NOTES).returning(ORDER_NOTES.c.id, sort_by_parameter_order=True)
+        ids = session.scalars(notes, [note for _, note in writes.notes])
+        writes.changes += [
+            note_created(note_id, note, order["customer_id"])
+            for note_id, (order, note) in zip(ids, writes.notes, strict=True)
+        ]
+    new = zip((order["id"] for order in created), writes.new_permissions, strict=True)
+    write_permissions(session, [*new, *writes.permissions.items()])
+    notify_with_coupons(session, writes.actor, writes.changes)
+    return [
+        result if isinstance(result, ShopError) else with_total_tax(result) for result in results
+    ]
+
+
+def _permission_items(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return data.get(DOWNLOAD_PERMISSIONS) or ()

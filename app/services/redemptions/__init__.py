@@ -1,0 +1,1 @@
+"""Redemptions: reserving, confirming and releasing uses of coupons (redemptions 4)."""

@@ -1,0 +1,60 @@
+"""Recording the expiry of reservations, so that each one is an event (events 1).
+
+A reservation counts as released from the second in which it expires, without any job. This module
+only stores that, and reports it: the worker calls it every few seconds.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.db.read_pool import fetch
+from app.db.session import run_in_transaction
+from app.models import COUPONS, REDEMPTIONS
+from app.models.redemption_status import IS_EXPIRED_RESERVATION
+from app.services.redemptions.changes import expiries, notify_with_coupons
+from app.services.redemptions.slots import store_expiry
+
+BATCH = 100
+"""Reservations that one transaction records."""
+
+_OLDEST = (
+    select(REDEMPTIONS.c.id, REDEMPTIONS.c.coupon_id)
+    .where(IS_EXPIRED_RESERVATION)
+    .order_by(REDEMPTIONS.c.expires_at, REDEMPTIONS.c.id)
+    .limit(BATCH)
+)
+
+
+def expire_reservations() -> int:
+    """Release reservations that have expired, with one event for each, and return how many.
+
+    Releases up to BATCH reservations, the oldest first. Call it again while it returns BATCH. Any
+    number of processes can call it at the same time.
+    """
+    found = fetch(_OLDEST)
+    if not found:
+        return 0
+    return run_in_transaction(
+        lambda session: _expire(
+            session, [row.id for row in found], {row.coupon_id for row in found} - {None}
+        )
+    )
+
+
+def _expire(session: Session, ids: list[int], coupon_ids: set[int]) -> int:
+    # All transactions lock coupons before redemptions, in the order of their IDs.
+    held = select(COUPONS.c.id).where(COUPONS.c.id.in_(coupon_ids)).order_by(COUPONS.c.id)
+    session.execute(held.with_for_update(key_share=True))
+    # Another process can have stored, renewed or confirmed some of them in the meantime.
+    these = (
+        select(REDEMPTIONS)
+        .where(REDEMPTIONS.c.id.in_(ids), IS_EXPIRED_RESERVATION)
+        .order_by(REDEMPTIONS.c.id)
+    )
+    expired = session.execute(these.with_for_update()).mappings().all()
+    notify_with_coupons(
+        session, None, expiries(store_expiry(session, [dict(row) for row in expired]))
+    )
+    return len(expired)

@@ -1,0 +1,134 @@
+"""The rules for reading redemptions (redemptions 4 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam, case, literal, or_
+
+from app.auth.principals import Capability, Principal
+from app.conversions.numbers import INT64_MAX
+from app.db.read_pool import fetch
+from app.db.records import WANTED, Columns, Row, select_where
+from app.db.search import comparable
+from app.db.sql.index_hints import has_constant
+from app.errors import ShopError
+from app.models import REDEMPTIONS
+from app.models.redemption import RedemptionStatus
+from app.models.redemption_status import (
+    IS_CONFIRMED,
+    IS_EXPIRED_RESERVATION,
+    IS_LIVE_RESERVATION,
+)
+from app.services.common.filtering import Matching, between, require_known_status
+from app.services.common.pagination import Page
+from app.services.common.plans import count, fetch_page
+from app.services.redemptions.stored import is_of_order
+
+_HAS_ID = REDEMPTIONS.c.id == bindparam(WANTED)
+
+# A reservation counts as released from the second in which it expires.
+COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **REDEMPTIONS.c,
+    "status": case(
+        (IS_EXPIRED_RESERVATION, literal(RedemptionStatus.RELEASED.value)),
+        else_=REDEMPTIONS.c.status,
+    ),
+    "updated_at": case(
+        (IS_EXPIRED_RESERVATION, REDEMPTIONS.c.expires_at), else_=REDEMPTIONS.c.updated_at
+    ),
+}
+SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
+    "date": REDEMPTIONS.c.created_at,
+    "id": REDEMPTIONS.c.id,
+    "expires_at": REDEMPTIONS.c.expires_at,
+}
+_HAS_STATUS: Mapping[str, ColumnElement[bool]] = {
+    RedemptionStatus.RESERVED: IS_LIVE_RESERVATION,
+    RedemptionStatus.CONFIRMED: IS_CONFIRMED,
+    RedemptionStatus.RELEASED: or_(
+        has_constant(REDEMPTIONS.c.status, RedemptionStatus.RELEASED), IS_EXPIRED_RESERVATION
+    ),
+}
+
+
+def list_redemptions(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the redemptions that match, newest first by default.
+
+    Args:
+        query: a loaded ``RedemptionListQuery``.
+        columns: what to select, of COLUMNS.
+        default_size: rows on a page when the query sets no limit.
+    """
+    return fetch_page(
+        columns,
+        REDEMPTIONS.c.id,
+        _matching(query),
+        key=SORT_KEYS[query["orderby"]],
+        query=query,
+        default_size=default_size,
+        may_read=actor.can(Capability.READ_PRIVATE_SHOP_ORDERS),
+    )
+
+
+def count_redemptions(actor: Principal, query: Mapping[str, Any]) -> int:
+    """Return the number of redemptions that match.
+
+    Raises:
+        InvalidParams: a status in the filter is unknown.
+        ShopError: the capability is missing.
+    """
+    matching = _matching(query)
+    actor.require(
+        "shop_api_user_cannot_read_redemptions_count", Capability.READ_PRIVATE_SHOP_ORDERS
+    )
+    return count(matching)
+
+
+def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Row:
+    """Return the redemption with this ID.
+
+    Raises:
+        ShopError: the redemption does not exist, or the capability is missing.
+    """
+    found = select_where(tuple(columns), REDEMPTIONS.c.id, _HAS_ID)
+    rows: Sequence[Row] = fetch(found, {WANTED: redemption_id})
+    if not rows:
+        raise ShopError("shop_api_invalid_redemption_id")
+    actor.require("shop_api_user_cannot_read_redemption", Capability.READ_PRIVATE_SHOP_ORDERS)
+    return rows[0]
+
+
+def _matching(query: Mapping[str, Any]) -> Matching:
+    """Return the redemptions that match a loaded ``RedemptionFilter``."""
+    return Matching(REDEMPTIONS.c.id, conditions_of(query))
+
+
+def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``RedemptionFilter``."""
+    conditions = between(COLUMNS, query)
+    if query["code"] is not None:
+        conditions.append(REDEMPTIONS.c.code == query["code"])
+    if query["reference"] is not None:
+        conditions.append(REDEMPTIONS.c.reference == query["reference"])
+    if query["email"] is not None:
+        conditions.append(REDEMPTIONS.c.email_normalized == comparable(query["email"].strip()))
+    # Larger IDs identify no record.
+    if query["coupon_id"] is not None:
+        conditions.append(REDEMPTIONS.c.coupon_id == min(query["coupon_id"], INT64_MAX))
+    if query["order_id"] is not None:
+        conditions.append(is_of_order(min(query["order_id"], INT64_MAX)))
+    if (customer_id := query["customer_id"]) is not None:
+        conditions.append(
+            REDEMPTIONS.c.customer_id
+            == min(customer_id, INT64_MAX)  # larger IDs identify no account
+            if customer_id
+            else REDEMPTIONS.c.customer_id.is_(None)
+        )
+    require_known_status(query, _HAS_STATUS)
+    if query["status"] is not None:
+        conditions.append(or_(*(_HAS_STATUS[status] for status in query["status"])))
+    return conditions

@@ -1,0 +1,237 @@
+"""The rules for reserving a use of a coupon through the API (redemptions 4 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Executable, bindparam, select, true
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Capability, Principal
+from app.catalog import Change
+from app.db.read_pool import Fetch, fetch
+from app.db.session import now, run_in_transaction
+from app.errors import ShopError
+from app.models import COUPONS, REDEMPTIONS
+from app.models.redemption import RedemptionStatus
+from app.models.redemption_status import Record, is_live
+from app.pricing.evaluation import redemption_reasons
+from app.services.coupons.customers import (
+    Customer,
+    email_columns,
+    find_customer,
+    require_customer_access,
+)
+from app.services.coupons.terms import FoundCoupon, coupons_by_code
+from app.services.events.notifications import notify
+from app.services.redemptions.changes import REDEEMED, RELEASED, shown_use
+from app.services.redemptions.counts import change_counts
+from app.services.redemptions.slots import (
+    NOT_FOUND,
+    RESERVE,
+    Slot,
+    fetch_in,
+    lock_coupon,
+    not_applicable,
+    store_expiry,
+    take_slot,
+)
+from app.services.redemptions.stored import (
+    CODE,
+    update_redemption,
+)
+
+_OF_REFERENCE = select(REDEMPTIONS).where(
+    REDEMPTIONS.c.reference == bindparam("reference"), REDEMPTIONS.c.order_id.is_(None)
+)
+_OF_COUPON = _OF_REFERENCE.where(REDEMPTIONS.c.coupon_id == bindparam("coupon_id"))
+_LOCK_OF_COUPON = _OF_COUPON.with_for_update()
+# For a coupon that was deleted or is in the trash.
+_OF_CODE = _OF_REFERENCE.where(REDEMPTIONS.c.code == bindparam("code")).order_by(
+    REDEMPTIONS.c.id.desc()
+)
+# Returns no ID if the code and reference have a redemption.
+_INSERT = {
+    database.dialect.name: database.insert(REDEMPTIONS)
+    .on_conflict_do_nothing()
+    .returning(REDEMPTIONS.c.id)
+    for database in (postgresql, sqlite)
+}
+
+_NEW = [
+    column
+    for column in REDEMPTIONS.c
+    if column.name not in {"id", "coupon_id", "order_id", "holds_slot"}
+]
+
+
+def _reserving_at_once() -> Executable:
+    """Return a statement that takes a slot and inserts the redemption, for PostgreSQL.
+
+    Taking a slot locks the coupon until the commit, and other requests for the coupon wait. With a
+    single statement, the lock is held for one statement less. Together with not counting the
+    reservations, this raised the rate of 16 clients of one coupon on two cores from 431 to 511 a
+    second.
+    """
+    taken = RESERVE.cte("taken")
+    given = (bindparam(f"new_{column.name}", type_=column.type) for column in _NEW)
+    names = ["coupon_id", "holds_slot", *(column.name for column in _NEW)]
+    inserting = postgresql.insert(REDEMPTIONS).from_select(
+        names, select(taken.c.id, true(), *given)
+    )
+    inserted = inserting.on_conflict_do_nothing().returning(REDEMPTIONS.c.id).cte("inserted")
+    redemption_id = select(inserted.c.id).scalar_subquery().label(_REDEMPTION_ID)
+    return select(*(taken.c[column.name] for column in COUPONS.c), redemption_id)
+
+
+_REDEMPTION_ID = "redemption_id"
+_RESERVE_AT_ONCE = _reserving_at_once()
+
+
+def reserve_use(actor: Principal, data: Mapping[str, Any]) -> tuple[Record, bool]:
+    """Reserve a use of a coupon for a reference.
+
+    Args:
+        data: a loaded ``RedemptionCreate``.
+
+    Returns:
+        The redemption by its column names, and whether it is new. The same code and reference
+        again return the same redemption.
+
+    Raises:
+        ShopError: the capability is missing, the key may not name customers, or the coupon is not
+            applicable; with the reasons.
+    """
+    actor.require("shop_api_user_cannot_create_redemption", Capability.EDIT_SHOP_ORDERS)
+    if not data.get("code"):
+        raise ShopError("shop_api_missing_coupon_code")
+    require_customer_access(actor, data["customer_id"])
+
+    def work(session: Session) -> tuple[Record, bool]:
+        redemption, created, changes = _reserve(session, data)
+        notify(session, actor, changes)
+        return redemption, created
+
+    return run_in_transaction(work)
+
+
+def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[Record, bool, list[Change]]:
+    """Return the redemption, whether it is new, and the changes of its coupon."""
+    # These reads do not begin the transaction, because most rejections do not need one. Taking the
+    # slot checks again what can change in the meantime.
+    customer = find_customer(
+        fetch, data["customer_id"], data["email"], param="redemption.customer_id"
+    )
+    code = data["code"]
+    coupon = coupons_by_code(fetch, [code], customer).get(code)
+    reasons = redemption_reasons(coupon.terms, customer.emails, now()) if coupon else (NOT_FOUND,)
+    if coupon is None or reasons:
+        existing = _existing(fetch, coupon, data)
+        if existing and is_live(existing):
+            return existing, False, []
+        raise not_applicable(code, reasons, CODE)
+    given = _given(customer, data)
+    redemption = {
+        **given,
+        "code": coupon.code,
+        "reference": data["reference"],
+        "created_at": given["updated_at"],
+    }
+    try:
+        slot, redemption = _insert(session, coupon, customer, redemption)
+    except ShopError:
+        # The code and reference can have the last slot, since another request took it.
+        existing = _existing(fetch_in(session), coupon, data)
+        if existing and is_live(existing):
+            return existing, False, []
+        raise
+    if redemption["id"] is not None:
+        return redemption, True, _changes(slot, redemption)
+    change_counts(session, coupon.id, reserved=-int(slot.is_counted))
+    changes = _changes(slot)
+    redemption, more = _reserve_again(session, coupon, customer, data)
+    return redemption, False, changes + more
+
+
+def _changes(slot: Slot, redemption: Record | None = None) -> list[Change]:
+    """Return the changes of a coupon: the expiries that were stored, and a new reservation."""
+    uses = [(RELEASED, expired) for expired in slot.expired]
+    if redemption is not None:
+        uses.append((REDEEMED, redemption))
+    return [Change(event, None, slot.coupon, redemption=shown_use(use)) for event, use in uses]
+
+
+def _insert(
+    session: Session, coupon: FoundCoupon, customer: Customer, redemption: Record
+) -> tuple[Slot, Record]:
+    """Take a slot and insert a redemption.
+
+    Returns:
+        The slot and the redemption. Its ID is None if the code and reference have a redemption.
+
+    Raises:
+        ShopError: a limit is reached, with the reasons.
+    """
+    connection = session.connection()
+    redemption |= {"coupon_id": coupon.id, "order_id": None}
+    database, per_user = connection.dialect.name, coupon.terms.usage_limit_per_user
+    if database == "postgresql" and coupon.terms.usage_limit and not per_user:
+        given = {f"new_{column.name}": redemption[column.name] for column in _NEW}
+        row = connection.execute(_RESERVE_AT_ONCE, {"this": coupon.id, **given}).mappings().first()
+        if row:
+            taken = dict(row)
+            redemption |= {"id": taken.pop(_REDEMPTION_ID), "holds_slot": True}
+            return Slot(taken, is_counted=True), redemption
+    slot = take_slot(session, coupon, customer, confirmed=False, param=CODE)
+    redemption["holds_slot"] = slot.is_counted
+    redemption["id"] = connection.execute(_INSERT[database], redemption).scalar()
+    return slot, redemption
+
+
+def _reserve_again(
+    session: Session, coupon: FoundCoupon, customer: Customer, data: Mapping[str, Any]
+) -> tuple[Record, list[Change]]:
+    """Return the redemption of a code and a reference, with a use (redemptions 6).
+
+    After its release or expiry, a use is reserved again under the same ID.
+    """
+    lock_coupon(session, coupon.id)
+    this = {"reference": data["reference"], "coupon_id": coupon.id}
+    redemption = dict(session.execute(_LOCK_OF_COUPON, this).mappings().one())
+    if is_live(redemption):
+        return redemption, []
+    is_stored = redemption["status"] == RedemptionStatus.RELEASED
+    expired = store_expiry(session, [] if is_stored else [redemption])
+    slot = take_slot(session, coupon, customer, confirmed=False, param=CODE)
+    slot = replace(slot, expired=[*expired, *slot.expired])
+    again = update_redemption(
+        session, redemption, **_given(customer, data), holds_slot=slot.is_counted
+    )
+    return again, _changes(slot, again)
+
+
+def _given(customer: Customer, data: Mapping[str, Any]) -> Record:
+    """Return the columns of a new reservation that a request determines."""
+    timestamp = now()
+    return {
+        "customer_id": customer.customer_id,
+        **email_columns(customer.email),
+        "amount": data["amount"],
+        "status": RedemptionStatus.RESERVED,
+        "updated_at": timestamp,
+        "expires_at": timestamp + timedelta(seconds=data["expires_in"]),
+    }
+
+
+def _existing(fetch: Fetch, coupon: FoundCoupon | None, data: Mapping[str, Any]) -> Record | None:
+    """Return the redemption of a code and a reference, or None."""
+    reference = {"reference": data["reference"]}
+    if coupon is None:
+        rows = fetch(_OF_CODE, reference | {"code": data["code"]})
+    else:
+        rows = fetch(_OF_COUPON, reference | {"coupon_id": coupon.id})
+    return dict(rows[0]._mapping) if rows else None

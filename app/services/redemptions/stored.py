@@ -1,0 +1,45 @@
+"""Stored redemptions and changes of a row (redemptions 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, update
+from sqlalchemy.orm import Session
+
+from app.db.session import now
+from app.models import REDEMPTIONS
+from app.models.redemption import RedemptionStatus
+from app.models.redemption_status import Record
+from app.services.redemptions.counts import change_counts
+
+CODE = "redemption.code"
+"""Location of the code in a request that redeems a coupon."""
+
+
+def is_of_order(order_id: int) -> ColumnElement[bool]:
+    """Return the condition for the redemptions of an order.
+
+    They are found in the index of the references, which contain the ID (redemptions 6).
+    """
+    return and_(REDEMPTIONS.c.reference == f"order-{order_id}", REDEMPTIONS.c.order_id == order_id)
+
+
+def uses_of(redemption: Mapping[str, Any]) -> tuple[int, int]:
+    """Return by how much a live use increases the two counts of its coupon."""
+    confirmed = redemption["status"] == RedemptionStatus.CONFIRMED
+    return int(confirmed), int(redemption["holds_slot"])
+
+
+def give_back(session: Session, redemption: Mapping[str, Any]) -> None:
+    """Subtract a live use from the counts of its coupon."""
+    usage, reserved = uses_of(redemption)
+    change_counts(session, redemption["coupon_id"], usage=-usage, reserved=-reserved)
+
+
+def update_redemption(session: Session, redemption: Record, **columns: Any) -> Record:
+    """Write columns of a redemption and return it."""
+    changes = {"holds_slot": False, "updated_at": now(), **columns}
+    session.execute(update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changes))
+    return redemption | changes

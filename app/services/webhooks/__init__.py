@@ -1,0 +1,1 @@
+"""Webhooks: writes, queries, states, topics, pings and replays (events 2)."""

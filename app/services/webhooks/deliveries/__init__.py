@@ -1,0 +1,1 @@
+"""Deliveries of webhooks: queue, requests, results and retries (events 2)."""

@@ -1,0 +1,105 @@
+"""The deliveries that may be sent to a webhook, in order per resource (events 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import and_, exists, or_, select
+from sqlalchemy.orm import Session
+
+from app.db.sql.index_hints import has_constant
+from app.models import EVENTS, USERS, WEBHOOK_DELIVERIES
+from app.models.webhook_delivery import DeliveryState
+from app.services.webhooks.deliveries.requests import Sender
+
+Record = dict[str, Any]
+
+MAX_HEADS = 300
+MAX_FOLLOWERS = 300
+"""Maximum number of deliveries of a webhook in the memory of a worker: the first delivery of each
+resource, and later deliveries of the same resources."""
+
+
+_PENDING = has_constant(WEBHOOK_DELIVERIES.c.state, DeliveryState.PENDING)
+_earlier = WEBHOOK_DELIVERIES.alias("earlier")
+_IS_FIRST = ~exists(
+    select(1).where(
+        _earlier.c.webhook_id == WEBHOOK_DELIVERIES.c.webhook_id,
+        has_constant(_earlier.c.state, DeliveryState.PENDING),
+        _earlier.c.resource == WEBHOOK_DELIVERIES.c.resource,
+        _earlier.c.resource_id == WEBHOOK_DELIVERIES.c.resource_id,
+        _earlier.c.event_id < WEBHOOK_DELIVERIES.c.event_id,
+    )
+)
+
+_WITH_EVENTS: Any = select(
+    WEBHOOK_DELIVERIES,
+    *(
+        EVENTS.c[name].label(f"event_{name}")
+        for name in ("type", "created_at", "data", "request_id")
+    ),
+).outerjoin(EVENTS, EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id)
+_WITH_CUSTOMERS = _WITH_EVENTS.add_columns(
+    USERS.c.updated_at.label("customer_updated_at")
+).outerjoin(USERS, USERS.c.id == EVENTS.c.customer_id)
+
+
+def chains_of(
+    session: Session, sender: Sender, known: Collection[int], timestamp: datetime, *, limit: int
+) -> list[list[Record]]:
+    """Return due deliveries with their events: one list for each resource, in order.
+
+    Args:
+        sender: the webhook.
+        known: IDs of the deliveries that the worker has in memory.
+        timestamp: the current time.
+        limit: maximum number of resources in memory.
+    """
+    if len(known) > limit // 2:  # reads several at once, if there is room for them
+        return []
+    room = limit - len(known)
+    of_webhook = and_(WEBHOOK_DELIVERIES.c.webhook_id == sender.webhook_id, _PENDING)
+    due = WEBHOOK_DELIVERIES.c.next_attempt_at <= timestamp
+    with_events = _WITH_CUSTOMERS if sender.is_legacy else _WITH_EVENTS
+    heads = session.execute(
+        with_events
+        .where(of_webhook, due, WEBHOOK_DELIVERIES.c.id.not_in(known) if known else True, _IS_FIRST)
+        .order_by(WEBHOOK_DELIVERIES.c.next_attempt_at, WEBHOOK_DELIVERIES.c.event_id)
+        .limit(room)
+    ).mappings().all()  # fmt: skip
+    if pings := [[dict(head)] for head in heads if head["event_id"] is None]:
+        return pings  # the first request to a legacy receiver (events 3)
+    chains = [[dict(head)] for head in heads]
+    by_resource = {
+        (head["resource"], head["resource_id"]): chain
+        for head, chain in zip(heads, chains, strict=True)
+        if head["resource_id"] is not None
+    }
+    if limit == 1 or not by_resource:
+        return chains
+    resources: dict[str, list[int]] = {}
+    for resource, resource_id in by_resource:
+        resources.setdefault(resource, []).append(resource_id)
+    of_resources = or_(
+        *(
+            and_(WEBHOOK_DELIVERIES.c.resource == name, WEBHOOK_DELIVERIES.c.resource_id.in_(ids))
+            for name, ids in resources.items()
+        )
+    )
+    is_follower = WEBHOOK_DELIVERIES.c.id.not_in([head["id"] for head in heads])
+    followers = session.execute(
+        with_events
+        .where(of_webhook, of_resources, is_follower)
+        .order_by(WEBHOOK_DELIVERIES.c.event_id)
+        .limit(MAX_FOLLOWERS)
+    ).mappings()  # fmt: skip
+    blocked = set()
+    for follower in followers:
+        resource = follower["resource"], follower["resource_id"]
+        if follower["next_attempt_at"] > timestamp:
+            blocked.add(resource)  # the later ones of this resource wait for it
+        if resource not in blocked:
+            by_resource[resource].append(dict(follower))
+    return chains

@@ -1,0 +1,172 @@
+"""The requests of deliveries: Standard Webhooks, and the form of the legacy API (events 2, 3)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+from flask import current_app
+
+from app.auth.encryption import decrypt
+from app.db.session import now
+from app.models.webhook import WebhookFormat
+from app.outbound.client import USER_AGENT
+from app.outbound.signatures import sign, sign_legacy
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+
+LEGACY_SUCCESS = frozenset({*range(200, 300), 301, 302})
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What deliveries to a webhook need: its ID, URL, form and secrets."""
+
+    webhook_id: int
+    url: str
+    form: str
+    secrets: tuple[str, ...] = field(repr=False)
+
+    @property
+    def is_legacy(self) -> bool:
+        """Return whether the webhook expects the form of the legacy API."""
+        return self.form == WebhookFormat.LEGACY
+
+    def is_success(self, status: int | None) -> bool:
+        """Return whether a status means that the receiver has the event (events 2 and 3)."""
+        if status is None:
+            return False
+        return status in LEGACY_SUCCESS if self.is_legacy else 200 <= status < 300
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRequest:
+    """A request to a receiver. Signatures contain the time, so it is made for each attempt."""
+
+    headers: dict[str, str]
+    body: bytes = field(repr=False)
+
+
+def sender_of(webhook: Record) -> Sender | None:
+    """Return the sender of a webhook, or None if its secret cannot be read."""
+    secret = decrypt(webhook["secret_encrypted"])
+    if secret is None:
+        return None
+    secrets = [secret]
+    until: datetime | None = webhook["previous_secret_until"]
+    if until is not None and until > now() and webhook["format"] == WebhookFormat.STANDARD:
+        previous = decrypt(webhook["previous_secret_encrypted"])
+        secrets += [previous] if previous else []
+    return Sender(webhook["id"], webhook["delivery_url"], webhook["format"], tuple(secrets))
+
+
+def message_id(event_id: int) -> str:
+    """Return the value of ``webhook-id``, the same for each attempt and replay of an event."""
+    return f"evt_{event_id}"
+
+
+def event_request(
+    sender: Sender, delivery_id: int, event: Record, public_url: str, *, name: str | None = None
+) -> DeliveryRequest:
+    """Return the request that delivers an event.
+
+    Args:
+        event: ``id``, ``type``, ``resource_id``, ``created_at`` and ``data`` (JSON text), and for a
+            legacy receiver ``customer_updated_at``.
+        public_url: the address of the shop (``SHOP_PUBLIC_URL``), for legacy receivers.
+        name: the value of ``webhook-id``, if the event has no ID.
+    """
+    if sender.is_legacy:
+        return _legacy_request(sender, delivery_id, event, public_url)
+    body = {
+        "type": event["type"],
+        "timestamp": _timestamp(event["created_at"]),
+        "data": orjson.Fragment(event["data"]),
+    }
+    return _standard_request(sender, name or message_id(event["id"]), orjson.dumps(body))
+
+
+def ping_request(sender: Sender, ping_id: str) -> DeliveryRequest:
+    """Return the request of a ping: ``webhook_id=<id>`` as form data for a legacy receiver."""
+    if sender.is_legacy:
+        return DeliveryRequest({"Content-Type": FORM}, f"webhook_id={sender.webhook_id}".encode())
+    body = {
+        "type": "ping",
+        "timestamp": _timestamp(now()),
+        "data": {"webhook_id": sender.webhook_id},
+    }
+    return _standard_request(sender, ping_id, orjson.dumps(body))
+
+
+def _standard_request(sender: Sender, name: str, body: bytes) -> DeliveryRequest:
+    timestamp = int(time.time())
+    headers = {
+        "Content-Type": JSON,
+        "webhook-id": name,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": sign(sender.secrets, name, timestamp, body),
+    }
+    return DeliveryRequest(headers, body)
+
+
+def _legacy_request(
+    sender: Sender, delivery_id: int, event: Record, public_url: str
+) -> DeliveryRequest:
+    resource, _, what = event["type"].partition(".")
+    body = legacy_body(event)
+    headers = {
+        "User-Agent": USER_AGENT,
+        "Content-Type": JSON,
+        "X-WC-Webhook-Source": public_url,
+        "X-WC-Webhook-Topic": event["type"],
+        "X-WC-Webhook-Resource": resource,
+        "X-WC-Webhook-Event": what,
+        "X-WC-Webhook-Signature": sign_legacy(sender.secrets[0], body),
+        "X-WC-Webhook-ID": str(sender.webhook_id),
+        "X-WC-Webhook-Delivery-ID": str(delivery_id),
+    }
+    return DeliveryRequest(headers, body)
+
+
+def legacy_body(event: Record) -> bytes:
+    """Return the body of a legacy delivery: the resource as version 3 shows it.
+
+    Args:
+        event: ``type``, ``resource_id``, ``created_at``, ``data`` and ``customer_updated_at``, the
+            time of the last update of the customer of an order, or None.
+    """
+    resource, _, what = event["type"].partition(".")
+    if what == "deleted":
+        return orjson.dumps({"id": event["resource_id"]})
+    shown = orjson.loads(event["data"])[resource]
+    if resource == "customer":
+        # Version 3 shows the time of the last update, which is this event.
+        shown = _with_last_update(shown, event["created_at"])
+    elif resource == "order" and shown.get("customer", {}).get("id"):
+        updated = event["customer_updated_at"] or event["created_at"]
+        shown["customer"] = _with_last_update(shown["customer"], updated)
+    return orjson.dumps({resource: shown})
+
+
+def _with_last_update(customer: Record, updated: datetime) -> Record:
+    """Return a customer with ``last_update``, which only version 3 has."""
+    items = list(customer.items())
+    return dict([*items[:2], ("last_update", _timestamp(updated)), *items[2:]])
+
+
+def public_url() -> str:
+    """Return the public address of the shop."""
+    config = current_app.config
+    host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
+    return config["SHOP_PUBLIC_URL"] or f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"
+
+
+def _timestamp(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%S}Z"

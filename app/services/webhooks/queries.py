@@ -1,0 +1,148 @@
+"""The rules for reading webhooks and their deliveries (events 2 and 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, select
+
+from app.auth.principals import Capability, Principal
+from app.conversions.numbers import INT64_MAX
+from app.db.read_pool import fetch
+from app.db.records import Columns, Row, as_printed
+from app.errors import ShopError
+from app.models import WEBHOOK_DELIVERIES, WEBHOOKS
+from app.models.webhook import WebhookFormat
+from app.services.common.filtering import Matching
+from app.services.common.pagination import Page
+from app.services.common.plans import count, fetch_page
+
+ALL_FORMATS: Sequence[str] = tuple(WebhookFormat)
+LEGACY_ONLY: Sequence[str] = (WebhookFormat.LEGACY,)
+"""The legacy API shows only webhooks of its own form. Other webhooks can have several topics."""
+
+
+def list_webhooks(
+    actor: Principal,
+    query: Mapping[str, Any],
+    columns: Columns,
+    default_size: int,
+    formats: Sequence[str] = ALL_FORMATS,
+) -> Page:
+    """Return a page of the webhooks that match, newest first unless ``query`` says otherwise.
+
+    The page is empty without the capability (decisions 13).
+
+    Args:
+        query: a loaded ``WebhookListQuery``.
+        columns: what to select, of the columns of a webhook.
+        default_size: rows on a page when the query sets no limit.
+        formats: the forms of deliveries to include.
+    """
+    matching = _matching(query, formats)
+    return fetch_page(
+        columns,
+        WEBHOOKS.c.id,
+        matching,
+        key=WEBHOOKS.c.id,
+        query=query,
+        default_size=default_size,
+        may_read=actor.can(Capability.MANAGE_WEBHOOKS),
+    )
+
+
+def count_webhooks(
+    actor: Principal, query: Mapping[str, Any], formats: Sequence[str] = ALL_FORMATS
+) -> int:
+    """Return the number of webhooks that match.
+
+    Raises:
+        ShopError: the capability is missing.
+    """
+    actor.require("shop_api_user_cannot_read_webhooks_count", Capability.MANAGE_WEBHOOKS)
+    matching = _matching(query, formats)
+    return count(matching)
+
+
+def get_webhook(
+    actor: Principal, webhook_id: int, columns: Columns, formats: Sequence[str] = ALL_FORMATS
+) -> Row:
+    """Return the webhook with this ID.
+
+    Raises:
+        ShopError: the webhook does not exist, or the capability is missing.
+    """
+    rows: Sequence[Row] = fetch(
+        select(*map(as_printed, columns), WEBHOOKS.c.id).where(
+            WEBHOOKS.c.id == min(webhook_id, INT64_MAX), WEBHOOKS.c.format.in_(formats)
+        )
+    )
+    if not rows:
+        raise ShopError("shop_api_invalid_webhook_id")
+    actor.require("shop_api_user_cannot_read_webhook", Capability.MANAGE_WEBHOOKS)
+    return rows[0]
+
+
+def list_deliveries(
+    actor: Principal,
+    webhook_id: int,
+    query: Mapping[str, Any],
+    columns: Columns,
+    default_size: int,
+    *,
+    formats: Sequence[str] = ALL_FORMATS,
+) -> Page:
+    """Return a page of the deliveries of a webhook, newest first unless ``query`` differs.
+
+    Args:
+        query: a loaded ``WebhookDeliveryListQuery``.
+        columns: what to select, of the columns of a delivery.
+    """
+    get_webhook(actor, webhook_id, (), formats)
+    conditions = [WEBHOOK_DELIVERIES.c.webhook_id == webhook_id]
+    if query["state"] is not None:
+        conditions.append(WEBHOOK_DELIVERIES.c.state == query["state"])
+    if query["event_id"] is not None:
+        conditions.append(WEBHOOK_DELIVERIES.c.event_id == min(query["event_id"], INT64_MAX))
+    matching = Matching(WEBHOOK_DELIVERIES.c.id, conditions)
+    return fetch_page(
+        columns,
+        WEBHOOK_DELIVERIES.c.id,
+        matching,
+        key=WEBHOOK_DELIVERIES.c.id,
+        query=query,
+        default_size=default_size,
+        may_read=True,
+    )
+
+
+def get_delivery(
+    actor: Principal,
+    webhook_id: int,
+    delivery_id: int,
+    columns: Columns,
+    formats: Sequence[str] = ALL_FORMATS,
+) -> Row:
+    """Return a delivery of a webhook.
+
+    Raises:
+        ShopError: the webhook or the delivery does not exist, or the capability is missing.
+    """
+    get_webhook(actor, webhook_id, (), formats)
+    rows: Sequence[Row] = fetch(
+        select(*map(as_printed, columns), WEBHOOK_DELIVERIES.c.id).where(
+            WEBHOOK_DELIVERIES.c.id == min(delivery_id, INT64_MAX),
+            WEBHOOK_DELIVERIES.c.webhook_id == webhook_id,
+        )
+    )
+    if not rows:
+        raise ShopError("shop_api_invalid_webhook_delivery_id")
+    return rows[0]
+
+
+def _matching(query: Mapping[str, Any], formats: Sequence[str]) -> Matching:
+    conditions: list[ColumnElement[bool]] = [WEBHOOKS.c.format.in_(formats)]
+    if query["status"] is not None:
+        conditions.append(WEBHOOKS.c.status == query["status"])
+    return Matching(WEBHOOKS.c.id, conditions)

@@ -1,0 +1,1 @@
+"""Conversion of the records of a source."""

@@ -1,0 +1,182 @@
+"""Conversion of coupons from posts and their metadata."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from app.conversions import dates
+from app.conversions.emails import sanitize_email
+from app.conversions.numbers import money
+from app.conversions.text import CODE_MAX_LENGTH, clean, coupon_code
+from app.db.search import search_text
+from app.models.coupon import CouponStatus
+from app.woocommerce.convert.converted import Converted, LeftOut
+from app.woocommerce.convert.customers import EPOCH
+from app.woocommerce.convert.stored_values import Alterations, ids, is_yes, whole
+from app.woocommerce.source.clock import ShopClock, from_unix
+from app.woocommerce.source.php_values import UnreadableValue, list_of
+from app.woocommerce.source.staging import Meta
+
+STATUSES = {"publish": CouponStatus.PUBLISHED, "trash": CouponStatus.TRASH}
+DEFAULT_TYPE = "fixed_cart"
+_NOT_IN_AMOUNT = re.compile(r"[^0-9.,-]")
+_NUMBER = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
+
+
+def code_of(title: str | None) -> str:
+    """Return the code of a coupon from the title of its post."""
+    return coupon_code((title or "").replace("\0", ""))
+
+
+def coupon(
+    post_id: int,
+    row: Sequence[str | None],
+    meta: Meta,
+    clock: ShopClock,
+    coupon_types: Callable[[str], bool],
+) -> Converted:
+    """Return a coupon.
+
+    Args:
+        row: the columns of the post after its ID.
+        coupon_types: returns whether a coupon type is known.
+
+    Raises:
+        LeftOut: it is neither published nor in the trash, or has no code.
+    """
+    _, status, title, excerpt, author, date_local, date_gmt, modified_local, modified_gmt, _ = row
+    if status not in STATUSES:
+        raise LeftOut(f"the coupon has the status {status!r}")
+    code = code_of(title)
+    if not code:
+        raise LeftOut("the code is empty")
+    if len(code) > CODE_MAX_LENGTH:
+        raise LeftOut(f"the code is longer than {CODE_MAX_LENGTH} characters")
+    altered = Alterations()
+    if code != (title or "").lower():
+        altered.append(f"the code {title!r} is stored as {code!r}")
+    created = clock.utc(date_gmt, date_local) or EPOCH
+    updated = clock.utc(modified_gmt, modified_local) or created
+    description = altered.text(excerpt)
+    values: dict[str, Any] = {
+        "status": STATUSES[status],
+        "trashed_at": None,
+        "code": code,
+        "type": meta.get("discount_type") or DEFAULT_TYPE,
+        "created_at": created,
+        "updated_at": updated,
+        "amount": _amount(meta, altered),
+        "individual_use": is_yes(meta.get("individual_use")),
+        "product_ids": _ids(meta, "product_ids", altered),
+        "exclude_product_ids": _ids(meta, "exclude_product_ids", altered),
+        "usage_limit": altered.number(meta.get("usage_limit"), "usage_limit"),
+        "usage_limit_per_user": altered.number(
+            meta.get("usage_limit_per_user"), "usage_limit_per_user"
+        ),
+        "limit_usage_to_x_items": altered.number(
+            meta.get("limit_usage_to_x_items"), "limit_usage_to_x_items"
+        ),
+        "usage_count": altered.number(meta.get("usage_count"), "usage_count"),
+        "expiry_date": _expiry(meta, clock, altered),
+        "enable_free_shipping": is_yes(meta.get("free_shipping")),
+        "product_category_ids": _ids(meta, "product_categories", altered),
+        "exclude_product_category_ids": _ids(meta, "exclude_product_categories", altered),
+        "exclude_sale_items": is_yes(meta.get("exclude_sale_items")),
+        "minimum_amount": _money(meta, "minimum_amount", altered),
+        "maximum_amount": _money(meta, "maximum_amount", altered),
+        "customer_emails": _emails(meta, altered),
+        "description": description,
+        "search_text": search_text(code, description),
+    }
+    _check_type(values, coupon_types, altered)
+    if values["status"] == CouponStatus.TRASH:
+        values["trashed_at"] = from_unix(meta.get("_wp_trash_meta_time")) or updated
+    references = {"author": int(author)} if author and author.isdigit() and int(author) else {}
+    return Converted(post_id, "posts", values, altered, references=references)
+
+
+def into_trash(converted: Converted, reason: str) -> None:
+    """Move a coupon to the trash, because it cannot be published in this shop."""
+    converted.values["status"] = CouponStatus.TRASH
+    converted.values["trashed_at"] = converted.values["updated_at"]
+    converted.altered.append(f"{reason}, so the coupon was moved to the trash")
+
+
+def _check_type(
+    values: dict[str, Any], coupon_types: Callable[[str], bool], altered: Alterations
+) -> None:
+    kind = str(values["type"])
+    if coupon_types(kind):
+        return
+    # The legacy server accepts an unknown type and uses its default instead.
+    if coupon_types(clean(kind)):
+        values["type"] = DEFAULT_TYPE
+        altered.append(f"the type {kind!r} is read as {DEFAULT_TYPE}")
+        return
+    values |= {"status": CouponStatus.TRASH, "trashed_at": values["updated_at"]}
+    altered.append(f"the type {kind!r} is unknown, so the coupon was moved to the trash")
+
+
+def _amount(meta: Meta, altered: Alterations) -> Decimal:
+    """Return the amount, which the legacy server reads as 0 if it is not a valid discount."""
+    stored = meta.get("coupon_amount") or ""
+    # The legacy server removes all other characters. If the rest is not a number, it uses 0.
+    text = _NOT_IN_AMOUNT.sub("", stored)
+    try:
+        amount = money(text) or Decimal("0.00")
+    except ValueError:
+        amount = Decimal("0.00")
+    if text != stored or (text and not _NUMBER.fullmatch(text)):
+        altered.append(f"coupon_amount {stored[:40]!r} is not a number, and is read as {amount}")
+    if amount < 0 or (amount > 100 and meta.get("discount_type") == "percent"):
+        altered.append(f"the amount {amount} is not valid, and counts as 0 as it did before")
+        return Decimal("0.00")
+    return amount
+
+
+def _money(meta: Meta, name: str, altered: Alterations) -> Decimal | None:
+    text = meta.get(name)
+    return Decimal(altered.cents(text, name)).scaleb(-2) if text else None
+
+
+def _ids(meta: Meta, name: str, altered: Alterations) -> list[int]:
+    try:
+        stored = list_of(meta.get(name))
+    except UnreadableValue:
+        altered.append(f"{name} cannot be read, and was emptied")
+        return []
+    if any(not whole(text) for text in stored if text.strip(" 0")):
+        altered.append(f"entries of {name} that are not IDs were removed")
+    return ids(stored)
+
+
+def _emails(meta: Meta, altered: Alterations) -> list[str]:
+    try:
+        stored = list_of(meta.get("customer_email"))
+    except UnreadableValue:
+        altered.append("customer_email cannot be read, and was emptied")
+        return []
+    emails = [sanitize_email(email.lower()) for email in stored if email.strip()]
+    if not all(emails):
+        altered.append("invalid addresses of customer_email were removed")
+    return [email for email in emails if email]
+
+
+def _expiry(meta: Meta, clock: ShopClock, altered: Alterations) -> date | None:
+    """Return the date in ``date_expires``, or otherwise in ``expiry_date``."""
+    if timestamp := from_unix(meta.get("date_expires")):
+        day, loses_time = clock.expiry(timestamp)
+        if loses_time:
+            altered.append(f"the coupon expired at {timestamp:%Y-%m-%d %H:%M} UTC; the day is kept")
+        return day
+    if not (text := (meta.get("expiry_date") or "").strip()):
+        return None
+    try:
+        return dates.parse_date(text, EPOCH.date())
+    except ValueError:
+        altered.append(f"expiry_date {text[:40]!r} is not a date, and was removed")
+        return None

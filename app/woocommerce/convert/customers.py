@@ -1,0 +1,55 @@
+"""Conversion of accounts from ``users`` and ``usermeta``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from app.woocommerce.convert.converted import Converted, LeftOut, Record
+from app.woocommerce.convert.stored_values import Alterations
+from app.woocommerce.source.clock import ShopClock, from_unix
+from app.woocommerce.source.php_values import UnreadableValue, keys_of
+from app.woocommerce.source.staging import Meta
+from app.woocommerce.tables import ADDRESS_KEYS
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def customer(
+    user_id: int, row: Sequence[str | None], meta: Meta, clock: ShopClock, capabilities: str
+) -> Converted:
+    """Return an account. Its password is not imported, because this service checks no passwords.
+
+    Args:
+        row: username, e-mail and registration.
+        capabilities: the key of its roles in the metadata.
+
+    Raises:
+        LeftOut: it has no username.
+    """
+    altered = Alterations()
+    username, email, registered = row
+    values: Record = {key: altered.text(meta.get(key)) for key in ADDRESS_KEYS}
+    # WordPress stores registrations in UTC.
+    created = clock.utc(registered)
+    if created is None:
+        created = EPOCH
+        altered.append("the time of registration is missing")
+    values |= {
+        "username": altered.text(username).strip(),
+        "email": altered.text(email).strip(),
+        "password_hash": None,
+        "first_name": altered.text(meta.get("first_name")),
+        "last_name": altered.text(meta.get("last_name")),
+        "created_at": created,
+        "updated_at": from_unix(meta.get("last_update")) or created,
+    }
+    if not values["username"]:
+        raise LeftOut("the account has no username")
+    try:
+        found = keys_of(meta.get(capabilities))
+        roles = tuple(dict.fromkeys(altered.text(role) for role in found if role))
+    except UnreadableValue:
+        roles = ()
+        altered.append("the roles cannot be read")
+    return Converted(user_id, "users", values, altered, roles=roles)

@@ -1,0 +1,234 @@
+"""Conversion of orders, their coupon uses, notes, refunds and downloads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from app.catalog import TRASH, RedemptionEffect
+from app.db.search import comparable
+from app.services.orders.columns import search_text_of
+from app.services.orders.item_changes import MAX_CENTS
+from app.services.orders.sums import MAX_TOTAL, amount_text
+from app.woocommerce.convert.converted import Converted, LeftOut
+from app.woocommerce.convert.customers import EPOCH
+from app.woocommerce.convert.items import Items
+from app.woocommerce.convert.stored_values import Alterations, whole
+from app.woocommerce.source.clock import ShopClock, from_unix
+from app.woocommerce.source.order_layouts import SourceOrder
+from app.woocommerce.tables import ADDRESS_KEYS
+
+PREFIX = "wc-"
+DRAFTS = {"auto-draft", "draft", "checkout-draft", "inherit"}
+_TEXTS = (
+    "payment_method_id", "payment_method_title", "customer_ip", "customer_user_agent", "note",
+)  # fmt: skip
+_SUMS = ("total", "cart_tax", "shipping_tax", "total_shipping", "total_discount")
+_CURRENCY = re.compile("[A-Za-z]{3}")
+
+
+def status_of(order: SourceOrder, statuses: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the status of an order, and its status before it was moved to the trash.
+
+    Raises:
+        LeftOut: this shop has no such status.
+    """
+    status = order.status.removeprefix(PREFIX)
+    if status == TRASH:
+        before = (order.meta.get("_wp_trash_meta_status") or "").removeprefix(PREFIX)
+        return TRASH, before if before in statuses else "pending"
+    if status in DRAFTS:
+        raise LeftOut(f"the order is a draft ({status})")
+    if status not in statuses:
+        raise LeftOut(f"the status {status!r} is unknown")
+    return status, None
+
+
+def order(
+    source: SourceOrder,
+    items: Items,
+    altered: Alterations,
+    statuses: Mapping[str, Any],
+    default_currency: str,
+) -> Converted:
+    """Return an order with the amounts that the source stores. No amount is computed again.
+
+    Args:
+        altered: alterations of its items. Alterations of the order are added.
+        statuses: the known statuses.
+        default_currency: the currency of an order without a currency.
+
+    Raises:
+        LeftOut: its status is unknown, or its total cannot be stored.
+    """
+    status, before = status_of(source, statuses)
+    texts = source.texts
+    cents = {name: altered.cents(texts[name], name) for name in _SUMS}
+    if abs(cents["total"]) > MAX_TOTAL:
+        raise LeftOut(f"the total is above {amount_text(MAX_TOTAL)}")
+    if abs(items.subtotal) > MAX_CENTS:
+        raise LeftOut(f"the subtotal is above {amount_text(MAX_CENTS)}")
+    created = source.created
+    if created is None:
+        created = EPOCH
+        altered.append("the time of creation is missing")
+    updated = source.updated or created
+    currency = texts["currency"] or default_currency
+    if not _CURRENCY.fullmatch(currency):
+        altered.append(f"the currency {currency!r} was replaced by {default_currency}")
+        currency = default_currency
+    number = source.meta.get("_order_number_formatted") or source.meta.get("_order_number")
+    values: dict[str, Any] = {key: altered.text(source.address.get(key)) for key in ADDRESS_KEYS}
+    values |= {name: altered.text(texts[name]) for name in _TEXTS}
+    values |= {name: Decimal(value).scaleb(-2) for name, value in cents.items()}
+    values |= items.lists
+    values |= {
+        "order_number": altered.text(number)[:191] or str(source.id),
+        "order_key": altered.text(texts["order_key"])[:191],
+        "status": status,
+        "status_before_trash": before,
+        "trashed_at": None,
+        "currency": currency.upper(),
+        "created_at": created,
+        "updated_at": updated,
+        "completed_at": source.completed,
+        "payment_paid": source.is_paid,
+        "subtotal": Decimal(items.subtotal).scaleb(-2),
+        "item_details": items.details,
+        "next_item_id": items.next_id,
+    }
+    if status == TRASH:
+        values["trashed_at"] = from_unix(source.meta.get("_wp_trash_meta_time")) or updated
+    values["search_text"] = search_text_of(values)
+    customer_id = abs(whole(source.customer_id))
+    references = {"customer": customer_id} if customer_id else {}
+    return Converted(source.id, source.table, values, altered, references=references)
+
+
+def uses(
+    source: SourceOrder, converted: Converted, items: Items, effects: Mapping[str, RedemptionEffect]
+) -> list[Converted]:
+    """Return the coupon uses of an order, one for each coupon line.
+
+    A use that the source does not count is released. It is written only if an earlier import
+    created it.
+    """
+    values = converted.values
+    is_counted = source.is_counted
+    if is_counted is None:
+        is_counted = effects.get(values["status"]) != RedemptionEffect.RELEASE
+    if values["status"] == TRASH:
+        is_counted = False
+    found: dict[str, Converted] = {}
+    for item_id, code, amount in items.coupons:
+        if code in found:
+            continue  # an order has at most one live use of a coupon
+        record = {
+            "code": code,
+            "email": values["billing_email"],
+            "email_normalized": comparable(values["billing_email"]),
+            "amount": Decimal(amount).scaleb(-2),
+            "status": "confirmed" if is_counted else "released",
+            "created_at": values["created_at"],
+            "updated_at": values["updated_at"],
+        }
+        found[code] = Converted(
+            item_id, "woocommerce_order_items", record,
+            references={"order": source.id, **converted.references},
+            is_absent=not is_counted,
+        )  # fmt: skip
+    return list(found.values())
+
+
+def refund(source: SourceOrder, default_currency: str) -> tuple[Converted, int]:
+    """Return a refund as a note of its order, and its amount in cents.
+
+    Raises:
+        LeftOut: the refund has no order.
+    """
+    if not source.parent_id:
+        raise LeftOut("the refund has no order")
+    altered = Alterations()
+    stored = source.meta.get("_refund_amount") or source.texts["total"]
+    cents = abs(altered.cents(stored, "_refund_amount"))
+    currency = source.texts["currency"] or default_currency
+    reason = altered.text(source.meta.get("_refund_reason") or source.texts["note"]).strip()
+    note = f"Refunded {amount_text(cents)} {currency} (refund {source.id})"
+    values = {
+        "created_at": source.created or source.updated or EPOCH,
+        "note": f"{note}: {reason}" if reason else f"{note}.",
+        "customer_note": False,
+    }
+    return (
+        Converted(source.id, source.table, values, altered, references={"order": source.parent_id}),
+        cents,
+    )
+
+
+def note(
+    order_id: int, row: Sequence[str | None], meta: Mapping[str, str | None], clock: ShopClock
+) -> Converted:
+    """Return an order note.
+
+    Raises:
+        LeftOut: the note has no text.
+    """
+    comment_id, local, gmt, content, *_ = row
+    altered = Alterations()
+    text = altered.text(content)
+    if not text.strip():
+        raise LeftOut("the note is empty")
+    values = {
+        "created_at": clock.utc(gmt, local) or EPOCH,
+        "note": text,
+        "customer_note": bool(whole(meta.get("is_customer_note"))),
+    }
+    return Converted(int(comment_id or 0), "comments", values, altered, {"order": order_id})
+
+
+def download(
+    order_id: int,
+    row: Sequence[str | None],
+    files: Mapping[int, Mapping[str, tuple[str, str]]],
+    home: str,
+) -> Converted:
+    """Return a download permission.
+
+    Args:
+        row: the columns of the permission after the ID of its order.
+        files: name and URL of the files of products, by product and by the ID of the download.
+        home: the URL of the shop, for the download links of customers.
+
+    Raises:
+        LeftOut: the product has no such file.
+    """
+    permission_id, download_id, product, key, email, remaining, expires = row
+    altered = Alterations()
+    product_id, file_id = abs(whole(product)), altered.text(download_id)
+    name, url = files.get(product_id, {}).get(file_id, ("", ""))
+    if not url:  # the source does not offer it either
+        raise LeftOut("the product no longer has this file")
+    query = {"download_file": product_id, "order": key or "", "email": email or "", "key": file_id}
+    values = {
+        "product_id": product_id,
+        "download_id": file_id,
+        "download_name": name,
+        "download_url": f"{home.rstrip('/')}/?{urlencode(query, quote_via=quote, safe='')}",
+        "file_name": name,
+        "file_url": url,
+        "downloads_remaining": None if not remaining else abs(whole(remaining)),
+        "access_expires": _expires(expires),
+    }
+    return Converted(
+        int(permission_id or 0), "woocommerce_downloadable_product_permissions", values, altered,
+        {"order": order_id},
+    )  # fmt: skip
+
+
+def _expires(text: str | None) -> datetime | None:
+    # The legacy server reads this column as UTC.
+    return ShopClock(None, None).utc(text)

@@ -1,0 +1,90 @@
+"""Conversion of amounts, numbers and texts of a source, with the reasons for altered values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+
+from app.conversions.numbers import INT64_MAX, money
+from app.services.orders.sums import divided
+
+_CENTS = re.compile(r"([0-9]{1,15})(?:\.([0-9]{2})0*)?")
+_LEADING = re.compile(r"\s*[-+]?(?:[0-9]{1,15}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})")
+_INTEGER = re.compile(r"\s*[-+]?[0-9]{1,18}")
+
+
+Cents = int | Decimal
+"""An amount in cents. A Decimal if the source stores fractions of a cent."""
+
+
+class Alterations(list[str]):
+    """Reasons why a record is not imported unchanged."""
+
+    def cents(self, text: str | None, name: str) -> int:
+        """Return an amount in cents, rounded half up, or 0 for an empty text."""
+        if not text:
+            return 0
+        if plain := _CENTS.fullmatch(text):  # most amounts
+            return int(plain[1] + (plain[2] or "00"))
+        try:
+            amount = money(text)
+        except ValueError:
+            found = _LEADING.match(text)
+            amount = money(found.group()) if found else None
+            self.append(f"{name} {text[:40]!r} is not an amount, and was read as {amount or 0}")
+        return int((amount or Decimal(0)).scaleb(2))
+
+    def exact(self, text: str | None, name: str) -> Cents:
+        """Return an amount in cents with its fractions, or 0 for an empty text."""
+        cents = self.cents(text, name)
+        if not text or _CENTS.fullmatch(text):
+            return cents
+        try:
+            exact = Decimal(text.strip()).scaleb(2)
+            return exact if abs(exact - cents) < 1 else cents
+        except InvalidOperation:  # reported by ``cents``
+            return cents
+
+    def text(self, text: str | None) -> str:
+        """Return a text without NUL characters, which a database cannot store."""
+        if not text:
+            return ""
+        if "\0" in text:
+            self.append("NUL characters were removed")
+            text = text.replace("\0", "")
+        return text
+
+    def number(self, text: str | None, name: str) -> int:
+        """Return a non-negative number, or 0 for an empty text."""
+        number = abs(whole(text))
+        if number > INT64_MAX // 2:
+            self.append(f"{name} is not a 64-bit integer, and was set to 0")
+            return 0
+        return number
+
+
+def rounded(cents: Cents) -> int:
+    """Return an amount in whole cents, rounded half away from zero."""
+    return cents if isinstance(cents, int) else int(cents.to_integral_value(ROUND_HALF_UP))
+
+
+def quotient(cents: Cents, by: int) -> int:
+    """Return an amount divided by a positive number, in whole cents."""
+    return divided(cents, by) if isinstance(cents, int) else rounded(cents / by)
+
+
+def whole(text: str | None) -> int:
+    """Return the integer at the beginning of a text as in PHP, or 0 if there is no integer."""
+    found = _INTEGER.match(text) if text else None
+    return int(found.group()) if found else 0
+
+
+def ids(texts: Iterable[str]) -> list[int]:
+    """Return positive IDs without duplicates. Texts that are not numbers are dropped."""
+    return list(dict.fromkeys(number for text in texts if (number := abs(whole(text)))))
+
+
+def is_yes(text: str | None) -> bool:
+    """Return whether a stored flag is set."""
+    return text in {"yes", "1", "true"}

@@ -1,0 +1,1 @@
+"""Reading of a dump of a MySQL or MariaDB database."""

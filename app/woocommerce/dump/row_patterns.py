@@ -1,0 +1,87 @@
+"""Compiled expressions for the rows of INSERT statements, one for each table and column order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from operator import itemgetter
+
+from app.woocommerce.tables import SourceTable
+
+# Atomic groups, because Python before 3.11.5 matches a possessive group such as (?:…)*+ wrongly
+# (https://github.com/python/cpython/issues/106052). A possessive character class is safe.
+STRING = r"'[^'\\]*+(?>(?:(?:\\.|'')[^'\\]*+)*)'"
+VALUE = r"(?:(?:_\w++\s*+|[xXbBnN](?='))?" + STRING + r"|[^,'()]++)"
+_BETWEEN = r"\s*+,\s*+"
+
+
+@lru_cache(200)
+def row_pattern(table: SourceTable, columns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the expression that finds the selected rows of a table one after the other.
+
+    Each match is a selected row, together with the unselected rows before it. Its groups contain
+    the literals of the columns, in the order of the table in the dump, followed by an empty group.
+    A match of unselected rows alone does not include this group. At an incomplete row, the last
+    group, ``end``, matches one character.
+
+    Args:
+        columns: all columns of a row, in the order of the dump.
+    """
+    parts: list[str] = []
+    head: list[str] = []  # up to the column that selects rows
+    for column in columns:
+        part = _selected(table) if column == table.filtered else VALUE
+        parts.append(f"({part})" if column in table.columns else part)
+        if table.filtered and len(head) <= columns.index(table.filtered):
+            head.append(part)
+    opening, closing = r"\s*+,?\s*+\(\s*+", r"\s*+\)"
+    selected = f"{opening}{_BETWEEN.join(parts)}{closing}()"
+    if not head:
+        return re.compile(f"{selected}|(?P<end>.)", re.DOTALL)
+    any_row = f"{VALUE}(?>(?:{_BETWEEN}{VALUE})*){closing}"
+    other = f"{opening}(?!{_BETWEEN.join(head)}){any_row}"
+    return re.compile(f"(?>(?:{other})*){selected}|(?>(?:{other})+)|(?P<end>.)", re.DOTALL)
+
+
+def _selected(table: SourceTable) -> str:
+    """Return an expression for the literals that select a row, as text or as hexadecimal digits."""
+    names = _one_of(table.values)
+    others = r"|[^_'\\][^'\\]*+" if table.others else ""
+    bytes_of = "|".join(sorted(value.encode().hex() for value in table.values))
+    other_bytes = "|(?!5f)(?>(?:[0-9a-f]{2})+)" if table.others else ""
+    digits = f"(?i:{bytes_of}{other_bytes})"
+    return rf"(?:_\w++\s*+)?(?:'(?:{names}{others})'|0[xX]{digits}(?![0-9A-Fa-f])|[xX]'{digits}')"
+
+
+def _one_of(names: Iterable[str]) -> str:
+    """Return an expression for several names that tries each common prefix only once."""
+    return _branches(sorted(set(names)))
+
+
+def _branches(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return re.escape(names[0])
+    by_start: dict[str, list[str]] = {}
+    for name in names:
+        by_start.setdefault(name[:1], []).append(name[1:])
+    ends = by_start.pop("", None) is not None
+    branches = [re.escape(start) + _branches(rest) for start, rest in by_start.items()]
+    joined = branches[0] if len(branches) == 1 else "(?:" + "|".join(branches) + ")"
+    return "(?:" + joined + ")?" if ends else joined
+
+
+def reordered(
+    table: SourceTable, columns: Sequence[str]
+) -> Callable[[Sequence[str | None]], tuple[str | None, ...]]:
+    """Return a function that sorts the values of a row in the order of the columns of a table.
+
+    Columns that are missing in the dump become None.
+    """
+    found = [column for column in columns if column in table.columns]
+    if tuple(found) == table.columns:
+        return tuple
+    places = [found.index(name) if name in found else len(found) for name in table.columns]
+    if len(found) == len(table.columns):
+        return itemgetter(*places)
+    return lambda values: tuple([(*values, None)[place] for place in places])

@@ -1,0 +1,1 @@
+"""The source of an import: its tables, rows and layout."""

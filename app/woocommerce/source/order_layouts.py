@@ -1,0 +1,175 @@
+"""The two storage layouts of orders in WooCommerce: posts with metadata, and order tables.
+
+Both are read into the same record of texts, which ``convert_orders`` converts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from app.models.address import BILLING_PARTS, SHIPPING_PARTS
+from app.woocommerce.source.clock import ShopClock, from_unix
+from app.woocommerce.source.staging import Meta, Staging
+from app.woocommerce.tables import ADDRESS_KEYS
+
+
+@dataclass(slots=True)
+class SourceOrder:
+    """An order or a refund as the source stores it.
+
+    Attributes:
+        table: the table of the source, for reports.
+        texts: stored values by column name.
+        address: values of both addresses, by column name.
+        parent_id: the ID of the order of a refund.
+        is_counted: whether the source counts its coupon uses; None if unknown.
+    """
+
+    id: int
+    table: str
+    status: str
+    created: datetime | None
+    updated: datetime | None
+    completed: datetime | None
+    is_paid: bool
+    customer_id: str | None
+    parent_id: int
+    texts: Mapping[str, str | None]
+    meta: Meta
+    is_counted: bool | None = None
+    address: Mapping[str, str | None] = field(default_factory=dict)
+
+
+class OrderLayout(Protocol):
+    """A storage layout of orders."""
+
+    orders: str
+    """The staged table of orders."""
+    refunds: str
+    """The staged table of refunds."""
+
+    def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
+        """Yield the orders or refunds of a page."""
+
+
+class PostLayout:
+    """Orders as posts: up to WooCommerce 8, and later unless the shop has switched."""
+
+    orders = "posts:shop_order"
+    refunds = "posts:shop_order_refund"
+
+    def __init__(self, staging: Staging, clock: ShopClock) -> None:
+        self._staging = staging
+        self._clock = clock
+
+    def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
+        """Yield the orders or refunds of a page."""
+        metas = self._staging.meta_of("postmeta", list(page))
+        clock = self._clock
+        for post_id, rows in page.items():
+            (_, status, _, excerpt, _, local, gmt, modified_local, modified, parent) = rows[-1]
+            meta = metas.get(post_id, {})
+            get = meta.get
+            yield SourceOrder(
+                id=post_id,
+                table="posts",
+                status=status or "",
+                created=clock.utc(gmt, local),
+                updated=clock.utc(modified, modified_local),
+                # The first of each pair contains the local time.
+                completed=from_unix(get("_date_completed"))
+                or clock.utc(None, get("_completed_date")),
+                is_paid=bool(from_unix(get("_date_paid")) or clock.utc(None, get("_paid_date"))),
+                customer_id=get("_customer_user"),
+                parent_id=int(parent or 0),
+                texts={
+                    "order_key": get("_order_key"),
+                    "currency": get("_order_currency"),
+                    "total": get("_order_total"),
+                    "cart_tax": get("_order_tax"),
+                    "shipping_tax": get("_order_shipping_tax"),
+                    "total_shipping": get("_order_shipping"),
+                    "total_discount": get("_cart_discount"),
+                    "payment_method_id": get("_payment_method"),
+                    "payment_method_title": get("_payment_method_title"),
+                    "customer_ip": get("_customer_ip_address"),
+                    "customer_user_agent": get("_customer_user_agent"),
+                    "note": excerpt,
+                },
+                meta=meta,
+                is_counted=_flag(get("_recorded_coupon_usage_counts")),
+                address={key: get(f"_{key}") for key in ADDRESS_KEYS},
+            )
+
+
+class TableLayout:
+    """Orders in order tables ("high-performance order storage")."""
+
+    orders = "wc_orders:shop_order"
+    refunds = "wc_orders:shop_order_refund"
+
+    def __init__(self, staging: Staging, clock: ShopClock) -> None:
+        self._staging = staging
+        self._clock = clock
+
+    def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
+        """Yield the orders or refunds of a page."""
+        ids = list(page)
+        metas = self._staging.meta_of("wc_orders_meta", ids)
+        data = self._staging.one_by_id("wc_order_operational_data", ids)
+        addresses = self._staging.by_id("wc_order_addresses", ids)
+        clock = self._clock
+        for order_id, rows in page.items():
+            (
+                _, status, currency, tax, total, customer, email, created, updated, parent,
+                method, title, ip, agent, note,
+            ) = rows[-1]  # fmt: skip
+            (key, paid, completed, shipping_tax, shipping, discount, counted) = data.get(
+                order_id, [None] * 7
+            )
+            address = _addresses(addresses.get(order_id, []))
+            yield SourceOrder(
+                id=order_id,
+                table="wc_orders",
+                status=status or "",
+                created=clock.utc(created),
+                updated=clock.utc(updated),
+                completed=clock.utc(completed),
+                is_paid=clock.utc(paid) is not None,
+                customer_id=customer,
+                parent_id=int(parent or 0),
+                texts={
+                    "order_key": key,
+                    "currency": currency,
+                    "total": total,
+                    "cart_tax": tax,
+                    "shipping_tax": shipping_tax,
+                    "total_shipping": shipping,
+                    "total_discount": discount,
+                    "payment_method_id": method,
+                    "payment_method_title": title,
+                    "customer_ip": ip,
+                    "customer_user_agent": agent,
+                    "note": note,
+                },
+                meta=metas.get(order_id, {}),
+                is_counted=_flag(counted),
+                address={"billing_email": email, **address},
+            )
+
+
+def _addresses(rows: list[list[str | None]]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for kind, *values in rows:
+        parts = {"billing": BILLING_PARTS, "shipping": SHIPPING_PARTS}.get(kind or "", ())
+        for part, value in zip(BILLING_PARTS, values, strict=True):
+            if part in parts and value is not None:
+                found[f"{kind}_{part}"] = value
+    return found
+
+
+def _flag(text: str | None) -> bool | None:
+    return None if text in {None, ""} else text in {"yes", "1"}

@@ -1,0 +1,138 @@
+"""The import step of orders and of the coupon uses in their coupon lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.services.orders.items import COUPON_ID
+from app.woocommerce.context import PAGE, Advance, ImportContext, redemption
+from app.woocommerce.convert import orders as convert_orders
+from app.woocommerce.convert.converted import Converted
+from app.woocommerce.convert.items import Items, items_of_order
+from app.woocommerce.convert.stored_values import Alterations, whole
+from app.woocommerce.kinds import ORDER, ORDER_USE
+from app.woocommerce.source.order_layouts import SourceOrder
+
+_PRODUCTS = {"_product_id", "_variation_id"}
+
+Sources = Mapping[int, SourceOrder]
+
+
+def orders(context: ImportContext, advance: Advance) -> None:
+    """Import orders with all their items, and the coupon uses in their coupon lines."""
+    layout = context.source.layout
+    table = layout.orders.partition(":")[0]
+    for page in context.staging.pages(layout.orders, PAGE):
+        all_items, altered = _items(context, list(page))
+        sources = {each.id: each for each in layout.read(layout.orders, page)}
+
+        def convert(
+            order_id: int, sources: Sources = sources, items: Any = all_items,
+            altered: Any = altered,
+        ) -> Converted:  # fmt: skip
+            return convert_orders.order(
+                sources[order_id], items[order_id], altered[order_id],
+                context.catalog.order_statuses, context.source.currency,
+            )  # fmt: skip
+
+        found = context.converted("orders", table, page, convert)
+        customers = context.targets("customer", found, "customer")
+        for each in found:
+            account = each.references.get("customer", 0)
+            each.resolved["customer_id"] = customers.get(account)
+            if account and account not in customers:
+                each.altered.append(f"account {account} does not exist, so it is a guest order")
+        _make_keys_unique(context, found)
+        _keep_coupons(context, found, all_items)
+        context.writer.write(ORDER, "orders", found)
+        _uses(context, found, sources, all_items, customers)
+        advance(len(page))
+
+
+def _keep_coupons(
+    context: ImportContext, orders: Sequence[Converted], all_items: Mapping[int, Items]
+) -> None:
+    """Store the coupon of each coupon line: a line has no redemption before its first use."""
+    found = [
+        (order, coupons) for order in orders if (coupons := all_items[order.source_id].coupons)
+    ]
+    codes = {code for _, coupons in found for _, code, _ in coupons}
+    sources = context.index.coupons_of(codes) if codes else {}
+    targets = context.writer.records.targets("coupon", list(sources.values()))
+    for order, coupons in found:
+        kept = {
+            str(item_id): {**order.values["item_details"][str(item_id)], COUPON_ID: target}
+            for item_id, code, _ in coupons
+            if (target := targets.get(sources.get(code, 0)))
+        }
+        order.resolved["item_details"] = order.values["item_details"] | kept
+
+
+def _make_keys_unique(context: ImportContext, orders: Sequence[Converted]) -> None:
+    owners = context.index.add_values(
+        "order_key", [(key, o.source_id) for o in orders if (key := o.values["order_key"])]
+    )
+    for order in orders:
+        key = order.values["order_key"]
+        if key and owners[key] != order.source_id:
+            order.values["order_key"] = ""
+            order.altered.append(f"order {owners[key]} also has the order key {key!r}, so "
+                                 "the later order got a new key")  # fmt: skip
+
+
+def _items(
+    context: ImportContext, order_ids: Sequence[int]
+) -> tuple[dict[int, Items], dict[int, Alterations]]:
+    """Return the items of orders, and the alterations of the items."""
+    rows = context.staging.by_id("woocommerce_order_items", order_ids)
+    item_ids = [int(row[0]) for items in rows.values() for row in items]
+    metas = context.staging.pairs_of("woocommerce_order_itemmeta", item_ids)
+    products = context.source.products(
+        number
+        for pairs in metas.values()
+        for place in range(0, len(pairs), 2)
+        if pairs[place] in _PRODUCTS and (number := whole(pairs[place + 1]))
+    )
+    altered = {order_id: Alterations() for order_id in order_ids}
+    items = {
+        order_id: items_of_order(rows.get(order_id, ()), metas, products, altered[order_id])
+        for order_id in order_ids
+    }
+    return items, altered
+
+
+def _uses(
+    context: ImportContext, orders: Sequence[Converted], sources: Mapping[int, SourceOrder],
+    all_items: Mapping[int, Items], customers: Mapping[int, int],
+) -> None:  # fmt: skip
+    """Import the uses of coupons by some orders."""
+    effects = context.catalog.redemption_effects
+    found = [
+        use
+        for order in orders
+        if all_items[order.source_id].coupons
+        for use in convert_orders.uses(
+            sources[order.source_id], order, all_items[order.source_id], effects
+        )
+    ]
+    if not found:
+        return
+    coupons = context.index.coupons_of({use.values["code"] for use in found})
+    targets = context.writer.records.targets("coupon", list(coupons.values()))
+    order_ids = context.targets("order", found, "order")
+    written = []
+    for use in found:
+        source_coupon = coupons.get(use.values["code"], 0)
+        target, order_id = targets.get(source_coupon), order_ids.get(use.references["order"])
+        if target is None or order_id is None:
+            continue  # a code that matches no coupon has no redemption (redemptions 6)
+        account = use.references.get("customer", 0)
+        use.resolved = redemption(target, customers.get(account), order_id, f"order-{order_id}")
+        written.append(use)
+        if use.values["status"] == "confirmed":
+            key = str(account) if account else use.values["email_normalized"]
+            context.index.add_order_uses([(source_coupon, key)])
+    written.sort(key=lambda use: use.source_id)
+    context.report.counts_of("redemptions").read += len(written)
+    context.writer.write(ORDER_USE, "redemptions", written)

@@ -1,0 +1,1 @@
+"""Writing of converted records: IDs, the record map and bulk statements."""

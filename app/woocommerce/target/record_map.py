@@ -1,0 +1,164 @@
+"""The table that maps records of a source to the records of this shop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy.orm import Session
+
+from app.db.read_pool import fetch
+from app.db.session import now, run_in_transaction
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.models import IMPORT_SOURCES, IMPORTED_RECORDS
+from app.woocommerce.convert.converted import Imported
+from app.woocommerce.source.staging import Staging
+
+PAGE = 5000
+
+
+class Reader(Protocol):
+    """Runs selects: a session, or an adapter of the read engine."""
+
+    def execute(self, statement: Any, /) -> Any:
+        """Return the rows of a select."""
+
+
+class RecordMap:
+    """The records of one source.
+
+    Args:
+        name: name of the source.
+        previous_name: the name of the source in earlier imports, if it has changed.
+        staging: the staging file, which stores the map of a dry run.
+        dry_run: whether nothing is written.
+    """
+
+    def __init__(
+        self, name: str, staging: Staging, *, dry_run: bool, previous_name: str | None = None
+    ) -> None:
+        self.name = name
+        self.dry_run = dry_run
+        self._staged = staging.connection
+        self._staged.execute(
+            "CREATE TABLE IF NOT EXISTS mapped (kind TEXT, source_id INTEGER, target_id INTEGER, "
+            "PRIMARY KEY (kind, source_id)) WITHOUT ROWID"
+        )
+        sources = fetch(
+            select(IMPORT_SOURCES.c.id, IMPORT_SOURCES.c.name, IMPORT_SOURCES.c.finished_at)
+        )
+        found = next((source for source in sources if source.name == name), None)
+        self.others = [source.name for source in sources if source.name != name]
+        """The names of the other sources from which records were imported."""
+        if found is None and previous_name:
+            found = next(source for source in sources if source.name == previous_name)
+        self.source_id: int | None = found.id if found else None
+        self.is_known = found is not None
+        """Whether an earlier import of this source has begun."""
+        self.is_interrupted = found is not None and found.finished_at is None
+
+    def begin(self) -> None:
+        """Record that an import begins."""
+        if self.dry_run:
+            return
+
+        def work(session: Session) -> int:
+            begun = {"name": self.name, "started_at": now(), "finished_at": None}
+            if self.source_id is not None:
+                this = IMPORT_SOURCES.c.id == self.source_id
+                session.execute(update(IMPORT_SOURCES).where(this).values(begun))
+                return self.source_id
+            created = insert(IMPORT_SOURCES).values(begun).returning(IMPORT_SOURCES.c.id)
+            return int(session.execute(created).scalar_one())
+
+        self.source_id = run_in_transaction(work)
+
+    def finish(self) -> None:
+        """Record that an import is complete."""
+        if not self.dry_run:
+            this = IMPORT_SOURCES.c.id == self.source_id
+            done = update(IMPORT_SOURCES).where(this).values(finished_at=now())
+            run_in_transaction(lambda session: session.execute(done) and None)
+
+    def known(self, session: Reader, kind: str, ids: Sequence[int]) -> dict[int, Imported]:
+        """Return the imported records of a kind, by their ID at the source."""
+        if self.source_id is None:
+            return {}
+        rows = session.execute(
+            select(
+                IMPORTED_RECORDS.c.source_id, IMPORTED_RECORDS.c.target_id,
+                IMPORTED_RECORDS.c.fingerprint, IMPORTED_RECORDS.c.updated_at,
+                IMPORTED_RECORDS.c.usage_count,
+            ).where(
+                IMPORTED_RECORDS.c.import_source_id == self.source_id,
+                IMPORTED_RECORDS.c.kind == kind,
+                is_one_of(IMPORTED_RECORDS.c.source_id, _list(ids)),
+            )
+        )  # fmt: skip
+        return {row[0]: Imported(*row[1:]) for row in rows}
+
+    def add(self, session: Session, kind: str, records: Sequence[dict[str, Any]]) -> None:
+        """Add imported records: source_id, target_id, fingerprint and the written values."""
+        rows = [{**record, "kind": kind, "import_source_id": self.source_id} for record in records]
+        session.execute(insert(IMPORTED_RECORDS), rows)
+
+    def change(self, session: Session, kind: str, record: dict[str, Any]) -> None:
+        """Update the entry of a record that an earlier import created."""
+        this = update(IMPORTED_RECORDS).where(
+            IMPORTED_RECORDS.c.import_source_id == self.source_id,
+            IMPORTED_RECORDS.c.kind == kind,
+            IMPORTED_RECORDS.c.source_id == record["source_id"],
+        )
+        session.execute(this.values(record))
+
+    def stage(self, kind: str, pairs: Sequence[tuple[int, int]]) -> None:
+        """Add the pairs of source and target IDs of a dry run to the staging file."""
+        self._staged.executemany(
+            "INSERT OR REPLACE INTO mapped VALUES (?, ?, ?)", [(kind, *pair) for pair in pairs]
+        )
+
+    def targets(self, kind: str, ids: Sequence[int]) -> dict[int, int]:
+        """Return the new IDs of records of a kind, by their ID at the source."""
+        wanted = list(set(ids))
+        found: dict[int, int] = {}
+        if self.source_id is not None and wanted:
+            rows = fetch(
+                select(IMPORTED_RECORDS.c.source_id, IMPORTED_RECORDS.c.target_id).where(
+                    IMPORTED_RECORDS.c.import_source_id == self.source_id,
+                    IMPORTED_RECORDS.c.kind == kind,
+                    is_one_of(IMPORTED_RECORDS.c.source_id, _list(wanted)),
+                )
+            )
+            found = {row[0]: row[1] for row in rows}
+        if self.dry_run and wanted:
+            marks = ", ".join("?" * len(wanted))
+            staged = (
+                f"SELECT source_id, target_id FROM mapped WHERE kind = ? AND source_id IN ({marks})"  # noqa: S608  # nosec B608  # placeholders only
+            )
+            found |= dict(self._staged.execute(staged, (kind, *wanted)).fetchall())
+        return found
+
+    def all_of(self, kind: str) -> Iterator[list[int]]:
+        """Yield the IDs at the source of all imported records of a kind, in pages."""
+        after = -1
+        while True:
+            rows = fetch(
+                select(IMPORTED_RECORDS.c.source_id)
+                .where(
+                    IMPORTED_RECORDS.c.import_source_id == self.source_id,
+                    IMPORTED_RECORDS.c.kind == kind,
+                    IMPORTED_RECORDS.c.source_id > after,
+                )
+                .order_by(IMPORTED_RECORDS.c.source_id)
+                .limit(PAGE)
+            )
+            if not rows:
+                return
+            yield [row[0] for row in rows]
+            after = rows[-1][0]
+
+
+def _list(ids: Sequence[int]) -> Any:
+    return bindparam(None, list(ids), type_=IdList)

@@ -1,0 +1,1 @@
+"""Tests of the service over HTTP, on SQLite and PostgreSQL."""

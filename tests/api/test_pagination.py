@@ -1,0 +1,199 @@
+"""Pages of lists and their headers (spec 4.2; decisions 6 and 13)."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from app.services.common import plans
+from app.services.common.pagination import Page
+
+AT = "https://shop.example/coupons"
+
+
+def link(**pages):
+    """The Link header with these relations, in order."""
+    return ", ".join(f'<{AT}?page={page}>; rel="{relation}"' for relation, page in pages.items())
+
+
+# total, page number, page size: pages, Link
+PAGES = [
+    # nothing matches: 0 pages, no link
+    (0, 1, 10, 0, None),
+    # everything on one page
+    (1, 1, 10, 1, None),
+    (10, 1, 10, 1, None),
+    # a page that is not full is a page
+    (11, 1, 10, 2, link(next=2, last=2)),
+    (20, 1, 10, 2, link(next=2, last=2)),
+    (21, 1, 10, 3, link(next=2, last=3)),
+    (3, 1, 1, 3, link(next=2, last=3)),
+    # in the middle, at the end, beyond the end
+    (21, 2, 10, 3, link(first=1, prev=1, next=3, last=3)),
+    (41, 3, 10, 5, link(first=1, prev=2, next=4, last=5)),
+    (21, 3, 10, 3, link(first=1, prev=2)),
+    (21, 4, 10, 3, link(first=1, prev=3, last=3)),
+    (21, 9, 10, 3, link(first=1, prev=8, last=3)),
+    (0, 2, 10, 0, link(first=1, prev=1)),
+    # without a limit there is one page in total, also of nothing
+    (0, 1, None, 1, None),
+    (1000, 1, None, 1, None),
+    (1000, 2, None, 1, link(first=1, prev=1, last=1)),
+    # large numbers are exact: no float in between
+    (2**63 - 1, 1, 10, 922337203685477581, link(next=2, last=922337203685477581)),
+]
+
+
+@pytest.mark.parametrize(("total", "number", "size", "pages", "expected"), PAGES)
+def test_page_has_its_number_and_the_totals(total, number, size, pages, expected):
+    page = Page([], total, number, size)
+    totals = {"X-Total": str(total), "X-TotalPages": str(pages)}
+    assert page.pages == pages
+    assert page.headers(AT, []) == totals | ({"Link": expected} if expected else {})
+
+
+def test_links_keep_the_other_parameters():
+    query = [
+        ("filter[q]", "50% & more"),
+        ("page", "2"),
+        ("fields", "id,code"),
+        ("x", ""),
+        ("x", "é"),
+    ]
+    headers = Page([], 30, 2, 10).headers(AT, query)
+    kept = "filter%5Bq%5D=50%25+%26+more&fields=id%2Ccode&x=&x=%C3%A9"
+    assert headers["Link"] == (
+        f'<{AT}?{kept}&page=1>; rel="first", <{AT}?{kept}&page=1>; rel="prev", '
+        f'<{AT}?{kept}&page=3>; rel="next", <{AT}?{kept}&page=3>; rel="last"'
+    )
+
+
+@pytest.mark.parametrize(("total", "length"), [(20, 4000), (91, 4001)])
+def test_link_of_more_bytes_than_proxies_accept_is_omitted(total, length):
+    # The page number of the last link has one digit more in the second case.
+    headers = Page([], total, 1, 10).headers(AT + "x" * 1950, [])
+    links = link(next=2, last=-(-total // 10)).replace(AT, AT + "x" * 1950)
+    assert len(links) == length
+    assert headers.get("Link") == (links if length == 4000 else None)
+    assert headers["X-Total"] == str(total)
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [
+        ("shop.example", "shop.example"),
+        ("shop.example:80", "shop.example:80"),
+        ("Shop.Example:8080", "Shop.Example:8080"),
+        ("xn--e1afmkfd.xn--p1ai", "xn--e1afmkfd.xn--p1ai"),
+        ("[::1]:8000", "[::1]:8000"),
+        ("m\xc3\xbcnchen.example", "m%C3%BCnchen.example"),
+        ("m\xfcnchen.example", "m%FCnchen.example"),
+        ('a">b', "a%22%3Eb"),
+    ],
+)
+@pytest.mark.parametrize("mount", ["", "/wc-api/v3"])
+def test_link_is_ascii_with_the_host_as_it_was_written(admin, make_coupon, mount, host, shown):
+    for _ in range(11):
+        make_coupon()
+    query = {"environ_overrides": {"HTTP_HOST": host}}
+    response = admin.get(f"{mount}/coupons", {"filter[q]": "", "é": "ü"}, **query)
+    assert response.status_code == 200
+    address = f"http://{shown}{mount}/coupons?filter%5Bq%5D=&%C3%A9=%C3%BC&page=2"
+    assert response.headers["Link"] == f'<{address}>; rel="next", <{address}>; rel="last"'
+    assert response.headers["Link"].isascii()
+
+
+def test_long_query_has_totals_and_no_link(admin, make_coupon):
+    for _ in range(11):
+        make_coupon()
+    short, long = "id," * 100, "id," * 900
+    assert "Link" in admin.get("/coupons", {"fields": short}).headers
+    response = admin.get("/coupons", {"fields": long})
+    assert "Link" not in response.headers
+    assert (response.headers["X-Total"], response.headers["X-TotalPages"]) == ("11", "2")
+    assert len(response.get_json()["coupons"]) == 10
+
+
+def test_links_lead_through_the_list(app, app_with, admin, make_coupon):
+    made = [make_coupon(description="sold here")["id"] for _ in range(5)]
+    make_coupon(description="sold out")
+    admin.http = app_with(SHOP_PAGE_SIZE=2).test_client()
+    path, query, seen, steps = "/coupons", {"filter[q]": "HERE", "fields": "id"}, [], []
+    while path:
+        response = admin.get(path, query)
+        seen += [coupon["id"] for coupon in response.get_json()["coupons"]]
+        targets = {
+            part.rpartition('rel="')[2].rstrip('"'): part.partition(">")[0].lstrip(" <")
+            for part in response.headers.get("Link", "").split(",")
+        }
+        steps.append((response.headers["X-Total"], response.headers["X-TotalPages"], *targets))
+        address = urlsplit(targets.get("next", ""))
+        assert "next" not in targets or (address.scheme, address.netloc) == ("http", "localhost")
+        path, query = address.path, parse_qs(address.query)
+    assert seen == made[::-1]
+    assert steps == [
+        ("5", "3", "next", "last"),
+        ("5", "3", "first", "prev", "next", "last"),
+        ("5", "3", "first", "prev"),
+    ]
+
+
+ORDERS = ("id", "email", "login", "modified", "name", "first_name", "last_name", "registered")
+
+
+@pytest.mark.parametrize(
+    ("order", "role"),
+    [
+        ("asc", "all"),
+        ("desc", "customer"),
+        pytest.param("asc", "customer", marks=pytest.mark.slow),
+        pytest.param("desc", "all", marks=pytest.mark.slow),
+    ],
+)
+def test_later_pages_continue_the_list(monkeypatch, make_customer, client_for, admin, order, role):
+    """Also with equal names, and with accounts in between that the list leaves out."""
+    for number in range(3):
+        make_customer(first_name="Ada", last_name=f"Nr {number}")
+        client_for(login=f"customer-{number}-x")
+        make_customer(first_name="Bea")
+    whole = {"filter[order]": order, "filter[role]": role, "filter[limit]": 50}
+    short = whole | {"filter[limit]": 2}
+    lists = {
+        name: admin.get("/customers", {**whole, "filter[orderby]": name}).get_json()["customers"]
+        for name in ORDERS
+    }
+    for name in ("FEW", "FEW_FOUND"):  # nothing is few
+        monkeypatch.setattr(plans, name, 0)
+    for name, expected in lists.items():
+        assert len(expected) == (6 if role == "customer" else 10)
+        for offset in range(1, len(expected) + 3):
+            query = {**short, "filter[orderby]": name, "filter[offset]": offset}
+            page = admin.get("/customers", query)
+            assert page.get_json()["customers"] == expected[offset : offset + 2], (name, offset)
+            assert page.headers["X-Total"] == str(len(expected))
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+@pytest.mark.parametrize(
+    "orderby", ["date", "modified", "id", "code", "amount", "usage_count", "expiry_date"]
+)
+def test_pages_from_the_end_continue_the_list(
+    monkeypatch, make_coupon, admin, client_with, orderby, few
+):
+    """Read backwards, values that are missing still come last, and equal ones by their ID."""
+    dates = [None, "2030-01-01", None, "2030-01-02", "2030-01-01", "2029-01-01", None]
+    for number, expiry_date in enumerate(dates):
+        make_coupon(code=f"nr-{number}", expiry_date=expiry_date, amount=str(number % 3))
+    admin.delete(f"/coupons/{make_coupon(code='gone')['id']}")
+    monkeypatch.setattr(plans, "FEW", few)
+    short = client_with(SHOP_PAGE_SIZE=2)
+    for order in "asc", "desc":
+        query = {"filter[orderby]": orderby, "filter[order]": order}
+        whole = admin.get("/coupons", query).get_json()["coupons"]
+        assert len(whole) == len(dates)
+        if orderby == "expiry_date":
+            assert [coupon["expiry_date"] for coupon in whole][-3:] == [None] * 3
+        for filters in query, query | {"filter[not_in]": "999"}:
+            pages = [short.get("/coupons", filters | {"page": page}) for page in range(1, 6)]
+            assert [page.get_json()["coupons"] for page in pages] == [
+                whole[start : start + 2] for start in range(0, 10, 2)
+            ]

@@ -1,0 +1,219 @@
+"""Request bodies: JSON, wrapper keys and size (decisions 1, 3, 13)."""
+
+import io
+
+import pytest
+
+from tests.api.error_requests import send
+from tests.api_client import Client, codes, refusal, refused_params, reply
+
+pytestmark = pytest.mark.one_database
+
+__all__ = ["send"]  # a fixture
+
+INVALID_JSON = (400, "shop_api_invalid_json")
+MISSING = {
+    ("POST", "/coupons"): "shop_api_missing_coupon_data",
+    ("PUT", "/coupons/{id}"): "shop_api_missing_coupon_data",
+    ("POST", "/coupons/bulk"): "shop_api_missing_coupons_data",
+    ("PUT", "/coupons/bulk"): "shop_api_missing_coupons_data",
+}
+BODIES = [pytest.param(*key, id=" ".join(key)) for key in MISSING]
+
+
+# --- what is JSON ---
+
+
+@pytest.mark.parametrize(("method", "path"), BODIES)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" \r\n\t",
+        b"null",
+        b"true",
+        b"5",
+        b'"coupon"',
+        b"[]",
+        b'[{"coupon": {}}]',
+        b"{}",
+        b'{"coupon": null, "coupons": null}',
+        b'{"Coupon": {}, "COUPONS": []}',
+        b'{"": {}}',
+    ],
+)
+def test_body_without_its_key(send, method, path, body):
+    assert reply(send(method, path, body)) == refusal(MISSING[method, path])
+
+
+@pytest.mark.parametrize(("method", "path"), BODIES)
+@pytest.mark.parametrize("value", [b"5", b"0", b"1.5", b'"x"', b'""', b"true", b"false"])
+def test_wrapper_key_of_the_wrong_type(send, method, path, value):
+    response = send(method, path, b'{"coupon": %s, "coupons": %s}' % (value, value))
+    assert refused_params(response) == ["coupons" if "bulk" in path else "coupon"]
+
+
+def test_wrapper_keys_that_are_swapped(send):
+    assert refused_params(send("POST", "/coupons", b'{"coupon": []}')) == ["coupon"]
+    assert refused_params(send("POST", "/coupons", b'{"coupon": [{"code": "x"}]}')) == ["coupon"]
+    assert refused_params(send("POST", "/coupons/bulk", b'{"coupons": {}}')) == ["coupons"]
+    assert refused_params(send("PUT", "/coupons/{id}", b'{"coupon": []}')) == ["coupon"]
+
+
+NO_JSON = {
+    "truncated": b'{"coupon": {"code": "x"',
+    "single quotes": b"{'coupon': {'code': 'x'}}",
+    "bare words": b"{coupon: {code: x}}",
+    "form": b"coupon[code]=x",
+    "xml": b"<coupon/>",
+    "trailing comma": b'{"coupon": {"code": "x",}}',
+    "comment": b'{"coupon": {"code": "x"}} // now',
+    "two documents": b'{"coupon": {"code": "x"}} {}',
+    "trailing bracket": b'{"coupon": {"code": "x"}}}',
+    "NaN": b'{"coupon": {"code": "x", "amount": NaN}}',
+    "Infinity": b'{"coupon": {"code": "x", "amount": Infinity}}',
+    "-Infinity": b'{"coupon": {"code": "x", "amount": -Infinity}}',
+    "NaN alone": b"NaN",
+    "NaN in an unknown field": b'{"coupon": {"code": "x"}, "other": NaN}',
+    "leading zero": b'{"coupon": {"code": "x", "amount": 01}}',
+    "plus": b'{"coupon": {"code": "x", "amount": +1}}',
+    "bare point": b'{"coupon": {"code": "x", "amount": 1.}}',
+    "hexadecimal": b'{"coupon": {"code": "x", "amount": 0x1}}',
+    "True": b'{"coupon": {"code": "x", "individual_use": True}}',
+    "control character": b'{"coupon": {"code": "a\nb"}}',
+    "nul byte": b'{"coupon": {"code": "a\0b"}}',
+    "nul bytes only": b"\0\0\0",
+    "bad escape": b'{"coupon": {"code": "\\x41"}}',
+    "short escape": b'{"coupon": {"code": "\\u41"}}',
+    "high surrogate": b'{"coupon": {"code": "\\ud83c"}}',
+    "low surrogate": b'{"coupon": {"code": "\\udf89"}}',
+    "surrogates reversed": b'{"coupon": {"code": "\\udf89\\ud83c"}}',
+    "surrogate in a key": b'{"coupon": {"code": "x", "\\ud83c": 1}}',
+    "surrogate in an unknown field": b'{"coupon": {"code": "x"}, "other": "\\ud83c"}',
+    "invalid utf-8": b'{"coupon": {"code": "\xff"}}',
+    "latin-1": '{"coupon": {"code": "é"}}'.encode("latin-1"),
+    "overlong utf-8": b'{"coupon": {"code": "\xc0\xaf"}}',
+    "surrogate in utf-8": b'{"coupon": {"code": "\xed\xa0\xbc"}}',
+    "utf-16": '{"coupon": {"code": "x"}}'.encode("utf-16"),
+    "utf-16 without mark": '{"coupon": {"code": "x"}}'.encode("utf-16-le"),
+    "byte order mark": b'\xef\xbb\xbf{"coupon": {"code": "x"}}',
+    "byte order mark only": b"\xef\xbb\xbf",
+    "arrays 2,000 deep": b"[" * 2_000 + b"]" * 2_000,
+    "arrays 1,000,000 deep": b"[" * 1_000_000,
+    "objects 100,000 deep": b'{"coupon":' * 100_000 + b"1" + b"}" * 100_000,
+    "deep in a field": b'{"coupon": {"code": "x", "product_ids": %s}}'
+    % (b"[" * 100_000 + b"]" * 100_000),
+    "deep in an unknown field": b'{"coupon": {"code": "x", "other": %s}}'
+    % (b"[" * 100_000 + b"]" * 100_000),
+}
+
+
+@pytest.mark.parametrize("body", NO_JSON.values(), ids=list(NO_JSON))
+def test_body_is_not_json(send, body):
+    for method, path in MISSING:
+        response = send(method, path, body)
+        assert codes(response) == INVALID_JSON
+        assert response.content_type == "application/json"
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "1e400",
+        "-1e400",
+        "1e99999999",
+        "9" * 5_000,
+        "-" + "9" * 5_000,
+        "0." + "9" * 100_000 + "e400",
+    ],
+    ids=lambda number: number[:12],
+)
+def test_huge_number_is_rejected(send, number):
+    for field in ("amount", "usage_limit", "expiry_date", "code"):
+        body = f'{{"coupon": {{"code": "x", "{field}": {number}}}}}'
+        status, code = codes(send("POST", "/coupons", body))
+        assert status == 400
+        assert code in {"shop_api_invalid_json", "shop_api_invalid_param"}
+
+
+@pytest.mark.parametrize(
+    "number", ["1e400", "9" * 30, "9" * 5_000, "1e-400"], ids=lambda number: number[:12]
+)
+def test_huge_number_in_an_unknown_field_is_no_crash(send, number):
+    response = send("POST", "/coupons", f'{{"coupon": {{"code": "x", "other": {number}}}}}')
+    assert response.status_code in {201, 400}
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        None,
+        "application/json",
+        "application/json; charset=utf-8",
+        "application/json; charset=latin-1",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/xml",
+        "nonsense",
+    ],
+)
+def test_body_is_json_whatever_its_content_type(send, content_type):
+    response = send("POST", "/coupons", '{"coupon": {"code": "é"}}', content_type=content_type)
+    assert (response.status_code, response.get_json()["coupon"]["code"]) == (201, "é")
+
+
+def test_duplicate_key_the_last_counts(send):
+    body = '{"coupon": {"code": "no"}, "coupon": {"code": "a", "code": "b"}}'
+    assert send("POST", "/coupons", body).get_json()["coupon"]["code"] == "b"
+
+
+def test_blanks_around_the_body(send):
+    response = send("POST", "/coupons", '\r\n\t {"coupon": {"code": "x"}} \n')
+    assert response.status_code == 201
+
+
+# --- size ---
+
+
+def body_of(size):
+    """A valid body of a coupon with so many bytes."""
+    start = b'{"coupon": {"code": "x", "other": "'
+    return start + b"x" * (size - len(start) - 3) + b'"}}'
+
+
+TOO_LARGE = refusal("shop_api_request_entity_too_large", limit=200)
+
+
+def test_body_over_the_byte_limit(app_with, admin):
+    client = Client(app_with(SHOP_MAX_BODY_BYTES=200), admin.key)
+    assert reply(client.post("/coupons", data=body_of(201))) == TOO_LARGE
+    assert reply(client.put("/coupons/1", data=body_of(201))) == TOO_LARGE
+    assert reply(client.post("/coupons/bulk", data=body_of(10_000))) == TOO_LARGE
+    assert reply(client.post("/coupons", data=b"x" * 201)) == TOO_LARGE
+    assert client.post("/coupons", data=body_of(200)).status_code == 201
+
+
+def test_body_over_the_byte_limit_without_a_length(app_with, admin):
+    client = Client(app_with(SHOP_MAX_BODY_BYTES=200), admin.key)
+
+    def chunked(size):
+        environ = {"wsgi.input_terminated": True}
+        stream = io.BytesIO(body_of(size))
+        return client.post("/coupons", input_stream=stream, environ_overrides=environ)
+
+    assert reply(chunked(201)) == TOO_LARGE
+    assert chunked(200).status_code == 201
+
+
+def test_body_over_the_byte_limit_stands_behind_credentials(app_with, app):
+    client = Client(app_with(SHOP_MAX_BODY_BYTES=200))
+    response = client.post("/coupons", data=body_of(201))
+    assert codes(response) == (401, "shop_api_authentication_error")
+
+
+def test_body_limit_is_5_mebibytes(admin):
+    limit = 5 * 1024 * 1024
+    response = admin.post("/coupons", data=body_of(limit + 1))
+    assert reply(response) == refusal("shop_api_request_entity_too_large", limit=limit)
+    assert admin.post("/coupons", data=body_of(limit)).status_code == 201

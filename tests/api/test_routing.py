@@ -1,0 +1,163 @@
+"""Routes and methods that do not exist (decisions 1, 13)."""
+
+import pytest
+
+from tests.api.error_requests import NO_ROUTE
+from tests.api_client import refusal, reply, without_suggestion
+
+pytestmark = pytest.mark.one_database
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/coupon",
+        "/Coupons",
+        "/coupons/abc",
+        "/coupons/1/2",
+        "/coupons/1/orders",
+        "/coupons/code",
+        "/coupons/code/",
+        "/coupons/code/a/b",
+        "/coupons/bulk/1",
+        "/coupons.json",
+        "/coupons/%00",
+        "/coupons//1",
+        "/%F0%9F%8E%89",
+        "/%ff%fe",
+        "/" + "a" * 10_000,
+    ],
+    ids=lambda path: path[:30],
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
+def test_no_route(admin, anonymous, method, path):
+    for client in (admin, anonymous):
+        response = client.request(method, path)
+        assert without_suggestion(response) == NO_ROUTE
+        assert response.content_type == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("path", "suggestion"),
+    [
+        ("/coupon", "Did you mean /coupons?"),
+        ("/order/5", "Did you mean /orders/{id}?"),
+        ("/orders/5/note/", "Did you mean /orders/{id}/notes?"),
+        ("/coupons/cuont", "Did you mean /coupons/count?"),
+        (
+            "/wp-json/wc/v3/orders",
+            "The API is located at /, for example /orders, and the legacy API at /wc-api/v3.",
+        ),
+    ],
+)
+def test_unknown_path_has_a_suggestion(anonymous, path, suggestion):
+    words = f"No route matches this path. {suggestion}"
+    assert reply(anonymous.get(path)) == refusal("shop_api_no_route", words=words)
+
+
+AT_SHOP = (
+    "The API is located at /shop, for example /shop/orders, and the legacy API at /shop/wc-api/v3."
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"SHOP_URL_PREFIX": "/shop"}, AT_SHOP),
+        ({"SHOP_LEGACY_API": False}, "The API is located at /, for example /orders."),
+    ],
+)
+def test_suggestion_follows_the_settings(make_app, given, sentence):
+    response = make_app(**given).test_client().get("/wp-json/wc/v3/orders")
+    words = f"No route matches this path. {sentence}"
+    assert reply(response) == refusal("shop_api_no_route", words=words)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/coupons", {"GET", "HEAD", "POST"}),
+        ("DELETE", "/coupons", {"GET", "HEAD", "POST"}),
+        ("PATCH", "/coupons", {"GET", "HEAD", "POST"}),
+        ("POST", "/coupons/count", {"GET", "HEAD"}),
+        ("POST", "/coupons/1", {"GET", "HEAD", "PUT", "DELETE"}),
+        ("PATCH", "/coupons/1", {"GET", "HEAD", "PUT", "DELETE"}),
+        ("PUT", "/coupons/code/x", {"GET", "HEAD"}),
+        ("DELETE", "/coupons/code/x", {"GET", "HEAD"}),
+        ("GET", "/coupons/bulk", {"POST", "PUT"}),
+        ("HEAD", "/coupons/bulk", {"POST", "PUT"}),
+        ("DELETE", "/coupons/bulk", {"POST", "PUT"}),
+        ("TRACE", "/coupons", {"GET", "HEAD", "POST"}),
+        ("PROPFIND", "/coupons", {"GET", "HEAD", "POST"}),
+        ("POST", "/", {"GET", "HEAD"}),
+        ("DELETE", "/healthz", {"GET", "HEAD"}),
+    ],
+)
+def test_method_not_allowed(admin, anonymous, method, path, allowed):
+    for client in (admin, anonymous):
+        response = client.request(method, path)
+        assert response.status_code == 405
+        assert set(response.headers["Allow"].split(", ")) - {"OPTIONS"} == allowed
+        assert response.content_type == "application/json"
+        if method != "HEAD":
+            assert reply(response) == refusal(
+                "shop_api_method_not_allowed", method=method, allowed=response.headers["Allow"]
+            )
+
+
+@pytest.mark.parametrize(
+    "path", ["/coupons", "/coupons/count", "/coupons/{id}", "/coupons/code/{code}"]
+)
+def test_trailing_slash(admin, make_coupon, path):
+    path = path.format_map(make_coupon())
+    assert reply(admin.get(f"{path}/")) == reply(admin.get(path))
+    assert admin.get(f"{path}/").status_code == 200
+
+
+def test_trailing_slash_of_writes(admin, make_coupon):
+    coupon = make_coupon()
+    path = f"/coupons/{coupon['id']}/"
+    assert admin.post("/coupons/", {"coupon": {"code": "x"}}).status_code == 201
+    assert admin.put(path, {"coupon": {"amount": 1}}).status_code == 200
+    assert admin.post("/coupons/bulk/", {"coupons": []}).status_code == 200
+    assert admin.put("/coupons/bulk/", {"coupons": []}).status_code == 200
+    assert admin.delete(path).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/coupons", "/docs", "/wc-api/v3/coupons"])
+def test_upgrade_is_ignored(admin, path):
+    headers = {"Connection": "keep-alive, Upgrade", "Upgrade": "websocket"}
+    assert admin.get(path, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/docs"])
+def test_trailing_slash_of_open_routes(anonymous, path):
+    assert anonymous.get(path).status_code == 200
+    assert anonymous.get(f"{path}/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/coupons",
+        "/coupons/count",
+        "/coupons/{id}",
+        "/coupons/code/{code}",
+        "/",
+        "/healthz",
+        "/readyz",
+        "/openapi.json",
+        "/docs/",
+        "/coupons/999",
+        "/coupons?page=0",
+        "/nothing",
+    ],
+)
+def test_head_answers_as_get_without_a_body(admin, make_coupon, path):
+    path = path.format_map(make_coupon())
+    get, head = admin.get(path), admin.request("HEAD", path)
+    assert head.status_code == get.status_code
+    assert head.data == b""
+    for name in ("Content-Type", "Content-Length", "X-Total", "X-TotalPages", "Link"):
+        assert head.headers.get(name) == get.headers.get(name)

@@ -1,0 +1,395 @@
+"""Permissions: every operation of every OpenAPI document, with every role and permission.
+
+The OpenAPI documents contain every route (tests/openapi/test_document.py). An operation without a row in the table
+below fails the test. The table is section 5 of the specification and decisions 2.
+"""
+
+import re
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+from sqlalchemy import func, select
+
+from app.auth.principals import ROLES, Permission
+from app.db.read_pool import fetch
+from app.db.session import db, now, run_in_transaction
+from app.models import Event, User, WebhookDelivery
+from app.services.api_keys.writes import create_key, revoke_key
+from app.services.events.outbox import NewEvent, record
+from app.services.events.sequence import number_events
+from tests.api_client import Client
+from tests.factories import insert_order
+
+pytestmark = pytest.mark.one_database  # both databases return the same roles
+
+ALL = frozenset(ROLES)
+STAFF = frozenset({"administrator", "shop_manager"})
+ADMINISTRATOR = frozenset({"administrator"})
+
+OPEN = {"getIndex", "getHealth", "getReadiness", "getStore"}
+NOTHING = "an empty list"
+# The permission that the key needs (None: any), the allowed roles, and the error for others.
+TABLE = {
+    "listCoupons":           ("read", STAFF, NOTHING),
+    "createCoupon":          ("write", STAFF, "401 user_cannot_create_coupon"),
+    "countCoupons":          ("read", STAFF, "401 user_cannot_read_coupons_count"),
+    "getCoupon":             ("read", STAFF, "401 user_cannot_read_coupon"),
+    "getCouponByCode":       ("read", STAFF, "401 user_cannot_read_coupon"),
+    "updateCoupon":            ("write", STAFF, "401 user_cannot_edit_coupon"),
+    "deleteCoupon":          ("write", STAFF, "401 user_cannot_delete_coupon"),
+    "bulkCoupons":           ("write", STAFF, "items: user_cannot_create_coupon user_cannot_edit_coupon"),
+    "listCustomers":         ("read", STAFF, NOTHING),
+    "createCustomer":        ("write", STAFF, "401 user_cannot_create_customer"),
+    "countCustomers":        ("read", STAFF, "401 user_cannot_read_customers_count"),
+    "getCustomer":           ("read", STAFF, "401 user_cannot_read_customer"),
+    "getCustomerByEmail":    ("read", STAFF, "401 user_cannot_read_customer"),
+    "updateCustomer":          ("write", STAFF, "400 user_cannot_edit_customer"),  # spec 4.2, edit rule 2
+    "deleteCustomer":        ("write", ADMINISTRATOR, "401 user_cannot_delete_customer"),
+    "bulkCustomers":         ("write", STAFF, "items: user_cannot_create_customer user_cannot_edit_customer"),
+    "listCustomerOrders":    ("read", STAFF, "401 user_cannot_read_customer"),
+    "listCustomerDownloads": ("read", STAFF, "401 user_cannot_read_customer"),
+    "listOrders":            ("read", STAFF, NOTHING),
+    "countOrders":           ("read", STAFF, "401 user_cannot_read_orders_count"),
+    "getOrder":              ("read", STAFF, "401 user_cannot_read_order"),
+    "listOrderStatuses":     ("read", ALL, None),
+    "createOrder":           ("write", STAFF, "401 user_cannot_create_order"),
+    "updateOrder":           ("write", STAFF, "401 user_cannot_edit_order"),
+    "deleteOrder":           ("write", STAFF, "401 user_cannot_delete_order"),
+    "bulkOrders":            ("write", STAFF, "items: user_cannot_create_order user_cannot_edit_order"),
+    "listTrashedOrders":     ("read", STAFF, NOTHING),
+    "restoreOrder":          ("write", STAFF, "401 user_cannot_edit_order"),
+    "emptyOrderTrash":       ("write", STAFF, "401 user_cannot_delete_order"),
+    "listOrderNotes":        ("read", STAFF, "401 user_cannot_read_order_notes"),
+    "createOrderNote":       ("write", STAFF, "401 user_cannot_create_order_note"),
+    "getOrderNote":          ("read", STAFF, "401 user_cannot_read_order_notes"),
+    "updateOrderNote":       ("write", STAFF, "401 user_cannot_edit_order_note"),
+    "deleteOrderNote":       ("write", STAFF, "401 user_cannot_delete_order_note"),
+    "listTrashedCoupons":    ("read", STAFF, NOTHING),
+    "restoreCoupon":         ("write", STAFF, "401 user_cannot_edit_coupon"),
+    "emptyCouponTrash":      ("write", STAFF, "401 user_cannot_delete_coupon"),
+    "createCouponBatch":       ("write", STAFF, "401 user_cannot_create_coupon"),
+    "listCouponBatches":     ("read", STAFF, NOTHING),
+    "getCouponBatch":        ("read", STAFF, "401 user_cannot_read_coupons"),
+    "deleteCouponBatch":     ("write", STAFF, "401 user_cannot_delete_coupon"),
+    "evaluateCoupons":       (None, STAFF, "401 user_cannot_read_coupons"),
+    "listRedemptions":       ("read", STAFF, NOTHING),
+    "countRedemptions":      ("read", STAFF, "401 user_cannot_read_redemptions_count"),
+    "getRedemption":         ("read", STAFF, "401 user_cannot_read_redemption"),
+    "createRedemption":      ("write", STAFF, "401 user_cannot_create_redemption"),
+    "confirmRedemption":     ("write", STAFF, "401 user_cannot_edit_redemption"),
+    "releaseRedemption":     ("write", STAFF, "401 user_cannot_edit_redemption"),
+    "listEvents":            ("read", STAFF, "401 user_cannot_read_events"),
+    "getEvent":              ("read", STAFF, "401 user_cannot_read_event"),
+    "listApiKeys":              ("read", ALL, None),
+    "createApiKey":             ("write", ADMINISTRATOR, "401 user_cannot_create_key"),
+    "getApiKey":                ("read", ADMINISTRATOR, "401 user_cannot_read_key"),
+    "updateApiKey":             ("write", ADMINISTRATOR, "401 user_cannot_edit_key"),
+    "deleteApiKey":             ("write", ADMINISTRATOR, "401 user_cannot_delete_key"),
+    "rotateApiKey":             ("write", ADMINISTRATOR, "401 user_cannot_edit_key"),
+    "listWebhooks":          ("read", STAFF, NOTHING),
+    "createWebhook":         ("write", STAFF, "401 user_cannot_create_webhook"),
+    "countWebhooks":         ("read", STAFF, "401 user_cannot_read_webhooks_count"),
+    "getWebhook":            ("read", STAFF, "401 user_cannot_read_webhook"),
+    "updateWebhook":         ("write", STAFF, "401 user_cannot_edit_webhook"),
+    "deleteWebhook":         ("write", STAFF, "401 user_cannot_delete_webhook"),
+    "rotateWebhookSecret":   ("write", STAFF, "401 user_cannot_edit_webhook"),
+    "pingWebhook":           ("write", STAFF, "401 user_cannot_edit_webhook"),
+    "replayWebhook":         ("write", STAFF, "401 user_cannot_edit_webhook"),
+    "listWebhookDeliveries": ("read", STAFF, "401 user_cannot_read_webhook"),
+    "getWebhookDelivery":    ("read", STAFF, "401 user_cannot_read_webhook"),
+    "redeliverWebhookDelivery": ("write", STAFF, "401 user_cannot_edit_webhook"),
+}  # fmt: skip
+NATIVE_ONLY = {
+    "listTrashedOrders", "restoreOrder", "emptyOrderTrash",
+    "listTrashedCoupons", "restoreCoupon", "emptyCouponTrash", "evaluateCoupons",
+    "createCouponBatch", "listCouponBatches", "getCouponBatch", "deleteCouponBatch",
+    "listRedemptions", "countRedemptions", "getRedemption", "createRedemption",
+    "confirmRedemption", "releaseRedemption", "listEvents", "getEvent",
+    "listApiKeys", "createApiKey", "getApiKey", "updateApiKey", "deleteApiKey", "rotateApiKey",
+    "rotateWebhookSecret", "pingWebhook", "replayWebhook", "redeliverWebhookDelivery",
+}  # fmt: skip
+# A webhook sends only what its key may read, so that a key that may only write gets this error.
+WHAT_THE_KEY_READS = {"createWebhook", "updateWebhook"}
+# The code of the legacy server has a plural here (app/api/versions.py).
+LEGACY_CODES = {"user_cannot_create_webhooks": "user_cannot_create_webhook"}
+NO_ESCALATION = {  # decisions 2: accounts with more capabilities cannot be changed
+    "updateCustomer": "400 user_cannot_edit_customer",
+    "deleteCustomer": "401 user_cannot_delete_customer",
+    "bulkCustomers": "items: user_cannot_edit_customer",
+}
+DONE = "done"
+NOT_IN = "401 authentication_error"
+NATIVE = "/openapi.json"
+DOCUMENTS = [
+    NATIVE,
+    pytest.param("/wc-api/v2/openapi.json", marks=pytest.mark.slow),
+    pytest.param("/wc-api/v3/openapi.json", marks=pytest.mark.slow),
+]
+STRANGERS = ["no key", "unknown key", "wrong secret", "revoked key", "key of a deleted user"]
+
+
+def expected(operation, caller):
+    """The expected result from the table."""
+    if operation in OPEN:
+        return DONE
+    needed, roles, otherwise = TABLE[operation]
+    if caller in STRANGERS:
+        return NOT_IN
+    role, permission = caller
+    if needed and permission not in {needed, "read_write"}:
+        return NOT_IN
+    if role not in roles:
+        return otherwise
+    if operation in WHAT_THE_KEY_READS and permission == "write":
+        return "401 insufficient_key_rights"
+    return DONE
+
+
+def outcome(response):
+    """The actual result, in the form of the table."""
+    body = response.get_json()
+    codes = [re.sub("^(shop|woocommerce)_api_", "", code) for code in codes_in(body)]
+    codes = [LEGACY_CODES.get(code, code) for code in codes]
+    if response.status_code >= 400:
+        return " ".join([str(response.status_code), *codes])
+    if codes:
+        return " ".join(["items:", *sorted(codes)])
+    totals = {response.headers.get("X-Total"), response.headers.get("X-WC-Total")} - {None}
+    assert not totals or bool(*map(int, totals)) == any(body.values())
+    return NOTHING if totals == {"0"} else DONE
+
+
+def codes_in(body):
+    errors = body.get("errors", [])
+    results = [result for value in body.values() if isinstance(value, list) for result in value]
+    return [error["code"] for error in errors] + [
+        result["error"]["code"] for result in results if "error" in result
+    ]
+
+
+@pytest.fixture
+def callers(app, admin, client_for, anonymous):
+    """A client for each role and permission, and for each way of having no key."""
+
+    def wrong(of, **over):
+        return Client(app, SimpleNamespace(**{**vars_of(of.key), **over}))
+
+    found = {
+        (role, permission.value): client_for(role, permission.value)
+        for role in ROLES
+        for permission in Permission
+    }
+    some = found["administrator", "read_write"]
+    revoked, deleted = client_for(), client_for(login="deleted")
+    found |= {
+        "no key": anonymous,
+        "unknown key": wrong(some, consumer_key=f"ck_{'0' * 40}"),
+        "wrong secret": wrong(some, consumer_secret=f"cs_{'0' * 40}"),
+        "revoked key": revoked,
+        "key of a deleted user": deleted,
+    }
+    with app.app_context():
+        revoke_key(revoked.key.key_id)
+        run_in_transaction(lambda session: session.delete(session.get(User, deleted.key.user_id)))
+    return found
+
+
+def vars_of(key):
+    return {"consumer_key": key.consumer_key, "consumer_secret": key.consumer_secret}
+
+
+@pytest.fixture
+def everything(app):
+    """Return a function: all rows of all tables, without the times at which keys were used."""
+
+    def read():
+        with app.app_context():
+            return {
+                table.name: sorted(
+                    map(repr, fetch(select(*[c for c in table.c if c.name != "last_used_at"])))
+                )
+                for table in db.metadata.sorted_tables
+            }
+
+    return read
+
+
+@pytest.fixture
+def request_of(app, admin, make_coupon, make_customer):
+    """Return a function: the path and the body of a successful request for an operation."""
+    numbers = count()
+    lasting = make_coupon(code="target"), make_customer(email="target@example.com")
+    order_id = insert_order(app, customer_id=lasting[1]["id"])
+    trashed = {"status": "trash", "status_before_trash": "pending", "trashed_at": now()}
+    insert_order(app, **trashed)
+
+    def make_note():
+        response = admin.post(f"/orders/{order_id}/notes", {"order_note": {"note": "Packed."}})
+        return response.get_json()["order_note"]["id"]
+
+    def make_redemption():
+        use = {"code": "target", "reference": f"cart-{next(numbers)}"}
+        response = admin.post("/redemptions", {"redemption": use})
+        return response.get_json()["redemption"]["id"]
+
+    def make_batch():
+        response = admin.post("/coupons/generate", {"generate": {"count": 1}})
+        return response.get_json()["batch"]["id"]
+
+    batch = make_batch()
+    with app.app_context():
+        run_in_transaction(
+            lambda session: record(session, None, [NewEvent("coupon.created", 1, {})])
+        )
+        number_events()
+        event_id = fetch(select(func.max(Event.id)))[0][0]
+
+    def make_key():
+        # The key of a write-only administrator has no more rights.
+        with app.app_context():
+            return create_key(f"user-{next(numbers)}", "customer", Permission.WRITE, "").key_id
+
+    note, redemption, key = make_note(), make_redemption(), make_key()
+
+    def make_webhook():
+        new = {"topic": "coupon.created", "delivery_url": "http://receiver.invalid/"}
+        response = admin.post("/wc-api/v3/webhooks", {"webhook": new})
+        return response.get_json()["webhook"]["id"]
+
+    webhook = make_webhook()  # whose first ping is a delivery
+    with app.app_context():
+        delivery_id = fetch(select(func.max(WebhookDelivery.id)))[0][0]
+    admin.delete(f"/coupons/{make_coupon()['id']}")
+
+    def make(path, operation):
+        number = next(numbers)
+        coupon, customer = lasting
+        of_order = order_id
+        if operation == "deleteCoupon":
+            coupon = make_coupon()
+        if operation == "deleteCustomer":
+            customer = make_customer()
+        if operation == "deleteOrder":
+            of_order = insert_order(app)
+        if operation == "restoreOrder":
+            of_order = insert_order(app, **trashed)
+        if operation == "restoreCoupon":
+            coupon = make_coupon()
+            admin.delete(f"/coupons/{coupon['id']}")
+        note_id = make_note() if operation == "deleteOrderNote" else note
+        key_id = make_key() if operation in {"deleteApiKey", "rotateApiKey"} else key
+        settles = operation in {"confirmRedemption", "releaseRedemption"}
+        redemption_id = make_redemption() if settles else redemption
+        bodies = {
+            "createCoupon": {"coupon": {"code": f"new-{number}"}},
+            "updateCoupon": {"coupon": {"description": f"edit {number}"}},
+            "bulkCoupons": {
+                "coupons": [{"code": f"new-{number}"}, {"id": coupon["id"], "amount": 1}]
+            },
+            "createCustomer": {"customer": {"email": f"new-{number}@example.com"}},
+            "updateCustomer": {"customer": {"first_name": f"edit {number}"}},
+            "bulkCustomers": {
+                "customers": [
+                    {"email": f"new-{number}@example.com"},
+                    {"id": customer["id"], "last_name": "x"},
+                ]
+            },
+            "createOrder": {"order": {"note": f"new {number}"}},
+            "createOrderNote": {"order_note": {"note": f"new {number}"}},
+            "updateOrderNote": {"order_note": {"note": f"edit {number}"}},
+            "updateOrder": {"order": {"note": f"edit {number}"}},
+            "evaluateCoupons": {"cart": {"coupons": ["target"], "items": []}},
+            "createCouponBatch": {"generate": {"count": 2}},
+            "createRedemption": {
+                "redemption": {"code": "target", "reference": f"reference-{number}"}
+            },
+            "createApiKey": {"key": {"permission": "write"}},
+            "updateApiKey": {"key": {"description": f"edit {number}"}},
+            "createWebhook": {
+                "webhook": {
+                    "topics": ["*"],
+                    "topic": "coupon.created",
+                    "delivery_url": "http://receiver.invalid/",
+                }
+            },
+            "updateWebhook": {"webhook": {"name": f"edit {number}"}},
+            "replayWebhook": {"after": 0},
+            "bulkOrders": {"orders": [{}, {"id": order_id, "note": f"edit {number}"}]},
+        }
+        filled = path.format(
+            coupon_id=coupon["id"],
+            code=coupon["code"],
+            customer_id=customer["id"],
+            email=customer["email"],
+            order_id=of_order,
+            note_id=note_id,
+            redemption_id=redemption_id,
+            event_id=event_id,
+            key_id=key_id,
+            webhook_id=make_webhook() if operation == "deleteWebhook" else webhook,
+            delivery_id=delivery_id,
+            batch_id=make_batch() if operation == "deleteCouponBatch" else batch,
+        )
+        return filled, bodies.get(operation)
+
+    return make
+
+
+def operations_of(client, document):
+    """The operations of a document, also with aliases: method, path, and the operation ID."""
+    of_put = ("PUT",) if document == NATIVE else ("PUT", "POST", "PATCH")
+    for path, item in client.get(document).get_json()["paths"].items():
+        for method, operation in item.items():
+            aliases = of_put if method == "put" or path.endswith("/bulk") else ()
+            for each in dict.fromkeys((method.upper(), *aliases)):
+                yield each, path, operation["operationId"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_operation_for_every_caller(anonymous, callers, everything, request_of, document):
+    operations = list(operations_of(anonymous, document))
+    missing = set() if document == NATIVE else NATIVE_ONLY
+    assert {name for _, _, name in operations} - OPEN == TABLE.keys() - missing
+    seen, wanted = {}, {}
+    for method, path, name in operations:
+        for caller in callers:
+            wanted[method, path, caller] = expected(name, caller)
+        refused = [caller for caller in callers if expected(name, caller) != DONE]
+        sent = request_of(path, name)
+        before = everything()
+        for caller in refused:
+            response = callers[caller].request(method, sent[0], json=sent[1])
+            seen[method, path, caller] = outcome(response)
+        assert everything() == before, (method, path)
+        for caller in callers.keys() - set(refused):
+            sent = request_of(path, name)
+            response = callers[caller].request(method, sent[0], json=sent[1])
+            seen[method, path, caller] = outcome(response)
+    different = {at: (seen[at], wanted[at]) for at in wanted if seen[at] != wanted[at]}
+    assert different == {}
+
+
+def test_head_is_rejected_like_the_read(anonymous, callers, request_of):
+    for method, path, name in operations_of(anonymous, NATIVE):
+        if method != "GET":
+            continue
+        sent, _ = request_of(path, name)
+        for caller, client in callers.items():
+            statuses = [client.request(verb, sent).status_code for verb in ("GET", "HEAD")]
+            assert len(set(statuses)) == 1, (path, caller, statuses)
+
+
+def test_account_with_more_capabilities_cannot_be_changed(callers, everything):
+    above = callers["administrator", "read_write"].key.user_id
+    manager = callers["shop_manager", "read_write"]
+    before = everything()
+    seen = {
+        "updateCustomer": manager.put(f"/customers/{above}", {"customer": {"password": "mine"}}),
+        "deleteCustomer": manager.delete(f"/customers/{above}"),
+        "bulkCustomers": manager.post(
+            "/customers/bulk", {"customers": [{"id": above, "password": "mine"}]}
+        ),
+    }
+    assert {name: outcome(response) for name, response in seen.items()} == NO_ESCALATION
+    assert everything() == before

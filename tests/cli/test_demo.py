@@ -1,0 +1,261 @@
+"""``demo``: the same seed creates the same shop (operations)."""
+
+from decimal import Decimal
+from importlib import import_module
+
+import pytest
+from flask_migrate import upgrade
+
+from app.cli.demo.shop import DemoShop
+from tests.api_client import Client
+from tests.schemas import create_tables
+
+pytestmark = pytest.mark.one_database
+
+demo = import_module("app.cli.demo.command")  # the package has the command under this name
+
+ARGS = ["demo", "--customers", "30", "--coupons", "20", "--orders", "60", "--now", "2026-01-01"]
+
+
+@pytest.fixture
+def demo_shop(make_app, client_for, tmp_path):
+    """Return a function: a client of a shop of its own, filled by the demo with a seed."""
+    numbers = iter(range(100))
+
+    def make(seed):
+        url = f"sqlite:///{tmp_path}/demo-{next(numbers)}.db"
+        create_tables(url)
+        app = make_app(DATABASE_URL=url)
+        result = app.test_cli_runner().invoke(args=[*ARGS, "--seed", seed])
+        assert result.exit_code == 0, result.output
+        return client_of(app, result)
+
+    return make
+
+
+def client_of(app, result):
+    """A client with the key that a demo printed."""
+    words = result.stdout.split()
+    key = type("Key", (), {})()
+    key.consumer_key = next(word for word in words if word.startswith("ck_"))
+    key.consumer_secret = next(word for word in words if word.startswith("cs_"))
+    return Client(app, key)
+
+
+def everything(client):
+    """What the shop answers, without the account that the key belongs to."""
+    every = {"filter[limit]": "-1"}
+    return [
+        client.http.get(path, query_string=every, headers=authorized(client)).get_json()
+        for path in ("/customers", "/orders")
+    ] + [client.get("/coupons").get_json()]
+
+
+def authorized(client):
+    return {"Authorization": client.get("/healthz").request.headers["Authorization"]}
+
+
+def test_demo_of_one_seed_is_one_shop(demo_shop):
+    assert everything(demo_shop("7")) == everything(demo_shop("7"))
+
+
+def test_demo_of_another_seed_is_another_shop(demo_shop):
+    assert everything(demo_shop("7")) != everything(demo_shop("8"))
+
+
+def test_demo_adds_up(demo_shop):
+    client = demo_shop("7")
+    customers, orders, _ = everything(client)
+    assert len(customers["customers"]) == 30
+    assert len(orders["orders"]) == 60
+    registered = {row["id"]: row["created_at"] for row in customers["customers"]}
+    for order in orders["orders"]:
+        amounts = {key: Decimal(order[key]) for key in order if key.startswith(("total", "sub"))}
+        lines = order["line_items"]
+        assert sum(Decimal(line["subtotal"]) for line in lines) == amounts["subtotal"]
+        assert (
+            sum(Decimal(line["total"]) for line in lines)
+            == amounts["subtotal"] - amounts["total_discount"]
+        )
+        assert sum(Decimal(line["total"]) for line in order["tax_lines"]) == amounts["total_tax"]
+        assert amounts["total"] == (
+            amounts["subtotal"]
+            - amounts["total_discount"]
+            + amounts["total_tax"]
+            + amounts["total_shipping"]
+        )
+        if order["customer_id"]:
+            assert registered[order["customer_id"]] <= order["created_at"]
+    newest_first = [order["id"] for order in orders["orders"]]
+    assert newest_first == sorted(newest_first, reverse=True)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_demo_has_the_records_of_the_examples(make_app, fresh_database_url, is_new):
+    """Each GET of both OpenAPI documents works as it is, in a new shop or after ``make run``."""
+    app = make_app(DATABASE_URL=fresh_database_url)
+    with app.app_context():
+        upgrade()
+    commands = [ARGS] if is_new else [["keys", "create", "--role=administrator"], ARGS]
+    results = [app.test_cli_runner().invoke(args=args) for args in commands]
+    client = client_of(app, results[-1])
+    statuses = {}
+    for document in ("/openapi.json", "/wc-api/v3/openapi.json"):
+        for path, item in client.get(document).get_json()["paths"].items():
+            if "get" in item:
+                parameters = item["get"].get("parameters", [])
+                ids = {each["name"]: each["example"] for each in parameters if each["in"] == "path"}
+                statuses[path.format(**ids)] = client.get(path.format(**ids)).status_code
+    assert len(statuses) > 50
+    assert {path: status for path, status in statuses.items() if status != 200} == {}
+
+
+def test_demo_has_its_example_coupons_in_a_shop_with_coupons(admin):
+    for code in ("first", "second", "demo-vip"):
+        admin.post("/coupons", {"coupon": {"code": code}})
+    assert admin.app.test_cli_runner().invoke(args=ARGS).exit_code == 0
+    percent = admin.get("/coupons/code/demo-percent").get_json()["coupon"]
+    assert (percent["type"], percent["amount"]) == ("percent", "10.00")
+    assert percent["usage_count"] > 0
+    own = admin.get("/coupons/code/demo-vip").get_json()["coupon"]  # was there before
+    assert (own["type"], own["amount"]) == ("fixed_cart", "0.00")
+    uses = {"filter[code]": "demo-percent"}
+    assert admin.get("/redemptions/count", uses).get_json()["count"] > 10
+    (batch,) = admin.get("/coupons/batches").get_json()["batches"]
+    assert batch["count"] == 5
+
+
+def test_demo_prints_the_numbers_of_its_records(app):
+    result = app.test_cli_runner().invoke(args=ARGS)
+    loaded = [line.split() for line in result.stderr.splitlines() if line.endswith("loaded")]
+    assert [name for name, *_ in loaded] == ["customers:", "coupons:", "orders:"]
+    assert all(int(number.replace(",", "")) > 0 for _, number, _ in loaded)
+
+
+def test_demo_keeps_an_account_that_the_examples_name(admin, make_customer):
+    mine = make_customer(email="Grace@example.com", username="Grace")
+    result = admin.app.test_cli_runner().invoke(args=ARGS)
+    assert result.exit_code == 0, result.output
+    assert admin.get("/customers/email/grace@example.com").get_json()["customer"] == mine
+
+
+def run(app, *args):
+    """Run the demo; return its exit code and what it printed as an error."""
+    result = app.test_cli_runner().invoke(args=[*ARGS, *args])
+    return result.exit_code, result.stderr.rpartition("Error: ")[2]
+
+
+def test_second_demo_says_what_to_do(admin):
+    assert run(admin.app)[0] == 0
+    assert run(admin.app) == (
+        1,
+        "The database already contains a demo shop. Use --add to add another one.\n",
+    )
+    assert run(admin.app, "--seed", "2")[0] == 1
+    assert admin.get("/orders").headers["X-Total"] == "60"
+    assert run(admin.app, "--add")[0] == 0
+    assert admin.get("/orders").headers["X-Total"] == "120"
+    assert admin.get("/customers").headers["X-Total"] == "60"
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["order", *(pytest.param(part, marks=pytest.mark.slow) for part in ("customer", "coupon"))],
+)
+def test_interrupted_demo_is_resumed(demo_shop, make_app, tmp_path, monkeypatch, part):
+    """What was committed before remains, and the shop is the one of a run without interruption."""
+    monkeypatch.setattr(demo, "CHUNK", 7)
+    whole = everything(demo_shop("7"))
+    url = f"sqlite:///{tmp_path}/interrupted.db"
+    create_tables(url)
+    app = make_app(DATABASE_URL=url)
+    made = getattr(DemoShop, part)
+
+    def interrupt(shop, number):
+        if number == 10:
+            raise KeyboardInterrupt
+        return made(shop, number)
+
+    index = ("customer", "coupon", "order").index(part)
+    parts = list(demo.PARTS)
+    parts[index] = parts[index]._replace(make=interrupt)
+    with monkeypatch.context() as patched:
+        patched.setattr(demo, part.upper() + "S", parts[index])
+        assert run(app, "--seed", "7")[0] == 1
+    message = (
+        "A demo run was interrupted. Resume it with `.venv/bin/shop-api demo --customers 30 "
+        "--coupons 20 --orders 60 --seed 7 --now 2026-01-01T00:00:00+00:00`, "
+        "or use --add to load another shop.\n"
+    )
+    assert run(app, "--seed", "8") == (1, message)
+    result = app.test_cli_runner().invoke(args=[*ARGS, "--seed", "7"])
+    assert result.exit_code == 0, result.output
+    assert "Resuming the interrupted run." in result.stderr
+    assert everything(client_of(app, result)) == whole
+    assert run(app, "--seed", "7")[0] == 1  # it is finished now
+
+
+COMPUTED = {"id", "updated_at", "customer", "customer_id"}
+OWN_KEYS = {"id"}
+
+
+def test_demo_inserts_the_orders_that_the_service_creates(demo_shop, admin):
+    """Every order, sent to the service as it is shown, is stored as the demo stored it."""
+    _, orders, _ = everything(demo_shop("7"))
+    for order in orders["orders"]:
+        sent = {
+            name: value
+            if not isinstance(value, list)
+            else [{key: item[key] for key in item if key not in OWN_KEYS} for item in value]
+            for name, value in order.items()
+            if name != "customer_id"
+        }
+        sent["created_at"] = order["created_at"]
+        created = admin.post("/orders", {"order": sent}).get_json()["order"]
+        assert drop(created) == drop(order)
+
+
+def drop(order):
+    """An order without what depends on the shop, and not on the order."""
+    return {name: value for name, value in order.items() if name not in COMPUTED}
+
+
+def test_demo_leaves_the_customers_of_the_shop_alone(make_app, admin, make_customer):
+    mine = make_customer()
+    app = admin.app
+    assert app.test_cli_runner().invoke(args=ARGS).exit_code == 0
+    assert admin.get(f"/customers/{mine['id']}").get_json() == {"customer": mine}
+
+
+def test_demo_without_a_schema_says_what_to_do(make_app, fresh_database_url):
+    result = make_app(DATABASE_URL=fresh_database_url).test_cli_runner().invoke(args=ARGS)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "Error: The database schema is not current. Run: .venv/bin/shop-api db upgrade\n",
+    )
+
+
+# --- plausible records ---
+
+FIRST_DIGITS = {
+    "DE": "+49 ", "AT": "+43 ", "CH": "+41 ", "FR": "+33 ", "IT": "+39 ", "ES": "+34 ",
+    "PL": "+48 ", "DK": "+45 ", "GB": "+44 ", "US": "+1 ", "CA": "+1 ",
+}  # fmt: skip
+
+
+def test_telephone_numbers_fit_the_country(demo_shop):
+    customers = demo_shop("7").get("/customers", {"filter[limit]": "-1"}).get_json()["customers"]
+    addresses = [customer["billing_address"] for customer in customers]
+    assert len({address["country"] for address in addresses}) > 3
+    for address in addresses:
+        assert address["phone"].startswith(FIRST_DIGITS[address["country"]])
+        assert "#" not in address["phone"]
+
+
+def test_orders_have_the_currency_of_the_shop(make_app, tmp_path):
+    url = f"sqlite:///{tmp_path}/demo.db"
+    create_tables(url)
+    app = make_app(DATABASE_URL=url, SHOP_CURRENCY="USD")
+    result = app.test_cli_runner().invoke(args=[*ARGS, "--seed", "7"])
+    orders = client_of(app, result).get("/orders", {"filter[limit]": "-1"}).get_json()["orders"]
+    assert {order["currency"] for order in orders} == {"USD"}

@@ -1,0 +1,175 @@
+"""The console script ``shop-api``, in a checkout and in an installed wheel."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from base64 import b64encode
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.config import VERSION
+from tests.databases import SECRET
+from tests.serving import PATIENCE, reserved_port
+
+ROOT = Path(__file__).parents[2]
+PACKAGED = (
+    "app", "docs", "migrations", "server", "gunicorn.conf.py", "wsgi.py",
+    "pyproject.toml", "README.md", "LICENSE",
+)  # fmt: skip
+
+
+@pytest.fixture
+def environment(tmp_path):
+    return {
+        "PATH": os.environ["PATH"],
+        "DATABASE_URL": f"sqlite:///{tmp_path}/shop.db",
+        "SECRET_KEY": SECRET,
+    }
+
+
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+OFFLINE = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """The script of a checkout with blanks in its path, and its folder."""
+    folder = tmp_path_factory.mktemp("a check out")
+    for name in PACKAGED:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    environment = folder / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    # The locked packages are those of the process that runs the tests.
+    Path(packages_of(environment), "locked.pth").write_text(f"{packages_of(sys.prefix)}\n")
+    install = [
+        "--python",
+        environment / "bin" / "python",
+        "install",
+        *OFFLINE,
+        "--editable",
+        folder,
+    ]
+    subprocess.run([*PIP, *install], check=True, timeout=300, cwd=folder)
+    return environment / "bin" / "shop-api", folder
+
+
+def packages_of(environment):
+    return sysconfig.get_path("purelib", vars={"base": str(environment)})
+
+
+@pytest.fixture
+def installed(tmp_path, environment):
+    """The script of an installed wheel, without the checkout."""
+    # hatchling reads the ignored files of a checkout, but builds from a copy all the same.
+    wheels, target = tmp_path / "wheels", tmp_path / "installed"
+    build = ["wheel", *OFFLINE, "-w", wheels, ROOT]
+    subprocess.run([*PIP, *build], check=True, timeout=300, cwd=tmp_path)
+    (wheel,) = wheels.iterdir()
+    install = ["install", *OFFLINE, "--target", target, wheel]
+    subprocess.run([*PIP, *install], check=True, timeout=300, cwd=tmp_path)
+    environment["PYTHONPATH"] = str(target)
+    return target / "bin" / "shop-api"
+
+
+@pytest.fixture
+def reserved():
+    """A socket that keeps a port from other programs."""
+    with closing(reserved_port()) as reserved:
+        yield reserved
+
+
+def run(script, environment, cwd, *arguments):
+    return subprocess.run(
+        [script, *arguments], check=False, capture_output=True, text=True, env=environment,
+        cwd=cwd, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_script_of_a_checkout(checkout, environment, tmp_path):
+    checkout, folder = checkout
+    main = folder / "app" / "main.py"
+    main.write_text(main.read_text().replace("Commands of the", "Commands of this copy of the"))
+    shown = run(checkout, environment, tmp_path, "--help")
+    assert shown.returncode == 0, shown.stderr
+    version = run(checkout, environment, tmp_path, "--version")
+    assert (version.returncode, version.stdout) == (0, f"shop-api, version {VERSION}\n")
+    assert "Commands of this copy of the Shop Administration API." in shown.stdout
+    commands = {
+        line.split()[0] for line in shown.stdout.partition("Commands:")[2].splitlines() if line
+    }
+    assert {"db", "demo", "doctor", "keys", "serve", "worker"} <= commands
+    assert "--app" not in shown.stdout
+    early = run(checkout, environment, tmp_path, "keys", "list")
+    assert early.returncode == 1
+    assert early.stderr == (
+        f"Error: The database schema is not current. Run: {checkout} db upgrade\n"
+    )
+    assert run(checkout, environment, tmp_path, "db", "upgrade").returncode == 0
+    options = ["--login", "erp", "--role", "shop_manager", "--json"]
+    created = run(checkout, environment, tmp_path, "keys", "create", *options)
+    assert json.loads(created.stdout)["role"] == "shop_manager"
+
+
+@pytest.mark.slow
+def test_script_reports_a_wrong_setting(checkout, environment, tmp_path):
+    checkout, _ = checkout
+    result = run(checkout, environment | {"SHOP_PAGE_SIZE": "0"}, tmp_path, "keys", "list")
+    assert result.returncode == 3
+    assert result.stderr == (
+        "The service cannot start: SHOP_PAGE_SIZE: Must be greater than or equal to 1."
+        " The value is '0'.\n"
+    )
+
+
+@pytest.mark.slow
+def test_script_of_a_wheel_migrates_creates_keys_and_serves(
+    installed, environment, tmp_path, reserved
+):
+    upgraded = run(installed, environment, tmp_path, "db", "upgrade")
+    assert upgraded.returncode == 0, upgraded.stderr
+    options = ["--login", "erp", "--role", "shop_manager", "--json"]
+    key = json.loads(run(installed, environment, tmp_path, "keys", "create", *options).stdout)
+    demo = run(installed, environment, tmp_path, "demo", "--customers", "5", "--orders", "5")
+    assert demo.returncode == 0, demo.stderr
+    port = reserved.getsockname()[1]
+    environment |= {"PORT": str(port), "WEB_CONCURRENCY": "1"}
+    server = subprocess.Popen(
+        [installed, "serve"], env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout.readline() == "2 API keys exist. Create another:\n"
+        suggested = f"  {installed} keys create --login NAME --role ROLE --permission read_write\n"
+        assert server.stdout.readline() == suggested
+        pair = f"{key['consumer_key']}:{key['consumer_secret']}"
+        headers = {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+        assert get(port, "/readyz", {}) == (200, {"status": "ok"})
+        assert get(port, "/customers/count", headers) == (200, {"count": 5})
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=PATIENCE)
+    assert server.returncode == 0
+
+
+def get(port, path, headers):
+    """The status and the body of a response, once the server listens."""
+    for _ in range(120):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            connection.request("GET", path, headers=headers)
+        except ConnectionRefusedError:
+            time.sleep(0.5)
+            continue
+        with closing(connection):
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+    raise TimeoutError

@@ -1,0 +1,352 @@
+"""Bulk requests of coupons (spec 4.3; decisions 1, 3, 13)."""
+
+import json
+
+import pytest
+
+from tests.api_client import Client, codes, failure, refusal, refused_params, reply, without_key
+from tests.coupons.bulk import TAKEN, bulk, read, refused, shop_codes
+
+__all__ = ["bulk"]  # a fixture
+
+MAX = 2**63 - 1
+GONE = "shop_api_invalid_coupon_id"
+PARAM = "shop_api_invalid_param"
+TYPES = (
+    "Invalid coupon type - the coupon type must be any of these: "
+    "fixed_cart, percent, fixed_product, percent_product"
+)
+
+
+# --- create and edit ---
+
+
+def test_bulk_creates_as_the_single_create(admin, bulk, make_coupon):
+    single = make_coupon(code="single", amount="5", product_ids=["7", "x"])
+    (result,) = bulk({"code": "Several", "amount": "5", "product_ids": ["7", "x"]})
+    made = {name: result[name] for name in ("id", "created_at", "updated_at")}
+    assert result == single | made | {"code": "several"}
+    assert read(admin, result["id"]) == result
+
+
+def test_bulk_updates_as_the_single_update(admin, bulk, make_coupon):
+    coupon = make_coupon(usage_limit=5)
+    (result,) = bulk({"id": coupon["id"], "amount": "5", "description": None})
+    assert result == coupon | {"amount": "5.00", "updated_at": result["updated_at"]}
+    assert read(admin, coupon["id"]) == result
+
+
+def test_bulk_results_are_in_the_order_of_the_items(admin, bulk, make_coupon):
+    one, two = make_coupon(code="one"), make_coupon(code="two")
+    results = bulk(
+        {"code": "new 1"},
+        {"id": two["id"], "amount": 2},
+        "not an object",
+        {"code": "new 2"},
+        {"id": 999_999, "amount": 3},
+        {"code": "one"},
+        {"id": one["id"], "amount": 1},
+        {"code": "new 3"},
+    )
+    assert [result.get("code") for result in results] == [
+        "new 1",
+        "two",
+        None,
+        "new 2",
+        None,
+        None,
+        "one",
+        "new 3",
+    ]
+    assert refused(results[2]) == (0, PARAM)
+    assert results[4] == failure(GONE, 999_999)
+    assert results[5] == failure(TAKEN)
+    stored = [result for result in results if "error" not in result]
+    assert [read(admin, result["id"]) for result in stored] == stored
+
+
+def test_bulk_creates_in_the_order_of_the_items(admin, bulk):
+    results = bulk(*({"code": f"c{(number * 37) % 100}"} for number in range(100)))
+    assert [result["code"] for result in results] == [f"c{(n * 37) % 100}" for n in range(100)]
+    ids = [result["id"] for result in results]
+    assert ids == sorted(set(ids))
+
+
+def test_bulk_without_items(bulk):
+    assert bulk() == []
+
+
+# --- which record ---
+
+
+@pytest.mark.parametrize("form", ["{}", '"{}"', '"00{}"'])
+def test_bulk_id_selects(admin, bulk, make_coupon, form):
+    make_coupon()
+    coupon = make_coupon()
+    (result,) = bulk({"id": json.loads(form.format(coupon["id"])), "amount": 5})
+    assert result == coupon | {"amount": "5.00", "updated_at": result["updated_at"]}
+    assert len(shop_codes(admin)) == 2
+
+
+@pytest.mark.parametrize("given", [None, 0, 0.0, "0", "", "000"], ids=json.dumps)
+def test_bulk_id_creates(admin, bulk, make_coupon, given):
+    coupon = make_coupon()
+    (result,) = bulk({"id": given, "code": "new"})
+    assert shop_codes(admin) == {coupon["id"]: coupon["code"], result["id"]: "new"}
+
+
+@pytest.mark.parametrize(
+    ("given", "echoed"),
+    [
+        (999_999, 999_999),
+        ("999999", 999_999),
+        (MAX, MAX),
+        (MAX + 1, MAX + 1),
+        (2**64, 2**64),
+        (999_999.0, 999_999),
+        (10**30, 10**30),
+        ("9" * 30, int("9" * 30)),
+        (-1, -1),
+        (-MAX - 1, -MAX - 1),
+        (-(10**30), -(10**30)),
+    ],
+    ids=str,
+)
+def test_bulk_id_identifies_nothing(admin, bulk, make_coupon, given, echoed):
+    coupon = make_coupon()
+    assert bulk({"id": given, "code": "new"}) == [failure(GONE, echoed)]
+    assert shop_codes(admin) == {coupon["id"]: coupon["code"]}
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    "given",
+    [
+        True,
+        False,
+        1.5,
+        "abc",
+        "1a",
+        " 1",
+        "1 ",
+        "-1",
+        "+1",
+        "1.0",
+        "٣",
+        [],
+        [1],
+        {},
+        {"id": 1},
+        "1\0",
+    ],
+    ids=json.dumps,
+)
+def test_bulk_id_is_invalid(admin, bulk, make_coupon, given):
+    coupon = make_coupon()
+    (result,) = bulk({"id": given, "code": "new"})
+    assert refused(result) == (0, PARAM)
+    assert shop_codes(admin) == {coupon["id"]: coupon["code"]}
+
+
+@pytest.mark.parametrize("force", ["false", "true"])
+def test_bulk_id_of_a_deleted_coupon(admin, bulk, make_coupon, force):
+    coupon = make_coupon()
+    admin.delete(f"/coupons/{coupon['id']}", {"force": force})
+    assert bulk({"id": coupon["id"], "amount": 1}) == [failure(GONE, coupon["id"])]
+
+
+# --- failing items ---
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    "item", [None, True, False, 0, 1, 1.5, "", "x", [], [{"code": "x"}]], ids=json.dumps
+)
+def test_bulk_item_is_not_an_object(admin, bulk, item):
+    first, result, last = bulk({"code": "a"}, item, {"code": "b"})
+    assert refused(result) == (0, PARAM)
+    assert shop_codes(admin) == {first["id"]: "a", last["id"]: "b"}
+
+
+FAILING_CREATES = {
+    "nothing": ({}, failure("shop_api_missing_coupon_code")),
+    "no code": ({"amount": 1}, failure("shop_api_missing_coupon_code")),
+    "code null": ({"code": None}, failure("shop_api_missing_coupon_code")),
+    "code taken": ({"code": "TAKEN"}, failure(TAKEN)),
+    "unknown type": (
+        {"code": "x", "type": "x"},
+        {"id": 0, "error": {"code": "shop_api_invalid_coupon_type", "message": TYPES}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("item", "expected"), FAILING_CREATES.values(), ids=list(FAILING_CREATES))
+def test_bulk_failing_create(admin, bulk, make_coupon, item, expected):
+    taken = make_coupon(code="taken")
+    first, result, last = bulk({"code": "a"}, item, {"code": "b"})
+    assert result == expected
+    assert shop_codes(admin) == {taken["id"]: "taken", first["id"]: "a", last["id"]: "b"}
+
+
+FAILING_EDITS = {
+    "wrong value": ({"amount": "x"}, PARAM),
+    "wrong type": ({"code": []}, PARAM),
+    "nul": ({"description": "\0"}, PARAM),
+    "code taken": ({"code": "TAKEN"}, TAKEN),
+    "unknown type": ({"type": "x"}, "shop_api_invalid_coupon_type"),
+    "code empty": ({"code": " "}, "shop_api_cannot_update_coupon"),
+}
+
+
+@pytest.mark.parametrize(("fields", "code"), FAILING_EDITS.values(), ids=list(FAILING_EDITS))
+def test_bulk_failing_update(admin, bulk, make_coupon, fields, code):
+    make_coupon(code="taken")
+    coupon, other = make_coupon(), make_coupon()
+    result, last = bulk(
+        {"id": coupon["id"], "usage_limit": 7} | fields, {"id": other["id"], "amount": 1}
+    )
+    assert refused(result) == (coupon["id"], code)
+    assert read(admin, coupon["id"]) == coupon
+    assert read(admin, other["id"]) == last
+
+
+def test_bulk_create_that_cannot_be_stored(bulk):
+    assert [refused(result) for result in bulk({"code": " "}, {"code": "İ" * 251})] == [
+        (0, "shop_api_cannot_create_coupon")
+    ] * 2
+
+
+def test_bulk_failing_item_names_every_invalid_field(bulk):
+    (result,) = bulk({"code": "x", "amount": "x", "usage_limit": []})
+    assert refused(result) == (0, PARAM)
+    assert "amount" in result["error"]["message"]
+    assert "usage_limit" in result["error"]["message"]
+
+
+def test_bulk_type_error_precedes_an_unknown_id(bulk):
+    (result,) = bulk({"id": 999_999, "amount": "x"})
+    assert refused(result) == (999_999, PARAM)
+
+
+def test_bulk_of_failing_items_only(admin, bulk):
+    results = bulk({}, None, {"id": 5}, {"id": -5})
+    assert results[0] == failure("shop_api_missing_coupon_code")
+    assert refused(results[1]) == (0, PARAM)
+    assert results[2:] == [failure(GONE, 5), failure(GONE, -5)]
+    assert shop_codes(admin) == {}
+
+
+# --- limits ---
+
+
+def test_bulk_of_100_items(admin, bulk):
+    assert len(bulk(*({"code": f"c{number}"} for number in range(100)))) == 100
+    assert reply(admin.get("/coupons/count")) == (200, {"count": 100})
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+@pytest.mark.parametrize("item", [{"code": "x"}, None, {"amount": "x"}, {"id": -1}], ids=json.dumps)
+def test_bulk_of_101_items(admin, method, item):
+    items = [{"code": f"c{number}"} for number in range(100)]
+    response = admin.request(method, "/coupons/bulk", json={"coupons": [*items, item]})
+    assert reply(response) == refusal("shop_api_coupons_request_entity_too_large", limit=100)
+    assert reply(admin.get("/coupons/count")) == (200, {"count": 0})
+
+
+def test_bulk_limit_is_a_setting(app_with, admin):
+    client = Client(app_with(SHOP_BULK_LIMIT=2), admin.key)
+    items = [{"code": code} for code in "abc"]
+    assert reply(client.post("/coupons/bulk", {"coupons": items})) == refusal(
+        "shop_api_coupons_request_entity_too_large", limit=2
+    )
+    assert client.post("/coupons/bulk", {"coupons": items[:2]}).status_code == 200
+
+
+def test_bulk_limit_precedes_capabilities(client_for):
+    response = client_for("customer").post("/coupons/bulk", {"coupons": [{}] * 101})
+    assert codes(response) == (413, "shop_api_coupons_request_entity_too_large")
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+@pytest.mark.parametrize("body", [{}, {"coupons": None}, {"coupon": []}, [], None], ids=json.dumps)
+def test_bulk_without_its_key(admin, method, body):
+    response = admin.request(method, "/coupons/bulk", json=body)
+    assert reply(response) == refusal("shop_api_missing_coupons_data")
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+@pytest.mark.parametrize("items", [{}, {"code": "x"}, "x", 5, True], ids=json.dumps)
+def test_bulk_that_is_not_an_array(admin, method, items):
+    response = admin.request(method, "/coupons/bulk", json={"coupons": items})
+    assert refused_params(response) == ["coupons"]
+
+
+# --- who may ---
+
+
+@pytest.mark.parametrize("role", ["customer", "subscriber"])
+def test_bulk_checks_capabilities_of_each_item(client_for, admin, bulk, make_coupon, role):
+    coupon = make_coupon()
+    results = bulk(
+        {"code": "new"},
+        {},
+        {"id": coupon["id"], "amount": 1},
+        {"id": 999_999},
+        {"id": -1},
+        {"code": "x", "amount": "x"},
+        client=client_for(role),
+    )
+    assert results[:5] == [
+        failure("shop_api_user_cannot_create_coupon"),
+        failure("shop_api_user_cannot_create_coupon"),
+        failure("shop_api_user_cannot_edit_coupon", coupon["id"]),
+        failure(GONE, 999_999),
+        failure(GONE, -1),
+    ]
+    assert refused(results[5]) == (0, PARAM)
+    assert reply(admin.get("/coupons")) == (200, {"coupons": [coupon]})
+
+
+def test_bulk_of_a_shop_manager(client_for, bulk, make_coupon):
+    coupon = make_coupon()
+    edited, created = bulk(
+        {"id": coupon["id"], "amount": 1}, {"code": "new"}, client=client_for("shop_manager")
+    )
+    assert (edited["amount"], created["code"]) == ("1.00", "new")
+
+
+# --- statements ---
+
+
+@pytest.mark.parametrize("items", [1, 3])
+def test_bulk_create_statements(bulk, statements, items):
+    statements.clear()
+    bulk(*({"code": f"c{number}"} for number in range(items)))
+    assert len(without_key(statements)) == 3  # the look-up, the insert, the events
+
+
+@pytest.mark.parametrize("items", [1, 3])
+def test_bulk_update_statements(bulk, make_coupon, statements, items):
+    ids = [make_coupon()["id"] for _ in range(items)]
+    statements.clear()
+    bulk(*({"id": coupon_id, "amount": 1} for coupon_id in ids))
+    assert len(without_key(statements)) == 3  # the look-up, the update, the events
+
+
+@pytest.mark.parametrize("items", [1, 3])
+def test_bulk_of_both_statements(bulk, make_coupon, statements, items):
+    ids = [make_coupon()["id"] for _ in range(items)]
+    statements.clear()
+    edits = [{"id": coupon_id, "code": f"edited {coupon_id}"} for coupon_id in ids]
+    bulk(*edits, *({"code": f"c{number}"} for number in range(items)))
+    # Two look-ups (of codes, of coupons), the update, the insert, the events.
+    assert len(without_key(statements)) == 5
+
+
+def test_bulk_of_rejected_items_statements(bulk, statements):
+    statements.clear()
+    bulk({"code": []}, None, {"id": -1})
+    assert len(without_key(statements)) == 0

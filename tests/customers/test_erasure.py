@@ -1,0 +1,228 @@
+"""What remains of a customer after the deletion: orders and their notes (events 1)."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, text
+
+from app.db.read_pool import fetch
+from app.db.session import db
+from app.models import ORDER_NOTES, ORDERS, Redemption
+from tests.api_client import codes, reply
+from tests.events.feed import make_order
+from tests.redemptions.calls import expire, move, post, rejected, reserve
+from tests.webhooks.deliveries import in_state, make_webhook, receivers, shop
+from tests.webhooks.receivers import PATIENCE, running_worker
+
+__all__ = ["expire", "make_order", "receivers", "shop"]  # fixtures
+
+EMAIL = "Gwendolyn@Example.com"
+ADDRESS = {"first_name": "Gwendolyn", "city": "Llandudno", "email": EMAIL}
+WORDS = ("gwendolyn", "llandudno")
+
+
+@pytest.fixture
+def stored_words(app):
+    """Return a function: the tables that contain a word of the customer."""
+
+    def find():
+        with app.app_context():
+            return {
+                table.name
+                for table in db.metadata.sorted_tables
+                for row in fetch(select(table))
+                for value in row
+                if any(
+                    word
+                    in (value.decode("latin-1") if isinstance(value, bytes) else str(value)).lower()
+                    for word in WORDS
+                )
+            }
+
+    return find
+
+
+@pytest.fixture
+def ann(make_customer):
+    return make_customer(
+        email=EMAIL, username="gwendolyn", first_name="Gwendolyn", billing_address=ADDRESS
+    )
+
+
+def forget(admin, customer):
+    assert admin.delete(f"/customers/{customer['id']}").status_code == 200
+
+
+def once(key):
+    return {"Idempotency-Key": key}
+
+
+def test_only_orders_and_notes_remain(admin, ann, make_coupon, make_order, stored_words):
+    make_coupon(code="summer")
+    order = make_order(
+        customer_id=ann["id"], billing_address=ADDRESS, coupon_lines=[{"code": "summer"}]
+    )
+    admin.post(f"/orders/{order['id']}/notes", {"order_note": {"note": "Gwendolyn called."}})
+    # It becomes a guest order, and changes again.
+    for change in ({"customer_id": 0}, {"status": "completed"}, {"note": "For Gwendolyn"}):
+        assert admin.put(f"/orders/{order['id']}", {"order": change}).status_code == 200
+    admin.post(f"/orders/{order['id']}/notes", {"order_note": {"note": "Gwendolyn again."}})
+    guest = make_order(billing_address=ADDRESS | {"email": EMAIL.upper()})
+    admin.put(f"/orders/{guest['id']}", {"order": {"status": "completed"}})
+    reserve(admin, reference="a", customer_id=ann["id"], email=EMAIL)
+    reserve(admin, reference="b", email=EMAIL.lower())
+    assert {"events", "redemptions", "users", "orders"} <= stored_words()
+    forget(admin, ann)
+    assert stored_words() == {ORDERS.name, ORDER_NOTES.name}
+    assert admin.get("/redemptions", {"filter[email]": EMAIL}).get_json() == {"redemptions": []}
+    shown = admin.get("/redemptions").get_json()["redemptions"]
+    assert [(each["email"], each["customer_id"]) for each in shown] == [("", 0)] * 3
+
+
+def test_idempotency_records_are_blanked(admin, make_coupon, make_customer, stored_words):
+    make_coupon(code="summer")
+    customer = {"email": EMAIL, "username": "gwendolyn", "billing_address": ADDRESS}
+    other = {"email": "bob@example.com", "first_name": "Bob"}
+    bulk = {"customers": [customer, other]}
+    created = admin.post("/customers/bulk", bulk, headers=once("1"))
+    ann, bob = created.get_json()["customers"]
+    requests = [
+        ("/orders", {"order": {"customer_id": ann["id"], "billing_address": ADDRESS}}),
+        ("/orders", {"order": {"billing_address": ADDRESS}}),
+        ("/redemptions", {"redemption": {"code": "summer", "reference": "a", "email": EMAIL}}),
+        ("/keys", {"key": {"username": "gwendolyn"}}),
+    ]
+    for key, (path, body) in enumerate(requests, start=2):
+        assert admin.post(path, body, headers=once(str(key))).status_code == 201
+    forget(admin, ann)
+    assert "idempotency_records" not in stored_words()
+    # Retries still change nothing.
+    replayed = admin.post("/customers/bulk", bulk, headers=once("1"))
+    assert replayed.headers["Idempotent-Replayed"] == "true"
+    assert replayed.get_json()["customers"][1] == bob
+    assert replayed.get_json()["customers"][0]["id"] == ann["id"]
+    for key, (path, body) in enumerate(requests, start=2):
+        response = admin.post(path, body, headers=once(str(key)))
+        assert (response.status_code, response.headers["Idempotent-Replayed"]) == (201, "true")
+        for word in WORDS:
+            assert word not in response.get_data(as_text=True).lower()
+    assert codes(admin.get(f"/customers/{ann['id']}")) == (404, "shop_api_invalid_customer")
+
+
+def test_stored_responses_with_notes_are_blanked(admin, ann, make_order, stored_words):
+    orders = [make_order(customer_id=ann["id"]), make_order(billing_address=ADDRESS)]
+    body = {"order_note": {"note": "Call Gwendolyn"}}
+    paths = [f"/orders/{order['id']}/notes" for order in orders] * 2
+    notes = [
+        admin.post(path, body, headers=once(str(key))).get_json()["order_note"]
+        for key, path in enumerate(paths)
+    ]
+    # Also the note of the customer that was deleted before.
+    assert admin.delete(f"{paths[2]}/{notes[2]['id']}?force=true").status_code == 200
+    forget(admin, ann)
+    assert stored_words() == {ORDERS.name, ORDER_NOTES.name}
+    for key, (path, note) in enumerate(zip(paths, notes, strict=True)):
+        response = admin.post(path, body, headers=once(str(key)))
+        assert reply(response) == (201, {"order_note": note | {"note": ""}})
+
+
+@pytest.mark.parametrize("given", [EMAIL, ""], ids=["address", "account"])
+def test_the_limit_per_customer_still_counts(admin, ann, make_coupon, make_customer, given):
+    make_coupon(code="summer", usage_limit_per_user=1)
+    redemption = reserve(admin, customer_id=ann["id"], email=given)
+    move(admin, redemption, "confirm")
+    forget(admin, ann)
+    again = {"reference": "b", "email": EMAIL.lower()}
+    assert rejected(post(admin, **again)) == ["usage_limit_per_user"]
+    new = make_customer(email=EMAIL)["id"]
+    assert rejected(post(admin, reference="c", customer_id=new)) == ["usage_limit_per_user"]
+    cart = {"coupons": ["summer"], "email": EMAIL, "items": []}
+    (shown,) = admin.post("/coupons/evaluate", {"cart": cart}).get_json()["evaluation"]["coupons"]
+    assert [reason["code"] for reason in shown["reasons"]] == ["usage_limit_per_user"]
+    assert post(admin, reference="d", email="bob@example.com").status_code == 201
+    move(admin, redemption, "release")
+    assert post(admin, **again).status_code == 201
+
+
+def test_an_expired_reservation_of_a_deleted_customer_counts_when_it_is_confirmed(
+    admin, ann, make_coupon, expire
+):
+    make_coupon(code="summer", usage_limit_per_user=1)
+    redemption = reserve(admin, customer_id=ann["id"], email=EMAIL)
+    expire(redemption)
+    second = reserve(admin, reference="b", email=EMAIL)
+    forget(admin, ann)
+    response = admin.post(f"/redemptions/{redemption['id']}/confirm")
+    assert rejected(response) == ["usage_limit_per_user"]
+    move(admin, second, "release")
+    assert move(admin, redemption, "confirm")["email"] == ""
+
+
+def test_an_order_of_a_deleted_customer_keeps_the_hash(app, admin, ann, make_coupon, make_order):
+    make_coupon(code="summer", usage_limit_per_user=1)
+    lines = [{"code": "summer"}]
+    order = make_order(customer_id=ann["id"], billing_address=ADDRESS, coupon_lines=lines)
+    forget(admin, ann)
+    for status in ("processing", "cancelled", "pending", "completed"):
+        response = admin.put(f"/orders/{order['id']}", {"order": {"status": status}})
+        assert response.status_code == 200
+        with app.app_context():
+            ((email, stored),) = fetch(select(Redemption.email, Redemption.email_normalized))
+        assert (email, stored[:7]) == ("", "erased:")
+    assert rejected(post(admin, email=EMAIL)) == ["usage_limit_per_user"]
+
+
+def test_others_keep_their_data(admin, ann, make_coupon, make_customer):
+    """Another account has the billing address of the deleted customer as its own."""
+    make_coupon(code="summer")
+    billing = {"billing_address": {"email": "office@example.com"}}
+    admin.put(f"/customers/{ann['id']}", {"customer": billing})
+    make_customer(email="office@example.com")
+    bob = make_customer(email="bob@example.com")["id"]
+    reserve(admin, reference="a", email="office@example.com")
+    reserve(admin, reference="b", customer_id=bob, email=EMAIL)
+    before = admin.get("/redemptions").get_json()
+    forget(admin, ann)
+    assert admin.get("/redemptions").get_json() == before
+
+
+def test_responses_of_receivers_are_blanked(shop, receivers):
+    """A receiver repeats what it was sent, also during the deletion."""
+    during = threading.Event(), threading.Event()
+
+    def respond(request):
+        if b"Llandudno" in request.body:
+            during[0].set()
+            assert during[1].wait(PATIENCE)
+        return 200, {"X-Echo": "gwendolyn"}, request.body
+
+    webhook = make_webhook(shop, receivers(respond))
+    body = {"customer": {"email": EMAIL, "first_name": "Gwendolyn"}}
+    with running_worker(shop.app):
+        ann = shop.post("/customers", body).get_json()["customer"]
+        (delivery,) = in_state(shop, webhook, "delivered")
+        assert "Gwendolyn" in delivery["response_body"]
+        shop.put(f"/customers/{ann['id']}", {"customer": {"billing_address": ADDRESS}})
+        assert during[0].wait(PATIENCE)
+        forget(shop, ann)
+        during[1].set()
+        found = in_state(shop, webhook, "delivered", 3)
+    assert [each["response_body"] for each in found[:2]] == ["", ""]
+    assert all(word not in str(found).lower() for word in WORDS[:1])
+    with shop.app.app_context():
+        rows = fetch(text("SELECT response_headers FROM webhook_deliveries ORDER BY id"))
+    assert [str(row[0]) for row in rows[:2]] == ["{}", "{}"]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_sqlite_overwrites_deleted_data(app, admin, ann):
+    def content():
+        with app.app_context():
+            assert fetch(text("PRAGMA wal_checkpoint(TRUNCATE)"))[0][0] == 0
+            return Path(db.engine.url.database).read_bytes().lower()
+
+    assert b"llandudno" in content()
+    forget(admin, ann)
+    assert b"llandudno" not in content()
+    assert b"gwendolyn@" not in content()

@@ -1,0 +1,333 @@
+"""Filters of customer lists: role, search and dates (spec 4.2, decisions 5)."""
+
+from datetime import UTC, datetime
+from itertools import product
+
+import pytest
+from sqlalchemy import insert
+
+from app.db.session import run_in_transaction
+from app.models import User, UserRole
+from app.models.user import role_of, with_normalized
+from app.services.customers.columns import BLANK
+from tests.customers.lists import (
+    create_many,
+    filtered,
+    listed,
+    numbered,
+    positions,
+    refusal,
+    set_columns,
+    totals,
+)
+
+# --- role ---
+
+
+@pytest.mark.parametrize(
+    ("role", "usernames"),
+    [
+        (None, ["cora", "both"]),
+        ("", ["cora", "both"]),
+        ("customer", ["cora", "both"]),
+        ("shop_manager", ["boss", "both"]),
+        ("administrator", ["administrator"]),
+        ("subscriber", ["sub"]),
+        ("all", ["administrator", "boss", "cora", "sub", "both"]),
+        ("nobody", []),
+        ("customer,subscriber", []),
+        ("%", []),
+        ("Customer' OR '1'='1", []),
+    ],
+)
+def test_role_selects_the_accounts_that_have_it(app, admin, client_for, role, usernames):
+    for login, its_role in [("boss", "shop_manager"), ("cora", "customer"), ("sub", "subscriber")]:
+        client_for(its_role, login=login)
+    both = client_for("customer", login="both").key.user_id
+    with app.app_context():
+
+        def give(session):
+            row = role_of(both, "shop_manager", session.get_one(User, both).created_at)
+            session.add(UserRole(**row | {"position": 1}))
+
+        run_in_transaction(give)
+    query = {} if role is None else {"filter[role]": role}
+    response = admin.get("/customers", query)
+    assert [customer["username"] for customer in listed(response)] == usernames
+    assert totals(response) == (str(len(usernames)), "1" if usernames else "0")
+    assert admin.get("/customers/count", query).get_json() == {"count": len(usernames)}
+
+
+# --- q ---
+
+PEOPLE = [
+    {"email": "ann.lee@example.com", "username": "annlee", "first_name": "Ann", "last_name": "Lee"},
+    {
+        "email": "bob_50%@example.org",
+        "username": "bob.x",
+        "first_name": "Bób",
+        "last_name": "ÉMILE",
+    },
+    {
+        "email": "c/d@example.net",
+        "username": "carl",
+        "first_name": "Carl",
+        "last_name": "Ünal-Smith",
+        "billing_address": {"city": "Springfield"},
+    },
+]
+SEARCHES = [
+    ("ann", [0]),
+    ("ANN", [0]),
+    ("nN.lE", [0]),
+    ("Ann Lee", [0]),
+    ("n l", [0]),
+    ("Lee Ann", []),
+    ("annlee", [0]),
+    ("example", [0, 1, 2]),
+    ("EXAMPLE.ORG", [1]),
+    ("carl", [2]),
+    ("bob.x", [1]),
+    ("bobx", []),
+    ("Bób", [1]),
+    ("BÓB", [1]),
+    ("émile", [1]),
+    ("Émile", [1]),
+    ("ÜNAL", [2]),
+    ("-smith", [2]),
+    ("%", [1]),
+    ("_", [1]),
+    ("50%", [1]),
+    ("b%b", []),
+    ("b_b", []),
+    ("/", [2]),
+    ("c/d@", [2]),
+    ("//", []),
+    ("\\", []),
+    ("'", []),
+    ('"', []),
+    ("?", []),
+    ("*", [0, 1, 2]),
+    ("**", [0, 1, 2]),
+    ("*ann*", [0]),
+    ("an*lee", [0]),
+    ("A*N*L*E", [0]),
+    ("50%*org", [1]),
+    ("_*%", [1]),
+    ("b_b*org", []),
+    ("c/*net", [2]),
+    ("c*/*d*@", [2]),
+    ("Ü*smith", [2]),
+    ("lee*ann", []),
+    (".com*annlee", []),
+    ("annlee*ann", []),
+    ("ann*bob", []),
+    ("springfield", []),
+    ("customer", []),
+    ("zzz", []),
+    ("", [0, 1, 2]),
+]
+
+
+@pytest.mark.parametrize(("q", "found"), SEARCHES)
+def test_q_searches_email_username_and_names(admin, q, found):
+    customers = create_many(admin, *PEOPLE)
+    response = filtered(admin, q=q)
+    assert positions(response, customers) == found
+    assert totals(response) == (str(len(found)), "1" if found else "0")
+    assert admin.get("/customers/count", {"filter[q]": q}).get_json() == {"count": len(found)}
+
+
+@pytest.mark.parametrize(
+    "q",
+    [
+        *("m\x1fa", "e\x1fann", "\x1f", "m\x1f*lee"),
+        # What is searched is joined by U+FFFF, for which SQLite takes its neighbours, too.
+        *(f"{end}{char}ann lee" for end in ("com", "m", "") for char in "\ufffd\ufffe\uffff"),
+        *"\ufffd\ufffe\uffff",
+    ],
+)
+def test_q_finds_no_text_that_spans_two_fields(admin, q):
+    create_many(admin, *PEOPLE)
+    response = filtered(admin, q=q)
+    assert listed(response) == []
+    assert totals(response) == ("0", "0")
+
+
+@pytest.mark.parametrize("char", "\ufffd\ufffe")
+@pytest.mark.parametrize("around", ["{}", "a{}", "ada{}x", "{}{}"])
+def test_q_finds_a_neighbour_of_the_separator_and_no_other(admin, char, around):
+    other = {"\ufffd": "\ufffe", "\ufffe": "\ufffd"}[char]
+    wanted, _ = create_many(
+        admin,
+        {"email": "a@example.com", "first_name": f"Ada{char}x{char}{char}"},
+        {"email": "b@example.com", "first_name": f"Ada{other}x{other}{other}"},
+    )
+    response = filtered(admin, q=around.replace("{}", char))
+    assert listed(response) == [wanted]
+    assert totals(response) == ("1", "1")
+
+
+@pytest.mark.parametrize("q", ["ΚΩΣ", "κωσ", "Κωσ", "ΚΩΣΤΑΣ", "κωστας", "ΣΤΑΣ", "κω*στ"])
+def test_q_ignores_case_in_greek(admin, q):
+    """A capital sigma has another small letter at the end of a word than within one."""
+    customers = create_many(admin, {"email": "k@example.com", "first_name": "ΚΩΣΤΑΣ"})
+    assert listed(filtered(admin, q=q)) == customers
+
+
+def test_q_knows_what_an_update_changed(admin):
+    (customer,) = create_many(admin, PEOPLE[0])
+    changes = {"email": "new@example.com", "first_name": "Zoë"}
+    edited = admin.put(f"/customers/{customer['id']}", {"customer": changes}).get_json()["customer"]
+    assert listed(filtered(admin, q="ann.lee@")) == []
+    assert listed(filtered(admin, q="ann lee")) == []
+    assert listed(filtered(admin, q="ZOË LEE")) == [edited]
+    assert listed(filtered(admin, q="new@")) == [edited]
+
+
+def test_q_rejects_a_nul(admin):
+    assert refusal(filtered(admin, q="a\0")) == (400, "shop_api_invalid_param", "filter[q]")
+
+
+# --- dates ---
+
+DAYS = [1, 2, 2, 3]  # of January 2026, at noon
+DATES = [
+    ("min", "2026-01-02", [1, 2, 3]),
+    ("min", "2026-01-03", [3]),
+    ("min", "2026-01-02T12:00:00Z", [1, 2, 3]),
+    ("min", "2026-01-02T12:00:01Z", [3]),
+    ("min", "2026-01-02T12:00:00", [1, 2, 3]),
+    ("min", "2026-01-02T12:00:00.5Z", [3]),
+    ("min", "2026-01-02T11:59:59.999Z", [1, 2, 3]),
+    ("min", "2026-01-02T14:00:00+02:00", [1, 2, 3]),
+    ("min", "2026-01-02T14:00:01+02:00", [3]),
+    ("min", "2026-01-02T06:30:00-05:30", [1, 2, 3]),
+    ("min", "1767355200", [1, 2, 3]),
+    ("min", "1767355201", [3]),
+    ("min", "2030-01-01", []),
+    ("min", "0001-01-01", [0, 1, 2, 3]),
+    ("max", "2026-01-02", [0]),
+    ("max", "2026-01-01", []),
+    ("max", "2026-01-02T12:00:00Z", [0, 1, 2]),
+    ("max", "2026-01-02T11:59:59Z", [0]),
+    ("max", "2026-01-02T12:00:00.5Z", [0, 1, 2]),
+    ("max", "2026-01-02T14:00:00+02:00", [0, 1, 2]),
+    ("max", "2026-01-02T13:59:59+02:00", [0]),
+    ("max", "1767355200", [0, 1, 2]),
+    ("max", "9999-12-31T23:59:59Z", [0, 1, 2, 3]),
+]
+
+
+@pytest.fixture
+def dated(app, admin):
+    """Customers who were registered and modified on DAYS."""
+    customers = numbered(admin, len(DAYS))
+    for customer, day in zip(customers, DAYS, strict=True):
+        timestamp = datetime(2026, 1, day, 12, tzinfo=UTC)
+        set_columns(app, customer, created_at=timestamp, updated_at=timestamp)
+    return customers
+
+
+@pytest.mark.parametrize(("end", "value", "found"), DATES)
+def test_date_filter_is_inclusive(admin, dated, end, value, found):
+    for name in ("created_at", "updated_at"):
+        query = {f"filter[{name}_{end}]": value}
+        assert positions(admin.get("/customers", query), dated) == found
+        assert admin.get("/customers/count", query).get_json() == {"count": len(found)}
+
+
+@pytest.mark.parametrize("name", ["created_at", "updated_at"])
+def test_date_filters_bound_both_sides(admin, dated, name):
+    within = {f"{name}_min": "2026-01-02T00:00:00Z", f"{name}_max": "2026-01-02T23:59:59Z"}
+    assert positions(filtered(admin, **within), dated) == [1, 2]
+    swapped = {f"{name}_min": "2026-01-03", f"{name}_max": "2026-01-02"}
+    assert positions(filtered(admin, **swapped), dated) == []
+
+
+@pytest.mark.parametrize("seconds", ["0", "86400"])
+def test_date_filter_takes_unix_seconds_near_the_epoch(admin, dated, seconds):
+    """decisions 6: filters also take Unix seconds."""
+    assert positions(filtered(admin, created_at_min=seconds), dated) == [0, 1, 2, 3]
+    assert positions(filtered(admin, created_at_max=seconds), dated) == []
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    "value",
+    [
+        "nope",
+        "2026-02-30",
+        "2026-13-01",
+        "2026-01-02T25:00:00Z",
+        "2026-01-02T12:00:00+99:00",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-14:00",
+        "99999999999999999999",
+        "2026-01-02 or so",
+        "2026-01-02\0",
+        "null",
+    ],
+)
+def test_date_filter_rejects_what_is_no_date(admin, value):
+    for name in ("created_at_min", "created_at_max", "updated_at_min", "updated_at_max"):
+        query = {f"filter[{name}]": value}
+        wanted = (400, "shop_api_invalid_param", f"filter[{name}]")
+        assert refusal(admin.get("/customers", query)) == wanted
+        assert refusal(admin.get("/customers/count", query)) == wanted
+
+
+# --- totals of searches that find many ---
+
+ROLES_OF = {
+    "ann.one": ["customer"],
+    "ann.two": ["customer"],
+    "ann.three": ["customer", "subscriber"],
+    "ann.four": ["administrator"],
+    "ann.five": ["administrator", "shop_manager"],
+    "ann.six": [],
+    "bob": ["customer"],
+    "ben": ["subscriber"],
+}
+
+
+def add_roles(app, roles_of):
+    timestamp = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def work(session):
+        for name, roles in roles_of.items():
+            user = with_normalized(BLANK | {"username": name, "email": f"{name}@example.com"})
+            user |= {"created_at": timestamp, "updated_at": timestamp}
+            user_id = session.scalars(insert(User).returning(User.id), [user]).one()
+            for position, role in enumerate(roles):
+                row = role_of(user_id, role, timestamp) | {"position": position}
+                session.execute(insert(UserRole), [row])
+
+    with app.app_context():
+        run_in_transaction(work)
+
+
+@pytest.mark.parametrize("without_roles", [True, False])
+@pytest.mark.parametrize(
+    "q",
+    # A case sends a hundred requests. These are a start, and a text that is too short for the index.
+    ["ann", "an"]
+    + [
+        pytest.param(q, marks=pytest.mark.slow)
+        for q in ("nn*", "xyz", "ANN.t", "example.com", "ann*one")
+    ],
+)
+def test_search_counts_the_same_in_every_way(app, admin, monkeypatch, q, without_roles):
+    """Of the users with a role that few have, or of all users but those without it."""
+    add_roles(app, {name: roles for name, roles in ROLES_OF.items() if roles or without_roles})
+    for role in "customer", "administrator", "subscriber", "all", "nobody":
+        query = {"filter[q]": q, "filter[role]": role}
+        found = listed(admin.get("/customers", query | {"filter[limit]": -1}))
+        counted = found[:10], str(len(found)), {"count": len(found)}
+        for few_found, others in product([-1, 1, 3, 10_000], [0, 1000]):
+            with monkeypatch.context() as patch:
+                patch.setattr("app.services.common.plans.FEW_OTHERS", others)
+                patch.setattr("app.services.common.plans.FEW_FOUND", few_found)
+                page = admin.get("/customers", query)
+                count = admin.get("/customers/count", query).get_json()
+            assert (listed(page), totals(page)[0], count) == counted, (role, few_found, others)

@@ -1,0 +1,294 @@
+"""Pages, links and streams of customer lists (spec 4.2, decisions 6)."""
+
+import json
+import re
+from contextlib import closing
+from datetime import UTC, datetime
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from sqlalchemy import event, insert
+from sqlalchemy.exc import DBAPIError
+
+from app.db.session import db, run_in_transaction
+from app.models import User, UserRole
+from app.models.user import role_of, with_normalized
+from app.services.customers.columns import BLANK
+from tests.api_client import Client
+from tests.customers.lists import (
+    create_many,
+    filtered,
+    listed,
+    numbered,
+    positions,
+    refusal,
+    set_columns,
+    totals,
+)
+from tests.databases import assert_nothing_is_open
+
+MANY = 1001  # more than a page in memory, and no multiple of a batch
+
+
+def streamed(client, **keys):
+    """The response to a list, without reading its body."""
+    return client.http.get(
+        "/customers",
+        query_string={f"filter[{name}]": value for name, value in keys.items()},
+        auth=(client.key.consumer_key, client.key.consumer_secret),
+    )
+
+
+def links(response):
+    """The relations of the one Link header, each with the query of its absolute URL."""
+    found = re.findall(r'<([^>]*)>; rel="(\w+)"', response.headers.get("Link", ""))
+    assert len(response.headers.get_all("Link")) == bool(found)
+    assert all(url.startswith("http://localhost/customers?") for url, _ in found)
+    return {relation: dict(parse_qsl(urlsplit(url).query)) for url, relation in found}
+
+
+def add_users(app, count):
+    """Store many customers without the work of creating them over HTTP."""
+    timestamp = datetime(2026, 1, 1, tzinfo=UTC)
+
+    users = [
+        with_normalized(BLANK | {"username": f"u{number}", "email": f"u{number}@example.com"})
+        | {"created_at": timestamp, "updated_at": timestamp}
+        for number in range(count)
+    ]
+
+    def work(session):
+        ids = session.scalars(insert(User).returning(User.id), users).all()
+        roles = [role_of(user_id, "customer", timestamp) for user_id in ids]
+        session.execute(insert(UserRole), roles)
+
+    with app.app_context():
+        run_in_transaction(work)
+
+
+# --- pages ---
+
+
+@pytest.mark.parametrize(
+    ("query", "found", "pages"),
+    [
+        ("", range(10), "2"),
+        ("filter[limit]=0", range(10), "2"),
+        ("filter[limit]=", range(10), "2"),
+        ("filter[limit]=1", range(1), "12"),
+        ("filter[limit]=5", range(5), "3"),
+        ("filter[limit]=12", range(12), "1"),
+        ("filter[limit]=1000", range(12), "1"),
+        ("filter[limit]=1001", range(12), "1"),
+        ("filter[limit]=9223372036854775807", range(12), "1"),
+        ("filter[limit]=9223372036854775808", range(12), "1"),
+        ("filter[limit]=99999999999999999999999999", range(12), "1"),
+        ("filter[limit]=-1", range(12), "1"),
+        ("filter[limit]=5&page=1", range(5), "3"),
+        ("filter[limit]=5&page=2", range(5, 10), "3"),
+        ("filter[limit]=5&page=3", range(10, 12), "3"),
+        ("filter[limit]=5&page=4", [], "3"),
+        ("filter[limit]=5&page=99999999999999999999999999", [], "3"),
+        ("filter[limit]=99999999999999999999&page=2", [], "1"),
+        ("page=2", range(10, 12), "2"),
+        ("page=", range(10), "2"),
+        ("filter[limit]=-1&page=1", range(12), "1"),
+        ("filter[limit]=-1&page=2", [], "1"),
+        ("filter[offset]=3", range(3, 12), "2"),
+        ("filter[offset]=3&filter[limit]=5", range(3, 8), "3"),
+        ("filter[offset]=3&filter[limit]=5&page=2", range(3, 8), "3"),
+        ("filter[offset]=0&filter[limit]=5&page=2", range(5, 10), "3"),
+        ("filter[offset]=3&filter[limit]=-1", range(3, 12), "1"),
+        ("filter[offset]=12", [], "2"),
+        ("filter[offset]=99999999999999999999999999", [], "2"),
+        ("filter[nope]=1&nope=2&filter=3", range(10), "2"),
+    ],
+)
+def test_page_holds_its_rows_and_the_totals_of_all(admin, query, found, pages):
+    customers = numbered(admin, 12)
+    response = admin.get(f"/customers?{query}")
+    assert positions(response, customers) == list(found)
+    assert totals(response) == ("12", pages)
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("query", "param"),
+    [
+        ("page=0", "page"),
+        ("page=-1", "page"),
+        ("page=x", "page"),
+        ("page=1.5", "page"),
+        ("page=1e1", "page"),
+        ("filter[limit]=-2", "filter[limit]"),
+        ("filter[limit]=x", "filter[limit]"),
+        ("filter[limit]=1.5", "filter[limit]"),
+        ("filter[limit]=%00", "filter[limit]"),
+        ("filter[offset]=-1", "filter[offset]"),
+        ("filter[offset]=x", "filter[offset]"),
+    ],
+)
+def test_page_that_is_not_a_number_is_rejected(admin, query, param):
+    response = admin.get(f"/customers?{query}")
+    assert refusal(response) == (400, "shop_api_invalid_param", param)
+
+
+def test_wrong_parameters_are_reported_together(admin):
+    response = admin.get("/customers?page=0&filter[limit]=x&filter[orderby]=nope")
+    params = sorted(entry["param"] for entry in response.get_json()["errors"])
+    assert (response.status_code, params) == (400, ["filter[limit]", "filter[orderby]", "page"])
+
+
+def test_page_size_is_the_setting_of_the_shop(admin, client_with):
+    customers = numbered(admin, 3)
+    response = client_with(SHOP_PAGE_SIZE=2).get("/customers")
+    assert positions(response, customers) == [0, 1]
+    assert totals(response) == ("3", "2")
+
+
+def test_unlimited_list_of_nothing_has_one_page(admin):
+    """spec 4.2: total pages = ceil(total / page size), or 1 when `limit` is -1."""
+    response = filtered(admin, limit=-1)
+    assert (response.get_json(), totals(response)) == ({"customers": []}, ("0", "1"))
+
+
+def test_list_is_sorted_before_it_is_cut_into_pages(app, admin):
+    customers = numbered(admin, 4)
+    for customer, day in zip(customers, [9, 8, 7, 6], strict=True):
+        set_columns(app, customer, created_at=datetime(2026, 1, day, tzinfo=UTC))
+    assert positions(filtered(admin, limit=2), customers) == [3, 2]
+    assert positions(filtered(admin, limit=2, offset=2), customers) == [1, 0]
+
+
+# --- links ---
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("query", "targets"),
+    [
+        ("filter[limit]=10", {}),
+        ("filter[limit]=-1", {}),
+        ("filter[limit]=2", {"next": "2", "last": "3"}),
+        ("filter[limit]=2&page=2", {"first": "1", "prev": "1", "next": "3", "last": "3"}),
+        ("filter[limit]=2&page=3", {"first": "1", "prev": "2"}),
+        ("filter[limit]=2&page=5", {"first": "1", "prev": "4", "last": "3"}),
+    ],
+)
+def test_link_header_names_the_pages_that_apply(admin, query, targets):
+    numbered(admin, 5)
+    response = admin.get(f"/customers?{query}")
+    kept = dict(parse_qsl(query))
+    assert links(response) == {rel: kept | {"page": page} for rel, page in targets.items()}
+
+
+def test_link_header_keeps_the_other_parameters(admin):
+    create_many(admin, {"email": "ö&+1@example.com"}, {"email": "ö&+2@example.com"})
+    query = {
+        "filter[q]": "ö&+*@",
+        "filter[limit]": "1",
+        "filter[role]": "all",
+        "filter[created_at_min]": "2001-01-01T00:00:00+02:00",
+        "filter[order]": "desc",
+        "fields": "id,billing_address.city",
+        "unknown": "x y",
+    }
+    response = admin.get("/customers", query)
+    assert links(response) == {rel: query | {"page": "2"} for rel in ("next", "last")}
+
+
+def test_link_header_leads_through_all_pages(admin):
+    customers = numbered(admin, 5)
+    url, seen = "/customers?filter[limit]=2", []
+    while url:
+        response = admin.get(url)
+        seen += listed(response)
+        following = re.search(r'<([^>]*)>; rel="next"', response.headers.get("Link", ""))
+        url = following and following[1]
+    assert seen == customers
+
+
+# --- streams ---
+
+
+@pytest.mark.pooler
+def test_long_list_is_the_same_as_its_pages(app, admin):
+    add_users(app, MANY)
+    pages = [listed(admin.get(f"/customers?filter[limit]=500&page={page}")) for page in (1, 2, 3)]
+    assert [len(page) for page in pages] == [500, 500, 1]
+    for limit in (-1, 5000):
+        response = filtered(admin, limit=limit)
+        assert listed(response) == [row for page in pages for row in page]
+        assert totals(response) == (str(MANY), "1")
+
+
+@pytest.mark.pooler
+def test_long_list_is_written_in_pieces(app, admin):
+    add_users(app, MANY)
+    with closing(streamed(admin, limit=-1)) as response:
+        pieces = list(response.response)
+    assert len(pieces) > 2
+    assert len(json.loads(b"".join(pieces))["customers"]) == MANY
+    assert "Content-Length" not in response.headers
+
+
+@pytest.mark.parametrize("count", [1, 500, 501])
+@pytest.mark.pooler
+def test_long_list_of_any_length_is_valid_json(app, admin, count):
+    add_users(app, count)
+    response = filtered(admin, limit=-1)
+    assert response.content_type == "application/json"
+    assert len(json.loads(response.data)["customers"]) == count
+    assert response.headers["X-Total"] == str(count)
+
+
+@pytest.mark.pooler
+def test_long_list_that_fails_in_the_middle_is_truncated(app, make_app, admin):
+    """A connection that breaks must not look like the end of the list."""
+    add_users(app, MANY)
+    client = Client(make_app(), admin.key)
+    with client.app.app_context():
+        engine = db.engines["stream"]
+    taken = []
+    event.listen(engine, "checkout", lambda connection, *_: taken.append(connection))
+    with closing(streamed(client, limit=-1)) as response:
+        pieces = iter(response.response)
+        written = next(pieces)
+        taken[-1].close()
+        with pytest.raises(DBAPIError):
+            written += b"".join(pieces)
+    assert response.status_code == 200
+    assert written.startswith(b'{"customers":[{"id":')
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(written)
+
+
+@pytest.mark.pooler
+def test_long_list_whose_reader_goes_away_gives_the_connection_back(app, admin):
+    add_users(app, MANY)
+    with closing(streamed(admin, limit=-1)) as response:
+        assert next(iter(response.response)).startswith(b'{"customers":[{"id":')
+    assert_nothing_is_open(app)
+
+
+@pytest.mark.pooler
+def test_head_of_a_long_list_gives_the_connection_back(app, admin):
+    add_users(app, MANY)
+    query = {"filter[limit]": -1}
+    with closing(admin.request("HEAD", "/customers", query_string=query)) as response:
+        assert (response.status_code, response.data) == (200, b"")
+    assert totals(response) == (str(MANY), "1")
+    assert_nothing_is_open(app)
+
+
+@pytest.mark.pooler
+def test_long_list_is_one_snapshot(app, admin):
+    add_users(app, MANY)
+    with closing(streamed(admin, limit=-1, orderby="id")) as response:
+        pieces = iter(response.response)
+        written = next(pieces)
+        (late,) = create_many(type(admin)(app, admin.key), {"email": "late@example.com"})
+        written += b"".join(pieces)
+    ids = [customer["id"] for customer in json.loads(written)["customers"]]
+    assert len(ids) == MANY
+    assert late["id"] not in ids

@@ -1,0 +1,238 @@
+"""E-mail address and username of a new customer (spec 2.2; decisions 5)."""
+
+import pytest
+
+from app.conversions.text import is_username
+from tests.customers.input import create, customers_of, read, refusal
+
+# --- e-mail on create ---
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("ann@example.com", "ann@example.com"),
+        ("Ann.LEE+tag@Example.COM", "Ann.LEE+tag@example.com"),
+        ("o'hara@example.ie", "o'hara@example.ie"),
+        ("a/b@example.com", "a/b@example.com"),
+        ("!#$%&'*+-/=?^_`{|}~@example.com", "!#$%&'*+-/=?^_`{|}~@example.com"),
+        ("1@example.com", "1@example.com"),
+        ("a@b.co", "a@b.co"),
+        ("ann@sub.sub.example.com", "ann@sub.sub.example.com"),
+        ("ann@shop.test", "ann@shop.test"),
+        ("ann@shop.local", "ann@shop.local"),
+        ("ann@example.invalid", "ann@example.invalid"),
+        ("ünal@bücher.example", "ünal@bücher.example"),
+        ("用户@例子.公司", "用户@例子.公司"),
+        ("हिन्दी@example.com", "हिन्दी@example.com"),
+        ("x" * 64 + "@example.com", "x" * 64 + "@example.com"),
+    ],
+)
+def test_create_with_a_valid_email_stores_it(admin, given, stored):
+    response = create(admin, email=given)
+    assert response.status_code == 201
+    customer = response.get_json()["customer"]
+    assert customer["email"] == stored
+    assert read(admin, customer["id"]) == customer
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        " ",
+        "ann",
+        "ann@",
+        "@example.com",
+        "@",
+        "ann@localhost",
+        "ann@example",
+        "ann@@example.com",
+        "ann@bob@example.com",
+        "ann@example..com",
+        "ann@.example.com",
+        "ann@-example.com",
+        "ann..lee@example.com",
+        ".ann@example.com",
+        "ann.@example.com",
+        "a nn@example.com",
+        "ann@exa mple.com",
+        "ann@exa_mple!.com",
+        "ann\n@example.com",
+        "ann@example.com\nBcc: bob@example.com",
+        "ann@example.com, bob@example.com",
+        "Ann <ann@example.com>",
+        "<ann@example.com>",
+        "mailto:ann@example.com",
+        "ann(x)@example.com",
+        "a\x07nn@example.com",
+        "x" * 242 + "@example.com",
+        "ann@" + "x" * 64 + ".com",
+        5,
+        0,
+        1.5,
+    ],
+)
+def test_create_with_an_invalid_email_fails_with_the_registration_code(admin, given):
+    response = create(admin, email=given)
+    assert refusal(response) == (400, "registration-error-invalid-email")
+    assert len(customers_of(admin)) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("ann@example.com", "ann@example.com"),
+        ("ann@example.com", "ANN@EXAMPLE.COM"),
+        ("Ann@Example.com", "ann@example.com"),
+        ("ünal@example.com", "ÜNAL@example.com"),
+        ("用户@例子.公司", "用户@例子.公司"),
+        ("हिन्दी@example.com", "हिन्दी@example.com"),
+        ("e\u0301milie@example.com", "e\u0301milie@example.com"),
+    ],
+)
+def test_create_with_the_email_of_an_account_fails(admin, first, second):
+    create(admin, email=first, username="one")
+    response = create(admin, email=second, username="two")
+    assert refusal(response) == (400, "registration-error-email-exists")
+    assert [customer["username"] for customer in customers_of(admin)] == ["administrator", "one"]
+
+
+# --- username on create ---
+
+
+@pytest.mark.parametrize(
+    "username",
+    [
+        "a",
+        "0",
+        "_",
+        "Ann",
+        "ann.lee-moe_x@example.com",
+        "ann lee moe",
+        "Ünal",
+        "東京",
+        "Ελλάδα",
+        "x" * 60,
+    ],
+)
+def test_create_with_a_valid_username_stores_it(admin, username):
+    response = create(admin, username=username)
+    assert response.status_code == 201
+    customer = response.get_json()["customer"]
+    assert customer["username"] == username
+    assert read(admin, customer["id"]) == customer
+
+
+def test_create_with_a_number_as_username_takes_it_as_text(admin):
+    assert create(admin, username=42).get_json()["customer"]["username"] == "42"
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    "username",
+    [
+        " ",
+        " ann",
+        "ann ",
+        "ann  lee",
+        "ann\tlee",
+        "ann\nlee",
+        "ann\n",
+        "ann\u00a0lee",
+        "ann+lee",
+        "ann/lee",
+        "ann'lee",
+        "ann,lee",
+        "<b>ann</b>",
+        "ann&amp;lee",
+        "ann\x07",
+        "ann\u200b",
+        "😀",
+    ],
+)
+def test_create_with_an_invalid_username_fails_with_the_registration_code(admin, username):
+    response = create(admin, username=username)
+    assert refusal(response) == (400, "registration-error-invalid-username")
+    assert len(customers_of(admin)) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("ann", "ann"), ("ann", "ANN"), ("Ünal", "ünal"), ("ann lee", "Ann Lee"), ("東京", "東京")],
+)
+def test_create_with_the_username_of_an_account_fails(admin, first, second):
+    create(admin, email="one@example.com", username=first)
+    response = create(admin, email="two@example.com", username=second)
+    assert refusal(response) == (400, "registration-error-username-exists")
+    usernames = [customer["username"] for customer in customers_of(admin)]
+    assert usernames == ["administrator", first]
+
+
+# --- generated usernames (decisions 5) ---
+
+
+@pytest.mark.parametrize("supplied", [{}, {"username": ""}, {"username": None}])
+def test_create_without_a_username_takes_the_local_part(admin, supplied):
+    customer = create(admin, email="Ann.Lee@example.com", **supplied).get_json()["customer"]
+    assert customer["username"] == "Ann.Lee"
+
+
+def test_generated_username_is_numbered_until_it_is_free(admin):
+    names = [
+        create(admin, email=f"ann@{host}.example").get_json()["customer"]["username"]
+        for host in range(13)
+    ]
+    assert names == ["ann", *(f"ann{number}" for number in range(2, 14))]
+
+
+def test_generated_username_skips_the_ones_that_are_taken_without_case(admin, make_customer):
+    for number, username in enumerate(["ANN", "Ann2", "ann4"]):
+        make_customer(email=f"taken-{number}@example.com", username=username)
+    names = [
+        create(admin, email=f"ann@{host}.example").get_json()["customer"]["username"]
+        for host in range(3)
+    ]
+    assert names == ["ann3", "ann5", "ann6"]
+
+
+def test_generated_username_fills_the_first_gap(admin):
+    ids = [
+        create(admin, email=f"ann@{host}.example").get_json()["customer"]["id"] for host in range(3)
+    ]
+    admin.delete(f"/customers/{ids[1]}")
+    again = create(admin, email="ann@again.example").get_json()["customer"]
+    assert again["username"] == "ann2"
+
+
+@pytest.mark.parametrize(
+    "local",
+    [
+        "ann+tag",
+        "o'hara",
+        "a/b",
+        "!#$%",
+        "++",
+        "x" * 64,
+        "ünal",
+        "用户",
+        "हिन्दी",
+        "{}",
+        "1",
+        "e\u0301",
+    ],
+)
+def test_generated_username_is_valid_and_free_whatever_the_local_part(admin, local):
+    first = create(admin, email=f"{local}@a.example")
+    second = create(admin, email=f"{local}@b.example")
+    assert (first.status_code, second.status_code) == (201, 201)
+    names = [response.get_json()["customer"]["username"] for response in (first, second)]
+    assert len({name.lower() for name in names}) == 2
+    assert all(len(name) <= 60 and is_username(name) for name in names)
+
+
+def test_generated_username_never_takes_the_one_of_an_administrator(admin):
+    customer = create(admin, email="Administrator@example.com").get_json()["customer"]
+    assert customer["username"] == "Administrator2"

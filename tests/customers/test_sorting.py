@@ -1,0 +1,150 @@
+"""Sort orders of customer lists (spec 4.2, decisions 5)."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.customers.lists import add_order, create_many, filtered, positions, refusal, set_columns
+
+SORTED_PEOPLE = [
+    {
+        "email": "delta@example.com",
+        "username": "bravo",
+        "first_name": "Dora",
+        "last_name": "Young",
+        "billing_address": {"city": "Oslo", "postcode": "9"},
+    },
+    {
+        "email": "alpha@example.com",
+        "username": "delta",
+        "first_name": "Cara",
+        "last_name": "Xu",
+        "billing_address": {"city": "Bergen", "postcode": "100"},
+    },
+    {
+        "email": "Charlie@example.com",
+        "username": "Alpha",
+        "first_name": "Cara",
+        "last_name": "Xu",
+        "billing_address": {"city": "Bergen", "postcode": "100"},
+    },
+    {
+        "email": "bravo@example.com",
+        "username": "charlie",
+        "first_name": "Anna",
+        "last_name": "Zorn",
+        "billing_address": {"postcode": "20 b"},
+    },
+]
+ASCENDING = [
+    ({}, [1, 2, 3, 0]),
+    ({"orderby": "registered"}, [1, 2, 3, 0]),
+    ({"orderby": "id"}, [0, 1, 2, 3]),
+    ({"orderby": "email"}, [1, 3, 2, 0]),
+    ({"orderby": "login"}, [2, 0, 3, 1]),
+    ({"orderby": "username"}, [2, 0, 3, 1]),
+    ({"orderby": "name"}, [3, 1, 2, 0]),
+    ({"orderby": "first_name"}, [3, 1, 2, 0]),
+    ({"orderby": "last_name"}, [1, 2, 0, 3]),
+    ({"orderby": "modified"}, [1, 2, 0, 3]),
+    ({"orderby": "orders_count"}, [3, 0, 1, 2]),
+    ({"orderby": "total_spent"}, [3, 1, 2, 0]),
+    ({"orderby": "meta_value", "orderby_meta_key": "billing_city"}, [3, 1, 2, 0]),
+    ({"orderby": "meta_value", "orderby_meta_key": "billing_postcode"}, [1, 2, 3, 0]),
+    ({"orderby": "meta_value", "orderby_meta_key": "last_name"}, [1, 2, 0, 3]),
+    ({"orderby": "meta_value_num", "orderby_meta_key": "billing_postcode"}, [0, 3, 1, 2]),
+    ({"orderby": "meta_value", "orderby_meta_key": "shipping_city"}, [0, 1, 2, 3]),
+    ({"orderby": "meta_value_num", "orderby_meta_key": "shipping_city"}, [0, 1, 2, 3]),
+    ({"orderby_meta_key": "billing_city"}, [1, 2, 3, 0]),
+]
+
+
+@pytest.fixture
+def sortable(app, admin):
+    """Four customers; 1 and 2 are equal in whatever need not be unique."""
+    customers = create_many(admin, *SORTED_PEOPLE)
+    for customer, created, modified in zip(customers, [3, 1, 1, 2], [2, 1, 1, 3], strict=True):
+        set_columns(
+            app,
+            customer,
+            created_at=datetime(2026, 1, created, tzinfo=UTC),
+            updated_at=datetime(2026, 2, modified, tzinfo=UTC),
+        )
+    for place, total in [(0, "5.00"), (1, "1.00"), (1, "1.00"), (2, "0.50"), (2, "1.50")]:
+        add_order(app, customers[place], total)
+    return customers
+
+
+@pytest.mark.parametrize(("keys", "ascending"), ASCENDING)
+def test_orderby_sorts_in_both_directions_and_pages_never_overlap(admin, sortable, keys, ascending):
+    """Ties break by id in the same direction, so descending is ascending backwards."""
+    for order in ({}, {"order": "asc"}, {"order": "ASC"}):
+        assert positions(filtered(admin, **keys, **order), sortable) == ascending
+    for order in ("desc", "DESC", "Desc"):
+        descending = positions(filtered(admin, **keys, order=order), sortable)
+        assert descending == ascending[::-1]
+    for order, wanted in (("asc", ascending), ("desc", ascending[::-1])):
+        pages = [
+            positions(filtered(admin, **keys, order=order, limit=1, offset=offset), sortable)
+            for offset in range(4)
+        ]
+        assert pages == [[place] for place in wanted]
+
+
+PARTS = (
+    "first_name",
+    "last_name",
+    "company",
+    "address_1",
+    "address_2",
+    "city",
+    "state",
+    "postcode",
+    "country",
+)
+META_KEYS = [
+    "first_name",
+    "last_name",
+    *(f"billing_{part}" for part in [*PARTS, "email", "phone"]),
+    *(f"shipping_{part}" for part in PARTS),
+]
+
+
+@pytest.mark.parametrize("key", META_KEYS)
+def test_orderby_meta_value_takes_every_name_and_address_part(admin, key):
+    side, _, part = key.partition("_")
+    late, early = (
+        {f"{side}_address": {part: value}} if side in {"billing", "shipping"} else {key: value}
+        for value in ("2", "1")
+    )
+    customers = create_many(
+        admin, late | {"email": "late@example.com"}, early | {"email": "early@example.com"}
+    )
+    for orderby in ("meta_value", "meta_value_num"):
+        response = filtered(admin, orderby=orderby, orderby_meta_key=key)
+        assert positions(response, customers) == [1, 0]
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("keys", "param"),
+    [
+        ({"orderby": "nope"}, "filter[orderby]"),
+        ({"orderby": "password_hash"}, "filter[orderby]"),
+        ({"orderby": "billing_city"}, "filter[orderby]"),
+        ({"orderby": "id;"}, "filter[orderby]"),
+        ({"order": "up"}, "filter[order]"),
+        ({"order": "asc,desc"}, "filter[order]"),
+        ({"orderby": "meta_value"}, "filter[orderby_meta_key]"),
+        ({"orderby": "meta_value_num"}, "filter[orderby_meta_key]"),
+        ({"orderby": "meta_value", "orderby_meta_key": ""}, "filter[orderby_meta_key]"),
+        ({"orderby": "meta_value", "orderby_meta_key": "nope"}, "filter[orderby_meta_key]"),
+        (
+            {"orderby": "meta_value", "orderby_meta_key": "shipping_phone"},
+            "filter[orderby_meta_key]",
+        ),
+        ({"orderby": "meta_value", "orderby_meta_key": "email"}, "filter[orderby_meta_key]"),
+    ],
+)
+def test_order_that_is_unknown_is_rejected(admin, keys, param):
+    assert refusal(filtered(admin, **keys)) == (400, "shop_api_invalid_param", param)

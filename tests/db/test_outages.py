@@ -1,0 +1,329 @@
+"""Outages of the database: 503 during the outage, and recovery without a restart (decisions 1)."""
+
+import contextlib
+import gc
+import io
+import json
+import logging
+import resource
+import shutil
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import psycopg
+import pytest
+from flask_migrate import upgrade
+from sqlalchemy import event
+
+from app import create_app
+from app.auth.principal_cache import MAX_AGE_SECONDS
+from app.auth.principals import Permission
+from app.db import sqlite
+from app.db.session import db
+from app.services.api_keys.writes import create_key
+from tests.api_client import Client, refusal, reply
+from tests.databases import SECRET, assert_nothing_is_open, close
+from tests.faults.databases import PostgreSQL
+
+FULL = refusal("shop_api_unavailable", reason="The disk of the database is full.")
+UNKNOWN = refusal("shop_api_outcome_unknown")
+AWAY = refusal("shop_api_unavailable", reason="The database cannot be reached.")
+BIG = "x" * 65_000
+
+
+@contextlib.contextmanager
+def shop(url, folder):
+    """Return a client of the administrator of a shop with one coupon."""
+    app = create_app({"DATABASE_URL": url, "SECRET_KEY": SECRET, "INSTANCE_PATH": str(folder)})
+    with app.app_context():
+        upgrade()
+        key = create_key("admin", "administrator", Permission.READ_WRITE, "")
+    client = Client(app, key)
+    assert create(client, "first")[0] == 201
+    try:
+        yield client
+        assert_nothing_is_open(app)
+    finally:
+        close(app)
+
+
+@pytest.fixture
+def sqlite_shop(tmp_path):
+    with shop(f"sqlite:///{tmp_path}/shop.db", tmp_path) as client:
+        yield client
+
+
+def create(client, code, **fields):
+    return reply(client.post("/coupons", {"coupon": {"code": code} | fields}))
+
+
+def codes(client):
+    """The codes that the store has, oldest first."""
+    query = {"filter[orderby]": "id", "filter[order]": "asc"}
+    return [coupon["code"] for coupon in client.get("/coupons", query).get_json()["coupons"]]
+
+
+def assert_away(client, *requests, answer=AWAY):
+    for method, path, *body in requests:
+        response = client.request(method, path, **({"json": body[0]} if body else {}))
+        assert reply(response) == answer
+        assert response.headers["Retry-After"] == "5"
+
+
+NEW = {"coupon": {"code": "new"}}
+REQUESTS = [
+    ("GET", "/readyz"),
+    ("GET", "/coupons"),
+    ("GET", "/customers?filter[limit]=-1"),
+    ("GET", "/orders/count"),
+    ("POST", "/coupons", NEW),
+    ("POST", "/coupons/bulk", {"coupons": [{"code": "a"}, {"code": "b"}]}),
+    ("PUT", "/coupons/1", {"coupon": {"amount": 5}}),
+    ("DELETE", "/coupons/1?force=true"),
+]
+
+
+@pytest.fixture
+def postgresql(tmp_path):
+    """A server of this test's own, which may be killed."""
+    server = PostgreSQL(tmp_path)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def log():
+    """What the service logs besides requests."""
+    lines = io.StringIO()
+    (handler,) = (h for h in logging.getLogger("app").handlers if type(h) is logging.StreamHandler)
+    stream = handler.setStream(lines)
+    yield lines
+    handler.setStream(stream)
+
+
+def test_postgresql_stops_and_starts_again(postgresql, tmp_path):
+    with shop(postgresql.url, tmp_path) as client:
+        assert_network_failures_are_noticed(client.app)
+        for code, stop in (
+            ("second", postgresql.kill_postmaster),
+            ("third", postgresql.stop_at_once),
+        ):
+            stop()
+            assert_away(client, *REQUESTS, *REQUESTS)
+            assert client.get("/healthz").status_code == 200
+            postgresql.start()
+            # From the first request on, without a restart.
+            assert create(client, code)[0] == 201
+        assert codes(client) == ["first", "second", "third"]
+
+
+def assert_network_failures_are_noticed(app):
+    """A server that vanishes without a word is given up after these seconds, not after hours."""
+    with app.app_context(), db.engine.connect() as connection:
+        given = connection.connection.driver_connection.info.get_parameters()
+    names = ("keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
+    assert [given[name] for name in names] == ["10", "5", "3", "15000"]
+
+
+def test_postgresql_that_cannot_write_is_503_to_writers(postgresql, tmp_path):
+    """A standby that took over, or is read by mistake."""
+    with shop(postgresql.url, tmp_path) as client:
+        with psycopg.connect(postgresql.url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET default_transaction_read_only = on")
+            connection.execute("SELECT pg_reload_conf()")
+            until_settled(connection)
+        assert_away(client, ("POST", "/coupons", NEW), ("DELETE", "/coupons/1"))
+        assert codes(client) == ["first"]
+
+
+def until_settled(connection):
+    """The server takes over a new configuration in its own time."""
+    while connection.execute("SHOW default_transaction_read_only").fetchone() != ("on",):
+        pass
+
+
+# The cursor of a list cannot be closed on a connection that is gone; psycopg says so.
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <function ServerCursorMixin")
+@pytest.mark.filterwarnings("ignore:<psycopg.ServerCursor:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_postgresql_is_killed_under_load(postgresql, tmp_path, log):
+    """Each response is the expected one or 503, from the first failure to the first success."""
+    with shop(postgresql.url, tmp_path) as client:
+        stop, seen = Event(), set()
+
+        def send(number):
+            own, sent = Client(client.app, client.key), 0
+            while not stop.is_set():
+                sent += 1
+                bulk = [{"code": f"{number}-{sent}-{item}"} for item in range(20)]
+                for method, path, body, expected in (
+                    ("POST", "/coupons/bulk", {"coupons": bulk}, 200),
+                    ("GET", "/coupons", None, 200),
+                    ("GET", "/customers?filter[limit]=-1", None, 200),
+                    ("POST", "/coupons", {"coupon": {"code": f"{number}-{sent}"}}, 201),
+                ):
+                    response = own.request(method, path, **({"json": body} if body else {}))
+                    possible = [AWAY] if method == "GET" else [AWAY, UNKNOWN]
+                    assert response.status_code == expected or reply(response) in possible
+                    seen.add(response.status_code)
+
+        with ThreadPoolExecutor(4) as pool:
+            sending = [pool.submit(send, number) for number in range(4)]
+            try:
+                for _ in range(3):
+                    postgresql.kill_postmaster()
+                    seen.clear()
+                    while 503 not in seen and not any(each.done() for each in sending):
+                        stop.wait(0.01)
+                    postgresql.start()
+                    seen.clear()
+                    while 201 not in seen and not any(each.done() for each in sending):
+                        stop.wait(0.01)
+            finally:
+                stop.set()
+            for each in sending:
+                each.result()
+        assert "Traceback" not in log.getvalue()
+    gc.collect()  # psycopg complains of cursors that were open when the server died
+
+
+def test_outage_is_logged_in_one_line_without_a_traceback(sqlite_shop, tmp_path, log):
+    with locked(tmp_path):
+        sqlite_shop.post("/coupons", NEW)
+    (line,) = map(json.loads, log.getvalue().splitlines())
+    assert line["message"] == "shop_api_unavailable: OperationalError: database is locked"
+    assert line["level"] == "warning"
+
+
+# --- SQLite ---
+
+
+@contextlib.contextmanager
+def locked(folder):
+    """Another process writes for longer than the timeout of writers."""
+    other = sqlite3.connect(folder / "shop.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.close()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """Wait for another writer only briefly, not for 20 seconds."""
+    monkeypatch.setattr(sqlite, "WAIT_SECONDS", 0.1)
+
+
+def test_sqlite_that_is_locked_is_503_to_writers(sqlite_shop, tmp_path):
+    with locked(tmp_path):
+        assert_away(sqlite_shop, *[each for each in REQUESTS if each[0] != "GET"])
+        assert codes(sqlite_shop) == ["first"]
+    assert create(sqlite_shop, "second")[0] == 201
+    assert codes(sqlite_shop) == ["first", "second"]
+
+
+def test_unknown_path_with_a_key_while_the_database_is_unavailable(sqlite_shop, tmp_path):
+    """The legacy API asks who is there before it says that nothing is: an error within an error."""
+    time.sleep(MAX_AGE_SECONDS)  # until the key is read again
+    for each in tmp_path.glob("shop.db*"):
+        each.unlink()
+    response = sqlite_shop.get("/wc-api/v3/nothing/here")
+    code = "woocommerce_api_unavailable"
+    assert (response.status_code, response.get_json()["errors"][0]["code"]) == (503, code)
+
+
+def test_sqlite_file_that_is_removed_takes_no_write(sqlite_shop, tmp_path):
+    """Writes to a removed file would be lost, so they must not be acknowledged."""
+    file, backup = tmp_path / "shop.db", tmp_path / "backup.db"
+    with contextlib.closing(sqlite3.connect(file)) as source, sqlite3.connect(backup) as target:
+        source.backup(target)
+    target.close()
+    for each in tmp_path.glob("shop.db*"):
+        each.unlink()
+    assert_away(sqlite_shop, *REQUESTS)
+    assert not file.exists()
+    shutil.copy(backup, file)
+    assert codes(sqlite_shop) == ["first"]
+    assert create(sqlite_shop, "second")[0] == 201
+    # The other way: one file takes the place of another.
+    backup.rename(file)
+    for each in ("shop.db-wal", "shop.db-shm"):
+        (tmp_path / each).unlink()
+    assert codes(sqlite_shop) == ["first"]
+    assert create(sqlite_shop, "third")[0] == 201
+    assert codes(sqlite_shop) == ["first", "third"]
+
+
+def test_sqlite_on_a_full_disk_takes_no_write(sqlite_shop):
+    """A limit on the size of files simulates a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        items = [{"code": "small"}, {"code": "big", "description": BIG}]
+        assert_away(
+            sqlite_shop,
+            ("POST", "/coupons", {"coupon": {"code": "big", "description": BIG}}),
+            ("POST", "/coupons/bulk", {"coupons": items}),
+            ("PUT", "/coupons/1", {"coupon": {"description": BIG}}),
+        )
+        assert codes(sqlite_shop) == ["first"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert create(sqlite_shop, "big", description=BIG)[0] == 201
+    assert codes(sqlite_shop) == ["first", "big"]
+
+
+def test_full_disk_is_reported_as_such_on_sqlite(sqlite_shop, log):
+    """A limit on the number of pages has the same effect for SQLite as a full disk."""
+    with sqlite_shop.app.app_context():
+        engine = db.engine
+        with engine.connect() as connection:
+            pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+
+    def limit(connection, *_):
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    event.listen(engine, "checkout", limit)
+    try:
+        big = {"coupon": {"code": "big", "description": BIG}}
+        assert_away(sqlite_shop, ("POST", "/coupons", big), answer=FULL)
+    finally:
+        event.remove(engine, "checkout", limit)
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA max_page_count = 1073741823")
+    assert "OperationalError: database or disk is full" in log.getvalue()
+    assert codes(sqlite_shop) == ["first"]
+    assert create(sqlite_shop, "big", description=BIG)[0] == 201
+
+
+def test_full_disk_is_reported_as_such_on_postgresql(postgresql, tmp_path):
+    """The server reports the error of a full disk. A trigger raises it, as a disk cannot be filled."""
+    with shop(postgresql.url, tmp_path) as client:
+        with psycopg.connect(postgresql.url, autocommit=True) as connection:
+            connection.execute("""
+                CREATE FUNCTION fill_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    RAISE disk_full USING MESSAGE = 'could not extend file "base/5/16388"';
+                END $$;
+                CREATE TRIGGER fill_disk BEFORE INSERT ON coupons EXECUTE FUNCTION fill_disk();
+            """)
+            assert_away(client, ("POST", "/coupons", NEW), answer=FULL)
+            connection.execute("DROP TRIGGER fill_disk ON coupons")
+        assert create(client, "second")[0] == 201
+
+
+def test_commit_on_sqlite_survives_a_power_failure(sqlite_shop):
+    with sqlite_shop.app.app_context():
+        for engine in db.engines.values():
+            with engine.connect() as connection:
+                settings = ("journal_mode", "synchronous", "fullfsync", "checkpoint_fullfsync")
+                values = [
+                    connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in settings
+                ]
+            assert values == ["wal", 2, 1, 1]

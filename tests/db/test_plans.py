@@ -1,0 +1,386 @@
+"""Query plans of lists and writes, whose costs do not grow with the shop.
+
+SQLite plans without statistics, so the plan is the same in a shop of any size. PostgreSQL would read
+a small table completely. In these tests, it does so, and sorts, only if no index can be used.
+"""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import event, insert, text
+
+from app.db.session import db, run_in_transaction
+from app.models import Coupon, User
+from app.models.user import with_normalized
+from app.services.customers.columns import BLANK
+from tests.factories import insert_order
+
+BIG = "users|user_roles|coupons|orders|redemptions"
+LIMIT = re.compile(r"\bLIMIT\b")
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Let everything be too many to be found first and sorted then."""
+    for name in ("FEW", "FEW_FOUND"):
+        monkeypatch.setattr(f"app.services.common.plans.{name}", 0)
+
+
+@pytest.fixture
+def plans(app):
+    """Return a function: send a request and return each of its statements, with its plan."""
+
+    def explain(send):
+        seen = []
+
+        def note(connection, cursor, statement, parameters, context, executemany):
+            if statement.startswith(("SELECT", "UPDATE")) and "api_keys" not in statement:
+                seen.append((statement, parameters[0] if executemany else parameters))
+
+        with app.app_context():
+            engines = list(db.engines.values())
+            for engine in engines:
+                event.listen(engine, "before_cursor_execute", note)
+            try:
+                response = send()
+            finally:
+                for engine in engines:
+                    event.remove(engine, "before_cursor_execute", note)
+            assert response.status_code in {200, 201}, response.get_json()
+            return [(statement, plan(*each)) for each in seen for statement in each[:1]]
+
+    return explain
+
+
+def plan(statement, parameters):
+    """How the database runs a statement, a step a line."""
+    with db.engines["read"].connect() as connection:
+        if connection.dialect.name == "sqlite":
+            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            return "\n".join(row[3] for row in rows)
+        for method in ("seqscan", "bitmapscan", "sort"):
+            connection.execute(text(f"SET enable_{method} = off"))
+        rows = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
+        lines = "\n".join(row[0] for row in rows)
+        connection.execute(text("RESET ALL"))
+        return lines
+
+
+def reads_everything(statement, steps):
+    """Return the steps that look at every record, or sort them."""
+    sorts = re.findall(r"USE TEMP B-TREE FOR ORDER BY|^ *(?:->  )?Sort  .*", steps, re.MULTILINE)
+    if LIMIT.search(statement):
+        return sorts  # a page is read from an index in its order
+    # The index of guests' orders has no other entries.
+    scan = rf"\bSCAN (?:{BIG})\b(?! USING COVERING INDEX ix_orders_guests).*"
+    return re.findall(rf"{scan}|Seq Scan on (?:{BIG})\b.*", steps)
+
+
+CUSTOMER_ORDERS = (
+    "registered", "id", "email", "login", "modified", "name", "first_name", "last_name",
+)  # fmt: skip
+LISTS = [
+    *(
+        f"/customers?filter[orderby]={orderby}&filter[order]={order}"
+        for orderby in CUSTOMER_ORDERS
+        for order in ("asc", "desc")
+    ),
+    "/customers?filter[created_at_min]=2020-01-01&filter[created_at_max]=2100-01-01",
+    "/customers?filter[role]=all&filter[orderby]=name",
+    "/customers/count?filter[created_at_min]=2020-01-01&filter[created_at_max]=2100-01-01",
+    "/customers/count?filter[updated_at_min]=2020-01-01&filter[updated_at_max]=2100-01-01",
+    *(
+        f"/coupons?filter[orderby]={orderby}&filter[order]={order}"
+        for orderby in ("date", "modified", "id", "code", "amount", "usage_count", "expiry_date")
+        for order in ("asc", "desc")
+    ),
+    "/coupons?filter[type]=percent",
+    "/coupons?filter[type]=percent&filter[orderby]=amount&filter[order]=asc",
+    "/coupons?filter[type]=percent&filter[orderby]=code",
+    "/coupons/code/summer",
+    "/coupons/count?filter[type]=percent",
+    *(
+        f"/orders?filter[status]={statuses}&filter[orderby]={orderby}&filter[order]={order}"
+        for statuses in ("completed", "completed,pending")
+        for orderby in ("date", "modified", "id", "total")
+        for order in ("asc", "desc")
+    ),
+    "/orders?filter[customer_id]=0",
+    "/orders?filter[customer_id]=0&filter[orderby]=modified",
+    "/orders/count?filter[customer_id]=0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_list_is_read_from_an_index(app, admin, make_coupon, make_customer, many, plans, path):
+    make_coupon(code="summer", type="percent")
+    make_customer()
+    insert_order(app)
+    found = plans(lambda: admin.get(path))
+    assert found
+    assert [steps for each in found for steps in reads_everything(*each)] == []
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("path", ["/coupons?", "/customers?filter[role]=all&", "/orders?"])
+def test_list_by_id_is_sorted_by_one_column(
+    app, admin, make_coupon, make_customer, many, plans, path
+):
+    for _ in range(3):
+        make_coupon()
+        make_customer()
+        insert_order(app)
+    found = plans(lambda: admin.get(f"{path}filter[orderby]=id&filter[offset]=1"))
+    orders = re.findall(r"ORDER BY (\w+)\.id\b(.*)", "\n".join(statement for statement, _ in found))
+    assert orders
+    assert [rest for table, rest in orders if f"{table}.id" in rest] == []
+
+
+@pytest.mark.parametrize("path", ["/coupons", "/coupons/count"])
+def test_coupons_of_a_type_are_counted_in_their_own_index(admin, make_coupon, plans, path):
+    make_coupon(type="percent")
+    found = plans(lambda: admin.get(path, {"filter[type]": "percent"}))
+    (steps,) = [steps for statement, steps in found if "count(" in statement]
+    assert re.search(r"(COVERING INDEX|Index Only Scan using) ix_coupons_type\b", steps)
+
+
+@pytest.mark.parametrize("path", ["/orders", "/orders/count"])
+def test_orders_of_guests_are_counted_in_their_own_index(app, admin, plans, path):
+    insert_order(app, customer_id=None)
+    found = plans(lambda: admin.get(path, {"filter[customer_id]": "0"}))
+    (steps,) = [steps for statement, steps in found if "count(" in statement]
+    assert re.search(r"(COVERING INDEX|Index Only Scan using) ix_orders_guests\b", steps)
+
+
+@pytest.mark.parametrize("name", ["created", "updated"])
+def test_users_of_a_period_are_counted_without_comparing_each_one(
+    app, admin, make_customer, client_for, monkeypatch, plans, name
+):
+    """The few accounts that the list leaves out are looked up instead."""
+    monkeypatch.setattr("app.services.common.plans.FEW_FOUND", 0)
+    expected = [make_customer()["id"] for _ in range(3)]
+    client_for(login="another-administrator", role="administrator")
+    period = {f"filter[{name}_at_min]": "2020-01-01", f"filter[{name}_at_max]": "2100-01-01"}
+    pages = []
+
+    def send():
+        pages.append(admin.get("/customers", period | {"filter[orderby]": "id"}))
+        return pages[0]
+
+    found = plans(send)
+    assert [customer["id"] for customer in pages[0].get_json()["customers"]] == expected
+    assert pages[0].headers["X-Total"] == "3"
+    counts = [each for each, _ in found if each.startswith("SELECT (SELECT count(")]
+    assert len(counts) == 1
+    assert "NOT IN" not in counts[0]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_pages_are_read_from_memory_that_processes_share(app, admin):
+    """To copy the pages of an index takes half of the time of a page in the middle of a list."""
+    admin.get("/customers")
+    with app.app_context():
+        for name, is_mapped in (("read", True), ("stream", False), (None, False)):
+            with db.engines[name].connect() as connection:
+                found = connection.exec_driver_sql("PRAGMA mmap_size").scalar()
+            assert (found > 0) == is_mapped, name
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("orderby", CUSTOMER_ORDERS[1:])
+def test_customers_that_a_page_skips_are_not_read(
+    make_customer, admin, many, plans, orderby, order
+):
+    """Half a million of them would take seconds. SQLite reads only the columns that it needs."""
+    for _ in range(3):
+        make_customer()
+    path = f"/customers?filter[orderby]={orderby}&filter[order]={order}"
+    path += "&filter[offset]=1&filter[limit]=1"
+    found = [steps for statement, steps in plans(lambda: admin.get(path)) if "OFFSET" in statement]
+    assert len(found) == 2  # the place in the list, and the page from there
+    for steps in found:
+        scans = re.findall(r"(\w[\w ]+ Scan)(?: Backward)? using", steps)
+        assert (scans, "Sort" in steps) == (["Index Only Scan"], False)
+    assert "Filter" not in found[0]
+
+
+@pytest.mark.parametrize(
+    "body", [{"code": "new"}, {"description": "new"}, {"code": "new", "description": "new"}]
+)
+def test_coupon_is_written_without_reading_all(admin, make_coupon, plans, body):
+    path = f"/coupons/{make_coupon()['id']}"
+    found = plans(lambda: admin.put(path, {"coupon": body}))
+    found += plans(lambda: admin.post("/coupons", {"coupon": {"code": "another"}}))
+    assert len(found) >= 3
+    assert [steps for each in found for steps in looks_at_status(*each)] == []
+
+
+@pytest.mark.parametrize("number", [1, 100])
+def test_bulk_of_coupons_is_written_without_reading_all(admin, make_coupon, plans, number):
+    ids = [make_coupon()["id"] for _ in range(3)]
+    items = [{"code": f"new {item}"} for item in range(number - len(ids) if number > 3 else 1)]
+    items += [{"id": coupon_id, "amount": "1"} for coupon_id in ids]
+    found = plans(lambda: admin.post("/coupons/bulk", {"coupons": items}))
+    assert [steps for each in found for steps in looks_at_status(*each)] == []
+
+
+def test_bulk_of_coupons_is_looked_up_by_the_same_statements_for_any_number(
+    admin, make_coupon, statements
+):
+    """A statement with a placeholder for each code or ID is rendered again for each number."""
+    found = []
+    for number in (2, 30):
+        ids = [make_coupon()["id"] for _ in range(number)]
+        items = [{"code": f"{number} {item}"} for item in range(number)]
+        statements.clear()
+        admin.post("/coupons/bulk", {"coupons": items + [{"id": each} for each in ids]})
+        found.append([each for each in statements if "FROM coupons" in each])
+    assert len(found[0]) == 2
+    assert found[0] == found[1]
+
+
+def test_bulk_of_customers_is_looked_up_in_indexes_by_the_same_statement(admin, plans):
+    found = []
+    for number in (2, 30):
+        items = [{"email": f"{number}-{item}@example.com"} for item in range(number)]
+        sent = plans(lambda items=items: admin.post("/customers/bulk", {"customers": items}))
+        found.append(
+            [each for each in sent if "username_normalized" in each[0].partition("WHERE")[2]]
+        )
+    ((statement, steps),) = found[0]
+    assert reads_everything(statement, steps) == []
+    assert [each for each, _ in found[1]] == [statement]
+
+
+@pytest.mark.parametrize("customer", [{}, {"email": "ada@example.com"}])
+def test_cart_is_evaluated_without_reading_all_coupons(admin, make_coupon, plans, customer):
+    codes = [make_coupon(usage_limit=9, usage_limit_per_user=1)["code"] for _ in range(2)]
+    cart = {"items": [{"price": "1"}], "coupons": codes} | customer
+    found = plans(lambda: admin.post("/coupons/evaluate", {"cart": cart}))
+    assert any("coupons" in statement for statement, _ in found)
+    assert [steps for each in found for steps in looks_at_status(*each)] == []
+
+
+def test_redemptions_of_an_order_are_found_in_an_index(admin, make_coupon, plans):
+    line = {"code": make_coupon()["code"], "amount": "1"}
+    order = admin.post("/orders", {"order": {"coupon_lines": [line]}}).get_json()["order"]
+    path = f"/orders/{order['id']}"
+    found = plans(lambda: admin.put(path, {"order": {"status": "completed"}}))
+    found += plans(lambda: admin.get(f"/redemptions/count?filter[order_id]={order['id']}"))
+    found += plans(lambda: admin.delete(path))
+    found += plans(lambda: admin.post(f"{path}/restore"))
+    assert sum("FROM redemptions" in statement for statement, _ in found) >= 4
+    assert [steps for each in found for steps in reads_everything(*each)] == []
+
+
+def test_customer_is_written_without_reading_all(admin, make_customer, plans):
+    path = f"/customers/{make_customer()['id']}"
+    found = plans(lambda: admin.put(path, {"customer": {"first_name": "Ada"}}))
+    found += plans(lambda: admin.post("/customers", {"customer": {"email": "ada@example.com"}}))
+    assert [steps for each in found for steps in reads_everything(*each)] == []
+
+
+def looks_at_status(statement, steps):
+    """Return the steps that look at every coupon, or at every published one."""
+    return reads_everything(statement, steps) + re.findall(
+        rf"SEARCH {Coupon.__tablename__} .*\(status=\?\)", steps
+    )
+
+
+def add_users(app, usernames):
+    """Insert accounts with these usernames, without an address."""
+    timestamp = datetime(2026, 1, 1, tzinfo=UTC)
+    blank = {**BLANK, "email": "", "created_at": timestamp, "updated_at": timestamp}
+    rows = [with_normalized(blank | {"username": username}) for username in usernames]
+    with app.app_context():
+        run_in_transaction(lambda session: session.execute(insert(User), rows))
+
+
+@pytest.mark.parametrize("taken", [10, 11, 50, 300, 3000])
+def test_username_is_found_in_a_few_statements(app, admin, statements, taken):
+    add_users(app, ["info", *(f"Info{number}" for number in range(2, taken + 1))])
+    for expected in (taken + 1, taken + 2):
+        statements.clear()
+        body = {"customer": {"email": f"info@{expected}.example"}}
+        created = admin.post("/customers", body).get_json()["customer"]
+        assert created["username"] == f"info{expected}"
+        assert len(statements) <= 12
+
+
+@pytest.mark.parametrize("freed", [5, 9, 10, 99, 500])
+def test_username_takes_a_small_number_that_became_free(app, admin, freed):
+    add_users(app, ["info", *(f"info{number}" for number in range(2, 600) if number != freed)])
+    created = admin.post("/customers", {"customer": {"email": "info@x.example"}}).get_json()
+    assert created["customer"]["username"] == f"info{freed}"
+
+
+@pytest.mark.parametrize("start", [9, 500])
+@pytest.mark.parametrize("base", ["info", "x" * 64])
+def test_username_is_found_whatever_numbers_are_taken(app, admin, start, base):
+    """The numbers that a search by doubling would try are taken."""
+    taken = [*range(2, start + 1), *(start << power for power in range(1, 31))]
+    add_users(app, [base[:50], *(f"{base[:50]}{number}" for number in taken)])
+    body = {"customer": {"email": f"{base}@new.example"}}
+    created = admin.post("/customers", body).get_json()["customer"]
+    number = int(created["username"].removeprefix(base[:50]))
+    assert number not in taken
+    assert number - 1 in taken
+
+
+def test_usernames_of_a_bulk_are_numbered_on(app, admin):
+    add_users(app, ["info", *(f"info{number}" for number in range(2, 21))])
+    items = [{"email": f"info@{number}.example"} for number in range(30)]
+    created = admin.post("/customers/bulk", {"customers": items}).get_json()["customers"]
+    assert [customer["username"] for customer in created] == [f"info{n}" for n in range(21, 51)]
+
+
+def test_new_coupon_is_looked_up_without_a_join(admin, statements):
+    """Without statistics of the table, PostgreSQL joins every coupon with every coupon."""
+    admin.post("/coupons", {"coupon": {"code": "first"}})
+    statements.clear()
+    admin.post("/coupons", {"coupon": {"code": "second"}})
+    lookups = [each for each in statements if "FROM coupons" in each]
+    assert lookups
+    assert [each.count("FROM coupons") for each in lookups] == [1] * len(lookups)
+
+
+def test_columns_of_partial_indexes_are_not_compared_with_parameters(
+    admin, make_coupon, make_customer, statements
+):
+    """Otherwise PostgreSQL cannot use the index, and SQLite compiles the statement every time."""
+    compared = constants_of_partial_indexes()
+    customer = make_customer()
+    assert r"redemptions\.status" in compared
+    make_coupon(code="limited", usage_limit=5, usage_limit_per_user=2)
+    who = {"customer_id": customer["id"], "email": customer["email"]}
+    admin.post("/coupons/evaluate", {"cart": {"coupons": ["limited"], **who}})
+    for number in range(2):
+        use = {"code": "limited", "reference": f"cart-{number}", **who}
+        response = admin.post("/redemptions", {"redemption": use})
+        assert response.status_code == 201
+    this = response.get_json()["redemption"]["id"]
+    for request in (
+        lambda: admin.post(f"/redemptions/{this}/confirm"),
+        lambda: admin.get("/redemptions?filter[status]=reserved,confirmed,released"),
+        lambda: admin.get("/coupons?filter[type]=percent"),
+        lambda: admin.get("/coupons/trash"),
+        lambda: admin.get("/coupons/batches"),
+    ):
+        response = request()
+        assert response.status_code == 200, response.get_json()
+    wrong = re.compile(rf"\b({'|'.join(compared)}) (=|<>|!=) [?%]")
+    assert [statement for statement in statements if wrong.search(statement)] == []
+
+
+def constants_of_partial_indexes():
+    """The columns that the conditions of partial indexes compare with a text, for a pattern."""
+    return {
+        rf"{table.name}\.{column}"
+        for table in db.metadata.tables.values()
+        for index in table.indexes
+        for column in re.findall(
+            r"(\w+) (?:=|<>) '\w", str(index.dialect_options["sqlite"]["where"])
+        )
+    }

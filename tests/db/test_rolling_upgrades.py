@@ -1,0 +1,311 @@
+"""Upgrades while other versions run: compatible schemas, concurrent upgrades and waiting writers."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from configparser import ConfigParser
+from pathlib import Path
+from random import Random
+from threading import Event
+
+import psycopg
+import pytest
+from flask_migrate import upgrade
+from sqlalchemy import Boolean, Date, DateTime, Integer, LargeBinary, Numeric, make_url, text
+
+from app.db.migrations import MIGRATIONS
+from app.db.session import db
+from tests.cluster.demonstrations.upgrade import extract, previous_release
+from tests.databases import SECRET
+from tests.db.test_upgrades import REVISIONS, VALUES, old_app, tables  # noqa: F401  # a fixture
+from tests.serving import ROOT, Gunicorn
+
+pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
+
+HEAD = REVISIONS[-1]
+NEXT = f"{int(HEAD) + 1:04}"
+MIGRATION = '''"""A migration of the next version."""
+import sqlalchemy as sa
+from alembic import op
+from app.db.migration_helpers import create_index_concurrently, set_oldest_compatible
+revision, down_revision = "{next}", "{head}"
+def upgrade():
+    op.add_column("orders", sa.Column("colour", sa.String(20), server_default="red", nullable=False))
+    create_index_concurrently("ix_orders_colour", "orders", ["colour"])
+    {more}
+'''  # fmt: skip
+
+
+@pytest.fixture
+def upgrade_to_next(tmp_path):
+    """Return a function: migrate the database of the app to the schema of the next version."""
+
+    def run(more=""):
+        folder = tmp_path / "next"
+        shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+        migration = MIGRATION.format(next=NEXT, head=HEAD, more=more)
+        (folder / "versions" / f"{NEXT}_next.py").write_text(migration)
+        upgrade(str(folder))
+
+    return run
+
+
+def run_upgrade(app):
+    result = app.test_cli_runner().invoke(args=["db", "upgrade"])
+    return result.exit_code, result.stdout or result.stderr
+
+
+def readiness(app):
+    return app.test_client().get("/readyz").status_code
+
+
+# --- schemas of a newer version ---
+
+
+def test_upgrade_says_what_it_did(old_app):  # noqa: F811  # the imported fixture
+    applied = len(REVISIONS)
+    created = f"The database schema was created with {applied} migrations, up to {HEAD}.\n"
+    assert run_upgrade(old_app) == (0, created)
+    current = f"The database schema is current (migration {HEAD}).\n"
+    assert run_upgrade(old_app) == (0, current)
+
+
+def test_upgrade_says_from_where_it_began(old_app):  # noqa: F811  # the imported fixture
+    upgrade(revision=REVISIONS[-2])
+    assert run_upgrade(old_app) == (
+        0,
+        f"The database schema was upgraded from {REVISIONS[-2]} to {HEAD} with 1 migration.\n",
+    )
+
+
+def test_newer_schema_that_is_compatible_needs_no_upgrade(old_app, upgrade_to_next):  # noqa: F811
+    upgrade_to_next()
+    assert run_upgrade(old_app) == (
+        0,
+        (
+            f"The database schema belongs to a newer version (migration {NEXT}). This version "
+            f"(migration {HEAD}) can use it. Nothing was changed.\n"
+        ),
+    )
+    assert readiness(old_app) == 200
+    shown = old_app.test_cli_runner().invoke(args=["db", "current"]).output
+    assert shown == f"{NEXT} (newer; the latest migration of this version is {HEAD})\n"
+
+
+def test_newer_schema_that_is_incompatible_is_rejected(old_app, upgrade_to_next):  # noqa: F811
+    upgrade_to_next(f'set_oldest_compatible("{NEXT}")')
+    assert run_upgrade(old_app) == (
+        1,
+        (
+            f"Error: The database has migration {NEXT} of a newer version of the service, and requires "
+            f"a version with migration {NEXT} or later. This version has {HEAD}. Install a newer "
+            "version.\n"
+        ),
+    )
+    assert readiness(old_app) == 503
+
+
+def unit_commands(code):
+    """The commands of the unit file of a release, for its code in another folder.
+
+    The console script is that of this code, so its module is run in the folder instead.
+    """
+    unit = ConfigParser(strict=False, interpolation=None)
+    unit.read(code / "deploy" / "shop-api.service")
+    service = unit["Service"]
+    programs = f"{service['WorkingDirectory']}/.venv/bin"
+    lines = [
+        service[name].replace(f"{programs}/shop-api", f"{sys.executable} -m app.main")
+        for name in ("ExecStartPre", "ExecStart")
+    ]
+    return [shlex.split(line.replace(programs, str(Path(sys.executable).parent))) for line in lines]
+
+
+RECORDS_VERSIONS = "migrations/versions/0030_compatible_versions.py"
+
+
+def previous_code(folder):
+    """The code of the previous release. While no tag records compatible versions, this code."""
+    revision = previous_release()
+    assert (ROOT / RECORDS_VERSIONS).is_file()  # otherwise no release would ever be found
+    known = f"{revision}:{RECORDS_VERSIONS}"
+    found = revision and subprocess.run(
+        ["git", "cat-file", "-e", known], cwd=ROOT, capture_output=True, check=False
+    )
+    if not found or found.returncode:
+        return ROOT
+    extract(revision, folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_unit_of_the_previous_release_starts_on_the_next_schema(
+    old_app,  # noqa: F811  # the imported fixture
+    upgrade_to_next,
+    fresh_database_url,
+    tmp_path,
+):
+    upgrade_to_next()
+    (tmp_path / "previous").mkdir()
+    code = previous_code(tmp_path / "previous")
+    prepare, (program, *arguments) = unit_commands(code)
+    assert (Path(program).name, arguments) == ("gunicorn", ["wsgi:app"])  # as Gunicorn starts it
+    settings = {"DATABASE_URL": fresh_database_url, "SECRET_KEY": SECRET}
+    service = Gunicorn(tmp_path / "gunicorn.log", settings)
+    try:
+        prepared = subprocess.run(
+            prepare, cwd=code, env=service.environment, capture_output=True, text=True, check=False
+        )
+        assert (prepared.returncode, prepared.stderr) == (0, "")
+        service.start(folder=code)
+        service.wait_until_ready()
+        service.stop()
+    finally:
+        service.close()
+
+
+# --- several upgrades at once ---
+
+
+@pytest.mark.slow
+def test_concurrent_upgrades_wait_for_each_other(old_app, fresh_database_url):  # noqa: F811
+    command = [sys.executable, "-m", "app.main", "db", "upgrade"]
+    env = os.environ | {"DATABASE_URL": fresh_database_url, "SECRET_KEY": SECRET}
+    upgrades = [
+        subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    said = sorted(each.communicate(timeout=300)[0] for each in upgrades)
+    assert [each.returncode for each in upgrades] == [0, 0, 0]
+    current = f"The database schema is current (migration {HEAD}).\n"
+    created = f"The database schema was created with {len(REVISIONS)} migrations, up to {HEAD}.\n"
+    assert said == sorted([current, current, created])
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_interrupted_index_is_created_again(old_app, fresh_database_url):  # noqa: F811
+    upgrade(revision="0026")
+    address = make_url(fresh_database_url).set(drivername="postgresql")
+    with psycopg.connect(
+        address.render_as_string(hide_password=False), autocommit=True
+    ) as connection:
+        connection.execute(filling_orders(2))
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            connection.execute(
+                "CREATE UNIQUE INDEX CONCURRENTLY ix_orders_guests_new ON orders (status)"
+            )
+        invalid = (
+            "SELECT relname FROM pg_class JOIN pg_index ON oid = indexrelid WHERE NOT indisvalid"
+        )
+        assert connection.execute(invalid).fetchall() == [("ix_orders_guests_new",)]
+        upgrade()
+        assert connection.execute(invalid).fetchall() == []
+        defined = "SELECT indexdef FROM pg_indexes WHERE indexname LIKE 'ix_orders_guests%'"
+        ((index,),) = connection.execute(defined).fetchall()
+    assert index.endswith("btree (created_at, id, customer_id) WHERE (customer_id IS NULL)")
+
+
+# --- writers during a migration ---
+
+ROWS = 1_000_000  # orders; the other tables have a tenth
+FIRST = "0027"
+"""The first migration that must not block writers. Earlier ones create indexes with a lock."""
+
+WAIT = "1s"
+
+
+def filling_orders(rows):
+    (table,) = [table for table in tables() if table.name == "orders"]
+    return filling(table, rows)
+
+
+def filling(table, rows):
+    """A statement that fills a table; each key and each reference has the number of its row."""
+    columns = [column for column in table.columns if column.computed is None]
+    names = ", ".join(column.name for column in columns)
+    values = ", ".join(generated(table, column) for column in columns)
+    # Foreign keys and triggers would take most of the time.
+    return (
+        f"SET session_replication_role = replica; INSERT INTO {table.name} ({names}) "
+        f"SELECT {values} FROM generate_series(1, {rows}) n; SET session_replication_role = origin"
+    )
+
+
+def generated(table, column):
+    if isinstance(column.type, Integer):
+        return "n"
+    if column.name in {"status", "type", "permission", "role", "format", "state"}:
+        return f"'{VALUES.get((table.name, column.name), column.name)}'"
+    for kind, value in (
+        (Boolean, "true"),
+        (Numeric, "1"),
+        (DateTime, "now() - n * interval '1 second'"),
+        (Date, "date '2030-01-02'"),
+        (LargeBinary, "'old'::bytea"),
+    ):
+        if isinstance(column.type, kind):
+            return value
+    if "JSON" in str(column.type):
+        return "'[]'"
+    length = getattr(column.type, "length", None)
+    return f"left(n || ' {column.name}', {length})" if length else f"n || ' {column.name}'"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_writers_do_not_wait_for_migrations(old_app, fresh_database_url):  # noqa: F811
+    """Each migration since 0027 runs with a million orders, writers and long reads."""
+    upgrade(revision=REVISIONS[REVISIONS.index(FIRST) - 1])
+    found = tables()
+    address = make_url(fresh_database_url).set(drivername="postgresql")
+    address = address.render_as_string(hide_password=False)
+    with psycopg.connect(address, autocommit=True) as connection:
+        for table in found:
+            rows = ROWS if table.name == "orders" else ROWS // 10
+            for statement in filling(table, rows).split("; "):
+                connection.execute(statement)
+        connection.execute("ANALYZE")
+    numbered = [table for table in found if "id" in table.columns]
+    written = [table.name for table in numbered if isinstance(table.columns["id"].type, Integer)]
+    assert {"orders", "coupons", "users", "redemptions", "events"} <= set(written)
+    problems, done, writes = [], Event(), []
+
+    def write(seed):
+        random = Random(seed)
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(f"SET lock_timeout = '{WAIT}'")
+            while not done.is_set():
+                table, number = random.choice(written), random.randrange(1, ROWS // 10)
+                try:
+                    connection.execute(f"UPDATE {table} SET id = id WHERE id = {number}")
+                    writes.append(table)
+                except psycopg.errors.LockNotAvailable:
+                    problems.append((revision, table))
+                time.sleep(0.005)
+
+    def read():
+        """Hold the locks of reads for longer than a writer may wait, with pauses."""
+        with psycopg.connect(address) as connection:
+            while not done.wait(1.5):
+                for table in written:
+                    connection.execute(f"SELECT id FROM {table} LIMIT 1")
+                done.wait(1.5)
+                connection.rollback()
+
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(write, 1), pool.submit(write, 2), pool.submit(read)]
+        try:
+            for revision in REVISIONS[REVISIONS.index(FIRST) :]:
+                upgrade(revision=revision)
+        finally:
+            done.set()
+        for each in running:
+            each.result()
+    assert problems == []
+    assert writes
+    with db.engine.connect() as connection:
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == HEAD

@@ -1,0 +1,347 @@
+"""Totals and middle pages from row counts, and searches from an index.
+
+After any write, both equal the results of counting and reading all records.
+"""
+
+import random
+import threading
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import product
+
+import pytest
+from sqlalchemy import delete, func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from app.db.read_pool import fetch
+from app.db.search import comparable, search_text
+from app.db.session import db, run_in_transaction
+from app.db.sql.types import Json
+from app.models import Coupon, Order, RowCount, User, UserRole
+from app.models.user import with_normalized
+from app.services.customers.columns import BLANK
+from tests.api_client import Client
+from tests.customers.test_statistics import new_order
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+WORDS = (
+    "Ada",
+    "Łukasz",
+    "O'Neil",
+    "ΟΔΟΣ",
+    "50%",
+    'a"b',
+    "x_y",
+    "日本語の本",
+    "\ufffe\ufffd",
+    "*",
+    "ab",
+)
+ROLES = ("customer", "subscriber", "shop_manager")
+STATUSES = ("pending", "completed", "draft")
+
+
+class Writer:
+    """Writes anything, past the services, as imports and other programs do."""
+
+    def __init__(self, session, chance):
+        self.session = session
+        self.chance = chance
+
+    def timestamp(self):
+        return START + timedelta(seconds=self.chance.randrange(200 * 86400))
+
+    def words(self):
+        return " ".join(self.chance.choices(WORDS, k=3))
+
+    def some(self, model):
+        """The condition for a few records."""
+        key = model.user_id if model is UserRole else model.id
+        ids = self.session.scalars(select(key)).all()
+        return key.in_(self.chance.sample(ids, min(len(ids), self.chance.randrange(4))))
+
+    def user(self):
+        name, timestamp = self.words(), self.timestamp()
+        number = self.chance.getrandbits(60)
+        account = BLANK | {"username": f"u{number}", "email": f"{number}@example.com"}
+        account |= {"first_name": name, "created_at": timestamp, "updated_at": timestamp}
+        return with_normalized(account)
+
+    def coupon(self):
+        code = f"c{self.chance.getrandbits(60)}"
+        columns = Coupon.__table__.c
+        empty = {str: "", bool: False, int: 0}
+        values = {
+            name: empty.get(column.type.python_type)
+            for name, column in columns.items()
+            if name not in {"id", "author_id", "expiry_date"}
+        }
+        lists = [name for name, column in columns.items() if isinstance(column.type, Json)]
+        values |= {name: [] for name in lists}
+        timestamp = self.timestamp()
+        return values | {
+            "code": code,
+            "status": self.chance.choice(("published", "trash")),
+            "created_at": timestamp,
+            "updated_at": timestamp,
+            "search_text": search_text(code, self.words()),
+        }
+
+    def step(self):
+        act = self.chance.choice(
+            [self.add_users, self.add_coupons, self.add_orders] * 4
+            + [self.move_users, self.rename, self.change_roles, self.trash, self.change_orders]
+            + [self.remove]
+        )
+        act()
+
+    def add_users(self):
+        rows = [self.user() for _ in range(self.chance.randrange(2, 9))]
+        found = self.session.execute(insert(User).returning(User.id, User.created_at), rows).all()
+        for role in self.chance.sample(ROLES, self.chance.choice((0, 1, 2, 2))):
+            values = [
+                {"user_id": row.id, "role": role, "position": 0, "registered_at": row.created_at}
+                for row in found
+            ]
+            self.session.execute(insert(UserRole), values)
+
+    def add_coupons(self):
+        rows = [self.coupon() for _ in range(self.chance.randrange(1, 5))]
+        self.session.execute(insert(Coupon), rows)
+
+    def add_orders(self):
+        buyers = [None, *self.session.scalars(select(User.id)).all()]
+        for _ in range(self.chance.randrange(1, 4)):
+            order = new_order(
+                self.chance.choice(buyers),
+                status=self.chance.choice(STATUSES),
+                created_at=self.timestamp(),
+                total=Decimal(self.chance.randrange(100)),
+            )
+            order.search_text = comparable(self.words())
+            self.session.add(order)
+        self.session.flush()
+
+    def move_users(self):
+        """The roles follow by their foreign key."""
+        self.session.execute(
+            update(User).where(self.some(User)).values(created_at=self.timestamp()),
+            execution_options={"synchronize_session": False},
+        )
+
+    def rename(self):
+        for model in (Coupon, Order):
+            self._update(model, {"search_text": comparable(self.words())})
+        table = User.__table__
+        for row in self.session.execute(select(table).where(self.some(User))).mappings().all():
+            before = {name: row[name] for name in row if table.c[name].computed is None}
+            after = with_normalized(before | {"first_name": self.words()})
+            self.session.execute(update(table).where(table.c.id == row["id"]).values(after))
+
+    def change_roles(self):
+        try:
+            with self.session.begin_nested():
+                self._update(UserRole, {"role": self.chance.choice(ROLES)})
+        except IntegrityError:  # one of them had the role already
+            pass
+
+    def trash(self):
+        status = self.chance.choice(("published", "trash"))
+        self._update(Coupon, {"status": status, "created_at": self.timestamp()})
+
+    def change_orders(self):
+        self._update(Order, {"status": self.chance.choice(STATUSES)})
+
+    def remove(self):
+        """The roles of a user go with it."""
+        for model in (User, UserRole, Coupon, Order):
+            statement = delete(model).where(self.some(model))
+            self.session.execute(statement, execution_options={"synchronize_session": False})
+
+    def _update(self, model, values):
+        statement = update(model).where(self.some(model)).values(values)
+        self.session.execute(statement, execution_options={"synchronize_session": False})
+
+
+def counted():
+    """What the row counts must say, counted."""
+    wanted = Counter()
+    for kind, label, timestamp in (
+        ("users", None, User.created_at),
+        ("user_roles", UserRole.role, UserRole.registered_at),
+        ("coupons", Coupon.status, Coupon.created_at),
+        ("orders", Order.status, Order.created_at),
+    ):
+        rows = fetch(select(timestamp, *([label] if label is not None else [])))
+        for row in rows:
+            day = row[0].date()
+            monday = day - timedelta(days=day.weekday())
+            wanted[kind, row[1] if row[1:] else "", monday] += 1
+    return wanted
+
+
+def row_count():
+    """What the row counts say."""
+    columns = (RowCount.table_name, RowCount.partition, RowCount.week)
+    rows = fetch(select(*columns, func.sum(RowCount.count)).group_by(*columns))
+    return Counter({tuple(row[:3]): int(row[3]) for row in rows if row[3]})
+
+
+def write_anything(seed, steps=25):
+    chance = random.Random(seed)
+    for _ in range(steps):
+        run_in_transaction(lambda session: Writer(session, chance).step())
+
+
+@pytest.fixture
+def written_shop(app, app_with, client_for):
+    """Return a function: write anything, and return an administrator with long pages."""
+
+    def write(seed):
+        with app.app_context():
+            write_anything(seed, steps=50)
+        return Client(app_with(SHOP_PAGE_SIZE=1000), client_for().key)
+
+    return write
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_row_counts_equal_the_counted_rows(app, seed):
+    with app.app_context():
+        write_anything(seed)
+        assert row_count() == counted()
+        assert sum(row_count().values()) > 0
+
+
+def test_rollback_restores_the_row_counts(app):
+    def work(session):
+        Writer(session, random.Random(1)).add_users()
+        raise KeyError
+
+    with app.app_context():
+        with pytest.raises(KeyError):
+            run_in_transaction(work)
+        assert row_count() == Counter()
+
+
+COUNTED = (
+    ("/customers", {}),
+    ("/customers", {"role": "subscriber"}),
+    ("/customers", {"role": "all"}),
+    ("/coupons", {}),
+    ("/orders", {}),
+    ("/orders", {"status": "pending"}),
+    ("/orders", {"status": "pending,completed"}),
+)
+
+
+def test_pages_of_a_counted_list_are_the_list(written_shop):
+    """Weeks that are left out leave nothing out, wherever the page begins."""
+    admin = written_shop(3)
+    for (path, keys), order in product(COUNTED, ("asc", "desc")):
+        assert_pages_are_the_list(admin, path, keys, order)
+
+
+def assert_pages_are_the_list(admin, path, keys, order):
+    query = {f"filter[{name}]": value for name, value in keys.items()}
+    query |= {"filter[order]": order, "fields": "id"}
+    response = admin.get(path, query)
+    (every,) = response.get_json().values()
+    assert len(every) > 2
+    assert response.headers["X-Total"] == str(len(every))
+    for offset in {*range(1, len(every), 5), len(every) - 1, len(every), len(every) + 1}:
+        page = admin.get(path, query | {"filter[offset]": offset})
+        assert list(page.get_json().values()) == [every[offset:]]
+        assert page.headers["X-Total"] == str(len(every))
+
+
+def test_totals_are_exact_after_concurrent_writes(app, admin):
+    """Each writer meets the others in the same week; in the end nothing is lost or counted twice."""
+    failures = []
+
+    def write(number):
+        try:
+            with app.app_context():
+                chance = random.Random(number)
+                for _ in range(12):
+                    run_in_transaction(lambda session: Writer(session, chance).add_users())
+                    run_in_transaction(lambda session: Writer(session, chance).add_coupons())
+                    run_in_transaction(lambda session: Writer(session, chance).trash())
+        except Exception as error:  # noqa: BLE001  # it is shown by the assertion below
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with app.app_context():
+        assert row_count() == counted()
+    listed = admin.get("/coupons")
+    assert admin.get("/coupons/count").get_json() == {"count": int(listed.headers["X-Total"])}
+
+
+def test_writers_on_postgresql_do_not_wait_for_each_other(app):
+    """One has counted and not committed yet; another counts in the same week."""
+    with app.app_context():
+        if db.engine.dialect.name != "postgresql":
+            return  # SQLite has one writer at a time
+        moments = {"created_at": START, "updated_at": START}
+        rows = [Writer(None, random.Random(n)).user() | moments for n in range(3)]
+        with db.engine.begin() as one, db.engine.begin() as two:
+            one.execute(insert(User), rows[:1])
+            two.execute(text("SET LOCAL lock_timeout = '2s'"))
+            two.execute(insert(User), rows[1:])
+        assert sum(n for (kind, *_), n in row_count().items() if kind == "users") == 3
+        assert row_count() == counted()
+
+
+# --- searches ---
+
+PATTERNS = ["ada", "łuk", "neil", "οδοσ", "0%", 'a"b', '"', "x_y", "日本語", "語の本 ada", "\ufffe\ufffd",
+            "ab", "a", "da ł", "zzz", "a*neil", "ada*ab*a", "***", "*ada*",
+            "AND", "ada OR neil", "NEAR(ada)", "search_text:ada", "-ada", "50%*日本語", "\uffff"]  # fmt: skip
+
+
+def fits(searched, pattern, *, stars):
+    """What a search means, without a database: a part of one of the texts."""
+    parts = comparable(pattern).split("*") if stars else [comparable(pattern)]
+    return any(has(text, parts) for text in searched.split("\uffff"))
+
+
+def has(text, parts):
+    """Tell whether a text has these parts, one after the other."""
+    for part in parts:
+        _, found, text = text.partition(part) if part else ("", True, text)
+        if not found:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_searches_find_the_same_as_a_scan(app, written_shop, seed):
+    admin = written_shop(seed)
+    with app.app_context():
+        users = fetch(select(User.id, User.search_text))
+        customers = fetch(
+            select(User.id, User.search_text).join(UserRole).where(UserRole.role == "customer")
+        )
+        coupons = fetch(select(Coupon.id, Coupon.search_text).where(Coupon.status == "published"))
+        orders = fetch(select(Order.id, Order.search_text))
+    assert min(map(len, (customers, coupons, orders))) > 2
+    for path, rows, keys in (
+        ("/customers", customers, {}),
+        ("/customers", users, {"filter[role]": "all"}),
+        ("/coupons", coupons, {}),
+        ("/orders", orders, {}),
+    ):
+        by_id = {"filter[order]": "asc", "filter[orderby]": "id", "fields": "id"}
+        for pattern in PATTERNS:
+            stars = path == "/customers"
+            wanted = sorted(row.id for row in rows if fits(row.search_text, pattern, stars=stars))
+            response = admin.get(path, {"filter[q]": pattern} | keys | by_id)
+            (listed,) = response.get_json().values()
+            assert response.headers["X-Total"] == str(len(wanted)), (path, pattern)
+            assert [row["id"] for row in listed] == wanted[:1000], (path, pattern)

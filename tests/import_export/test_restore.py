@@ -1,0 +1,455 @@
+"""Export, restore, export: the same bytes and rows for any content of a shop (migration 2)."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import insert, select
+
+from app.auth.principals import Permission
+from app.db.read_pool import fetch
+from app.db.search import comparable, search_text
+from app.db.session import run_in_transaction
+from app.models import (
+    Coupon,
+    CouponBatch,
+    DownloadPermission,
+    Order,
+    OrderNote,
+    Redemption,
+    RowCount,
+    User,
+    UserRole,
+)
+from app.models.address import ADDRESS_COLUMNS
+from app.models.user import with_normalized
+from app.services.api_keys.writes import create_key
+from app.services.orders.columns import search_text_of
+from tests.api_client import Client
+from tests.databases import empty
+from tests.factories import ORDER
+
+MODELS = (User, UserRole, CouponBatch, Coupon, Order, OrderNote, DownloadPermission, Redemption)
+KINDS = ("customers", "batches", "coupons", "orders", "redemptions")
+
+HOSTILE = (
+    "", " ", "'", '"', "\\", "\\|", "|", "=1+1", "+1", "-1", "@x", "\t", "\r\n", "\n", "''", "null", "true",
+    "\u2028\u2029", "\ufeff", "\uffff", "\U0001f600", "e\u0301", "\x7f\x85", "ς", "İ", "<b>", "&amp;", "%s", "0", "1e5",
+)  # fmt: skip
+TEXT = st.sampled_from(HOSTILE) | st.text(
+    st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8
+)
+NAME = TEXT.filter(bool)
+ID = st.integers(1, 30) | st.integers(1, 2**62)
+SECONDS = st.integers(int(datetime.min.replace(tzinfo=UTC).timestamp()), 253402300799)
+TIME = SECONDS.map(lambda seconds: datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds))
+MONEY = st.integers(-(10**15), 10**15).map(lambda cents: Decimal(cents).scaleb(-2))
+COUNT = st.integers(0, 2**63 - 1)
+IDS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | TEXT
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=4,
+)  # fmt: skip
+LINES = st.lists(
+    st.fixed_dictionaries(
+        {"quantity": st.integers(0, 9), "method_title": TEXT}, optional={"meta": JSON, "x": JSON}
+    ),
+    max_size=2,
+)
+
+
+def some(strategy):
+    return st.none() | strategy
+
+
+def records(columns, **unique):
+    """Up to 3 records whose named values are unique."""
+    by = [lambda record, name=name, way=way: way(record[name]) for name, way in unique.items()]
+    return st.lists(st.fixed_dictionaries(columns), max_size=3, unique_by=tuple(by))
+
+
+@st.composite
+def shops(draw):
+    """Rows of a shop, by model."""
+    address = dict.fromkeys(ADDRESS_COLUMNS, TEXT)
+    times = {"created_at": TIME, "updated_at": TIME}
+    same = lambda value: value  # noqa: E731  # a function of one line, like those beside it
+    users = draw(
+        records(
+            {"id": ID, "username": NAME, "email": NAME, "first_name": TEXT, "last_name": TEXT,
+             "password_hash": some(TEXT), **times, **address},
+            id=same, username=comparable, email=comparable,
+        )
+    )  # fmt: skip
+    user_id = st.sampled_from([None, *(user["id"] for user in users)])
+    roles = [
+        {
+            "user_id": user["id"],
+            "role": role,
+            "position": position,
+            "registered_at": user["created_at"],
+        }
+        for user in users
+        for position, role in enumerate(draw(st.lists(TEXT, max_size=3, unique=True)))
+    ]
+    batches = draw(
+        records(
+            {"id": ID, "author_id": user_id, "created_at": TIME, "count": st.integers(1, 2**62),
+             "prefix": TEXT, "pattern": TEXT, "charset": TEXT},
+            id=same,
+        )
+    )  # fmt: skip
+    flag = st.booleans()
+    coupons = draw(
+        records(
+            {"id": ID, "status": st.sampled_from(["published", "trash"]), "author_id": user_id, "code": NAME,
+             "type": TEXT, **times, "amount": MONEY, "individual_use": flag, "product_ids": IDS,
+             "exclude_product_ids": IDS, "usage_limit": COUNT, "usage_limit_per_user": COUNT,
+             "limit_usage_to_x_items": COUNT, "usage_count": COUNT, "reserved_count": COUNT,
+             "expiry_date": some(st.dates(date(1, 1, 1))), "enable_free_shipping": flag,
+             "product_category_ids": IDS, "exclude_product_category_ids": IDS, "exclude_sale_items": flag,
+             "minimum_amount": some(MONEY.filter(bool)), "maximum_amount": some(MONEY.filter(bool)),
+             "customer_emails": st.lists(TEXT, max_size=3), "description": TEXT, "trashed_at": some(TIME),
+             "batch_id": some(ID)},
+            id=same, code=same,
+        )
+    )  # fmt: skip
+    orders = draw(
+        records(
+            {**{name: st.just(value) for name, value in ORDER.items()}, **address, **times, "id": ID,
+             "customer_id": user_id, "order_key": TEXT, "order_number": TEXT, "completed_at": some(TIME),
+             "status": st.sampled_from(["pending", "completed", "trash", "of-a-plugin"]), "currency": TEXT,
+             "total": MONEY, "subtotal": MONEY, "cart_tax": MONEY, "note": TEXT,
+             "line_items": LINES, "shipping_lines": LINES, "tax_lines": LINES, "fee_lines": LINES, "coupon_lines": LINES,
+             "item_details": some(st.dictionaries(TEXT, st.dictionaries(TEXT, JSON, max_size=2), max_size=2)),
+             "next_item_id": st.integers(1, 2**62), "trashed_at": some(TIME), "status_before_trash": some(TEXT)},
+            id=same, order_key=same,
+        )
+    )  # fmt: skip
+    order_ids = [order["id"] for order in orders]
+    of_order = st.sampled_from(order_ids) if order_ids else st.nothing()
+    notes = downloads = []
+    if order_ids:
+        note = {
+            "id": ID,
+            "order_id": of_order,
+            "created_at": TIME,
+            "note": TEXT,
+            "customer_note": flag,
+        }
+        notes = draw(records(note, id=same))
+        names = ("download_id", "download_name", "download_url", "file_name", "file_url")
+        download = {"id": ID, "order_id": of_order, "product_id": ID, **dict.fromkeys(names, TEXT),
+                    "downloads_remaining": some(COUNT), "access_expires": some(TIME)}  # fmt: skip
+        downloads = draw(records(download, id=same))
+    redemptions = draw(
+        records(
+            {"id": ID, "coupon_id": st.sampled_from([None, *(coupon["id"] for coupon in coupons)]),
+             "code": TEXT, "reference": TEXT, "order_id": some(ID), "customer_id": user_id, "email": TEXT,
+             "amount": some(MONEY), "status": st.just("reserved"), "holds_slot": flag, **times,
+             "expires_at": some(TIME)},
+            id=same, reference=same, order_id=lambda value: value or object(),
+        )
+    )  # fmt: skip
+    return {
+        User: [with_normalized(user) for user in users],
+        UserRole: roles,
+        CouponBatch: batches,
+        Coupon: [
+            coupon | {"search_text": search_text(coupon["code"], coupon["description"])}
+            for coupon in coupons
+        ],
+        Order: [order | {"search_text": search_text_of(order)} for order in orders],
+        OrderNote: notes,
+        DownloadPermission: downloads,
+        Redemption: [use | {"email_normalized": comparable(use["email"])} for use in redemptions],
+    }
+
+
+@pytest.fixture
+def second_app(make_app, migrated_database_url):
+    """An app on an empty database of its own."""
+    return make_app(DATABASE_URL=migrated_database_url)
+
+
+def run(app, *arguments):
+    result = app.test_cli_runner().invoke(args=[*map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def fill(app, shop):
+    def work(session):
+        empty(session.connection())
+        for model, rows in shop.items():
+            if rows:
+                session.execute(insert(model), rows)
+
+    with app.app_context():
+        run_in_transaction(work)
+
+
+def stored(app):
+    with app.app_context():
+        return {
+            model.__tablename__: sorted(map(tuple, fetch(select(model.__table__))), key=repr)
+            for model in (*MODELS, RowCount)
+        }
+
+
+@pytest.mark.parametrize("examples", [10, pytest.param(25, marks=pytest.mark.slow)])
+def test_every_kind_of_record_is_restored(app, second_app, tmp_path, examples):
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @given(shop=shops())
+    def is_restored(shop):
+        fill(app, shop)
+        fill(second_app, {})
+        first, second = tmp_path / "first.ndjson", tmp_path / "second.ndjson"
+        run(app, "export", "all", first, "--password-hashes")
+        run(second_app, "import", "--restore", first)
+        run(second_app, "export", "all", second, "--password-hashes")
+        assert first.read_bytes() == second.read_bytes()
+        before, after = stored(app), stored(second_app)
+        counts = before.pop("row_counts"), after.pop("row_counts")
+        assert before == after
+        # The shards of the counts differ, their sums do not.
+        sums = [{}, {}]
+        for found, rows in zip(sums, counts, strict=True):
+            for table, partition, week, _, number in rows:
+                key = table, partition, week
+                found[key] = found.get(key, 0) + number
+        assert {k: v for k, v in sums[0].items() if v} == {k: v for k, v in sums[1].items() if v}
+
+    is_restored()
+
+
+@pytest.fixture
+def exported(app, admin, make_coupon, make_customer, tmp_path):
+    """A shop that was filled by the API, and one file for each of its kinds."""
+    customer = make_customer(first_name="Ada")
+    coupon = make_coupon(code="summer", usage_limit=5, customer_emails=["*@example.com"])
+    admin.delete(f"/coupons/{make_coupon(code='gone')['id']}")
+    admin.post("/coupons/generate", {"generate": {"count": 3}})
+    line = {
+        "product_id": 1,
+        "name": "Mug",
+        "price": "8.00",
+        "quantity": 1,
+        "meta": [{"key": "a", "value": 1.5}],
+    }
+    order = {
+        "customer_id": customer["id"],
+        "line_items": [line],
+        "coupon_lines": [{"code": "summer"}],
+    }
+    for status in ("completed", "pending"):
+        made = admin.post("/orders", {"order": {**order, "status": status}}).get_json()["order"]
+        admin.post(f"/orders/{made['id']}/notes", {"order_note": {"note": "Packed."}})
+    admin.delete(f"/orders/{made['id']}")
+    admin.post(
+        "/redemptions",
+        {"redemption": {"code": coupon["code"], "reference": "cart-1", "email": "a@example.com"}},
+    )
+    files = [tmp_path / f"{kind}.ndjson" for kind in KINDS]
+    for kind, file in zip(KINDS, files, strict=True):
+        run(app, "export", kind, file)
+    return files
+
+
+@pytest.mark.one_database
+def test_files_of_all_kinds_in_any_order(app, second_app, exported, tmp_path):
+    result = run(second_app, "import", "--restore", *reversed(exported))
+    numbers = {
+        kind: len(file.read_text().splitlines()) for kind, file in zip(KINDS, exported, strict=True)
+    }
+    assert numbers == {"customers": 2, "batches": 1, "coupons": 5, "orders": 2, "redemptions": 3}
+    assert result.stdout == "".join(
+        f"{kind}: {number} restored.\n" for kind, number in numbers.items()
+    )
+    for kind, file in zip(KINDS, exported, strict=True):
+        again = tmp_path / "again.ndjson"
+        run(second_app, "export", kind, again)
+        assert again.read_bytes() == file.read_bytes()
+    before, after = stored(app), stored(second_app)
+    for table in (
+        "coupons",
+        "orders",
+        "order_notes",
+        "redemptions",
+        "user_roles",
+        "coupon_batches",
+    ):
+        assert before[table] == after[table]
+
+
+def test_new_records_have_ids_that_were_never_used(app, second_app, exported, admin, client_for):
+    run(second_app, "import", "--restore", *exported)
+    with second_app.app_context():
+        ids = {model: fetch(select(model.id)) for model in (Coupon, Order, User, CouponBatch)}
+    with second_app.app_context():
+        key = create_key("new", "administrator", Permission.READ_WRITE, "")
+    client = Client(second_app, key)
+    coupon = client.post("/coupons", {"coupon": {"code": "new"}}).get_json()["coupon"]
+    order = client.post("/orders", {"order": {}}).get_json()["order"]
+    batch = client.post("/coupons/generate", {"generate": {"count": 1}}).get_json()["batch"]
+    for model, new in ((Coupon, coupon["id"]), (Order, order["id"]), (CouponBatch, batch["id"])):
+        assert new > max(row[0] for row in ids[model])
+    use = client.post(
+        "/redemptions",
+        {"redemption": {"code": "summer", "reference": "new", "email": "a@example.com"}},
+    )
+    assert use.status_code == 201
+    note = client.post(f"/orders/{order['id']}/notes", {"order_note": {"note": "x"}})
+    assert note.status_code == 201
+
+
+@pytest.mark.one_database
+def test_the_id_of_a_deleted_order_with_redemptions_is_not_reused(second_app, tmp_path):
+    line = {"kind": "redemption", "id": 1, "coupon_id": None, "code": "x", "reference": "order-70",
+            "order_id": 70, "customer_id": 0, "email": "", "amount": None, "status": "released",
+            "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
+            "expires_at": None, "holds_slot": False}  # fmt: skip
+    file = tmp_path / "redemptions.ndjson"
+    file.write_text(json.dumps(line))
+    run(second_app, "import", "--restore", file)
+
+    def work(session):
+        values = {**ORDER, "order_key": "k", "search_text": ""}
+        return session.scalar(insert(Order).values(values).returning(Order.id))
+
+    with second_app.app_context():
+        assert run_in_transaction(work) == 71
+
+
+def changed(file, **over):
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    lines[-1] |= over
+    if lines[-1]["id"] == "first":
+        lines[-1]["id"] = lines[0]["id"]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    return len(lines)
+
+
+INVALID = [
+        ("coupons", {"amount": 10}, 'amount: must be an amount such as "10.00".'),
+        ("coupons", {"amount": "10"}, 'amount: must be an amount such as "10.00".'),
+        ("coupons", {"amount": "NaN"}, 'amount: must be an amount such as "10.00".'),
+        ("coupons", {"created_at": "yesterday"}, 'created_at: must be a time such as "2026-11-20T09:38:00Z".'),
+        ("coupons", {"created_at": "2026-13-20T09:38:00Z"}, "created_at: "),
+        ("coupons", {"code": 5}, "code: must be a string without NUL."),
+        ("coupons", {"code": "a\0"}, "code: must be a string without NUL."),
+        ("coupons", {"code": None}, "code: must not be null."),
+        ("coupons", {"individual_use": "true"}, "individual_use: must be true or false."),
+        ("coupons", {"usage_count": 2**63}, "usage_count: must be a 64-bit integer."),
+        ("coupons", {"usage_count": True}, "usage_count: must be a 64-bit integer."),
+        ("coupons", {"product_ids": [True]}, "product_ids: must be an array of integers."),
+        ("coupons", {"product_ids": [2**64]}, "product_ids: must be an array of integers."),
+        ("coupons", {"customer_emails": "a"}, "customer_emails: must be an array of strings."),
+        ("coupons", {"status": "draft"}, "the database rejects the record: "),
+        ("coupons", {"author_id": 999}, "It refers to a record that does not come before it in the files."),
+        ("coupons", {"kind": "cupon"}, "kind: must be one of customer, batch, coupon, order, redemption."),
+        ("coupons", {"kind": "order"}, "payment_details: must be an object."),
+        ("customers", {"billing_address": []}, "billing_address: must be an object."),
+        ("customers", {"billing_address": {}}, "billing_first_name: is missing."),
+        ("customers", {"roles": "customer"}, "roles: must be an array of strings."),
+        ("customers", {"roles": ["a", "a"]}, "the database rejects the record: "),
+        ("customers", {"id": "first"}, "the database rejects the record: "),
+        ("orders", {"line_items": [1]}, "line_items: must be an array of objects."),
+        ("orders", {"notes": {}}, "notes: must be an array of objects."),
+        ("orders", {"notes": [{}]}, "id: is missing."),
+        ("orders", {"item_details": []}, "item_details: must be an object."),
+    ]  # fmt: skip
+
+
+@pytest.mark.one_database
+def test_a_line_that_is_not_valid_restores_nothing(second_app, exported):
+    """All cases on one database, which stays empty."""
+    empty = stored(second_app)
+    contents = {file: file.read_bytes() for file in exported}
+    seen, wanted = [], []
+    for kind, over, message in INVALID:
+        for file, content in contents.items():
+            file.write_bytes(content)
+        number = changed(exported[KINDS.index(kind)], **over)
+        files = map(str, exported)
+        result = second_app.test_cli_runner().invoke(args=["import", "--restore", *files])
+        place = f"{kind}.ndjson, line {number}: "
+        found = [text in result.stderr for text in (place, message)]
+        seen.append((kind, over, message, result.exit_code, result.stdout, found))
+        wanted.append((kind, over, message, 1, "", [True, True]))
+    assert seen == wanted
+    assert stored(second_app) == empty
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"{\n", "line 1: is not valid JSON: "),
+        (b"\n\n[]\n", "line 3: must be a JSON object."),
+        (b'{"kind": "\xff"}\n', "line 1: is not valid UTF-8: byte 0xff"),
+        (b'{"kind": "\\ud800"}\n', "line 1: is not valid JSON: "),
+        (b'{"kind": NaN}\n', "line 1: is not valid JSON: "),
+        (b"id,code\n1,x\n", "line 1: is not valid JSON: "),
+    ],
+)
+def test_a_file_that_is_not_ndjson(second_app, tmp_path, data, message):
+    file = tmp_path / "broken.ndjson"
+    file.write_bytes(data)
+    result = second_app.test_cli_runner().invoke(args=["import", "--restore", str(file)])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert message in result.stderr
+
+
+@pytest.mark.one_database
+def test_only_into_an_empty_database(app, exported, everything_stored):
+    before = everything_stored()
+    for file in exported:
+        result = app.test_cli_runner().invoke(args=["import", "--restore", str(file)])
+        kind = file.stem
+        assert f"The database already contains {kind}." in result.stderr
+        assert result.exit_code == 1
+    assert everything_stored() == before
+
+
+@pytest.fixture
+def everything_stored(app):
+    return lambda: stored(app)
+
+
+@pytest.mark.one_database
+def test_from_standard_input(app, second_app, exported):
+    data = b"".join(file.read_bytes() for file in exported)
+    result = second_app.test_cli_runner().invoke(args=["import", "--restore", "-"], input=data)
+    assert result.exit_code == 0, result.stderr
+    assert stored(second_app)["orders"] == stored(app)["orders"]
+
+
+@pytest.mark.one_database
+def test_empty_files(second_app, tmp_path):
+    file = tmp_path / "empty.ndjson"
+    file.write_bytes(b"")
+    assert run(second_app, "import", "--restore", file).stdout == "The files contain no records.\n"
+    missing = second_app.test_cli_runner().invoke(args=["import", "--restore", "/no/such/file"])
+    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert "/no/such/file: No such file or directory." in missing.stderr
+    usage = second_app.test_cli_runner().invoke(args=["import", "--restore"])
+    assert usage.exit_code == 2
+
+
+@pytest.mark.one_database
+def test_without_password_hashes_accounts_have_no_password(
+    app, second_app, exported, admin, make_customer
+):
+    make_customer(password="secret")
+    file = exported[0]
+    run(app, "export", "customers", file)
+    assert "password" not in file.read_text()
+    run(second_app, "import", "--restore", file)
+    with second_app.app_context():
+        assert {row[0] for row in fetch(select(User.password_hash))} == {None}

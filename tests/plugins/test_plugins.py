@@ -1,0 +1,321 @@
+"""Loading of plugins: rejected plugins, and extensions by plugins (decisions 4, docs/plugins.md)."""
+
+import re
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import ModuleType
+
+import marshmallow as ma
+import pytest
+
+from app import plugins
+from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint
+from app.auth.principals import Capability, Permission
+from app.catalog import EXTENSION, DuplicateNameError
+from app.errors import ShopError
+from app.plugins import GROUP, PluginError, registry
+from app.pricing.discounts import COUPON_TYPES
+from app.schemas.base import Base
+from app.services.api_keys.writes import create_key
+from tests.api_client import Client, at_the_same_time
+
+pytestmark = pytest.mark.one_database
+
+ROOT = Path(__file__).parents[2]
+
+
+class Gifts(Base):
+    gifts = ma.fields.List(ma.fields.Integer(), required=True)
+
+
+class Gift:
+    """A plugin with a coupon type and routes of its own."""
+
+    @staticmethod
+    def init_app(app, api):
+        blp = Blueprint("gifts", __name__, url_prefix="/gifts", description="Gifts.")
+
+        @blp.route("")
+        @blp.errors("shop_api_user_cannot_read_coupon")
+        @blp.response(200, Gifts)
+        def list_gifts():
+            """List gifts."""
+            current_principal().require("shop_api_user_cannot_read_coupon", Capability.LIST_USERS)
+            return {"gifts": [current_principal().user_id]}
+
+        @blp.route("/refused")
+        def refuse_gift():
+            """Reject the gift."""
+            raise ShopError("shop_api_invalid_coupon_id")
+
+        api.register_blueprint(blp)
+        with app.app_context():
+            registry().add_coupon_type("gift")
+
+
+class Anew:
+    """Adds a coupon type that is there already."""
+
+    @staticmethod
+    def init_app(app, api):
+        app.extensions[EXTENSION].add_coupon_type("percent")
+
+
+class Failing:
+    @staticmethod
+    def init_app(app, api):
+        raise KeyError("colour")
+
+
+class Undescribed(ma.fields.String):
+    @property
+    def openapi(self):
+        raise RuntimeError("this field has no schema")
+
+
+class Vague:
+    """A plugin whose views work and cannot be described."""
+
+    @staticmethod
+    def init_app(app, api):
+        blp = Blueprint("vague", __name__, url_prefix="/vague", public=True)
+
+        @blp.route("")
+        @blp.response(200, Base.from_dict({"text": Undescribed()}, name="Vague"))
+        def list_vague():
+            """List."""
+            return {"text": "works"}
+
+        api.register_blueprint(blp)
+
+
+class Closed:
+    init_app = "not a function"
+
+
+@pytest.fixture
+def install(monkeypatch, make_app):
+    """Return a function: an app in whose environment these entry points are installed."""
+
+    def make(*doors, **settings):
+        found = [EntryPoint(name=name, value=value, group=GROUP) for name, value in doors]
+
+        def entry_points(*, group):
+            assert group == "shop_api.plugins"
+            return found
+
+        monkeypatch.setattr(plugins, "entry_points", entry_points)
+        return make_app(**settings)
+
+    return make
+
+
+# --- rejected plugins ---
+
+HERE = __name__
+
+
+@pytest.mark.parametrize(
+    ("doors", "message"),
+    [
+        (
+            [("gift", f"{HERE}:Gift"), ("gift", f"{HERE}:Anew")],
+            "Two plugins are named 'gift'. Uninstall or rename one of them.",
+        ),
+        # the name of a built-in plugin is taken
+        (
+            [("coupons", f"{HERE}:Gift")],
+            "Two plugins are named 'coupons'. Uninstall or rename one of them.",
+        ),
+        (
+            [("gone", "no_such_module_of_ours")],
+            (
+                "The plugin 'gone' cannot be imported from 'no_such_module_of_ours': "
+                "No module named 'no_such_module_of_ours'"
+            ),
+        ),
+        (
+            [("gone", f"{HERE}:Nothing")],
+            (
+                f"The plugin 'gone' cannot be imported from '{HERE}:Nothing': "
+                f"module '{HERE}' has no attribute 'Nothing'"
+            ),
+        ),
+        (
+            [("shut", f"{HERE}:HERE")],
+            f"The plugin 'shut' ('{HERE}:HERE') has no init_app(app, api).",
+        ),
+        (
+            [("shut", f"{HERE}:Closed")],
+            f"The plugin 'shut' ('{HERE}:Closed') has no init_app(app, api).",
+        ),
+        ([("fails", f"{HERE}:Failing")], "The plugin 'fails' failed at start: 'colour'"),
+        (
+            [("anew", f"{HERE}:Anew")],
+            "The plugin 'anew' failed at start: the coupon type 'percent' already exists",
+        ),
+    ],
+)
+def test_plugin_that_cannot_be_used_is_named(install, doors, message):
+    with pytest.raises(PluginError) as raised:
+        install(*doors)
+    assert str(raised.value) == message
+
+
+def test_coupon_type_that_exists_is_rejected_and_changes_nothing():
+    ours = plugins.Registry()
+    with pytest.raises(DuplicateNameError, match=r"^the coupon type 'percent' already exists$"):
+        ours.add_coupon_type("percent")
+    assert ours.coupon_types == COUPON_TYPES
+
+
+# --- accepted plugins ---
+
+
+def client_on(app, role="administrator"):
+    with app.app_context():
+        return Client(app, create_key(role, role, Permission("read_write"), ""))
+
+
+def test_plugins_are_loaded_by_name_after_the_core(app, install):
+    first = [plugins.BUILTIN[0].name, *(door.name for door in plugins.BUILTIN[1:])]
+    other = install(("zebra", f"{HERE}:Gift"), ("ant", "test_plugins_ant"))
+    assert other.extensions[EXTENSION].plugins == [*first, "ant", "zebra"]
+    assert app.extensions[EXTENSION].plugins == first
+
+
+@pytest.fixture(autouse=True)
+def a_module_with_an_entry_point():
+    """``test_plugins_ant``: a plugin is a module, too."""
+    module = ModuleType("test_plugins_ant")
+    module.init_app = lambda app, api: None
+    sys.modules[module.__name__] = module
+    yield
+    del sys.modules[module.__name__]
+
+
+def test_plugin_adds_a_coupon_type(app, install):
+    client = client_on(install(("gift", f"{HERE}:Gift")))
+    made = client.post("/coupons", {"coupon": {"code": "g", "type": "gift"}})
+    assert (made.status_code, made.get_json()["coupon"]["type"]) == (201, "gift")
+    found = client.get("/coupons", {"filter[type]": "gift"}).get_json()["coupons"]
+    assert found == [made.get_json()["coupon"]]
+    refused = client.post("/coupons", {"coupon": {"code": "h", "type": "nonsense"}})
+    assert (refused.status_code, refused.get_json()) == (
+        400,
+        {
+            "errors": [
+                {
+                    "code": "shop_api_invalid_coupon_type",
+                    "message": "Invalid coupon type - the coupon type must be any of these: "
+                    "fixed_cart, percent, fixed_product, percent_product, gift",
+                }
+            ]
+        },
+    )
+
+
+def test_plugin_adds_a_route_behind_credentials(app, install):
+    other = install(("gift", f"{HERE}:Gift"))
+    admin, customer = client_on(other), client_on(other, "customer")
+    answered = admin.get("/gifts")
+    assert (answered.status_code, answered.get_json()) == (200, {"gifts": [admin.key.user_id]})
+    assert admin.get("/gifts/").status_code == 200
+    assert Client(other).get("/gifts").status_code == 401
+    assert customer.get("/gifts").get_json()["errors"][0]["code"] == (
+        "shop_api_user_cannot_read_coupon"
+    )
+    assert client_on(app).get("/gifts").status_code == 404
+
+
+def test_plugin_errors_have_the_error_format(app, install):
+    client = client_on(install(("gift", f"{HERE}:Gift")))
+    response = client.http.get(
+        "/gifts/refused", auth=(client.key.consumer_key, client.key.consumer_secret)
+    )
+    assert (response.status_code, response.get_json()) == (
+        404,
+        {
+            "errors": [
+                {
+                    "code": "shop_api_invalid_coupon_id",
+                    "message": "No published coupon has this ID.",
+                }
+            ]
+        },
+    )
+
+
+def test_plugin_is_documented_below_the_prefix(app, install):
+    other = install(("gift", f"{HERE}:Gift"), SHOP_URL_PREFIX="/shop")
+    assert client_on(other).get("/shop/gifts").status_code == 200
+    document = other.test_client().get("/shop/openapi.json").get_json()
+    operation = document["paths"]["/shop/gifts"]["get"]
+    assert {name: operation[name] for name in ("operationId", "summary", "tags", "security")} == {
+        "operationId": "listGifts",
+        "summary": "List gifts.",
+        "tags": ["Gifts"],
+        "security": [{"basicAuth": []}],
+    }
+    assert (
+        "shop_api_user_cannot_read_coupon"
+        in (operation["responses"]["401"]["content"]["application/json"]["examples"])
+    )
+
+
+def test_document_is_built_when_it_is_used_and_fails_each_time(app, install, tmp_path):
+    other = install(("vague", f"{HERE}:Vague"))
+    client = other.test_client()
+    assert client.get("/vague").get_json() == {"text": "works"}
+    for _ in range(2):
+        assert client.get("/openapi.json").status_code == 500
+    written = other.test_cli_runner().invoke(args=["openapi", "write", str(tmp_path / "o.json")])
+    expected = "The OpenAPI document cannot be built: this field has no schema"
+    assert str(written.exception) == expected
+
+
+@pytest.mark.parametrize(
+    ("plugin", "path", "status"), [(Gift, "/gifts", 200), (Vague, "/vague", 500)]
+)
+def test_blueprint_that_is_registered_after_the_plugins(app, make_app, plugin, path, status):
+    other = make_app()
+    api = other.extensions["flask-smorest"]["apis"][""]["ext_obj"]
+    plugin.init_app(other, api)
+    document = other.test_client().get("/openapi.json")
+    assert document.status_code == status
+    assert path in document.get_json().get("paths", {}) or status == 500
+
+
+def test_document_is_complete_for_requests_at_the_same_time(session_app, app, make_app):
+    expected = session_app.test_client().get("/openapi.json").get_data()
+    other = make_app()
+    documents = at_the_same_time(
+        lambda _: other.test_client().get("/openapi.json").get_data(), range(4)
+    )
+    assert documents == [expected] * 4
+
+
+# --- the example that people copy ---
+
+
+def test_example_of_the_documentation_works(app, install, monkeypatch):
+    text = (ROOT / "docs" / "plugins.md").read_text()
+    (source,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (group, name, value) = re.search(
+        r'```toml\n.*?\[project\.entry-points\."(.+?)"\]\n(\w+) = "(\w+)"', text, re.DOTALL
+    ).groups()
+    assert group == GROUP
+    module = ModuleType(value)
+    monkeypatch.setitem(sys.modules, value, module)
+    exec(compile(source, f"{value}.py", "exec"), module.__dict__)
+    client = client_on(install((name, value)))
+    made = client.post("/coupons", {"coupon": {"code": "thanks", "type": "gift_card"}})
+    assert (made.status_code, made.get_json()["coupon"]["type"]) == (201, "gift_card")
+    answered = client.get("/gift-cards")
+    assert (answered.status_code, answered.get_json()) == (
+        200,
+        {"gift_cards": [{"code": "thanks", "amount": "0.00"}]},
+    )
+    assert Client(client.app).get("/gift-cards").status_code == 401

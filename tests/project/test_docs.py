@@ -1,0 +1,317 @@
+"""Compare the tables, commands and examples of the documentation with the service."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+import pytest
+
+from app.auth import principals
+from app.config.settings import SettingsSchema
+from app.error_codes import ERRORS
+from app.services.api_keys.writes import create_key
+from tests.api_client import Client
+
+pytestmark = pytest.mark.one_database
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+PROGRAMS = ["Makefile", "Dockerfile", "deploy/shop-api.service", "deploy/shop-api-worker.service"]
+
+
+def read(name):
+    return (ROOT / name).read_text()
+
+
+def tables(text):
+    """Return the header and the rows of each table of a document, as lists of cells."""
+    found = []
+    for block in re.findall(r"(?:^\|.*\|\n?)+", text, re.MULTILINE):
+        header, _, *rows = [
+            [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            for line in block.strip().splitlines()
+        ]
+        found.append((header, rows))
+    return found
+
+
+def table(name, *header):
+    (rows,) = [rows for found, rows in tables(read(name)) if found == list(header)]
+    return rows
+
+
+# --- tables ---
+
+
+def test_configuration_lists_every_setting_with_default_and_meaning():
+    def shown(default):
+        text = ",".join(default) if isinstance(default, tuple) else default
+        return "none" if text in {None, ""} else f"`{text}`"
+
+    assert table("docs/configuration.md", "Setting", "Default", "Meaning") == [
+        [f"`{name}`", shown(field.load_default), field.metadata["description"]]
+        for name, field in SettingsSchema._declared_fields.items()
+    ]
+
+
+def test_operations_lists_every_metric(make_app):
+    app = make_app(SHOP_METRICS=True)
+    page = app.test_client().get("/metrics").get_data(as_text=True)
+    named = dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
+    rows = table("docs/operations.md", "Metric", "Labels", "")
+    assert sorted(row[0].strip("`") for row in rows) == sorted(named)
+
+
+def test_errors_lists_every_code_with_its_status_and_advice():
+    rows = [
+        row
+        for header, found in tables(read("docs/errors.md"))
+        if header == ["Code", "Status", "What to do"]
+        for row in found
+    ]
+    assert {code.strip("`"): int(status) for code, status, _ in rows} == {
+        code: status for code, (status, _) in ERRORS.items()
+    }
+    assert len(rows) == len(ERRORS)
+    assert [code for code, _, advice in rows if not re.fullmatch(r"[A-Z`].{15,}\.", advice)] == []
+
+
+def test_api_lists_every_operation(session_app):
+    document = session_app.test_client().get("/openapi.json").get_json()
+    assert table("docs/api.md", "Method", "Path", "Operation", "What it does") == [
+        [method.upper(), f"`{path}`", f"`{operation['operationId']}`", operation["summary"]]
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method != "parameters"
+    ]
+
+
+def test_api_lists_the_capabilities_of_every_role():
+    (header, rows) = next(
+        found for found in tables(read("docs/api.md")) if found[0][0] == "Capability"
+    )
+    roles = [name.strip("`") for name in header[1:]]
+    assert roles == list(principals.ROLES)
+    assert {
+        role: {row[0].strip("`") for row in rows if row[position] == "yes"}
+        for position, role in enumerate(roles, 1)
+    } == {role: {str(capability) for capability in held} for role, held in principals.ROLES.items()}
+
+
+# --- the files and switches of the pages for contributors ---
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/design.md"])
+def test_files_that_are_named_exist(name):
+    text = re.sub(r"```.*?```", "", read(name), flags=re.DOTALL)
+    named = set(re.findall(r"`([\w./…-]+/[\w./…-]*|[\w…-]+\.(?:py|json|md|toml))`", text))
+    folders = [ROOT, ROOT / "app", *(ROOT / "app").glob("*/"), *(ROOT / "app/services").glob("*/")]
+    paths = [each for each in named if not each.startswith("/")]
+    assert len(paths) > 5
+    assert [
+        path
+        for path in paths
+        if not any(list(folder.glob(path.replace("…", "*").rstrip("/"))) for folder in folders)
+    ] == []
+
+
+def test_contributing_lists_every_ambient_switch():
+    """They are found in the source, so that a new one is documented."""
+    code = "\n".join(path.read_text() for path in (ROOT / "app").rglob("*.py"))
+    keys = re.findall(r"\b(session|connection)\.info\[(\w+)\] =", code)
+    values = dict(re.findall(r'^(\w+) = "(\w[\w.]*)"$', code, re.MULTILINE))
+    expected = {
+        *(f"context variable `{name}`" for name in re.findall(r'ContextVar\("(\w+)"', code)),
+        *(f"`g.{name}`" for name in re.findall(r"\bg\.(\w+) = ", code)),
+        *(f'`{owner.title()}.info["{values[key]}"]`' for owner, key in keys),
+        *(f"WSGI `{values[key]}`" for key in re.findall(r"\benviron\[([A-Z_]+)\] =", code)),
+    }
+    assert {row[0] for row in table("CONTRIBUTING.md", "Switch", "Set by", "Effect")} == expected
+
+
+# --- links and commands ---
+
+
+def anchors(text):
+    """Return the anchors of a document's headings, as GitHub generates them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_relative_link_exists(name):
+    for target in re.findall(r"\]\(([^)\s]+)\)", read(name)):
+        if urlsplit(target).scheme:
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / name).parent / path if path else ROOT / name
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file.read_text()), target
+
+
+def commands(name):
+    """Return the inline code of a document and the lines of its console blocks."""
+    text = read(name)
+    blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", text, re.DOTALL)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    lines = [line.strip().removeprefix("$ ") for line in lines]
+    inline = re.findall(r"(?<!`)`([^`]+)`(?!`)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return [*lines, *(" ".join(code.split()) for code in inline)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_make_command_is_in_the_makefile(name):
+    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
+    named = {found[1] for line in commands(name) if (found := re.match(r"make ([a-z-]+)", line))}
+    assert sorted(named - targets) == []
+
+
+def shop_api_commands(name):
+    """Yield the arguments of each `shop-api` in a document or another file."""
+    text = read(name).replace("$(SHOP_API)", "shop-api")
+    lines = commands(name) if name.endswith(".md") else text.splitlines()
+    for line in lines:
+        # A folder, an image and a unit have the same name.
+        if not re.search(r"useradd|systemctl|make -C|docker (?:build|run)", line):
+            found = re.findall(r"(?:^|.*[ \t@=\"])(?:\S*/)?shop-api ([a-z][^|&\n]*)", line)
+            yield from (shlex.split(arguments, comments=True) for arguments in found)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *PROGRAMS])
+def test_every_command_exists_with_its_options(session_app, name):
+    for arguments in shop_api_commands(name):
+        command, words = session_app.cli, iter(arguments)
+        for word in words:
+            if word.startswith(("-", "[")) or not isinstance(command, click.Group):
+                break
+            command = command.get_command(click.Context(command), word)
+            assert command, arguments
+        known = {name for option in command.params for name in option.opts} | {"--help"}
+        named = {word.strip("[]").partition("=")[0] for word in arguments}
+        assert sorted({word for word in named if word.startswith("--")} - known) == [], arguments
+
+
+@pytest.mark.parametrize("name", [*NAMES, *PROGRAMS])
+def test_commands_are_written_in_one_way(name):
+    assert re.findall(r"flask (?:--app|run)\b", read(name)) == []
+    # In a checkout, the program is not in PATH.
+    for block in re.findall(r"```(?:console|bash|sh)\n(.*?)```", read(name), re.DOTALL):
+        assert re.findall(r"^ *(?:\$ )?(?:[A-Z_]+=\S+ )*shop-api .*", block, re.MULTILINE) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_curl_gets_urls_with_brackets_literally(name):
+    """Without -g, curl takes [ as the start of a range."""
+    for block in re.findall(r"```\w*\n(.*?)```", read(name), re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            line = re.sub(r"^\s*(\$ )?", "", line)  # noqa: PLW2901
+            if line.startswith("curl ") and re.search(r"\?\S*(?<!\\)\[", line.partition(" -d ")[0]):
+                assert re.search(r" -\w*g\b", line), line
+
+
+def test_readme_links_every_document():
+    linked = set(re.findall(r"\]\(([\w/.-]+\.md)\)", read("README.md")))
+    assert sorted({*NAMES} - linked) == ["README.md"]
+
+
+# --- the examples of the README and of the quick start ---
+
+
+def curls(name):
+    """Yield the curl and `make demo` commands of a document, split into words, with their comments."""
+    blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", read(name), re.DOTALL)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    for line in lines:
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        if words[:1] == ["curl"] or words == ["make", "demo"]:
+            yield words, line.partition("   # ")[2]
+
+
+def request_of(arguments):
+    """Return the method, URL, body and credentials of a curl command."""
+    method, body, user, address = None, None, None, None
+    words = iter(arguments)
+    for word in words:
+        match word:
+            case "-u":
+                user = next(words)
+            case "-i":
+                pass
+            case "-X":
+                method = next(words)
+            case "-d":
+                body = next(words)
+            case _:
+                assert not word.startswith("-"), f"curl {word} is not known here"
+                assert address is None
+                address = word if "://" in word else f"http://{word}"
+    return method or ("POST" if body else "GET"), urlsplit(address), body, user
+
+
+@pytest.fixture
+def run_examples(make_app, migrated_database_url):
+    """Return a function that runs the commands of a document in order, on a new database."""
+    app = make_app(DATABASE_URL=migrated_database_url)
+    with app.app_context():
+        key = create_key("admin", "administrator", principals.Permission.READ_WRITE, "")
+    client = Client(app, key)
+
+    def demo():
+        arguments = ["demo", "--customers", "40", "--coupons", "20", "--orders", "60"]
+        assert app.test_cli_runner().invoke(args=arguments).exit_code == 0
+
+    def run(name, *, demo_first=False):
+        first_id = None
+        if demo_first:
+            demo()
+        for (command, *arguments), remark in curls(name):
+            if command == "make":
+                if not demo_first:
+                    demo()
+                continue
+            method, address, body, user = request_of(
+                # as the shell does
+                word.replace("$((ID + 1))", str((first_id or 0) + 1)).replace("$ID", str(first_id))
+                for word in arguments
+            )
+            assert (address.netloc, user) == ("localhost:8000", "$KEY")
+            response = client.request(
+                method,
+                f"{address.path}?{address.query}",
+                data=body,
+                # curl -d always sends this type
+                content_type="application/x-www-form-urlencoded" if body else None,
+            )
+            assert (response.status_code in {200, 201}) == (remark != "rejected"), arguments
+            assert ("error" in json.dumps(response.get_json())) == bool(remark), arguments
+            if first_id is None and "coupon" in response.get_json():
+                first_id = response.get_json()["coupon"]["id"]
+            yield method, address.path, remark
+
+    return run
+
+
+def test_readme_examples_work_in_their_order(run_examples):
+    seen = list(run_examples("README.md"))
+    # The README promises an example of each of these.
+    assert {method for method, _, _ in seen} == {"GET", "POST", "PUT", "DELETE"}
+    assert ("POST", "/coupons/bulk", "") in seen
+
+
+def test_readme_examples_work_after_the_demo_and_change_none_of_its_coupons(run_examples):
+    seen = list(run_examples("README.md", demo_first=True))
+    changed = {path for method, path, _ in seen if method in {"PUT", "DELETE"}}
+    assert changed == {"/coupons/21", "/coupons/22"}  # the demo has 20
+
+
+def test_quick_start_works_and_fails_where_it_says_so(run_examples):
+    seen = [remark for _, _, remark in run_examples("docs/quickstart.md")]
+    assert seen == ["", "", "rejected", "rejected", "one item fails", ""]
+
+
+def test_readme_names_the_settings_of_a_first_run():
+    assert "export KEY=ck_…:cs_…" in read("README.md")

@@ -1,0 +1,169 @@
+"""Several changes of the counts of a coupon in one transaction (redemptions 6, spec 4.3)."""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select, update
+
+from app.conversions.numbers import INT64_MAX
+from app.db.session import db
+from app.models import COUPONS
+from app.services.redemptions.counts import CountChange
+
+counts = st.integers(0, 8)
+uses = counts | st.integers(INT64_MAX - 8, INT64_MAX)
+changes = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), max_size=12)
+
+
+def test_one_statement_has_the_result_of_successive_changes(app, make_coupon):
+    coupon_id = make_coupon()["id"]
+    this = COUPONS.c.id == coupon_id
+
+    @settings(max_examples=300, deadline=None)
+    @given(uses, counts, changes)
+    def check(used, reserved, changes):
+        combined = CountChange()
+        expected = [used, reserved]
+        for usage, slots in changes:
+            combined.add(usage, slots)
+            expected = [min(max(expected[0] + usage, 0), INT64_MAX), expected[1] + slots]
+        with app.app_context(), db.session() as session:
+            before = {"usage_count": used, "reserved_count": reserved}
+            session.execute(update(COUPONS).where(this).values(before))
+            combined.write(session, coupon_id)
+            columns = select(COUPONS.c.usage_count, COUPONS.c.reserved_count)
+            assert list(session.execute(columns.where(this)).one()) == expected
+
+    check()
+
+
+STEPS = {
+    "release": {"status": "cancelled"},
+    "reserve": {"status": "pending"},
+    "delete the line": {"coupon_lines": [{"id": 2, "remove": True}]},
+    "confirm": {"status": "processing"},
+    "create": None,
+}
+"""Changes of orders with one use each: ``confirm`` is of a pending order."""
+
+
+@pytest.fixture
+def run(admin, make_coupon):
+    """Return a function: apply steps to orders with an unlimited coupon whose count was reset."""
+
+    def count_after(steps, used, send):
+        coupon = make_coupon(type="fixed_cart", amount=1)
+        new = {
+            "status": "completed",
+            "line_items": [{"name": "Mug", "price": "4"}],
+            "coupon_lines": [{"code": coupon["code"]}],
+        }
+        items = []
+        for step in steps:
+            if step == "create":
+                items.append(new)
+                continue
+            status = "pending" if step == "confirm" else "processing"
+            order = admin.post("/orders", {"order": new | {"status": status}}).get_json()["order"]
+            items.append({"id": order["id"], **STEPS[step]})
+        path = f"/coupons/{coupon['id']}"
+        assert admin.put(path, {"coupon": {"usage_count": used}}).status_code == 200
+        send(items)
+        return admin.get(path).get_json()["coupon"]["usage_count"]
+
+    return count_after
+
+
+@pytest.fixture
+def alone(admin):
+    """Return a function: send each item in its own request."""
+
+    def send(items):
+        for item in items:
+            assert admin.post("/orders/bulk", {"orders": [item]}).status_code == 200
+
+    return send
+
+
+@pytest.fixture
+def together(admin):
+    """Return a function: send all items in one request."""
+
+    def send(items):
+        response = admin.post("/orders/bulk", {"orders": items})
+        assert not [item for item in response.get_json()["orders"] if "error" in item]
+
+    return send
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("used", [0, 1])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        *permutations(["release", "confirm", "create"]),
+        *permutations(["reserve", "create"]),
+        *permutations(["delete the line", "reserve", "create"]),
+        ("release", "create"),
+        ("create", "release"),
+    ],
+    ids=", ".join,
+)
+def test_bulk_requests_count_as_separate_requests_do(run, alone, together, steps, used):
+    assert run(steps, used, together) == run(steps, used, alone)
+
+
+def test_order_that_releases_and_confirms_the_same_coupon(admin, make_coupon):
+    """The coupon gets another code, so that an order can remove and add it in one request."""
+    coupon = make_coupon(code="old")
+    order = {"status": "completed", "coupon_lines": [{"code": "old", "amount": "1"}]}
+    created = admin.post("/orders", {"order": order}).get_json()["order"]
+    path = f"/coupons/{coupon['id']}"
+    assert admin.put(path, {"coupon": {"code": "new", "usage_count": 0}}).status_code == 200
+    lines = [{"id": created["coupon_lines"][0]["id"], "remove": True},
+             {"code": "new", "amount": "1"}]  # fmt: skip
+    response = admin.put(f"/orders/{created['id']}", {"order": {"coupon_lines": lines}})
+    assert response.status_code == 200
+    assert admin.get(path).get_json()["coupon"]["usage_count"] == 1
+
+
+@pytest.mark.parametrize("limits", [{}, {"usage_limit_per_user": 2}], ids=["unlimited", "per user"])
+def test_uses_of_a_coupon_with_the_largest_count(admin, make_coupon, limits):
+    """An update can set a count that cannot increase. It stays, and no use is rejected for it."""
+    coupon = make_coupon(code="max", usage_count=INT64_MAX, **limits)
+    path = f"/coupons/{coupon['id']}"
+
+    use = {"code": "max", "reference": "cart-1", "email": "a@example.com"}
+    reserved = admin.post("/redemptions", {"redemption": use})
+    assert reserved.status_code == 201
+    redemption = f"/redemptions/{reserved.get_json()['redemption']['id']}"
+    assert admin.post(f"{redemption}/confirm").status_code == 200
+    assert admin.get(path).get_json()["coupon"]["usage_count"] == INT64_MAX
+
+    lines = [{"code": "max", "amount": "1"}]
+    order = {"status": "completed", "billing_address": {"email": "a@example.com"}}
+    assert admin.post("/orders", {"order": order | {"coupon_lines": lines}}).status_code == 201
+    count = admin.get(path).get_json()["coupon"]["usage_count"]
+    assert count == INT64_MAX
+    assert type(count) is int
+
+    assert admin.post(f"{redemption}/release").status_code == 200
+    assert admin.get(path).get_json()["coupon"]["usage_count"] == INT64_MAX - 1
+
+
+def test_reservation_of_a_coupon_whose_count_was_set_to_the_largest_limit(admin, make_coupon):
+    coupon = make_coupon(code="max", usage_limit=INT64_MAX)
+    use = {"code": "max", "reference": "cart-1"}
+    assert admin.post("/redemptions", {"redemption": use}).status_code == 201
+    path = f"/coupons/{coupon['id']}"
+    assert admin.put(path, {"coupon": {"usage_count": INT64_MAX}}).status_code == 200
+
+    cart = {"coupons": ["max"], "items": [{"product_id": 1, "quantity": 1, "price": "5"}]}
+    evaluated = admin.post("/coupons/evaluate", {"cart": cart}).get_json()["evaluation"]
+    reasons = evaluated["coupons"][0]["reasons"]
+    assert [reason["code"] for reason in reasons] == ["usage_limit"]
+    response = admin.post("/redemptions", {"redemption": use | {"reference": "cart-2"}})
+    assert response.status_code == 400
+    assert response.get_json()["errors"][0]["reasons"] == reasons

@@ -1,0 +1,343 @@
+"""Signals, reloads and killed processes under load lose no request (docs/operations.md)."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from threading import Event
+
+import psutil
+import pytest
+
+from tests.faults.clients import SECONDS, Caller
+from tests.faults.service import Service
+from tests.serving import ROOT, reserved_port, wait_for
+
+CLIENTS = 12
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory):
+    """A copy of the code, which a test may change."""
+    folder = tmp_path_factory.mktemp("code")
+    shutil.copytree(ROOT / "app", folder / "app")
+    shutil.copytree(ROOT / "migrations", folder / "migrations")
+    shutil.copytree(ROOT / "server", folder / "server")
+    for file in ("wsgi.py", "gunicorn.conf.py"):
+        shutil.copy(ROOT / file, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("restarts")
+    shop = Service(f"sqlite:///{folder}/shop.db", folder)
+    with reserved_port() as second:
+        shop.second_port = second.getsockname()[1]
+        yield shop
+        shop.close()
+
+
+@pytest.fixture
+def service(shop, code):
+    """A running service of two workers at two addresses. Started again where a test stopped it."""
+    if shop.process is None or shop.process.poll() is not None:
+        binds = f"--bind 127.0.0.1:{shop.port} --bind 127.0.0.1:{shop.second_port}"
+        shop.start(folder=code, GUNICORN_CMD_ARGS=binds)
+    with closing(Caller(shop.port, shop.key)) as caller:
+        shop.wait_until_ready(caller)
+    wait_for(lambda: len(shop.workers()) == 2, "two workers run")
+    return shop
+
+
+def get(port, path="/healthz"):
+    """Return the body of a response on a new connection."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)) as connection:
+        connection.request("GET", path)
+        return json.loads(connection.getresponse().read())
+
+
+@contextmanager
+def load(service):
+    """Send requests meanwhile, half of the clients over kept connections. All must succeed."""
+    stop = Event()
+
+    def count():
+        with closing(Caller(service.port, service.key)) as caller:
+            status, body = caller.send("GET", "/coupons/count")
+        assert status == 200, body
+        return body["count"]
+
+    def send(number):
+        sent = 0
+        with closing(Caller(service.port, service.key)) as caller:
+            while not stop.is_set():
+                sent += 1
+                coupon = {"code": f"{begun}-{number}-{sent}"}
+                assert caller.send("POST", "/coupons", {"coupon": coupon})[0] == 201
+                assert caller.send("GET", "/coupons/count")[0] == 200
+                if number % 2:
+                    caller.close()
+        return sent
+
+    begun = count()
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        clients = [pool.submit(send, number) for number in range(CLIENTS)]
+        try:
+            yield
+        finally:
+            stop.set()
+        sent = sum(client.result() for client in clients)
+    assert count() == begun + sent
+
+
+def reload(service):
+    """Send HUP. Return when the old workers have exited."""
+    old = service.workers()
+    service.process.send_signal(signal.SIGHUP)
+    _, alive = psutil.wait_procs(old, timeout=SECONDS)
+    assert not alive
+    wait_for(lambda: len(service.workers()) == 2, "the new workers run")
+
+
+@pytest.mark.slow
+def test_hup_twice_under_load_loses_no_request_and_runs_new_code(service, code):
+    view = code / "app" / "blueprints" / "system.py"
+    before = view.read_text()
+    view.write_text(before.replace('response({"status": "ok"})', 'response({"status": "new"})'))
+    try:
+        with load(service):
+            reload(service)
+            assert get(service.port) == {"status": "new"}
+            view.write_text(before)
+            reload(service)
+            assert get(service.port) == {"status": "ok"}
+    finally:
+        view.write_text(before)
+
+
+@pytest.mark.slow
+def test_hup_runs_a_new_version_of_the_worker(service, code):
+    """The main process imports the package ``server``, so it must import it again."""
+    worker, configuration = code / "server" / "gunicorn_worker.py", code / "gunicorn.conf.py"
+    before = {file: file.read_text() for file in (worker, configuration)}
+    worker.write_text(before[worker] + "\n\nclass NewWorker(Worker):\n    pass\n")
+    new = before[configuration].replace(
+        "server.gunicorn_worker.Worker", "server.gunicorn_worker.NewWorker"
+    )
+    assert new != before[configuration]
+    configuration.write_text(new)
+    try:
+        reload(service)
+        assert get(service.port) == {"status": "ok"}
+    finally:
+        for file, text in before.items():
+            file.write_text(text)
+    reload(service)
+
+
+@pytest.mark.slow
+def test_usr2_replaces_the_main_process_under_load(service):
+    main = psutil.Process(service.process.pid)
+    workers = service.workers()
+    with load(service):
+        main.send_signal(signal.SIGUSR2)
+        (new,) = wait_for(
+            lambda: [each for each in main.children() if each not in workers],
+            "the new main process runs",
+        )
+        try:
+            wait_for(lambda: len(new.children()) == 2, "the new workers run")
+            time.sleep(1)  # the document says to wait until they serve
+            main.terminate()
+            assert service.process.wait(SECONDS) == 0
+        except BaseException:
+            new.terminate()
+            raise
+    assert get(service.port) == {"status": "ok"}
+    new.terminate()
+    wait_for(lambda: refuses(service.port), "the new main process has stopped")
+
+
+def refuses(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=SECONDS).close()
+    except ConnectionRefusedError:
+        return True
+    except ConnectionResetError:
+        pass
+    return False
+
+
+def waits(service):
+    """The seconds that new connections wait, on both addresses."""
+    seen = []
+    for _ in range(20):
+        for port in (service.port, service.second_port):
+            start = time.monotonic()
+            get(port)
+            seen.append(time.monotonic() - start)
+    return seen
+
+
+def few_wait(service):
+    """Of those that wait for a worker, a third would be slow."""
+    return len([seconds for seconds in waits(service) if seconds > 0.5]) <= 3
+
+
+@pytest.mark.slow
+def test_no_connection_waits_after_ttin_ttou_or_a_killed_worker(service):
+    def does_not_wait():
+        yield few_wait(service)
+        service.process.send_signal(signal.SIGTTIN)
+        wait_for(lambda: len(service.workers()) == 3, "a third worker runs")
+        yield few_wait(service)
+        service.process.send_signal(signal.SIGTTOU)
+        yield few_wait(service)
+        wait_for(lambda: len(service.workers()) == 2, "two workers run")
+        yield few_wait(service)
+        killed = service.workers()[0]
+        killed.kill()
+        yield few_wait(service)
+        wait_for(lambda: killed not in service.workers(), "the main process notices")
+
+    # Other programs can take the CPU, but not in each attempt.
+    assert any(all(list(does_not_wait())) for _ in range(3))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="CPU affinity is set on Linux only"
+)
+def test_each_worker_stays_on_one_cpu(service):
+    assert_workers_are_spread(service)
+    before = service.workers()
+    before[0].kill()
+    wait_for(lambda: before[0] not in service.workers(), "the main process notices")
+    assert_workers_are_spread(service)
+    before = service.workers()
+    service.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: not {*before} & {*service.workers()}, "both workers are replaced")
+    assert_workers_are_spread(service)
+
+
+def assert_workers_are_spread(service):
+    available = psutil.Process(service.process.pid).cpu_affinity()
+    single = {(cpu,) for cpu in available}
+
+    def are_spread():
+        workers = service.workers()
+        cpus = cpus_of(workers)  # a worker that starts has those of the main process
+        return len(workers) == 2 and len(cpus) == min(2, len(available)) and cpus <= single
+
+    wait_for(are_spread, "each of two workers uses a CPU")
+
+
+def cpus_of(workers):
+    with suppress(psutil.NoSuchProcess):
+        return {tuple(worker.cpu_affinity()) for worker in workers}
+    return set()
+
+
+@pytest.mark.slow
+def test_cpu_affinity_can_be_switched_off(shop, code):
+    if shop.process is not None and shop.process.poll() is None:
+        shop.stop()
+    shop.start(folder=code, WEB_CPU_AFFINITY="off")
+    with closing(Caller(shop.port, shop.key)) as caller:
+        shop.wait_until_ready(caller)
+    available = psutil.Process(shop.process.pid).cpu_affinity()
+    assert cpus_of(shop.workers()) == {tuple(available)}
+    shop.stop()
+
+
+def test_connections_wait_for_the_next_workers_when_all_are_killed(service):
+    for worker in service.workers():
+        worker.kill()
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(get, [service.port] * 8)) == [{"status": "ok"}] * 8
+
+
+def begin(service, body):
+    """Send the head of a request. Return the connection when a worker has read it."""
+    connection = socket.create_connection(("127.0.0.1", service.port), timeout=SECONDS)
+    head = [
+        "POST /coupons HTTP/1.1",
+        "Host: shop.example",
+        f"Authorization: {Caller(service.port, service.key)._headers['Authorization']}",
+        f"Content-Length: {len(body)}",
+        "Expect: 100-continue",
+    ]
+    connection.sendall("\r\n".join([*head, "", ""]).encode())
+    assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    return connection
+
+
+def response_of(connection):
+    """The status and the body of a response."""
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    return response.status, json.loads(response.read())
+
+
+def test_log_of_gunicorn_is_json_after_hup(service):
+    reload(service)
+    before = len(service.log.read_text())
+    with socket.create_connection(("127.0.0.1", service.port), timeout=SECONDS) as connection:
+        connection.sendall(b"GET\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+    lines = wait_for(lambda: service.log.read_text()[before:], "gunicorn logs the rejection")
+    assert [json.loads(line)["message"] for line in lines.splitlines()][-1:] == [
+        "Invalid request from ip=127.0.0.1: Invalid HTTP request line"
+    ]
+
+
+def test_hup_finishes_a_request_in_flight(service):
+    body = b'{"coupon": {"code": "hup"}}'
+    with closing(begin(service, body)) as connection:
+        old = service.workers()
+        service.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: len(service.workers()) > len(old), "the new workers start")
+        connection.sendall(body)
+        status, created = response_of(connection)
+    assert (status, created["coupon"]["code"]) == (201, "hup")
+
+
+def test_term_finishes_requests_in_flight_and_closes_kept_connections(service):
+    body = b'{"coupon": {"code": "term"}}'
+    kept = http.client.HTTPConnection("127.0.0.1", service.port, timeout=SECONDS)
+    kept.request("GET", "/healthz")
+    response = kept.getresponse()
+    assert (response.read(), response.getheader("Connection")) == (
+        b'{"status":"ok"}\n',
+        "keep-alive",
+    )
+    with closing(begin(service, body)) as connection, closing(kept):
+        service.process.terminate()
+        wait_for(lambda: refuses(service.port), "a stopping service refuses new connections")
+        kept.request("GET", "/healthz")
+        response = kept.getresponse()
+        assert (response.status, response.getheader("Connection")) == (200, "close")
+        assert service.process.poll() is None
+        connection.sendall(body)
+        status, created = response_of(connection)
+        assert (status, created["coupon"]["code"]) == (201, "term")
+        assert service.process.wait(SECONDS) == 0
+
+
+@pytest.mark.slow
+def test_workers_release_the_address_when_the_main_process_is_killed(service):
+    """Although one still handles a request. The next service could not start meanwhile."""
+    body = b'{"coupon": {"code": "killed"}}'
+    with closing(begin(service, body)) as connection:
+        orphans = service.kill_master()
+        wait_for(lambda: refuses(service.port), "the workers notice")
+        connection.sendall(body)
+        assert response_of(connection)[0] == 201
+    _, alive = psutil.wait_procs(orphans, timeout=SECONDS)
+    assert not alive

@@ -1,0 +1,114 @@
+"""Writes that wait for a lock leave room for reads and health checks, and for each other."""
+
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+
+import psutil
+import pytest
+
+from tests.cluster.client import Client
+from tests.serving import ShopServer, wait_for
+
+DEADLINE = 4
+QUEUE = 2
+SLACK = 2  # seconds for a busy machine
+THREADS = 4
+CONFIGURATION = f"""
+exec(open("gunicorn.conf.py").read())
+from server import gunicorn_worker
+gunicorn_worker.QUEUE_SECONDS = {QUEUE}
+"""
+WAITED = f"The database did not respond within {DEADLINE} seconds. Try again shortly."
+BUSY = "The service is busy with other requests. Try again shortly."
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("slots")
+    configuration = folder / "impatient.conf.py"
+    configuration.write_text(CONFIGURATION)
+    service = ShopServer(f"sqlite:///{folder}/shop.db", folder)
+    service.file = folder / "shop.db"
+    service.start(
+        SHOP_REQUEST_TIMEOUT_SECONDS=str(DEADLINE),
+        WEB_THREADS=str(THREADS),
+        GUNICORN_CMD_ARGS=f"--config {configuration}",
+    )
+    service.wait_until_ready()
+    yield service
+    service.close()
+    assert "Traceback" not in service.log.read_text()
+
+
+@contextmanager
+def locked(service):
+    """Let another program write to the database for as long as the block lasts."""
+    with closing(sqlite3.connect(service.file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
+def client_of(service):
+    return Client(service.port, service.key)
+
+
+def new(client, code):
+    return client.post("/coupons", {"coupon": {"code": code}})
+
+
+def codes(client):
+    return [coupon["code"] for coupon in client.get("/coupons").body["coupons"]]
+
+
+def until_queued(service, number):
+    """Wait until the requests of that many clients wait for a slot or for the lock."""
+    wait_for(lambda: connections(service) >= number, f"{number} requests have arrived")
+    # The worker hands over connections in their order, so it has handed over the others before.
+    assert client_of(service).get("/healthz").status == 200
+    time.sleep(0.1)
+
+
+def connections(service):
+    """The number of connections of clients that are open."""
+    (worker,) = service.workers()
+    return sum(each.status == psutil.CONN_ESTABLISHED for each in worker.net_connections("tcp"))
+
+
+def test_reads_and_health_checks_are_served_while_writes_wait(service):
+    client = client_of(service)
+    with ThreadPoolExecutor(10) as pool, locked(service):
+        sent = [pool.submit(new, client_of(service), f"locked-{n}") for n in range(8)]
+        until_queued(service, 8)
+        for path in ("/coupons", "/healthz", "/readyz", "/coupons/count") * 3:
+            reply = client.get(path)
+            assert reply.status == 200
+            assert reply.seconds < 1
+        replies = [each.result() for each in sent]
+    for reply in replies:
+        assert (reply.status, reply.headers["retry-after"]) == (503, "5")
+        (entry,) = reply.body["errors"]
+        assert entry["code"] == "shop_api_unavailable"
+        limit = {WAITED: DEADLINE, BUSY: QUEUE}[entry["message"]]
+        assert limit <= reply.seconds + 0.1
+        assert reply.seconds < limit + SLACK
+    messages = [reply.body["errors"][0]["message"] for reply in replies]
+    # All slots but one are for writes.
+    assert (messages.count(WAITED), messages.count(BUSY)) == (THREADS - 1, 8 - THREADS + 1)
+    assert codes(client) == []
+
+
+def test_request_of_a_client_that_has_gone_is_dropped(service):
+    client, gone = client_of(service), client_of(service)
+    with ThreadPoolExecutor(10) as pool:
+        with locked(service):
+            first = [pool.submit(new, client_of(service), f"first-{n}") for n in range(THREADS - 1)]
+            until_queued(service, THREADS - 1)
+            gone.send_only("POST", "/coupons", {"coupon": {"code": "gone"}})
+            last = pool.submit(new, client_of(service), "last")
+            until_queued(service, THREADS + 1)
+            gone.close()
+        replies = [each.result() for each in (*first, last)]
+    assert [reply.status for reply in replies] == [201] * THREADS
+    assert sorted(codes(client)) == [*(f"first-{n}" for n in range(THREADS - 1)), "last"]
