@@ -30,6 +30,8 @@ from tests.faults.databases import PostgreSQL
 FULL = refusal("shop_api_unavailable", reason="The disk of the database is full.")
 UNKNOWN = refusal("shop_api_outcome_unknown")
 AWAY = refusal("shop_api_unavailable", reason="The database cannot be reached.")
+# A backend can outlive a killed postmaster, and recovery takes its time on a busy machine.
+LATE = refusal("shop_api_unavailable", reason="The database did not respond within 15 seconds.")
 BIG = "x" * 65_000
 
 
@@ -96,14 +98,16 @@ def postgresql(tmp_path):
         server.close()
 
 
-@pytest.fixture
-def log():
-    """What the service logs besides requests."""
+@contextlib.contextmanager
+def logged():
+    """What the newest app logs besides requests."""
     lines = io.StringIO()
     (handler,) = (h for h in logging.getLogger("app").handlers if type(h) is logging.StreamHandler)
     stream = handler.setStream(lines)
-    yield lines
-    handler.setStream(stream)
+    try:
+        yield lines
+    finally:
+        handler.setStream(stream)
 
 
 def test_postgresql_stops_and_starts_again(postgresql, tmp_path):
@@ -152,9 +156,9 @@ def until_settled(connection):
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <function ServerCursorMixin")
 @pytest.mark.filterwarnings("ignore:<psycopg.ServerCursor:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_postgresql_is_killed_under_load(postgresql, tmp_path, log):
+def test_postgresql_is_killed_under_load(postgresql, tmp_path):
     """Each response is the expected one or 503, from the first failure to the first success."""
-    with shop(postgresql.url, tmp_path) as client:
+    with shop(postgresql.url, tmp_path) as client, logged() as log:
         stop, seen = Event(), set()
 
         def send(number):
@@ -169,7 +173,7 @@ def test_postgresql_is_killed_under_load(postgresql, tmp_path, log):
                     ("POST", "/coupons", {"coupon": {"code": f"{number}-{sent}"}}, 201),
                 ):
                     response = own.request(method, path, **({"json": body} if body else {}))
-                    possible = [AWAY] if method == "GET" else [AWAY, UNKNOWN]
+                    possible = [AWAY, LATE] if method == "GET" else [AWAY, LATE, UNKNOWN]
                     assert response.status_code == expected or reply(response) in possible
                     seen.add(response.status_code)
 
@@ -193,8 +197,8 @@ def test_postgresql_is_killed_under_load(postgresql, tmp_path, log):
     gc.collect()  # psycopg complains of cursors that were open when the server died
 
 
-def test_outage_is_logged_in_one_line_without_a_traceback(sqlite_shop, tmp_path, log):
-    with locked(tmp_path):
+def test_outage_is_logged_in_one_line_without_a_traceback(sqlite_shop, tmp_path):
+    with locked(tmp_path), logged() as log:
         sqlite_shop.post("/coupons", NEW)
     (line,) = map(json.loads, log.getvalue().splitlines())
     assert line["message"] == "shop_api_unavailable: OperationalError: database is locked"
@@ -280,7 +284,7 @@ def test_sqlite_on_a_full_disk_takes_no_write(sqlite_shop):
     assert codes(sqlite_shop) == ["first", "big"]
 
 
-def test_full_disk_is_reported_as_such_on_sqlite(sqlite_shop, log):
+def test_full_disk_is_reported_as_such_on_sqlite(sqlite_shop):
     """A limit on the number of pages has the same effect for SQLite as a full disk."""
     with sqlite_shop.app.app_context():
         engine = db.engine
@@ -293,7 +297,8 @@ def test_full_disk_is_reported_as_such_on_sqlite(sqlite_shop, log):
     event.listen(engine, "checkout", limit)
     try:
         big = {"coupon": {"code": "big", "description": BIG}}
-        assert_away(sqlite_shop, ("POST", "/coupons", big), answer=FULL)
+        with logged() as log:
+            assert_away(sqlite_shop, ("POST", "/coupons", big), answer=FULL)
     finally:
         event.remove(engine, "checkout", limit)
         with engine.connect() as connection:
