@@ -39,18 +39,8 @@ OWN_KEY = 7_391_046_258_113
 RULES_OF_KEYS = {
     f"key.{name}" for name in ("user_id", "username", "role", "resources", "expires_at")
 }
-# decisions 15: these requests are strict, so no e-mail address and no ID is dropped, and no name is
-# unknown.
-STRICT_RULES = {
-    f"generate.coupon.{name}"
-    for name in (
-        "customer_emails",
-        "product_ids",
-        "exclude_product_ids",
-        "product_category_ids",
-        "exclude_product_category_ids",
-    )
-}
+# decisions 15: these requests are strict, so nothing is dropped or converted, and no name is unknown.
+STRICT_INPUTS = "generate."
 STRICT_PATHS = "/keys", "/coupons/batches"
 
 # The document describes canonical input, and the service accepts more (decisions 3 and 16). A scalar
@@ -221,7 +211,9 @@ def input_is_understood_as_documented(ctx, response, case):
         # decisions 13: meta_value needs a key
         if case.operation.path.startswith(STRICT_PATHS):
             refused -= {"fields"}
-        for name in refused - several - {"filter[orderby_meta_key]"} - RULES_OF_KEYS - STRICT_RULES:
+        for name in refused - several - {"filter[orderby_meta_key]"} - RULES_OF_KEYS:
+            if name.startswith(STRICT_INPUTS):
+                continue
             known = any(f"{bad}.".startswith(f"{name}.") for bad in wrong)
             date = once.get(name) or (name.count(".") == 1 and written(response, name))
             impossible = "date" in name or "_at_" in name or name.endswith("_at")
@@ -377,13 +369,14 @@ def configuration(key, examples):
     scope="session",
 )
 def test_contract(app, admin, make_customer, examples):
-    customer = make_customer()["id"]
-    order = insert_order(app, customer_id=customer)
-    insert_download(app, order)
-    # Out of reach of generated requests, which would revoke the key that they are sent with.
+    # Out of reach of generated requests, which would revoke the key that they are sent with. Before
+    # the first request, because the principal of a key is cached.
     with app.app_context():
         own = update(ApiKey).where(ApiKey.id == admin.key.key_id).values(id=OWN_KEY)
         run_in_transaction(lambda session: session.execute(own))
+    customer = make_customer()["id"]
+    order = insert_order(app, customer_id=customer)
+    insert_download(app, order)
     settings = configuration(admin.key, examples)
     schema = schemathesis.openapi.from_wsgi("/openapi.json", app, config=settings)
     if examples < MANY:
