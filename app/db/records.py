@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
 
-from app.db.bulk_inserts.inserts import insert_rows
+from app.db.bulk_inserts import insert_rows
 from app.db.read_pool import MAX_SELECTS, Fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList

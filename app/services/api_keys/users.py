@@ -19,7 +19,7 @@ from app.models.user import role_of
 from app.services.common.bulk import single_result
 from app.services.customers.columns import new_account, public_account, with_computed
 from app.services.customers.roles import roles_of
-from app.services.events.notifications import notify
+from app.services.events.hooks import notify
 from app.services.events.outbox import Cause
 
 

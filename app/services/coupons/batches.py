@@ -10,7 +10,7 @@ from sqlalchemy import insert, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
-from app.db.bulk_inserts.insert_ignore import insert_ignore
+from app.db.bulk_inserts import insert_ignore
 from app.db.read_pool import fetch
 from app.db.search import search_text
 from app.db.session import now, run_in_transaction
@@ -21,8 +21,7 @@ from app.services.coupons.batch_queries import IS_UNUSED
 from app.services.coupons.code_patterns import CodePattern
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED
 from app.services.coupons.writes import require_known_type, require_own, trashed_now
-from app.services.events.notifications import notify_deleted
-from app.services.events.outbox import record_summary
+from app.services.events.bulk import notify_deleted, record_summary
 
 Record = dict[str, Any]
 

@@ -32,7 +32,7 @@ from app.services.common.bulk import (
     single_result,
 )
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED, known_types
-from app.services.events.notifications import notify
+from app.services.events.hooks import notify
 
 _WITH_CODES = select(COUPONS.c.id).where(HAS_ONE_OF_CODES)
 _WITH_IDS = (

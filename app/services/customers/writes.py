@@ -46,7 +46,7 @@ from app.services.customers.erasure import erase_customer
 from app.services.customers.queries import require_positive
 from app.services.customers.roles import capabilities_by_user
 from app.services.customers.usernames import first_usernames, free_username
-from app.services.events.notifications import notify
+from app.services.events.hooks import notify
 from app.services.webhooks.states import disable_webhooks_of
 
 _NAMED = (

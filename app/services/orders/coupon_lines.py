@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.db.read_pool import Fetch
 from app.models import REDEMPTIONS
-from app.models.redemption_status import Record
+from app.models.redemption import Record
 from app.services.coupons.customers import Customer
 from app.services.coupons.terms import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.orders.items import COUPON_ID, EARLIER_REDEMPTIONS, Item

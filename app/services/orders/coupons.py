@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from app.catalog import current_catalog
 from app.db.session import now
 from app.errors import InvalidOrderItems
-from app.models.redemption_status import is_live
+from app.models.redemption import is_live
 from app.pricing.carts import Cart, CartItem, CouponTerms
 from app.pricing.evaluation import Reason, evaluate, limit_reasons
 from app.services.coupons.customers import find_customer

@@ -15,8 +15,7 @@ from sqlalchemy.orm import Session
 from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
 from app.db.session import now, savepoint
 from app.models import REDEMPTIONS
-from app.models.redemption import RedemptionStatus
-from app.models.redemption_status import Record, is_live
+from app.models.redemption import Record, RedemptionStatus, is_live
 from app.services.coupons.customers import Customer, email_columns
 from app.services.coupons.terms import FoundCoupon
 from app.services.orders.coupon_lines import redemptions_of

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from app.catalog import Change
 from app.models import COUPONS
-from app.models.redemption_status import Record
-from app.services.events.notifications import described, notify
+from app.models.redemption import Record
+from app.services.events.hooks import described, notify
 from app.services.events.outbox import Cause
 from app.services.redemptions.counts import CountChange, change_counts
 from app.services.redemptions.slots import hold_unlimited

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.models import COUPONS, REDEMPTIONS
-from app.models.redemption_status import IS_EXPIRED_RESERVATION
+from app.models.redemption import IS_EXPIRED_RESERVATION
 from app.services.redemptions.changes import expiries, notify_with_coupons
 from app.services.redemptions.slots import store_expiry
 

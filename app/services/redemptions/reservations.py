@@ -17,8 +17,7 @@ from app.db.read_pool import Fetch, fetch
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
-from app.models.redemption import RedemptionStatus
-from app.models.redemption_status import Record, is_live
+from app.models.redemption import Record, RedemptionStatus, is_live
 from app.pricing.evaluation import redemption_reasons
 from app.services.coupons.customers import (
     Customer,
@@ -27,7 +26,7 @@ from app.services.coupons.customers import (
     require_customer_access,
 )
 from app.services.coupons.terms import FoundCoupon, coupons_by_code
-from app.services.events.notifications import notify
+from app.services.events.hooks import notify
 from app.services.redemptions.changes import REDEEMED, RELEASED, shown_use
 from app.services.redemptions.counts import change_counts
 from app.services.redemptions.slots import (

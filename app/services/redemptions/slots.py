@@ -39,8 +39,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
 from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
-from app.models.redemption import RedemptionStatus
-from app.models.redemption_status import IS_EXPIRED_RESERVATION, Record
+from app.models.redemption import IS_EXPIRED_RESERVATION, Record, RedemptionStatus
 from app.pricing.evaluation import REASONS, Reason, limit_reasons
 from app.services.coupons.customers import Customer
 from app.services.coupons.queries import PUBLISHED

@@ -10,8 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.db.session import now
 from app.models import REDEMPTIONS
-from app.models.redemption import RedemptionStatus
-from app.models.redemption_status import Record
+from app.models.redemption import Record, RedemptionStatus
 from app.services.redemptions.counts import change_counts
 
 CODE = "redemption.code"

@@ -13,8 +13,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import REDEMPTIONS
-from app.models.redemption import RedemptionStatus
-from app.models.redemption_status import Record, as_shown, has_expired, is_live
+from app.models.redemption import Record, RedemptionStatus, as_shown, has_expired, is_live
 from app.services.coupons.customers import ERASED, find_customer
 from app.services.coupons.terms import coupon_by_id
 from app.services.redemptions.changes import (
