@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, bindparam, select
+from sqlalchemy import Row, bindparam, or_, select, update
 
 from app.auth.hashes import NO_SECRET, keyed_hash, woocommerce_hash
-from app.auth.key_usage import record_use
 from app.auth.principal_cache import cached_principal, forget_principals
 from app.auth.principals import (
     ALL_RESOURCES,
@@ -22,6 +21,7 @@ from app.auth.principals import (
     Principal,
     capabilities_of,
 )
+from app.db.best_effort import try_to_write
 from app.db.read_pool import fetch
 from app.errors import ShopError
 from app.models import ApiKey, User, UserRole
@@ -70,7 +70,7 @@ def principal_of(key: Sequence[Row[Any]]) -> Principal:
     first = key[0]
     if first.expires_at is not None and first.expires_at <= datetime.now(UTC):
         raise InvalidCredentials("The API key has expired.")
-    record_use(first.id, first.last_used_at)
+    _record_use(first.id, first.last_used_at)
     return Principal(
         user_id=first.user_id,
         key_id=first.id,
@@ -160,3 +160,27 @@ def authentication_error(reason: str) -> ShopError:
     """Return the error for missing, invalid or insufficient credentials."""
     headers = {"WWW-Authenticate": 'Basic realm="Shop Administration API", charset="UTF-8"'}
     return ShopError("shop_api_authentication_error", headers=headers, reason=reason)
+
+
+def _record_use(key_id: int, last_used_at: datetime | None) -> None:
+    """Store that a key is used in the current minute.
+
+    A worker reads a key at most once per second, together with its ``last_used_at``. Only the first
+    request of a key in a minute writes, and it does not wait for other transactions. If the
+    database is busy or read-only, a later request writes instead.
+
+    Args:
+        key_id: ID of the key.
+        last_used_at: the stored time, in UTC; None for a key that was never used.
+    """
+    minute = datetime.now(UTC).replace(second=0, microsecond=0)
+    if last_used_at is not None and last_used_at >= minute:
+        return
+    is_due = or_(ApiKey.last_used_at.is_(None), ApiKey.last_used_at < minute)
+    key = select(ApiKey.id).where(ApiKey.id == key_id, is_due).with_for_update(skip_locked=True)
+    try_to_write(
+        update(ApiKey)
+        .where(ApiKey.id.in_(key))
+        .values(last_used_at=minute)
+        .execution_options(synchronize_session=False)
+    )
