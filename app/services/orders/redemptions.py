@@ -180,23 +180,7 @@ class CouponPlan:
                 param=self.place(line),
             )
             columns |= {"coupon_id": coupon.id, "holds_slot": slot.is_counted}
-        timestamp = now()
-        columns["updated_at"] = timestamp
-        if earlier:
-            session.execute(
-                update(REDEMPTIONS).where(REDEMPTIONS.c.id == earlier["id"]).values(columns)
-            )
-            redemption = {**earlier, **columns}
-        else:
-            columns |= {
-                "code": line["code"],
-                "reference": f"order-{order_id}",
-                "order_id": order_id,
-                "created_at": timestamp,
-                "expires_at": None,
-            }
-            new = insert(REDEMPTIONS).values(columns).returning(REDEMPTIONS.c.id)
-            redemption = {**columns, "id": session.scalar(new)}
+        redemption = _store(session, order_id, line, earlier, columns)
         if slot is None:
             return []
         used = use_change(REDEEMED, redemption, usage=slot.uncounted, coupon=slot.coupon)
@@ -213,6 +197,28 @@ class CouponPlan:
         """Return the location of a line's code in the request."""
         place = self.items.places.get(line["id"])
         return f"{place}.code" if place else "order.coupon_lines"
+
+
+def _store(
+    session: Session, order_id: int, line: Item, earlier: Record | None, columns: Record
+) -> Record:
+    """Write columns to an earlier use of a line, or to a new one, and return it."""
+    timestamp = now()
+    columns = {**columns, "updated_at": timestamp}
+    if earlier:
+        session.execute(
+            update(REDEMPTIONS).where(REDEMPTIONS.c.id == earlier["id"]).values(columns)
+        )
+        return {**earlier, **columns}
+    columns |= {
+        "code": line["code"],
+        "reference": f"order-{order_id}",
+        "order_id": order_id,
+        "created_at": timestamp,
+        "expires_at": None,
+    }
+    new = insert(REDEMPTIONS).values(columns).returning(REDEMPTIONS.c.id)
+    return {**columns, "id": session.scalar(new)}
 
 
 def release_uses(

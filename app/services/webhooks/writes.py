@@ -65,30 +65,14 @@ def create_webhook(
     secret = data["secret"] or new_secret()
 
     def work(session: Session) -> Record:
-        timestamp = now()
         encrypted = encrypt(secret)
         if form == WebhookFormat.LEGACY and not data["secret"]:
             encrypted = _consumer_secret(session, actor) or encrypted
-        webhook = {
-            "name": data["name"] or f"Webhook created on {timestamp:%Y-%m-%d}",
+        webhook = _new_columns(data) | {
             "format": form,
-            "status": data["status"],
-            "disabled_reason": BY_A_USER if data["status"] == WebhookStatus.DISABLED else None,
-            "topics": data["topics"],
-            "delivery_url": data["delivery_url"],
             "secret_encrypted": encrypted,
-            "previous_secret_encrypted": None,
-            "previous_secret_until": None,
             "user_id": actor.user_id,
-            "created_at": timestamp,
-            "updated_at": timestamp,
-            "last_delivery_at": None,
-            "failing_since": None,
             "position": last_event_id(session),
-            "failure_count": 0,
-            "resume_at": None,
-            "lease_owner": None,
-            "lease_until": None,
         }
         webhook["id"] = session.execute(
             insert(WEBHOOKS).values(webhook).returning(WEBHOOKS.c.id)
@@ -99,6 +83,28 @@ def create_webhook(
 
     webhook = run_in_transaction(work)
     return webhook if data["secret"] else webhook | {SECRET: secret}
+
+
+def _new_columns(data: Mapping[str, Any]) -> Record:
+    """Return the columns of a new webhook that do not depend on other records."""
+    timestamp = now()
+    return {
+        "name": data["name"] or f"Webhook created on {timestamp:%Y-%m-%d}",
+        "status": data["status"],
+        "disabled_reason": BY_A_USER if data["status"] == WebhookStatus.DISABLED else None,
+        "topics": data["topics"],
+        "delivery_url": data["delivery_url"],
+        "previous_secret_encrypted": None,
+        "previous_secret_until": None,
+        "created_at": timestamp,
+        "updated_at": timestamp,
+        "last_delivery_at": None,
+        "failing_since": None,
+        "failure_count": 0,
+        "resume_at": None,
+        "lease_owner": None,
+        "lease_until": None,
+    }
 
 
 def require_creator(actor: Principal, topics: Sequence[str]) -> None:

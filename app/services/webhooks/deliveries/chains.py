@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -77,8 +77,20 @@ def chains_of(
         for head, chain in zip(heads, chains, strict=True)
         if head["resource_id"] is not None
     }
-    if limit == 1 or not by_resource:
-        return chains
+    if limit > 1 and by_resource:
+        is_follower = WEBHOOK_DELIVERIES.c.id.not_in([head["id"] for head in heads])
+        of_chains = with_events.where(of_webhook, is_follower)
+        _add_followers(session, of_chains, by_resource, timestamp)
+    return chains
+
+
+def _add_followers(
+    session: Session,
+    with_events: Any,
+    by_resource: Mapping[tuple[str, int], list[Record]],
+    timestamp: datetime,
+) -> None:
+    """Add the later deliveries of each resource to its chain, up to one that is not due."""
     resources: dict[str, list[int]] = {}
     for resource, resource_id in by_resource:
         resources.setdefault(resource, []).append(resource_id)
@@ -88,18 +100,13 @@ def chains_of(
             for name, ids in resources.items()
         )
     )
-    is_follower = WEBHOOK_DELIVERIES.c.id.not_in([head["id"] for head in heads])
     followers = session.execute(
-        with_events
-        .where(of_webhook, of_resources, is_follower)
-        .order_by(WEBHOOK_DELIVERIES.c.event_id)
-        .limit(MAX_FOLLOWERS)
-    ).mappings()  # fmt: skip
+        with_events.where(of_resources).order_by(WEBHOOK_DELIVERIES.c.event_id).limit(MAX_FOLLOWERS)
+    ).mappings()
     blocked = set()
     for follower in followers:
-        resource = follower["resource"], follower["resource_id"]
+        key = follower["resource"], follower["resource_id"]
         if follower["next_attempt_at"] > timestamp:
-            blocked.add(resource)  # the later ones of this resource wait for it
-        if resource not in blocked:
-            by_resource[resource].append(dict(follower))
-    return chains
+            blocked.add(key)  # the later ones of this resource wait for it
+        if key not in blocked:
+            by_resource[key].append(dict(follower))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -86,14 +86,9 @@ def record_attempts(
         owner: name of the worker.
         released: webhooks without further deliveries in memory. Their leases end.
     """
-    ids = {attempt.delivery["webhook_id"] for attempt in attempts}.union(released)
-    rows = session.execute(
-        select(WEBHOOKS)
-        .where(WEBHOOKS.c.id.in_(ids))
-        .order_by(WEBHOOKS.c.id)
-        .with_for_update()
-    )  # fmt: skip
-    webhooks = {row["id"]: dict(row) for row in rows.mappings()}
+    webhooks = _locked(
+        session, {attempt.delivery["webhook_id"] for attempt in attempts}.union(released)
+    )
     schedules = _schedules(session, attempts)
     states: list[DeliveryState] = []
     erased = _erased(session, attempts)
@@ -125,6 +120,13 @@ def record_attempts(
     _write(session, owner, webhooks.values(), released)
     _disable_failing(session, webhooks.values(), gone)
     return states
+
+
+def _locked(session: Session, ids: Collection[int]) -> dict[int, Record]:
+    """Return webhooks by ID, locked until the commit."""
+    found = select(WEBHOOKS).where(WEBHOOKS.c.id.in_(ids)).order_by(WEBHOOKS.c.id)
+    rows = session.execute(found.with_for_update()).mappings()
+    return {row["id"]: dict(row) for row in rows}
 
 
 def _erased(session: Session, attempts: Iterable[Attempt]) -> set[int]:
