@@ -7,20 +7,18 @@ transaction stores the expiry before it uses the slot (``services.redemptions.sl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, and_, bindparam, or_, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from app.db.records import with_columns
 from app.db.session import Model, now
 from app.db.sql.index_hints import has_constant
 from app.db.sql.types import AUTOINCREMENT, Id, Key, OptionalMoney, UtcDateTime
-
-Record = dict[str, Any]
 
 
 class RedemptionStatus(StrEnum):
@@ -107,6 +105,26 @@ class Redemption(Model):
 
 REDEMPTIONS = cast("Table", Redemption.__table__)
 
+
+class RedemptionRow(TypedDict):
+    """A redemption by its column names."""
+
+    id: int
+    coupon_id: int | None
+    code: str
+    reference: str
+    order_id: int | None
+    customer_id: int | None
+    email: str
+    email_normalized: str
+    amount: Decimal | None
+    status: str
+    holds_slot: bool
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+
+
 # The value is computed for each execution, so that a statement is built once.
 NOW: Any = bindparam("now", callable_=now, type_=UtcDateTime)
 
@@ -119,7 +137,7 @@ IS_EXPIRED_RESERVATION = and_(IS_RESERVED, REDEMPTIONS.c.expires_at <= NOW)
 """Whether a reservation has expired and this is not stored yet."""
 
 
-def is_live(redemption: Mapping[str, Any], timestamp: datetime | None = None) -> bool:
+def is_live(redemption: RedemptionRow, timestamp: datetime | None = None) -> bool:
     """Return whether a redemption is reserved or confirmed, and has not expired.
 
     Args:
@@ -132,18 +150,18 @@ def is_live(redemption: Mapping[str, Any], timestamp: datetime | None = None) ->
     )
 
 
-def has_expired(redemption: Mapping[str, Any]) -> bool:
+def has_expired(redemption: RedemptionRow) -> bool:
     """Return whether a reservation ended by expiry, and not by a release."""
     if redemption["status"] == RedemptionStatus.RELEASED:
         # Written by ``store_expiry``. A release is always earlier: it writes the time at which the
         # reservation was live.
-        return bool(redemption["updated_at"] == redemption["expires_at"])
+        return redemption["updated_at"] == redemption["expires_at"]
     return redemption["status"] == RedemptionStatus.RESERVED and not is_live(redemption)
 
 
-def as_shown(redemption: Record) -> Record:
+def as_shown(redemption: RedemptionRow) -> RedemptionRow:
     """Return a redemption with its live status (redemptions 4)."""
     if redemption["status"] == RedemptionStatus.RESERVED and has_expired(redemption):
         expired = {"status": RedemptionStatus.RELEASED, "updated_at": redemption["expires_at"]}
-        return redemption | expired
+        return with_columns(redemption, expired)
     return redemption

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from app.catalog import current_catalog
 from app.db.session import now
 from app.errors import InvalidOrderItems
-from app.models.redemption import Record, is_live
+from app.models.redemption import RedemptionRow, is_live
 from app.pricing.carts import Cart, CartItem, CouponTerms
 from app.pricing.evaluation import Reason, evaluate, limit_reasons
 from app.services.coupons.customers import find_customer
@@ -84,7 +84,7 @@ def plan_coupons(
 
 def _recorded_uses(
     session: Session, before: Mapping[str, Any] | None, lines: Sequence[Item]
-) -> tuple[dict[int, Record], list[Record]]:
+) -> tuple[dict[int, RedemptionRow], list[RedemptionRow]]:
     """Return the redemptions of coupon lines by the ID of the line, and live ones of no line."""
     known = {line["id"] for line in before["coupon_lines"]} if before else set()
     redemptions = redemptions_of(session, before["id"]) if before else []
