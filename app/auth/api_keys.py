@@ -24,30 +24,30 @@ from app.auth.principals import (
 from app.db.best_effort import try_to_write
 from app.db.read_pool import fetch
 from app.errors import ShopError
-from app.models import ApiKey, User, UserRole
+from app.models import API_KEYS, USER_ROLES, USERS
 
 _KEY_WITH_ROLES = (
     select(
-        ApiKey.id,
-        ApiKey.user_id,
-        ApiKey.permission,
-        ApiKey.resources,
-        ApiKey.expires_at,
-        ApiKey.last_used_at,
-        ApiKey.consumer_secret_hash,
-        ApiKey.consumer_secret_encrypted,
-        UserRole.role,
+        API_KEYS.c.id,
+        API_KEYS.c.user_id,
+        API_KEYS.c.permission,
+        API_KEYS.c.resources,
+        API_KEYS.c.expires_at,
+        API_KEYS.c.last_used_at,
+        API_KEYS.c.consumer_secret_hash,
+        API_KEYS.c.consumer_secret_encrypted,
+        USER_ROLES.c.role,
     )
-    .outerjoin(UserRole, UserRole.user_id == ApiKey.user_id)
+    .outerjoin(USER_ROLES, USER_ROLES.c.user_id == API_KEYS.c.user_id)
     .where(
-        ApiKey.consumer_key_hash.in_(
+        API_KEYS.c.consumer_key_hash.in_(
             (bindparam("consumer_key_hash"), bindparam("woocommerce_key_hash"))
         )
     )
-    .order_by(ApiKey.id)
+    .order_by(API_KEYS.c.id)
 )
 
-_USER = select(User.id).where(User.id == bindparam("user_id"))
+_USER = select(USERS.c.id).where(USERS.c.id == bindparam("user_id"))
 
 
 def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
@@ -176,11 +176,10 @@ def _record_use(key_id: int, last_used_at: datetime | None) -> None:
     minute = datetime.now(UTC).replace(second=0, microsecond=0)
     if last_used_at is not None and last_used_at >= minute:
         return
-    is_due = or_(ApiKey.last_used_at.is_(None), ApiKey.last_used_at < minute)
-    key = select(ApiKey.id).where(ApiKey.id == key_id, is_due).with_for_update(skip_locked=True)
-    try_to_write(
-        update(ApiKey)
-        .where(ApiKey.id.in_(key))
-        .values(last_used_at=minute)
-        .execution_options(synchronize_session=False)
+    is_due = or_(API_KEYS.c.last_used_at.is_(None), API_KEYS.c.last_used_at < minute)
+    key = (
+        select(API_KEYS.c.id)
+        .where(API_KEYS.c.id == key_id, is_due)
+        .with_for_update(skip_locked=True)
     )
+    try_to_write(update(API_KEYS).where(API_KEYS.c.id.in_(key)).values(last_used_at=minute))

@@ -16,7 +16,7 @@ from app.conversions.numbers import INT64_MAX
 from app.conversions.webhooks import is_delivery_url
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
-from app.models import WEBHOOKS, ApiKey
+from app.models import API_KEYS, WEBHOOKS
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.outbound.client import has_valid_host, require_receiver
 from app.outbound.network import REMEDY, RefusedAddressError, parse_networks
@@ -267,6 +267,6 @@ def require_url(url: str) -> None:
 def _consumer_secret(session: Session, actor: Principal) -> str | None:
     """Return the encrypted consumer secret of the key of a request, or None."""
     encrypted: str | None = session.scalar(
-        select(ApiKey.consumer_secret_encrypted).where(ApiKey.id == actor.key_id)
+        select(API_KEYS.c.consumer_secret_encrypted).where(API_KEYS.c.id == actor.key_id)
     )
     return encrypted
