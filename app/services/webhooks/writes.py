@@ -14,10 +14,11 @@ from app.auth.encryption import encrypt
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
 from app.conversions.webhooks import is_delivery_url
+from app.db.records import row_dicts, with_columns
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import API_KEYS, WEBHOOKS
-from app.models.webhook import WebhookFormat, WebhookStatus
+from app.models.webhook import WebhookFormat, WebhookRow, WebhookStatus
 from app.outbound.client import has_valid_host, require_receiver
 from app.outbound.network import REMEDY, RefusedAddressError, parse_networks
 from app.outbound.signatures import new_secret
@@ -119,7 +120,7 @@ def update_webhook(
     data: Mapping[str, Any],
     precondition: Precondition | None = None,
     formats: Sequence[str] = ALL_FORMATS,
-) -> Record:
+) -> WebhookRow:
     """Update a webhook and return it by its column names.
 
     Args:
@@ -131,7 +132,7 @@ def update_webhook(
             key may not read the events of the webhook.
     """
 
-    def work(session: Session) -> Record:
+    def work(session: Session) -> WebhookRow:
         webhook = locked(session, actor, webhook_id, formats=formats)
         if precondition:
             precondition(webhook)
@@ -191,7 +192,7 @@ def rotate_secret(actor: Principal, webhook_id: int) -> Record:
     """
     secret = new_secret()
 
-    def work(session: Session) -> Record:
+    def work(session: Session) -> WebhookRow:
         webhook = locked(session, actor, webhook_id)
         timestamp = now()
         changes = {
@@ -202,7 +203,7 @@ def rotate_secret(actor: Principal, webhook_id: int) -> Record:
         }
         return changed(session, webhook, changes)
 
-    return run_in_transaction(work) | {SECRET: secret}
+    return {**run_in_transaction(work), SECRET: secret}
 
 
 def locked(
@@ -211,32 +212,30 @@ def locked(
     webhook_id: int,
     code: str = "shop_api_user_cannot_edit_webhook",
     formats: Sequence[str] = ALL_FORMATS,
-) -> Record:
+) -> WebhookRow:
     """Return a webhook, locked until the commit.
 
     Raises:
         ShopError: the webhook does not exist; or with ``code``, if the capability is missing.
     """
-    found = session.execute(
+    found: list[WebhookRow] = row_dicts(session.execute(
         select(WEBHOOKS)
         .where(WEBHOOKS.c.id == min(webhook_id, INT64_MAX), WEBHOOKS.c.format.in_(formats))
         .with_for_update()
-    ).mappings().first()  # fmt: skip
-    if found is None:
+    ))  # fmt: skip
+    if not found:
         raise ShopError("shop_api_invalid_webhook_id")
     actor.require(code, Capability.MANAGE_WEBHOOKS)
-    return dict(found)
+    return found[0]
 
 
-def changed(session: Session, webhook: Record, changes: Mapping[str, Any]) -> Record:
+def changed(session: Session, webhook: WebhookRow, changes: Mapping[str, Any]) -> WebhookRow:
     """Write columns of a webhook and return it."""
     session.execute(update(WEBHOOKS).where(WEBHOOKS.c.id == webhook["id"]).values(changes))
-    return webhook | dict(changes)
+    return with_columns(webhook, changes)
 
 
-def _status_changes(
-    session: Session, actor: Principal, webhook: Mapping[str, Any], status: str
-) -> Record:
+def _status_changes(session: Session, actor: Principal, webhook: WebhookRow, status: str) -> Record:
     if status == WebhookStatus.ACTIVE:
         changes = activate(session, webhook)
         if not can_manage(session, webhook["user_id"]):
