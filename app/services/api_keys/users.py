@@ -16,7 +16,7 @@ from app.db.records import row_dicts
 from app.db.search import comparable
 from app.errors import InvalidParams, ShopError
 from app.models import USER_ROLES, USERS
-from app.models.user import role_of
+from app.models.user import UserRow, role_of
 from app.services.common.bulk import single_result
 from app.services.customers.columns import new_account, public_account, with_computed
 from app.services.customers.roles import roles_of
@@ -91,7 +91,8 @@ def create_user(
         reports: whether to write the event of the new user.
     """
     new = insert(USERS).values(new_account({}, username, email="")).returning(*USERS.c)
-    (user,) = row_dicts(session.execute(new))
+    users: list[UserRow] = row_dicts(session.execute(new))
+    (user,) = users
     session.execute(insert(USER_ROLES).values(role_of(user["id"], role, user["created_at"])))
     if reports:
         customer = single_result(with_computed(session, [public_account(user)]))
