@@ -9,16 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import (
-    ColumnElement,
-    Result,
-    Select,
-    Table,
-    bindparam,
-    select,
-    type_coerce,
-    update,
-)
+from sqlalchemy import ColumnElement, Result, Select, Table, bindparam, select, type_coerce, update
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
 

@@ -23,12 +23,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
 from app.db import deadline, engines, sqlite
-from app.db.errors import (
-    OutcomeUnknown,
-    is_foreign_key_violation,
-    is_retryable,
-    is_schema_mismatch,
-)
+from app.db.errors import OutcomeUnknown, is_foreign_key_violation, is_retryable, is_schema_mismatch
 from app.db.migrations import SCHEMA_VERSION, SchemaVersion, is_schema_current
 from app.db.read_pool import fetch, fetching_from, read_from_primary
 from app.db.replicas import routing as replicas

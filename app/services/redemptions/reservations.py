@@ -40,10 +40,7 @@ from app.services.redemptions.slots import (
     store_expiry,
     take_slot,
 )
-from app.services.redemptions.stored import (
-    CODE,
-    update_redemption,
-)
+from app.services.redemptions.stored import CODE, update_redemption
 
 _OF_REFERENCE = select(REDEMPTIONS).where(
     REDEMPTIONS.c.reference == bindparam("reference"), REDEMPTIONS.c.order_id.is_(None)

@@ -22,16 +22,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Executable,
-    and_,
-    bindparam,
-    case,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Executable, and_, bindparam, case, or_, select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningUpdate
 

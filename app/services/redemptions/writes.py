@@ -25,17 +25,8 @@ from app.services.redemptions.changes import (
     use_change,
 )
 from app.services.redemptions.counts import change_counts
-from app.services.redemptions.slots import (
-    fetch_in,
-    lock_coupon,
-    store_expiry,
-    take_slot,
-)
-from app.services.redemptions.stored import (
-    CODE,
-    give_back,
-    update_redemption,
-)
+from app.services.redemptions.slots import fetch_in, lock_coupon, store_expiry, take_slot
+from app.services.redemptions.stored import CODE, give_back, update_redemption
 
 _HAS_ID = select(REDEMPTIONS).where(REDEMPTIONS.c.id == bindparam("redemption_id"))
 _LOCK = _HAS_ID.with_for_update()
