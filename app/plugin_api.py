@@ -17,7 +17,7 @@ from app.plugins import OrderExtension, registry
 from app.schemas.base import Base
 from app.schemas.fields import output as fields
 from app.schemas.orders.order import OrderSchema
-from app.services.events.notifications import publish_events
+from app.services.events.hooks import publish_events
 from app.services.events.outbox import NewEvent
 
 __all__ = [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+
 from flask import Response, current_app, request
 from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import (
@@ -15,8 +18,8 @@ from werkzeug.exceptions import (
 from app.api.authentication import authentication_error, deleted_user_error
 from app.api.error_pages import error_page
 from app.api.responses import json_response
-from app.api.unknown_routes import unknown_route
 from app.api.versions import SAFE_METHODS, current_api_version
+from app.conversions.text import nearest_name
 from app.db import deadline
 from app.db.errors import (
     OutcomeUnknown,
@@ -28,6 +31,9 @@ from app.db.errors import (
 from app.db.session import has_committed, schema_is_current
 from app.db.timeouts import is_statement_timeout
 from app.errors import RETRY_AFTER, SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
+
+_ID = re.compile(r"<id:\w+>")
+_VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
 
 
 def handle_exception(error: Exception) -> Response:
@@ -71,7 +77,7 @@ def as_shop_error(error: Exception) -> ShopError:
         limit = request.max_content_length
         return ShopError("shop_api_request_entity_too_large", limit=limit)
     if isinstance(error, NotFound | MethodNotAllowed):
-        return unknown_route()
+        return _unknown_route()
     if isinstance(error, HTTPException) and (error.code or 500) < 500:
         return InvalidParams({"request": error.description or error.name})
     if is_statement_timeout(error) or is_unavailable(error):
@@ -99,3 +105,37 @@ def _database_error(error: BaseException) -> ShopError:
         seconds = current_app.config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
         return unavailable(f"The database took longer than {seconds:g} seconds. Request less data.")
     return unavailable("The database cannot be reached.")
+
+
+def _unknown_route() -> ShopError:
+    """Return the error for the path of the current request."""
+    error = ShopError("shop_api_no_route")
+    suggestion = "" if request.url_rule else _suggestion(request.path)
+    return error.with_message(f"{error.message} {suggestion}") if suggestion else error
+
+
+def _suggestion(path: str) -> str:
+    """Return a sentence about the paths that exist, or an empty string if none is similar."""
+    prefix = current_app.config["SHOP_URL_PREFIX"]
+    if path.removeprefix(prefix).split("/")[1:2] == ["wp-json"]:
+        legacy = f", and the legacy API at {prefix}/wc-api/v3"
+        return (
+            f"The API is located at {prefix or '/'}, for example {prefix}/orders"
+            f"{legacy if current_app.config['SHOP_LEGACY_API'] else ''}."
+        )
+    # Templates such as /orders/{id}, as in the OpenAPI document, that differ in one part.
+    parts = re.sub(r"(?<=/)[0-9]+(?=/|$)", "{id}", path.rstrip("/")).split("/")
+    similar: dict[int, dict[str, str]] = defaultdict(dict)
+    for rule in current_app.url_map.iter_rules():
+        if rule.rule.count("/") == len(parts) - 1:
+            template = _VARIABLE.sub(r"{\1}", _ID.sub("{id}", rule.rule))
+            known = template.split("/")
+            different = [number for number, part in enumerate(known) if part != parts[number]]
+            if not different:
+                return ""  # the route exists for other values or methods
+            if len(different) == 1:
+                similar[different[0]][known[different[0]]] = template
+    for number, templates in similar.items():
+        if nearest := nearest_name(parts[number], templates):
+            return f"Did you mean {templates[nearest]}?"
+    return ""

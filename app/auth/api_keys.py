@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, bindparam, select
+from sqlalchemy import Row, bindparam, or_, select, update
 
 from app.auth.hashes import NO_SECRET, keyed_hash, woocommerce_hash
-from app.auth.key_usage import record_use
 from app.auth.principal_cache import cached_principal, forget_principals
 from app.auth.principals import (
     ALL_RESOURCES,
@@ -22,32 +21,33 @@ from app.auth.principals import (
     Principal,
     capabilities_of,
 )
+from app.db.best_effort import try_to_write
 from app.db.read_pool import fetch
 from app.errors import ShopError
-from app.models import ApiKey, User, UserRole
+from app.models import API_KEYS, USER_ROLES, USERS
 
 _KEY_WITH_ROLES = (
     select(
-        ApiKey.id,
-        ApiKey.user_id,
-        ApiKey.permission,
-        ApiKey.resources,
-        ApiKey.expires_at,
-        ApiKey.last_used_at,
-        ApiKey.consumer_secret_hash,
-        ApiKey.consumer_secret_encrypted,
-        UserRole.role,
+        API_KEYS.c.id,
+        API_KEYS.c.user_id,
+        API_KEYS.c.permission,
+        API_KEYS.c.resources,
+        API_KEYS.c.expires_at,
+        API_KEYS.c.last_used_at,
+        API_KEYS.c.consumer_secret_hash,
+        API_KEYS.c.consumer_secret_encrypted,
+        USER_ROLES.c.role,
     )
-    .outerjoin(UserRole, UserRole.user_id == ApiKey.user_id)
+    .outerjoin(USER_ROLES, USER_ROLES.c.user_id == API_KEYS.c.user_id)
     .where(
-        ApiKey.consumer_key_hash.in_(
+        API_KEYS.c.consumer_key_hash.in_(
             (bindparam("consumer_key_hash"), bindparam("woocommerce_key_hash"))
         )
     )
-    .order_by(ApiKey.id)
+    .order_by(API_KEYS.c.id)
 )
 
-_USER = select(User.id).where(User.id == bindparam("user_id"))
+_USER = select(USERS.c.id).where(USERS.c.id == bindparam("user_id"))
 
 
 def key_with_roles(consumer_key: str) -> Sequence[Row[Any]]:
@@ -70,7 +70,7 @@ def principal_of(key: Sequence[Row[Any]]) -> Principal:
     first = key[0]
     if first.expires_at is not None and first.expires_at <= datetime.now(UTC):
         raise InvalidCredentials("The API key has expired.")
-    record_use(first.id, first.last_used_at)
+    _record_use(first.id, first.last_used_at)
     return Principal(
         user_id=first.user_id,
         key_id=first.id,
@@ -160,3 +160,26 @@ def authentication_error(reason: str) -> ShopError:
     """Return the error for missing, invalid or insufficient credentials."""
     headers = {"WWW-Authenticate": 'Basic realm="Shop Administration API", charset="UTF-8"'}
     return ShopError("shop_api_authentication_error", headers=headers, reason=reason)
+
+
+def _record_use(key_id: int, last_used_at: datetime | None) -> None:
+    """Store that a key is used in the current minute.
+
+    A worker reads a key at most once per second, together with its ``last_used_at``. Only the first
+    request of a key in a minute writes, and it does not wait for other transactions. If the
+    database is busy or read-only, a later request writes instead.
+
+    Args:
+        key_id: ID of the key.
+        last_used_at: the stored time, in UTC; None for a key that was never used.
+    """
+    minute = datetime.now(UTC).replace(second=0, microsecond=0)
+    if last_used_at is not None and last_used_at >= minute:
+        return
+    is_due = or_(API_KEYS.c.last_used_at.is_(None), API_KEYS.c.last_used_at < minute)
+    key = (
+        select(API_KEYS.c.id)
+        .where(API_KEYS.c.id == key_id, is_due)
+        .with_for_update(skip_locked=True)
+    )
+    try_to_write(update(API_KEYS).where(API_KEYS.c.id.in_(key)).values(last_used_at=minute))

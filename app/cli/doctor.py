@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from flask import current_app
+from flask import Config, current_app
 from flask.cli import with_appcontext
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
@@ -21,9 +21,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.auth.failed_login_limiter import is_redis_available
 from app.cli import program
 from app.cli.failures import diagnose
-from app.cli.gunicorn_settings import settings_in_file_only
 from app.config.loading import unknown_settings
 from app.config.secret_key import MIN_LENGTH
+from app.config.settings import GUNICORN_SETTINGS
 from app.db.read_pool import fetch, read_engine
 from app.db.replicas.monitor import State
 from app.db.replicas.routing import current_replicas
@@ -106,7 +106,7 @@ def _settings() -> Iterator[Finding]:
     unknown = unknown_settings({*current_app.config, *os.environ})
     for message in unknown:
         yield Finding("settings", message, "docs/configuration.md lists all settings.")
-    if in_file := settings_in_file_only(Path(current_app.instance_path)):
+    if in_file := _settings_in_file_only(Path(current_app.instance_path)):
         state = f"instance/config.py sets {', '.join(in_file)}, which gunicorn does not read there"
         remedy = "Set them in the environment, unless you start the service with `serve`."
         yield Finding("settings of gunicorn", state, remedy, is_warning=True)
@@ -242,3 +242,13 @@ def _clock(name: str, time: datetime) -> Finding:
             state += f", {difference:.0f} seconds from the system clock"
         return Finding(f"clock of the {name}", state, "Synchronize the clocks with NTP.")
     return Finding(f"clock of the {name}", state)
+
+
+def _settings_in_file_only(instance: Path) -> list[str]:
+    """Return the settings of gunicorn that only ``config.py`` of the instance folder contains.
+
+    gunicorn itself ignores them there. ``serve`` passes them on.
+    """
+    file = Config(instance)
+    file.from_pyfile("config.py", silent=True)
+    return [name for name in GUNICORN_SETTINGS if name in file and not os.environ.get(name)]

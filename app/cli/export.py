@@ -12,8 +12,7 @@ from app.cli.keys import require_schema
 from app.cli.progress import showing_progress
 from app.errors import ShopError
 from app.import_export.export_kinds import KINDS
-from app.import_export.export_output import complete_file, csv_writer, ndjson_writer
-from app.import_export.exports import number_of, records
+from app.import_export.exports import complete_file, csv_writer, ndjson_writer, number_of, records
 from app.import_export.filters import conditions
 from app.import_export.snapshot import whole_snapshot
 

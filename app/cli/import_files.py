@@ -18,7 +18,7 @@ from app.cli.export import FORMAT_HELP, FORMATS, format_of
 from app.cli.keys import require_schema
 from app.cli.progress import showing_progress
 from app.import_export.export_kinds import KINDS
-from app.import_export.export_output import STANDARD
+from app.import_export.exports import STANDARD
 from app.import_export.file_reader import csv_lines, ndjson_lines, opened, require_records
 from app.import_export.import_kinds import TARGETS
 from app.import_export.imports import FileImport, OnConflict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -17,7 +17,7 @@ from flask.cli import AppGroup
 from app.auth import principals
 from app.auth.api_keys import ApiKeyCredentials
 from app.cli import program
-from app.cli.key_options import NEVER, expiry, limits, names_in
+from app.conversions.dates import parse_timestamp
 from app.conversions.text import is_username
 from app.db.session import schema_is_current
 from app.errors import ShopError
@@ -28,6 +28,43 @@ from app.services.api_keys.rights import Rights, checked_expiry, checked_resourc
 keys = AppGroup("keys", help="API keys: create, list, update, rotate, revoke.")
 
 PERMISSION = click.Choice([permission.value for permission in principals.Permission])
+
+
+NEVER = "never"
+
+RESOURCES = ("coupons", "customers", "events", "keys", "orders", "redemptions", "webhooks")
+"""The resources of the core."""
+
+
+def _limits(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for the resources and the expiry of a key to a command."""
+    resources = click.option(
+        "--resources",
+        help="Resources that the key can be used for, separated by commas: all, or some of "
+        f"{', '.join(RESOURCES)}, and those of plugins.",
+    )
+    expires = click.option(
+        "--expires",
+        metavar="DATE",
+        help=f"When the key expires, as a date, a date-time in UTC, Unix seconds, or {NEVER}.",
+    )
+    return resources(expires(command))
+
+
+def _names_in(resources: str) -> list[str]:
+    """Return the names in a comma-separated list."""
+    return [name.strip() for name in resources.split(",") if name.strip()]
+
+
+def _expiry(text: str | None) -> datetime | None:
+    """Return the time in the option ``--expires``, or None for never."""
+    if text is None or text == NEVER:
+        return None
+    try:
+        return parse_timestamp(text)
+    except ValueError as error:
+        reason = f"{error} Use {NEVER} for a key that does not expire."
+        raise click.BadParameter(reason, param_hint="--expires") from None
 
 
 def require_schema() -> None:
@@ -55,7 +92,7 @@ def reporting_errors() -> Iterator[None]:
 )
 @click.option("--permission", type=PERMISSION, default="read", show_default=True)
 @click.option("--description", default="", help="Description of the key.")
-@limits
+@_limits
 @click.option(
     "--existing",
     is_flag=True,
@@ -83,8 +120,8 @@ def create(
         )
     allowed = principals.Permission(permission)
     with reporting_errors():
-        names = names_in(principals.ALL_RESOURCES if resources is None else resources)
-        rights = Rights(allowed, checked_resources(names), checked_expiry(expiry(expires)))
+        names = _names_in(principals.ALL_RESOURCES if resources is None else resources)
+        rights = Rights(allowed, checked_resources(names), checked_expiry(_expiry(expires)))
     pair = existing_pair() if existing else None
 
     def created(role: str | None) -> service.NewKey:
@@ -191,15 +228,15 @@ def minute(time: datetime | None, otherwise: str) -> str:
 @click.argument("key_id", type=int)
 @click.option("--permission", type=PERMISSION)
 @click.option("--description", help="Description of the key.")
-@limits
+@_limits
 def update(key_id: int, expires: str | None, resources: str | None, **given: str | None) -> None:
     """Change an API key. A restriction takes effect immediately."""
     require_schema()
     data: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if resources is not None:
-        data["resources"] = names_in(resources)
+        data["resources"] = _names_in(resources)
     if expires is not None:
-        data["expires_at"] = expiry(expires)
+        data["expires_at"] = _expiry(expires)
     if not data:
         raise click.UsageError("Nothing to change. Add an option, for example --permission.")
     with reporting_errors():

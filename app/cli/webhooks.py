@@ -16,7 +16,7 @@ from app.cli.keys import reporting_errors, require_schema
 from app.outbound.client import REFUSED, ReceiverClient
 from app.outbound.network import REMEDY, parse_networks
 from app.outbound.signatures import is_signed
-from app.schemas.examples.event_data import event_data
+from app.schemas.examples.events import event_data
 from app.services.webhooks.deliveries.requests import Sender
 from app.services.webhooks.examples import (
     example_request,

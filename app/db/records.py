@@ -5,29 +5,22 @@ Building a select of all columns takes longer than running it, so selects are ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from sqlalchemy import (
-    ColumnElement,
-    Select,
-    Table,
-    bindparam,
-    select,
-    type_coerce,
-    update,
-)
+from sqlalchemy import ColumnElement, Result, Select, Table, bindparam, select, type_coerce, update
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
 
-from app.db.bulk_inserts.inserts import insert_rows
+from app.db.bulk_inserts import insert_rows
 from app.db.read_pool import MAX_SELECTS, Fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 
 Columns = Sequence[ColumnElement[Any]]
 Row = Sequence[Any]
+T = TypeVar("T")
 
 WANTED = "wanted"
 """The name of the parameter for the condition of ``select_where``."""
@@ -89,6 +82,20 @@ def write_records(
         ids = {row[0]: row[1] for row in rows}
         for record in created:
             record["id"] = ids[record[key]]
+
+
+def row_dicts(result: Result[Any]) -> list[Any]:
+    """Return the rows of a result by column name.
+
+    The caller declares their type, which is beside the model: ``list[RedemptionRow]``.
+    """
+    return [dict(row) for row in result.mappings()]
+
+
+def with_columns(row: T, columns: Mapping[str, Any]) -> T:
+    """Return a row with other values of some columns."""
+    given: Any = row
+    return cast("T", {**given, **columns})
 
 
 def as_printed(column: ColumnElement[Any]) -> ColumnElement[Any]:

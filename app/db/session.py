@@ -23,12 +23,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
 from app.db import deadline, engines, sqlite
-from app.db.errors import (
-    OutcomeUnknown,
-    is_foreign_key_violation,
-    is_retryable,
-    is_schema_mismatch,
-)
+from app.db.errors import OutcomeUnknown, is_foreign_key_violation, is_retryable, is_schema_mismatch
 from app.db.migrations import SCHEMA_VERSION, SchemaVersion, is_schema_current
 from app.db.read_pool import fetch, fetching_from, read_from_primary
 from app.db.replicas import routing as replicas
@@ -134,35 +129,44 @@ def run_in_transaction(work: Callable[[Session], T], *, is_internal: bool = Fals
         # Each attempt has its own list, so functions from a rolled back attempt are not called.
         after_commit: list[Callable[[], None]] = []
         session.info[_AFTER_COMMIT] = after_commit
-        is_committing = False
         try:
-            with _write_lock(), session, session.begin():
-                session.info[_IS_RUNNING] = True
-                if is_internal and db.engine.dialect.name == "postgresql":
-                    session.execute(DO_NOT_WAIT_FOR_STANDBY)
-                result = work(session)
-                session.flush()
-                deadline.reserve(deadline.COMMIT_SECONDS)
-                is_committing = True
+            result = _run_once(session, work, is_internal=is_internal)
+            break
+        except OutcomeUnknown:
+            raise
         except DBAPIError as error:
-            if is_committing and not is_internal and error.connection_invalidated:
-                raise OutcomeUnknown(error) from error
             is_missing = is_foreign_key_violation(error)
             most = MAX_ATTEMPTS_WITH_MISSING_RECORD if is_missing else MAX_ATTEMPTS
             if attempt >= most or not is_retryable(error):
                 raise
             if attempt == LOGGED_RETRY:
                 _log.warning("A transaction is retried for the third time because of conflicts.")
-        else:
-            break
-        finally:
-            session.info[_IS_RUNNING] = False
         time.sleep(RETRY_SECONDS * attempt * random.uniform(0.5, 1))  # noqa: S311  # nosec B311  # no secret
     if not is_internal:
         session.info[_HAS_COMMITTED] = True
     # Not within the transaction, because it could be retried.
     for function in after_commit:
         function()
+    return result
+
+
+def _run_once(session: Session, work: Callable[[Session], T], *, is_internal: bool) -> T:
+    is_committing = False
+    try:
+        with _write_lock(), session, session.begin():
+            session.info[_IS_RUNNING] = True
+            if is_internal and db.engine.dialect.name == "postgresql":
+                session.execute(DO_NOT_WAIT_FOR_STANDBY)
+            result = work(session)
+            session.flush()
+            deadline.reserve(deadline.COMMIT_SECONDS)
+            is_committing = True
+    except DBAPIError as error:
+        if is_committing and not is_internal and error.connection_invalidated:
+            raise OutcomeUnknown(error) from error
+        raise
+    finally:
+        session.info[_IS_RUNNING] = False
     return result
 
 

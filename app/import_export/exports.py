@@ -1,11 +1,21 @@
-"""Export of the records that match, in the order of their IDs, from one database snapshot."""
+"""Export of the records that match, to a file that is complete or does not exist."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO
 
+import orjson
 from sqlalchemy import ColumnElement, func, select
 
+from app.import_export.csv_format import flattened
 from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record
 from app.import_export.snapshot import Snapshot
 
@@ -40,3 +50,61 @@ def records(
             related = kind.related(snapshot.fetch, [record["id"] for record in found])
             found = [record | related[record["id"]] for record in found]
         yield found
+
+
+STANDARD = "-"
+
+Write = Callable[[Record], object]
+
+
+def ndjson_writer(file: IO[bytes]) -> Write:
+    """Return a function that writes a record as a line of JSON."""
+    return lambda record: file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+
+
+@contextmanager
+def csv_writer(file: IO[bytes], kind: Kind) -> Iterator[Write]:
+    """Yield a function that writes a record as a row. The header is written first."""
+    text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
+    try:
+        rows = csv.writer(text)
+        columns = kind.csv_columns
+        rows.writerow(columns)
+        yield lambda record: rows.writerow(flattened(kind, record, columns))
+        text.flush()
+    finally:
+        text.detach()
+
+
+@contextmanager
+def complete_file(path: str) -> Iterator[IO[bytes]]:
+    """Yield a file that gets its final name when it is complete.
+
+    Until then, it has a temporary name in the same folder. Only its owner can read it. After an
+    error, it is removed, and an existing file with the final name is unchanged. ``-`` means
+    standard output.
+    """
+    if path == STANDARD:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path).resolve()  # the target of a symbolic link
+    if target.exists() and not target.is_file():  # a device or a named pipe; open() rejects folders
+        with target.open("wb") as file:
+            yield file
+        return
+    try:
+        descriptor, unfinished = tempfile.mkstemp(
+            prefix=f".{target.name}.", suffix=".part", dir=target.parent
+        )
+    except OSError as error:  # names the temporary file
+        raise OSError(error.errno, error.strerror, path) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        Path(unfinished).replace(target)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise

@@ -13,7 +13,7 @@ from typing import IO, Any
 import orjson
 
 from app.import_export.csv_format import from_cell, split
-from app.import_export.export_output import STANDARD
+from app.import_export.exports import STANDARD
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Maximum length of a line, so that a file without line breaks cannot fill the memory."""

@@ -16,13 +16,7 @@ from app.models import COUPON_BATCHES, COUPONS, ORDERS, USER_ROLES, USERS
 from app.models.coupon import CouponStatus
 from app.schemas.fields.query import ChoiceParam, TextParam
 from app.schemas.loading import invalid_params
-from app.schemas.queries import (
-    CouponFilter,
-    CustomerFilter,
-    OrderFilter,
-    Query,
-    Times,
-)
+from app.schemas.queries import CouponFilter, CustomerFilter, OrderFilter, Query, Times
 from app.schemas.redemptions.queries import RedemptionFilter
 from app.services.common.filtering import between, require_known_status
 from app.services.coupons import queries as coupon_queries

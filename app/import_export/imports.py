@@ -22,7 +22,7 @@ from app.import_export.file_reader import Line
 from app.import_export.import_kinds import Target, is_trashed
 from app.schemas.loading import instance_of, invalid_params
 from app.services.common.bulk import BulkItem
-from app.services.events.notifications import summarized
+from app.services.events.bulk import summarized
 from app.services.maintenance.import_runs import ImportProgress
 
 BATCH = 500

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Table,
-    exists,
-    func,
-    insert,
-    literal_column,
-    select,
-    text,
-)
+from sqlalchemy import ColumnElement, Table, exists, func, insert, literal_column, select, text
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.orm import Session
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.sql.types import Key
@@ -52,3 +54,28 @@ class ShippingColumns:
     shipping_state: Mapped[str] = mapped_column(Key)
     shipping_postcode: Mapped[str] = mapped_column(Key)
     shipping_country: Mapped[str] = mapped_column(Key)
+
+
+class AddressRow(TypedDict):
+    """The two addresses by their column names."""
+
+    billing_first_name: str
+    billing_last_name: str
+    billing_company: str
+    billing_address_1: str
+    billing_address_2: str
+    billing_city: str
+    billing_state: str
+    billing_postcode: str
+    billing_country: str
+    billing_email: str
+    billing_phone: str
+    shipping_first_name: str
+    shipping_last_name: str
+    shipping_company: str
+    shipping_address_1: str
+    shipping_address_2: str
+    shipping_city: str
+    shipping_state: str
+    shipping_postcode: str
+    shipping_country: str

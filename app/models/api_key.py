@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import cast
+from typing import TypedDict, cast
 
 from sqlalchemy import CheckConstraint, ForeignKey, Table
 from sqlalchemy.orm import Mapped, mapped_column
@@ -43,3 +43,20 @@ class ApiKey(Model):
 
 
 API_KEYS = cast("Table", ApiKey.__table__)
+
+
+class ApiKeyRow(TypedDict):
+    """An API key by its column names."""
+
+    id: int
+    user_id: int
+    permission: str
+    description: str
+    consumer_key_hash: str
+    consumer_secret_hash: str
+    truncated_key: str
+    created_at: datetime
+    consumer_secret_encrypted: str | None
+    resources: str
+    expires_at: datetime | None
+    last_used_at: datetime | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -122,3 +122,36 @@ class Coupon(Model):
 
 
 COUPONS = cast("Table", Coupon.__table__)
+
+
+class CouponRow(TypedDict):
+    """A coupon by its column names."""
+
+    id: int
+    status: str
+    author_id: int | None
+    code: str
+    type: str
+    created_at: datetime
+    updated_at: datetime
+    amount: Decimal | None
+    individual_use: bool
+    product_ids: list[int]
+    exclude_product_ids: list[int]
+    usage_limit: int
+    usage_limit_per_user: int
+    limit_usage_to_x_items: int
+    usage_count: int
+    reserved_count: int
+    batch_id: int | None
+    expiry_date: date | None
+    enable_free_shipping: bool
+    product_category_ids: list[int]
+    exclude_product_category_ids: list[int]
+    exclude_sale_items: bool
+    minimum_amount: Decimal | None
+    maximum_amount: Decimal | None
+    customer_emails: list[str]
+    description: str
+    search_text: str
+    trashed_at: datetime | None

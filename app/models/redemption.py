@@ -1,16 +1,23 @@
-"""Redemptions: the ledger of coupon uses (redemptions 4)."""
+"""Redemptions: the ledger of coupon uses, and their live status (redemptions 4).
+
+An expired reservation counts as released from the second in which it expires, before the status is
+stored. Only the stored status decides about slots, because the clocks of machines differ: a
+transaction stores the expiry before it uses the slot (``services.redemptions.slots.store_expiry``).
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import cast
+from typing import Any, TypedDict, cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, and_, bindparam, or_, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.session import Model
+from app.db.records import with_columns
+from app.db.session import Model, now
+from app.db.sql.index_hints import has_constant
 from app.db.sql.types import AUTOINCREMENT, Id, Key, OptionalMoney, UtcDateTime
 
 
@@ -97,3 +104,64 @@ class Redemption(Model):
 
 
 REDEMPTIONS = cast("Table", Redemption.__table__)
+
+
+class RedemptionRow(TypedDict):
+    """A redemption by its column names."""
+
+    id: int
+    coupon_id: int | None
+    code: str
+    reference: str
+    order_id: int | None
+    customer_id: int | None
+    email: str
+    email_normalized: str
+    amount: Decimal | None
+    status: str
+    holds_slot: bool
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+
+
+# The value is computed for each execution, so that a statement is built once.
+NOW: Any = bindparam("now", callable_=now, type_=UtcDateTime)
+
+IS_RESERVED = has_constant(REDEMPTIONS.c.status, RedemptionStatus.RESERVED)
+IS_CONFIRMED = has_constant(REDEMPTIONS.c.status, RedemptionStatus.CONFIRMED)
+IS_LIVE_RESERVATION = and_(
+    IS_RESERVED, or_(REDEMPTIONS.c.expires_at.is_(None), REDEMPTIONS.c.expires_at > NOW)
+)
+IS_EXPIRED_RESERVATION = and_(IS_RESERVED, REDEMPTIONS.c.expires_at <= NOW)
+"""Whether a reservation has expired and this is not stored yet."""
+
+
+def is_live(redemption: RedemptionRow, timestamp: datetime | None = None) -> bool:
+    """Return whether a redemption is reserved or confirmed, and has not expired.
+
+    Args:
+        timestamp: the current time, if the caller also writes it.
+    """
+    expires_at = redemption["expires_at"]
+    return redemption["status"] == RedemptionStatus.CONFIRMED or (
+        redemption["status"] == RedemptionStatus.RESERVED
+        and (expires_at is None or expires_at > (timestamp or now()))
+    )
+
+
+def has_expired(redemption: RedemptionRow) -> bool:
+    """Return whether a reservation ended by expiry, and not by a release."""
+    if redemption["status"] == RedemptionStatus.RELEASED:
+        # Written by ``store_expiry``. A release is always earlier: it writes the time at which the
+        # reservation was live.
+        return redemption["updated_at"] == redemption["expires_at"]
+    return redemption["status"] == RedemptionStatus.RESERVED and not is_live(redemption)
+
+
+def as_shown(redemption: RedemptionRow) -> RedemptionRow:
+    """Return a redemption with its live status (redemptions 4)."""
+    if redemption["status"] == RedemptionStatus.RESERVED and has_expired(redemption):
+        expired = {"status": RedemptionStatus.RELEASED, "updated_at": redemption["expires_at"]}
+        return with_columns(redemption, expired)
+    return redemption

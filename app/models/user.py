@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
@@ -21,7 +22,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 from app.db.search import comparable, search_text
 from app.db.session import Model
 from app.db.sql.types import AUTOINCREMENT, Id, Key, UtcDateTime
-from app.models.address import BillingColumns, ShippingColumns
+from app.models.address import AddressRow, BillingColumns, ShippingColumns
 
 
 def sort_key(column: ColumnElement[str] | InstrumentedAttribute[str]) -> ColumnElement[str]:
@@ -92,7 +93,7 @@ class User(BillingColumns, ShippingColumns, Model):
     )
 
 
-def with_normalized(account: dict[str, Any]) -> dict[str, Any]:
+def with_normalized(account: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of an account with its derived columns added."""
     name = f"{account['first_name']} {account['last_name']}".strip()
     return {
@@ -135,3 +136,20 @@ def role_of(user_id: int, role: str, registered_at: datetime) -> dict[str, Any]:
 
 USERS = cast("Table", User.__table__)
 USER_ROLES = cast("Table", UserRole.__table__)
+
+
+class UserRow(AddressRow):
+    """A user by its column names, without those that the database computes."""
+
+    id: int
+    username: str
+    username_normalized: str
+    email: str
+    email_normalized: str
+    password_hash: str | None
+    first_name: str
+    last_name: str
+    name_normalized: str
+    created_at: datetime
+    updated_at: datetime
+    search_text: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import cast
+from typing import TypedDict, cast
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, Table
 from sqlalchemy.orm import Mapped, mapped_column
@@ -70,3 +70,28 @@ class Webhook(Model):
 
 
 WEBHOOKS = cast("Table", Webhook.__table__)
+
+
+class WebhookRow(TypedDict):
+    """A webhook by its column names."""
+
+    id: int
+    name: str
+    format: str
+    status: str
+    disabled_reason: str | None
+    topics: list[str]
+    delivery_url: str
+    secret_encrypted: str
+    previous_secret_encrypted: str | None
+    previous_secret_until: datetime | None
+    user_id: int | None
+    created_at: datetime
+    updated_at: datetime
+    last_delivery_at: datetime | None
+    failing_since: datetime | None
+    position: int
+    failure_count: int
+    resume_at: datetime | None
+    lease_owner: str | None
+    lease_until: datetime | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -87,3 +87,21 @@ class DeliveryCount(Model):
 
 DELIVERY_COUNTS = cast("Table", DeliveryCount.__table__)
 WEBHOOK_DELIVERIES = cast("Table", WebhookDelivery.__table__)
+
+
+class WebhookDeliveryRow(TypedDict):
+    """A delivery by its column names."""
+
+    id: int
+    webhook_id: int
+    event_id: int | None
+    resource: str
+    resource_id: int | None
+    state: str
+    attempts: list[dict[str, Any]]
+    attempt_count: int
+    next_attempt_at: datetime | None
+    created_at: datetime
+    request_headers: dict[str, str]
+    response_headers: dict[str, str]
+    response_body: str

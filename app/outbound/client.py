@@ -21,13 +21,7 @@ import httpcore
 import idna
 
 from app.config import VERSION
-from app.outbound.network import (
-    Network,
-    RefusedAddressError,
-    require_host,
-    require_port,
-    resolve,
-)
+from app.outbound.network import Network, RefusedAddressError, require_host, require_port, resolve
 from app.outbound.resolver import Resolver
 from app.outbound.streams import ReceiverStream, ResponseTooLongError
 

@@ -6,7 +6,7 @@ Table names have no prefix. Columns that do not exist in a version are read as N
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 
@@ -99,103 +99,105 @@ def _meta(
     )
 
 
+_TABLES = (
+    SourceTable(
+        "options", ("option_id", "option_name", "option_value"), "option_id",
+        filtered="option_name", values=OPTIONS,
+    ),
+    SourceTable(
+        "users", ("ID", "user_login", "user_email", "user_registered"), "ID", of_users=True
+    ),
+    _meta("usermeta", "user_id", USER_KEYS, primary="umeta_id", of_users=True),
+    SourceTable(
+        "posts",
+        (
+            "ID", "post_type", "post_status", "post_title", "post_excerpt", "post_author",
+            "post_date", "post_date_gmt", "post_modified", "post_modified_gmt", "post_parent",
+        ),
+        "ID", filtered="post_type", values=POST_TYPES,
+    ),
+    _meta("postmeta", "post_id", (*ORDER_KEYS, *COUPON_KEYS, *PRODUCT_KEYS, *WEBHOOK_KEYS)),
+    SourceTable(
+        "comments",
+        ("comment_post_ID", "comment_ID", "comment_date", "comment_date_gmt",
+         "comment_content", "comment_type", "comment_approved"),
+        "comment_ID", filtered="comment_type", values=("order_note",),
+    ),
+    _meta("commentmeta", "comment_id", ("is_customer_note",)),
+    SourceTable(
+        "woocommerce_order_items",
+        ("order_id", "order_item_id", "order_item_name", "order_item_type"), "order_item_id",
+    ),
+    _meta("woocommerce_order_itemmeta", "order_item_id", ITEM_KEYS, others=True),
+    SourceTable(
+        "woocommerce_downloadable_product_permissions",
+        (
+            "order_id", "permission_id", "download_id", "product_id", "order_key",
+            "user_email", "downloads_remaining", "access_expires",
+        ),
+        "permission_id",
+    ),
+    SourceTable(
+        "woocommerce_api_keys",
+        (
+            "key_id", "user_id", "description", "permissions", "consumer_key",
+            "consumer_secret", "truncated_key",
+        ),
+        "key_id",
+    ),
+    SourceTable(
+        "woocommerce_attribute_taxonomies",
+        ("attribute_id", "attribute_name", "attribute_label"), "attribute_id",
+    ),
+    SourceTable(
+        "wc_webhooks",
+        (
+            "webhook_id", "status", "name", "user_id", "delivery_url", "secret", "topic",
+            "date_created_gmt", "date_modified_gmt", "api_version",
+        ),
+        "webhook_id",
+    ),
+    SourceTable(
+        "wc_orders",
+        (
+            "id", "type", "status", "currency", "tax_amount", "total_amount", "customer_id",
+            "billing_email", "date_created_gmt", "date_updated_gmt", "parent_order_id",
+            "payment_method", "payment_method_title", "ip_address", "user_agent",
+            "customer_note",
+        ),
+        "id", filtered="type", values=("shop_order", "shop_order_refund"),
+    ),
+    SourceTable(
+        "wc_order_addresses",
+        ("order_id", "address_type", *BILLING_PARTS), "id",
+    ),
+    SourceTable(
+        "wc_order_operational_data",
+        (
+            "order_id", "order_key", "date_paid_gmt", "date_completed_gmt",
+            "shipping_tax_amount", "shipping_total_amount", "discount_total_amount",
+            "coupon_usages_are_counted",
+        ),
+        "id",
+    ),
+    _meta(
+        "wc_orders_meta", "order_id",
+        (
+            "_order_number", "_order_number_formatted", "_wp_trash_meta_status",
+            "_wp_trash_meta_time", "_refund_amount", "_refund_reason",
+        ),
+        primary="id",
+    ),
+)  # fmt: skip
+
+
 def source_tables(prefix: str) -> Mapping[str, SourceTable]:
     """Return the tables to read, by their name without the prefix.
 
     Args:
         prefix: the prefix of the shop, which is part of the name of its capabilities.
     """
-    tables = (
-        SourceTable(
-            "options", ("option_id", "option_name", "option_value"), "option_id",
-            filtered="option_name", values=OPTIONS,
-        ),
-        SourceTable(
-            "users", ("ID", "user_login", "user_email", "user_registered"), "ID", of_users=True
-        ),
-        _meta(
-            "usermeta", "user_id", (*USER_KEYS, f"{prefix}capabilities"), primary="umeta_id",
-            of_users=True,
-        ),
-        SourceTable(
-            "posts",
-            (
-                "ID", "post_type", "post_status", "post_title", "post_excerpt", "post_author",
-                "post_date", "post_date_gmt", "post_modified", "post_modified_gmt", "post_parent",
-            ),
-            "ID", filtered="post_type", values=POST_TYPES,
-        ),
-        _meta("postmeta", "post_id", (*ORDER_KEYS, *COUPON_KEYS, *PRODUCT_KEYS, *WEBHOOK_KEYS)),
-        SourceTable(
-            "comments",
-            ("comment_post_ID", "comment_ID", "comment_date", "comment_date_gmt",
-             "comment_content", "comment_type", "comment_approved"),
-            "comment_ID", filtered="comment_type", values=("order_note",),
-        ),
-        _meta("commentmeta", "comment_id", ("is_customer_note",)),
-        SourceTable(
-            "woocommerce_order_items",
-            ("order_id", "order_item_id", "order_item_name", "order_item_type"), "order_item_id",
-        ),
-        _meta("woocommerce_order_itemmeta", "order_item_id", ITEM_KEYS, others=True),
-        SourceTable(
-            "woocommerce_downloadable_product_permissions",
-            (
-                "order_id", "permission_id", "download_id", "product_id", "order_key",
-                "user_email", "downloads_remaining", "access_expires",
-            ),
-            "permission_id",
-        ),
-        SourceTable(
-            "woocommerce_api_keys",
-            (
-                "key_id", "user_id", "description", "permissions", "consumer_key",
-                "consumer_secret", "truncated_key",
-            ),
-            "key_id",
-        ),
-        SourceTable(
-            "woocommerce_attribute_taxonomies",
-            ("attribute_id", "attribute_name", "attribute_label"), "attribute_id",
-        ),
-        SourceTable(
-            "wc_webhooks",
-            (
-                "webhook_id", "status", "name", "user_id", "delivery_url", "secret", "topic",
-                "date_created_gmt", "date_modified_gmt", "api_version",
-            ),
-            "webhook_id",
-        ),
-        SourceTable(
-            "wc_orders",
-            (
-                "id", "type", "status", "currency", "tax_amount", "total_amount", "customer_id",
-                "billing_email", "date_created_gmt", "date_updated_gmt", "parent_order_id",
-                "payment_method", "payment_method_title", "ip_address", "user_agent",
-                "customer_note",
-            ),
-            "id", filtered="type", values=("shop_order", "shop_order_refund"),
-        ),
-        SourceTable(
-            "wc_order_addresses",
-            ("order_id", "address_type", *BILLING_PARTS), "id",
-        ),
-        SourceTable(
-            "wc_order_operational_data",
-            (
-                "order_id", "order_key", "date_paid_gmt", "date_completed_gmt",
-                "shipping_tax_amount", "shipping_total_amount", "discount_total_amount",
-                "coupon_usages_are_counted",
-            ),
-            "id",
-        ),
-        _meta(
-            "wc_orders_meta", "order_id",
-            (
-                "_order_number", "_order_number_formatted", "_wp_trash_meta_status",
-                "_wp_trash_meta_time", "_refund_amount", "_refund_reason",
-            ),
-            primary="id",
-        ),
-    )  # fmt: skip
-    return {table.name: table for table in tables}
+    tables = {table.name: table for table in _TABLES}
+    of_users = tables["usermeta"]
+    values = (*of_users.values, f"{prefix}capabilities")
+    return {**tables, "usermeta": replace(of_users, values=values)}

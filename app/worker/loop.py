@@ -14,10 +14,12 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from flask import Flask
 
+from app.logging import line_logger
+from app.models.webhook_delivery import DeliveryState
 from app.outbound.client import TOTAL_SECONDS, ReceiverClient
 from app.outbound.network import parse_networks
 from app.services.maintenance import cleanup
@@ -25,7 +27,6 @@ from app.services.webhooks.deliveries import queue as delivery_queue
 from app.services.webhooks.deliveries.requests import public_url
 from app.services.webhooks.deliveries.results import Attempt
 from app.worker.cycle import CHECK_SECONDS, ChangeDetector, CycleInput, CycleResult, run_cycle
-from app.worker.log import DeliveryLog
 from app.worker.runner import Runner
 
 POLL_SECONDS = 0.1
@@ -70,7 +71,7 @@ class Worker:
         self._checked_at = 0.0
         self._swept_at = self._expired_at = time.monotonic()
         self._sweeps: deque[Callable[[], object]] = deque()
-        self._delivery_log = DeliveryLog()
+        self._delivery_log = line_logger()
         self.is_running = False
 
     def run(self) -> None:
@@ -160,7 +161,7 @@ class Worker:
         for attempt, state in zip(given.attempts, result.states, strict=True):
             if runner := self._runners.get(attempt.delivery["webhook_id"]):
                 runner.known.discard(attempt.delivery["id"])
-            self._delivery_log.write(attempt, state)
+            _log_attempt(self._delivery_log, attempt, state)
 
     def _runner_of(self, webhook_id: int) -> Runner:
         if webhook_id not in self._runners:
@@ -226,3 +227,26 @@ class Worker:
                 return function()
 
         return await asyncio.get_running_loop().run_in_executor(self._database, call)
+
+
+def _log_attempt(log: Any, attempt: Attempt, state: DeliveryState) -> None:
+    """Write the log line of an attempt whose result is stored (events 2).
+
+    ``request_id`` is the ID of the request that caused the event.
+    """
+    delivery, outcome = attempt.delivery, attempt.outcome
+    write = log.info if attempt.delivered else log.warning
+    write(
+        "delivery",
+        webhook_id=delivery["webhook_id"],
+        delivery_id=delivery["id"],
+        event_id=delivery["event_id"],
+        event_type=delivery["event_type"] or "ping",
+        request_id=delivery["event_request_id"],
+        attempt=delivery["attempt_count"] + 1,
+        status=outcome.status,
+        error=attempt.entry["error"],
+        detail=outcome.detail or None,
+        duration_ms=outcome.duration_ms,
+        state=str(state),
+    )

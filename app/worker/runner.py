@@ -6,13 +6,18 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 from app.db.session import precise_now
 from app.outbound.client import FAILED, Outcome, ReceiverClient
-from app.services.webhooks.deliveries.chains import MAX_HEADS
+from app.services.webhooks.deliveries.chains import MAX_HEADS, ClaimedDelivery
 from app.services.webhooks.deliveries.queue import Batch, Version
-from app.services.webhooks.deliveries.requests import DeliveryRequest, event_request, ping_request
+from app.services.webhooks.deliveries.requests import (
+    DeliveryRequest,
+    SentEvent,
+    event_request,
+    ping_request,
+)
 from app.services.webhooks.deliveries.results import Attempt
 
 CONCURRENCY = 4
@@ -20,8 +25,6 @@ CONCURRENCY = 4
 
 RENEW_SECONDS = 5.0
 """Remaining time of a lease in seconds below which it is renewed."""
-
-Record = dict[str, Any]
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +44,7 @@ class Runner:
         self._client = client
         self._public_url = public_url
         self._done = done
-        self._chains: deque[list[Record]] = deque()
+        self._chains: deque[list[ClaimedDelivery]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._batch: Batch | None = None
         self._loop = asyncio.get_running_loop()
@@ -114,7 +117,7 @@ class Runner:
         self._tasks.discard(task)
         self._start()
 
-    async def _run(self, chain: list[Record]) -> None:
+    async def _run(self, chain: list[ClaimedDelivery]) -> None:
         """Send the deliveries of a resource until one fails."""
         for position, delivery in enumerate(chain):
             batch = self._batch
@@ -134,7 +137,7 @@ class Runner:
                 return
             self._done(attempt)
 
-    async def _attempt(self, batch: Batch, delivery: Record) -> Attempt:
+    async def _attempt(self, batch: Batch, delivery: ClaimedDelivery) -> Attempt:
         at = precise_now()
         request = DeliveryRequest({}, b"")
         try:
@@ -146,7 +149,7 @@ class Runner:
         delivered = batch.sender.is_success(outcome.status)
         return Attempt(delivery, at, outcome, delivered, request.headers)
 
-    def _request(self, batch: Batch, delivery: Record) -> DeliveryRequest:
+    def _request(self, batch: Batch, delivery: ClaimedDelivery) -> DeliveryRequest:
         if delivery["event_id"] is None:
             return ping_request(batch.sender, f"ping_{delivery['id']}")
         event = {
@@ -157,7 +160,8 @@ class Runner:
             "resource_id": delivery["resource_id"],
             "customer_updated_at": delivery.get("customer_updated_at"),
         }
-        return event_request(batch.sender, delivery["id"], event, self._public_url)
+        sent = cast("SentEvent", event)  # only the columns of a ping are None
+        return event_request(batch.sender, delivery["id"], sent, self._public_url)
 
-    def _forget(self, chain: list[Record]) -> None:
+    def _forget(self, chain: list[ClaimedDelivery]) -> None:
         self.known -= {delivery["id"] for delivery in chain}

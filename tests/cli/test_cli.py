@@ -14,7 +14,7 @@ from sqlalchemy import make_url
 
 from app.auth.principal_cache import MAX_AGE_SECONDS
 from app.catalog import current_catalog
-from app.cli.key_options import RESOURCES
+from app.cli.keys import RESOURCES
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import ApiKey, User

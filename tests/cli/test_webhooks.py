@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from app.catalog import EVENT_TYPES
-from app.schemas.examples.event_data import event_data
+from app.schemas.examples.events import event_data
 from tests.serving import ROOT
 from tests.webhooks.deliveries import make_webhook, receiver, receivers, shop
 from tests.webhooks.receivers import LOOPBACK

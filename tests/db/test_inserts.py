@@ -1,4 +1,4 @@
-"""``app.db.bulk_inserts.inserts``: many rows are stored as one row is."""
+"""``app.db.bulk_inserts``: many rows are stored as one row is."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import delete, select
 
-from app.db.bulk_inserts.inserts import insert_rows
+from app.db.bulk_inserts import insert_rows
 from app.db.session import run_in_transaction
 from app.models import Redemption
 

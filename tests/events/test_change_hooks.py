@@ -152,7 +152,7 @@ def test_an_exception_after_the_commit_is_logged_and_changes_nothing(
         raise KeyError("colour")
 
     hook(after_commit=fail)
-    with caplog.at_level(logging.ERROR, logger="app.services.events.notifications"):
+    with caplog.at_level(logging.ERROR, logger="app.services.events.hooks"):
         order_id = created(client)["id"]
     assert client.get(f"/orders/{order_id}").status_code == 200
     assert [record.message for record in caplog.records] == [

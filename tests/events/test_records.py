@@ -11,7 +11,8 @@ from app.catalog import EXTENSION, ChangeHook
 from app.db import session as sessions
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
-from app.services.events.notifications import publish_events, summarized
+from app.services.events.bulk import summarized
+from app.services.events.hooks import publish_events
 from app.services.events.outbox import NewEvent, record
 from tests.api_client import Client, reply
 from tests.events.feed import LINE, feed, make_order, types

@@ -85,7 +85,7 @@ def test_use_that_is_released_as_it_expires_cannot_be_confirmed(admin, make_coup
     for module in (
         "services.redemptions.writes",
         "services.redemptions.stored",
-        "models.redemption_status",
+        "models.redemption",
     ):
         monkeypatch.setattr(f"app.{module}.now", lambda: next(times, expiry), raising=False)
     assert move(admin, redemption, "release")["status"] == "released"

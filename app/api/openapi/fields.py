@@ -13,7 +13,6 @@ from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask_smorest.spec.plugins import FlaskPlugin
 from werkzeug.routing import Rule
 
-from app.schemas.examples.parameters import PATH
 from app.schemas.fields.input import Input
 from app.schemas.fields.json_schema import COMPONENT, Schema
 from app.schemas.fields.output import Lines, either
@@ -23,6 +22,23 @@ Document = dict[str, Any]
 Schemas = Mapping[type[ma.Schema], type[ma.Schema]]
 
 _CITATION = re.compile(r" \((?:spec|decisions|orders|redemptions|events|migration) [^)]*\)")
+
+
+_PATH_PARAMETERS: dict[str, tuple[str, Any]] = {
+    "coupon_id": ("Coupon ID.", 1),
+    "code": ("Coupon code, in any letter case.", "demo-percent"),
+    "customer_id": ("Customer (user) ID.", 2),
+    "email": ("E-mail address of the account, in any letter case.", "grace@example.com"),
+    "order_id": ("Order ID.", 1),
+    "batch_id": ("Batch ID.", 1),
+    "note_id": ("Note ID.", 1),
+    "redemption_id": ("Redemption ID.", 1),
+    "event_id": ("Event ID.", 1),
+    "key_id": ("Key ID.", 1),
+    "webhook_id": ("Webhook ID.", 1),
+    "delivery_id": ("Delivery ID.", 1),
+}
+"""Description and example of each path parameter."""
 
 
 class Converter(OpenAPIConverter):
@@ -136,9 +152,9 @@ class PathPlugin(FlaskPlugin):
         parameters: list[Document] = super().rule_to_params(rule)
         for parameter in parameters:
             name = parameter["name"]
-            meaning, example = PATH.get(name, (f"{name.replace('_', ' ').title()}.", 1))
+            meaning, example = _PATH_PARAMETERS.get(name, (f"{name.replace('_', ' ').title()}.", 1))
             parameter["description"] = meaning
-            if parameter["schema"]["type"] == "integer" or name in PATH:
+            if parameter["schema"]["type"] == "integer" or name in _PATH_PARAMETERS:
                 parameter["example"] = example
         return parameters
 

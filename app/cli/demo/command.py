@@ -18,11 +18,7 @@ from app.auth.principals import Permission
 from app.cli import program
 from app.cli.demo.examples import add_examples
 from app.cli.demo.names import PRODUCTS
-from app.cli.demo.redemptions import (
-    add_cart_redemptions,
-    add_order_redemptions,
-    limited_coupons,
-)
+from app.cli.demo.redemptions import add_cart_redemptions, add_order_redemptions, limited_coupons
 from app.cli.demo.shop import EXAMPLE, EXAMPLE_EMAIL, DemoShop, Record
 from app.cli.keys import require_schema, show_new
 from app.conversions import dates

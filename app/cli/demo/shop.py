@@ -137,34 +137,12 @@ class DemoShop:
         status = self.random.choice(STATUSES)
         timestamp = self._timestamp()
         done = status in {"completed", "refunded"}
-        discounted = self.random.random() < 0.2
-        lines = [
-            self._line(discounted=discounted) for _ in range(self.random.choice((1, 1, 2, 2, 3)))
-        ]
-        discount, tax = (
-            sum((amount(line) for line in lines), Decimal(0))
-            for amount in (lambda line: line["subtotal"] - line["total"], itemgetter("total_tax"))
-        )
-        method_id, method_title, sending = self.random.choice(SHIPPING)
-        shipping = _money(sending)
-        shipping_tax = (shipping / 5).quantize(CENT)
+        items = self._items()
         payment_id, payment_title = self.random.choice(PAYMENT)
-        items = created_items(
-            {
-                "line_items": lines,
-                "shipping_lines": [
-                    {"method_id": method_id, "method_title": method_title, "total": shipping}
-                ],
-                "tax_lines": [
-                    {"rate_id": 1, "code": "VAT-1", "title": "VAT", "total": tax + shipping_tax}
-                ],
-                "coupon_lines": [{"code": PERCENT, "amount": discount}] if discounted else [],
-            }
-        )
         order = {
             **BLANK_ORDER,
             **self._addresses(first, last, email),
-            **items.columns_with_sums(cents(shipping_tax)),
+            **items,
             "customer_id": customer_id,
             "order_number": str(number),
             # Unique, because the order number is unique.
@@ -182,6 +160,33 @@ class DemoShop:
             "customer_user_agent": "Mozilla/5.0",
         }
         return order | {"search_text": search_text_of(order)}
+
+    def _items(self) -> Record:
+        """Return the items of an order, with their sums. One in five orders has a coupon."""
+        discounted = self.random.random() < 0.2
+        lines = [
+            self._line(discounted=discounted) for _ in range(self.random.choice((1, 1, 2, 2, 3)))
+        ]
+        discount, tax = (
+            sum((amount(line) for line in lines), Decimal(0))
+            for amount in (lambda line: line["subtotal"] - line["total"], itemgetter("total_tax"))
+        )
+        method_id, method_title, sending = self.random.choice(SHIPPING)
+        shipping = _money(sending)
+        shipping_tax = (shipping / 5).quantize(CENT)
+        items = created_items(
+            {
+                "line_items": lines,
+                "shipping_lines": [
+                    {"method_id": method_id, "method_title": method_title, "total": shipping}
+                ],
+                "tax_lines": [
+                    {"rate_id": 1, "code": "VAT-1", "title": "VAT", "total": tax + shipping_tax}
+                ],
+                "coupon_lines": [{"code": PERCENT, "amount": discount}] if discounted else [],
+            }
+        )
+        return items.columns_with_sums(cents(shipping_tax))
 
     def _line(self, *, discounted: bool) -> Record:
         number, name, sku, price, _ = self.random.choice(PRODUCTS)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.schemas.examples.coupons import COUPON
+from app.schemas.examples.coupons import BATCH, COUPON
+from app.schemas.examples.customers import CUSTOMER
+from app.schemas.examples.orders import ORDER, ORDER_NOTE
+from app.schemas.examples.webhooks import WEBHOOK
 
 EVENT: dict[str, Any] = {
     "id": 1,
@@ -16,3 +19,23 @@ EVENT: dict[str, Any] = {
     "request_id": "5b1f0c9a6d7e48f2a3c4d5e6f7081920",
     "user_id": 1,
 }
+
+
+_RECORDS: dict[str, dict[str, Any]] = {
+    "coupon": COUPON,
+    "customer": CUSTOMER,
+    "order": ORDER,
+    "order_note": ORDER_NOTE,
+    "coupon_batch": BATCH,
+    "import": {"id": 1, "source": "woocommerce", "coupons": 2, "customers": 3, "orders": 5},
+    "webhook": WEBHOOK,
+}
+
+
+def event_data(event_type: str) -> dict[str, Any]:
+    """Return an example of the ``data`` of an event type; of a plugin's type, only an ID."""
+    resource, _, what = event_type.partition(".")
+    record = _RECORDS.get(resource, {"id": 1})
+    if what == "deleted":
+        return {resource: {"id": record["id"]}, "permanent": True}
+    return {resource: record}

@@ -12,7 +12,7 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.errors import ShopError
-from app.models import API_KEYS, User
+from app.models import API_KEYS, USERS
 from app.services.common.filtering import Matching
 from app.services.common.pagination import Page
 from app.services.common.plans import fetch_page
@@ -24,7 +24,7 @@ SHOWN = (
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **{name: API_KEYS.c[name] for name in SHOWN},
-    "username": select(User.username).where(User.id == API_KEYS.c.user_id).scalar_subquery(),
+    "username": select(USERS.c.username).where(USERS.c.id == API_KEYS.c.user_id).scalar_subquery(),
 }
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {"date": API_KEYS.c.created_at, "id": API_KEYS.c.id}
 
@@ -99,4 +99,4 @@ def count_keys() -> int:
 
 def has_no_users() -> bool:
     """Return whether the shop has no users yet."""
-    return not fetch(select(User.id).limit(1))
+    return not fetch(select(USERS.c.id).limit(1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ from app.catalog import current_catalog
 from app.conversions.text import did_you_mean
 from app.db.session import now
 from app.errors import InvalidParams, ShopError
-from app.models import ApiKey
+from app.models.api_key import ApiKeyRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Rights:
         return [param for param, is_exceeded in exceeded.items() if is_exceeded]
 
 
-def rights_of(key: Mapping[str, Any]) -> Rights:
-    """Return the rights in the columns of a key."""
+def rights_of(key: ApiKeyRow) -> Rights:
+    """Return the rights of a stored key."""
     resources = allowed_resources(key["resources"])
     return Rights(Permission(key["permission"]), resources, key["expires_at"])
 
@@ -115,7 +115,7 @@ def require_new_rights(actor: Principal, wanted: Rights, held: Rights) -> None:
         require_rights(actor, wanted)
 
 
-def with_stored_rights(actor: Principal, key: ApiKey | None) -> Principal:
+def with_stored_rights(actor: Principal, key: ApiKeyRow | None) -> Principal:
     """Return an actor with the rights that its key has now, not those of the cached principal.
 
     Args:
@@ -129,7 +129,7 @@ def with_stored_rights(actor: Principal, key: ApiKey | None) -> Principal:
         raise authentication_error(UNKNOWN_KEY)
     return replace(
         actor,
-        permission=Permission(key.permission),
-        resources=allowed_resources(key.resources),
-        expires_at=key.expires_at,
+        permission=Permission(key["permission"]),
+        resources=allowed_resources(key["resources"]),
+        expires_at=key["expires_at"],
     )

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, insert, select
 from sqlalchemy.orm import Session
 
 from app.auth.api_keys import require_user
 from app.auth.principals import ROLES, Capability, Principal
 from app.catalog import Change
 from app.conversions.text import is_username
+from app.db.records import row_dicts
 from app.db.search import comparable
 from app.errors import InvalidParams, ShopError
-from app.models import User, UserRole
-from app.models.user import role_of
+from app.models import USER_ROLES, USERS
+from app.models.user import UserRow, role_of
 from app.services.common.bulk import single_result
 from app.services.customers.columns import new_account, public_account, with_computed
 from app.services.customers.roles import roles_of
-from app.services.events.notifications import notify
+from app.services.events.hooks import notify
 from app.services.events.outbox import Cause
 
 
-def user_for(session: Session, actor: Principal, data: Mapping[str, Any]) -> User:
+class KeyUser(NamedTuple):
+    """The user of a key."""
+
+    id: int
+    username: str
+
+
+def user_for(session: Session, actor: Principal, data: Mapping[str, Any]) -> KeyUser:
     """Return the user of a new key: the requested user, or the actor. A new user needs a role.
 
     Args:
@@ -40,7 +48,7 @@ def user_for(session: Session, actor: Principal, data: Mapping[str, Any]) -> Use
     if user_id is not None and username:
         raise InvalidParams({"key.username": "cannot be sent together with user_id."})
     if not username:
-        user = session.get(User, actor.user_id if user_id is None else user_id)
+        user = _user_where(session, USERS.c.id == (actor.user_id if user_id is None else user_id))
         if user is None:
             require_user(actor)
             raise InvalidParams({"key.user_id": "does not identify a user."})
@@ -51,7 +59,7 @@ def user_for(session: Session, actor: Principal, data: Mapping[str, Any]) -> Use
     return user
 
 
-def _new_user(session: Session, actor: Principal, username: str, role: str) -> User:
+def _new_user(session: Session, actor: Principal, username: str, role: str) -> KeyUser:
     if not is_username(username):
         raise ShopError("registration-error-invalid-username")
     if not role:
@@ -61,28 +69,32 @@ def _new_user(session: Session, actor: Principal, username: str, role: str) -> U
     actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
     if actor.resources is not None and "customers" not in actor.resources:
         raise ShopError("shop_api_user_cannot_create_customer")
-    user = create_user(session, username, role)
-    report_user(session, actor, user)
-    return user
+    return create_user(session, username, role, actor)
 
 
-def find_user(session: Session, username: str) -> User | None:
+def find_user(session: Session, username: str) -> KeyUser | None:
     """Return the user with a username, in any letter case."""
-    return session.scalar(select(User).where(User.username_normalized == comparable(username)))
+    return _user_where(session, USERS.c.username_normalized == comparable(username))
 
 
-def create_user(session: Session, username: str, role: str) -> User:
-    """Create a user without an e-mail address and a password."""
-    user = User(**new_account({}, username, email=""))
-    session.add(user)
-    session.flush()
-    session.add(UserRole(**role_of(user.id, role, user.created_at)))
-    session.flush()
-    return user
+def _user_where(session: Session, condition: ColumnElement[bool]) -> KeyUser | None:
+    row = session.execute(select(USERS.c.id, USERS.c.username).where(condition)).first()
+    return KeyUser(*row) if row else None
 
 
-def report_user(session: Session, cause: Cause | None, user: User) -> None:
-    """Write the event of a new user."""
-    columns = {column.name: getattr(user, column.name) for column in User.__table__.columns}
-    customer = single_result(with_computed(session, [public_account(columns)]))
-    notify(session, cause, [Change("customer.created", None, customer)])
+def create_user(
+    session: Session, username: str, role: str, cause: Cause | None, *, reports: bool = True
+) -> KeyUser:
+    """Create a user without an e-mail address and a password.
+
+    Args:
+        reports: whether to write the event of the new user.
+    """
+    new = insert(USERS).values(new_account({}, username, email="")).returning(*USERS.c)
+    users: list[UserRow] = row_dicts(session.execute(new))
+    (user,) = users
+    session.execute(insert(USER_ROLES).values(role_of(user["id"], role, user["created_at"])))
+    if reports:
+        customer = single_result(with_computed(session, [public_account(user)]))
+        notify(session, cause, [Change("customer.created", None, customer)])
+    return KeyUser(user["id"], user["username"])

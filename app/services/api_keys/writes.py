@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
 
-from sqlalchemy import delete, select
+from flask import current_app
+from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.api_keys import ApiKeyCredentials
+from app.auth.encryption import encrypt
 from app.auth.hashes import keyed_hash
 from app.auth.principal_cache import note_revocation
 from app.auth.principals import Capability, Permission, Principal, capabilities_of
 from app.conversions.numbers import INT64_MAX
-from app.db.session import call_after_commit, run_in_transaction
+from app.db.records import row_dicts, with_columns
+from app.db.session import call_after_commit, now, run_in_transaction
 from app.errors import ShopError
-from app.models import ApiKey
-from app.services.api_keys.columns import (
-    columns_of,
-    insert_key,
-    new_credentials,
-    record_of,
-    record_with_secret,
-    secret_columns,
-    set_columns,
-)
-from app.services.api_keys.queries import require_own_key
+from app.models import API_KEYS, USERS
+from app.models.api_key import ApiKeyRow
+from app.services.api_keys.queries import SHOWN, require_own_key
 from app.services.api_keys.rights import (
     Rights,
     checked_expiry,
@@ -36,7 +32,7 @@ from app.services.api_keys.rights import (
     rights_of,
     with_stored_rights,
 )
-from app.services.api_keys.users import create_user, find_user, report_user, user_for
+from app.services.api_keys.users import KeyUser, create_user, find_user, user_for
 from app.services.customers.roles import roles_of
 
 Record = dict[str, Any]
@@ -92,24 +88,22 @@ def create_key(
         KeyExists: another key has the consumer key of ``pair``.
         RoleRequired: the user does not exist, and ``role`` is None.
     """
-    pair = pair or new_credentials()
+    pair = pair or _new_credentials()
     rights = replace(rights or Rights(permission), permission=permission)
 
     def work(session: Session) -> NewKey:
-        same_key = ApiKey.consumer_key_hash == keyed_hash(pair.consumer_key)
-        if session.scalar(select(ApiKey.id).where(same_key)):
+        same_key = API_KEYS.c.consumer_key_hash == keyed_hash(pair.consumer_key)
+        if session.scalar(select(API_KEYS.c.id).where(same_key)):
             raise KeyExists
         user = find_user(session, login)
         if user is None:
             if role is None:
                 raise RoleRequired
-            user = create_user(session, login, role)
-            if reports:
-                report_user(session, None, user)
+            user = create_user(session, login, role, None, reports=reports)
         roles = roles_of(session, user.id)
-        key = insert_key(session, user.id, rights, description, pair)
+        key = _insert_key(session, user, rights, description, pair)
         return NewKey(
-            key_id=key.id,
+            key_id=key["id"],
             user_id=user.id,
             login=user.username,
             role=roles[0] if roles else "",
@@ -137,16 +131,15 @@ def issue_key(actor: Principal, data: Mapping[str, Any]) -> Record:
         checked_resources(data["resources"]),
         checked_expiry(data["expires_at"]),
     )
-    pair = new_credentials()
+    pair = _new_credentials()
 
     def work(session: Session) -> Record:
         current, _ = _locked(session, actor)
         require_rights(current, rights)
         user = user_for(session, current, data)
         _require_not_above(session, current, user.id, "shop_api_user_cannot_create_key")
-        return record_with_secret(
-            session, insert_key(session, user.id, rights, data["description"], pair), pair
-        )
+        key = _insert_key(session, user, rights, data["description"], pair)
+        return _shown(key, user.username) | asdict(pair)
 
     return run_in_transaction(work)
 
@@ -162,8 +155,8 @@ def require_new_key_again(actor: Principal, key_id: int) -> None:
         current, key = _locked(session, actor, key_id)
         if key is None:
             return  # revoked: its secret gives no rights
-        require_rights(current, rights_of(columns_of(key)))
-        _require_not_above(session, current, key.user_id, "shop_api_user_cannot_create_key")
+        require_rights(current, rights_of(key))
+        _require_not_above(session, current, key["user_id"], "shop_api_user_cannot_create_key")
 
     run_in_transaction(work)
 
@@ -179,8 +172,8 @@ def update_key(actor: Principal, key_id: int, data: Mapping[str, Any]) -> Record
     def work(session: Session) -> Record:
         current, key = _locked_key(session, actor, key_id)
         actor.require("shop_api_user_cannot_edit_key", Capability.MANAGE_API_KEYS)
-        _require_not_above(session, actor, key.user_id, "shop_api_user_cannot_edit_key")
-        held = wanted = rights_of(columns_of(key))
+        _require_not_above(session, actor, key["user_id"], "shop_api_user_cannot_edit_key")
+        held = wanted = rights_of(key)
         if "permission" in data:
             wanted = replace(wanted, permission=Permission(data["permission"]))
         if "resources" in data:
@@ -188,11 +181,9 @@ def update_key(actor: Principal, key_id: int, data: Mapping[str, Any]) -> Record
         if "expires_at" in data:
             wanted = replace(wanted, expires_at=checked_expiry(data["expires_at"]))
         require_new_rights(current, wanted, held)
-        set_columns(
-            key, {"description": data.get("description", key.description), **wanted.columns}
-        )
-        call_after_commit(session, note_revocation)
-        return record_of(session, key)
+        description = data.get("description", key["description"])
+        key = _update_key(session, key, {"description": description, **wanted.columns})
+        return _shown(key, _username_of(session, key))
 
     return run_in_transaction(work)
 
@@ -207,17 +198,16 @@ def rotate_key(actor: Principal, key_id: int) -> Record:
         ShopError: the key does not exist, it is the key of another user and the actor does not
             manage keys, or it has more rights than the key of the actor.
     """
-    pair = new_credentials()
+    pair = _new_credentials()
 
     def work(session: Session) -> Record:
         current, key = _locked_key(session, actor, key_id)
-        require_own_key(actor, key.user_id, "shop_api_user_cannot_edit_key")
-        _require_not_above(session, actor, key.user_id, "shop_api_user_cannot_edit_key")
+        require_own_key(actor, key["user_id"], "shop_api_user_cannot_edit_key")
+        _require_not_above(session, actor, key["user_id"], "shop_api_user_cannot_edit_key")
         # The actor learns the new secret, and with it obtains all rights of the key.
-        require_rights(current, rights_of(columns_of(key)))
-        set_columns(key, secret_columns(pair))
-        call_after_commit(session, note_revocation)
-        return record_with_secret(session, key, pair)
+        require_rights(current, rights_of(key))
+        key = _update_key(session, key, _secret_columns(pair))
+        return _shown(key, _username_of(session, key)) | asdict(pair)
 
     return run_in_transaction(work)
 
@@ -230,9 +220,9 @@ def delete_key(actor: Principal, key_id: int) -> None:
     """
 
     def work(session: Session) -> None:
-        _, key = _locked_key(session, actor, key_id)
+        _locked_key(session, actor, key_id)
         actor.require("shop_api_user_cannot_delete_key", Capability.MANAGE_API_KEYS)
-        session.delete(key)
+        session.execute(delete(API_KEYS).where(API_KEYS.c.id == key_id))
         call_after_commit(session, note_revocation)
 
     run_in_transaction(work)
@@ -244,11 +234,63 @@ def revoke_key(key_id: int) -> bool:
         return False
 
     def work(session: Session) -> bool:
-        deleted = session.execute(delete(ApiKey).where(ApiKey.id == key_id).returning(ApiKey.id))
+        this = delete(API_KEYS).where(API_KEYS.c.id == key_id).returning(API_KEYS.c.id)
+        deleted = session.execute(this).first()
         call_after_commit(session, note_revocation)
-        return deleted.first() is not None
+        return deleted is not None
 
     return run_in_transaction(work)
+
+
+def _new_credentials() -> ApiKeyCredentials:
+    """Return a random consumer key and secret, with 160 bits each."""
+    return ApiKeyCredentials(f"ck_{secrets.token_hex(20)}", f"cs_{secrets.token_hex(20)}")
+
+
+def _secret_columns(pair: ApiKeyCredentials) -> Record:
+    """Return the columns that contain hashes of credentials and the encrypted secret."""
+    # Only the legacy API needs the secret itself, to verify signatures.
+    signs = current_app.config["SHOP_LEGACY_API"]
+    return {
+        "consumer_key_hash": keyed_hash(pair.consumer_key),
+        "consumer_secret_hash": keyed_hash(pair.consumer_secret),
+        "consumer_secret_encrypted": encrypt(pair.consumer_secret) if signs else None,
+        "truncated_key": pair.consumer_key[-7:],
+    }
+
+
+def _insert_key(
+    session: Session, user: KeyUser, rights: Rights, description: str, pair: ApiKeyCredentials
+) -> ApiKeyRow:
+    new = insert(API_KEYS).values(
+        user_id=user.id,
+        description=description,
+        created_at=now(),
+        **rights.columns,
+        **_secret_columns(pair),
+    )
+    (key,) = row_dicts(session.execute(new.returning(*API_KEYS.c)))
+    return cast("ApiKeyRow", key)
+
+
+def _update_key(session: Session, key: ApiKeyRow, columns: Mapping[str, Any]) -> ApiKeyRow:
+    """Write columns of a key, forget the cached principal of the key, and return it."""
+    after = with_columns(key, columns)
+    if after != key:
+        session.execute(update(API_KEYS).where(API_KEYS.c.id == key["id"]).values(columns))
+    call_after_commit(session, note_revocation)
+    return after
+
+
+def _username_of(session: Session, key: ApiKeyRow) -> str:
+    statement = select(USERS.c.username).where(USERS.c.id == key["user_id"])
+    username: str = session.execute(statement).scalar_one()
+    return username
+
+
+def _shown(key: Mapping[str, Any], username: str) -> Record:
+    """Return a key by the names of ``queries.COLUMNS``, without its hashes."""
+    return {name: key[name] for name in SHOWN} | {"username": username}
 
 
 def _require_not_above(session: Session, actor: Principal, user_id: int, code: str) -> None:
@@ -256,7 +298,7 @@ def _require_not_above(session: Session, actor: Principal, user_id: int, code: s
     actor.require(code, *capabilities_of(roles_of(session, user_id)))
 
 
-def _locked_key(session: Session, actor: Principal, key_id: int) -> tuple[Principal, ApiKey]:
+def _locked_key(session: Session, actor: Principal, key_id: int) -> tuple[Principal, ApiKeyRow]:
     """Return the actor with its current rights, and a key. Both keys are locked.
 
     Raises:
@@ -270,16 +312,17 @@ def _locked_key(session: Session, actor: Principal, key_id: int) -> tuple[Princi
 
 def _locked(
     session: Session, actor: Principal, key_id: int | None = None
-) -> tuple[Principal, ApiKey | None]:
+) -> tuple[Principal, ApiKeyRow | None]:
     ids = [id_ for id_ in (actor.key_id, key_id) if id_ is not None and id_ <= INT64_MAX]
-    rows = session.scalars(
-        select(ApiKey)
-        .where(ApiKey.id.in_(ids))
-        .order_by(ApiKey.id)  # the same order everywhere avoids deadlocks
-        .with_for_update()
-        .execution_options(populate_existing=True)
+    rows: list[ApiKeyRow] = row_dicts(
+        session.execute(
+            select(API_KEYS)
+            .where(API_KEYS.c.id.in_(ids))
+            .order_by(API_KEYS.c.id)  # the same order everywhere avoids deadlocks
+            .with_for_update()
+        )
     )
-    keys = {key.id: key for key in rows}
+    keys = {key["id"]: key for key in rows}
     current = actor
     if actor.key_id is not None:
         current = with_stored_rights(actor, keys.get(actor.key_id))

@@ -73,9 +73,9 @@ class Writes:
 
     session: Session
     actor: Principal
-    records: dict[int, Record]
+    records: dict[int, Any]
     created: list[Record] = field(default_factory=list)
-    updated: list[Record] = field(default_factory=list)
+    updated: list[Any] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
 
 
@@ -138,7 +138,7 @@ def save_items(
     *,
     lock: Callable[[Session, Principal, Sequence[BulkItem]], _Writes],
     prepare_create: Callable[[_Writes, Mapping[str, Any]], Record],
-    prepare_update: Callable[[_Writes, Record | None, BulkItem], Record],
+    prepare_update: Callable[[_Writes, Any, BulkItem], Any],
     write: Callable[[_Writes, Sequence[WriteResult]], list[WriteResult]],
 ) -> list[WriteResult]:
     """Create and update records in the given order, in one transaction.
@@ -171,7 +171,7 @@ def _prepared(
     resource: str,
     writes: _Writes,
     create: Callable[[_Writes, Mapping[str, Any]], Record],
-    update: Callable[[_Writes, Record | None, BulkItem], Record],
+    update: Callable[[_Writes, Any, BulkItem], Any],
     item: BulkItem,
 ) -> WriteResult:
     """Return the record after an item, or the error. An item sees the changes of those before."""

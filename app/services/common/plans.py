@@ -112,11 +112,16 @@ def fetch_page(
     if limit > 0 and not is_collected:
         if limit == total:
             page, window = _ids(matching, matching.part.condition), {}
-        printed = (as_printed(column) for column in columns)
-        every = select(*printed, record_id).where(record_id.in_(page))
-        in_order = _Order(key, record_id, query["order"]).clauses()
-        rows = RowStream(every.order_by(*in_order), window)
+        in_order = _Order(key, record_id, query["order"])
+        rows = RowStream(_with_columns(columns, page, in_order), window)
     return Page(rows, total, query["page"], size)
+
+
+def _with_columns(columns: Columns, ids: Select[Any], order: _Order) -> Select[Any]:
+    """Return a select of the records with some IDs, in their order."""
+    printed = (as_printed(column) for column in columns)
+    every = select(*printed, order.record_id).where(order.record_id.in_(ids))
+    return every.order_by(*order.clauses())
 
 
 class _Order(NamedTuple):

@@ -22,7 +22,7 @@ from app.db.sql.index_hints import has_constant
 from app.errors import ShopError
 from app.models import COUPON_BATCHES, COUPONS, REDEMPTIONS
 from app.models.coupon import CouponStatus
-from app.models.redemption_status import IS_LIVE_RESERVATION
+from app.models.redemption import IS_LIVE_RESERVATION
 from app.services.common.filtering import Matching, between
 from app.services.common.pagination import Page
 from app.services.common.plans import fetch_page

@@ -10,7 +10,7 @@ from sqlalchemy import insert, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
-from app.db.bulk_inserts.insert_ignore import insert_ignore
+from app.db.bulk_inserts import insert_ignore
 from app.db.read_pool import fetch
 from app.db.search import search_text
 from app.db.session import now, run_in_transaction
@@ -21,8 +21,7 @@ from app.services.coupons.batch_queries import IS_UNUSED
 from app.services.coupons.code_patterns import CodePattern
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED
 from app.services.coupons.writes import require_known_type, require_own, trashed_now
-from app.services.events.notifications import notify_deleted
-from app.services.events.outbox import record_summary
+from app.services.events.bulk import notify_deleted, record_summary
 
 Record = dict[str, Any]
 
@@ -72,35 +71,43 @@ def generate(
         raise ShopError("shop_api_cannot_create_coupon", reason=reason)
 
     def work(session: Session) -> Record:
-        timestamp = now()
-        batch = {
-            "author_id": actor.user_id or None,
-            "created_at": timestamp,
-            "count": count,
-            "prefix": data["prefix"],
-            "pattern": data["pattern"],
-            "charset": pattern.charset,
-        }
-        batch["id"] = session.scalar(
-            insert(COUPON_BATCHES).values(batch).returning(COUPON_BATCHES.c.id)
-        )
+        batch = _insert_batch(session, actor, data, pattern, count)
         shared = coupon | {
             "status": CouponStatus.PUBLISHED,
             "author_id": batch["author_id"],
-            "created_at": timestamp,
-            "updated_at": timestamp,
+            "created_at": batch["created_at"],
+            "updated_at": batch["created_at"],
             "batch_id": batch["id"],
         }
         _insert_coupons(session, pattern, shared, count, note_progress)
-        names = ("count", "prefix", "pattern", "charset")
-        summary = {name: batch[name] for name in names}
-        summary["created_at"] = f"{timestamp:%Y-%m-%dT%H:%M:%SZ}"
-        # The event contains the user of the request. A command has no request.
-        sender = actor if actor.key_id else None
-        record_summary(session, sender, "coupon_batch.created", batch["id"], summary)
+        _report(session, actor, batch)
         return batch
 
     return run_in_transaction(work)
+
+
+def _insert_batch(
+    session: Session, actor: Principal, data: Mapping[str, Any], pattern: CodePattern, count: int
+) -> Record:
+    batch = {
+        "author_id": actor.user_id or None,
+        "created_at": now(),
+        "count": count,
+        "prefix": data["prefix"],
+        "pattern": data["pattern"],
+        "charset": pattern.charset,
+    }
+    inserted = insert(COUPON_BATCHES).values(batch).returning(COUPON_BATCHES.c.id)
+    return {**batch, "id": session.scalar(inserted)}
+
+
+def _report(session: Session, actor: Principal, batch: Record) -> None:
+    names = ("count", "prefix", "pattern", "charset")
+    summary = {name: batch[name] for name in names}
+    summary["created_at"] = f"{batch['created_at']:%Y-%m-%dT%H:%M:%SZ}"
+    # The event contains the user of the request. A command has no request.
+    sender = actor if actor.key_id else None
+    record_summary(session, sender, "coupon_batch.created", batch["id"], summary)
 
 
 def _insert_coupons(

@@ -25,7 +25,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import Id, IdList, TextList
 from app.models import COUPONS, REDEMPTIONS
 from app.models.coupon import CouponStatus
-from app.models.redemption_status import IS_CONFIRMED, IS_LIVE_RESERVATION, IS_RESERVED
+from app.models.redemption import IS_CONFIRMED, IS_LIVE_RESERVATION, IS_RESERVED
 from app.pricing.carts import CouponTerms
 from app.services.coupons.customers import Customer
 from app.services.coupons.queries import HAS_ONE_OF_CODES

@@ -28,7 +28,8 @@ from app.services.coupons.queries import (
     require_known_filter,
 )
 from app.services.coupons.writes import require_own
-from app.services.events.notifications import notify, notify_deleted
+from app.services.events.bulk import notify_deleted
+from app.services.events.hooks import notify
 
 
 def list_trash(

@@ -13,7 +13,7 @@ from app.auth.principals import Capability, Principal
 from app.catalog import Change, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import CODE_MAX_LENGTH
-from app.db.records import WANTED, write_records
+from app.db.records import WANTED, row_dicts, with_columns, write_records
 from app.db.search import search_text
 from app.db.session import now, run_in_transaction
 from app.db.sql.functions import is_one_of
@@ -21,7 +21,7 @@ from app.db.sql.index_hints import frequent
 from app.db.sql.types import IdList
 from app.errors import ShopError
 from app.models import COUPONS
-from app.models.coupon import CouponStatus
+from app.models.coupon import CouponRow, CouponStatus
 from app.services.common.bulk import (
     BulkItem,
     Precondition,
@@ -32,7 +32,7 @@ from app.services.common.bulk import (
     single_result,
 )
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED, known_types
-from app.services.events.notifications import notify
+from app.services.events.hooks import notify
 
 _WITH_CODES = select(COUPONS.c.id).where(HAS_ONE_OF_CODES)
 _WITH_IDS = (
@@ -104,24 +104,25 @@ def delete_coupon(
         found = [COUPONS.c.id == coupon_id]
         if not (force and trashed_too):
             found.append(PUBLISHED)
-        row = session.execute(select(COUPONS).where(*found).with_for_update()).mappings().first()
-        if row is None:
+        locked = select(COUPONS).where(*found).with_for_update()
+        coupons: list[CouponRow] = row_dicts(session.execute(locked))
+        if not coupons:
             raise ShopError("shop_api_invalid_coupon_id")
-        coupon = dict(row)
+        (coupon,) = coupons
         require_own(
             actor, coupon["author_id"], "shop_api_user_cannot_delete_coupon",
             Capability.DELETE_SHOP_COUPONS, Capability.DELETE_OTHERS_SHOP_COUPONS,
         )  # fmt: skip
         if precondition:
             precondition(coupon)
-        after: Record | None = None
+        after: CouponRow | None = None
         this = COUPONS.c.id == coupon_id
         if force:
             session.execute(delete(COUPONS).where(this))
         else:
             trashed = trashed_now()
             session.execute(update(COUPONS).where(this).values(trashed))
-            after = coupon | trashed
+            after = with_columns(coupon, trashed)
         notify(session, actor, [Change("coupon.deleted", coupon, after)])
 
     run_in_transaction(work)
@@ -149,8 +150,8 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Cou
     codes = [item.data["code"] for item in items if "code" in item.data]
     if codes:
         ids.update(session.scalars(_WITH_CODES, {"codes": codes}))
-    rows = session.execute(_WITH_IDS, {WANTED: ids}).mappings() if ids else ()
-    coupons = {row["id"]: dict(row) for row in rows}
+    rows: list[CouponRow] = row_dicts(session.execute(_WITH_IDS, {WANTED: ids})) if ids else []
+    coupons = {row["id"]: row for row in rows}
     return _CouponWrites(
         session=session,
         actor=actor,
@@ -180,7 +181,7 @@ def _prepare_create(writes: _CouponWrites, data: Mapping[str, Any]) -> Record:
     }
 
 
-def _prepare_update(writes: _CouponWrites, coupon: Record | None, item: BulkItem) -> Record:
+def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkItem) -> CouponRow:
     """Return the updated coupon (spec 4.1, update rules in their order)."""
     if coupon is None:
         raise ShopError("shop_api_invalid_coupon_id")
@@ -199,10 +200,11 @@ def _prepare_update(writes: _CouponWrites, coupon: Record | None, item: BulkItem
         _require_storable(data["code"], "shop_api_cannot_update_coupon")
     if not data:
         return coupon
-    after = {**coupon, **data, "updated_at": now()}
+    after = with_columns(coupon, {**data, "updated_at": now()})
     holders.pop(coupon["code"], None)
     holders[after["code"]] = coupon["id"]
-    return after | {"search_text": search_text(after["code"], after["description"])}
+    after["search_text"] = search_text(after["code"], after["description"])
+    return after
 
 
 def _write(writes: _CouponWrites, results: Sequence[WriteResult]) -> list[WriteResult]:

@@ -107,7 +107,7 @@ def with_computed(session: Session, results: Sequence[WriteResult]) -> list[Writ
 
 
 def check_precondition(
-    session: Session, precondition: Precondition | None, account: Record | None
+    session: Session, precondition: Precondition | None, account: Mapping[str, Any] | None
 ) -> None:
     """Check a precondition, if there is one, against the account as a read returns it."""
     if precondition and account:

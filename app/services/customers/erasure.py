@@ -22,6 +22,7 @@ from app.models import (
     REDEMPTIONS,
     USERS,
 )
+from app.models.user import UserRow
 from app.services.common.persons import (
     customer_person,
     email_person,
@@ -46,7 +47,7 @@ _RECORDS = (
 )
 
 
-def erase_customer(session: Session, account: Mapping[str, Any]) -> None:
+def erase_customer(session: Session, account: UserRow) -> None:
     """Remove the personal data of an account that is being deleted, except from orders.
 
     Call this while the account is locked and still exists: its redemptions and orders refer to it.
@@ -69,7 +70,7 @@ def erase_customer(session: Session, account: Mapping[str, Any]) -> None:
     _erase_responses(session, persons)
 
 
-def _emails(session: Session, account: Mapping[str, Any]) -> set[str]:
+def _emails(session: Session, account: UserRow) -> set[str]:
     """Return the normalized e-mail addresses of an account that no other account has."""
     billing = comparable(account["billing_email"])
     is_of_another = and_(USERS.c.email_normalized == billing, USERS.c.id != account["id"])
@@ -117,9 +118,7 @@ def _reported(session: Session, customer_id: int, resource: str) -> set[int]:
     )
 
 
-def _erase_redemptions(
-    session: Session, account: Mapping[str, Any], emails: Collection[str]
-) -> None:
+def _erase_redemptions(session: Session, account: UserRow, emails: Collection[str]) -> None:
     """Replace e-mail addresses of redemptions with hashes that the limit per customer compares."""
     of_account = REDEMPTIONS.c.customer_id == account["id"]
     stored = session.scalars(select(REDEMPTIONS.c.email_normalized).where(of_account).distinct())

@@ -7,12 +7,15 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
+    CompoundSelect,
     bindparam,
     exists,
     func,
     literal,
     select,
+    union,
 )
 
 from app.auth.principals import Capability, Principal
@@ -29,7 +32,6 @@ from app.services.common.filtering import Matching, Part, between
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
-from app.services.customers.role_queries import users_without_role
 from app.services.customers.statistics import SUMS, TOTALS
 
 ALL_ROLES = "all"
@@ -169,7 +171,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
     if numbers.get(("user_roles", role), 0) <= plans.FEW_FOUND:
         has_role = USERS.c.id.in_(select(USER_ROLES.c.user_id).where(USER_ROLES.c.role == role))
         return _of_users(query, Part(has_role, by_index=has_role), few=plans.FEW_FOUND)
-    others = users_without_role(role, numbers, fetch)
+    others = _users_without_role(role, numbers, fetch)
     has_role = (
         exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == role)
         if others is None
@@ -200,3 +202,45 @@ def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:
         raise InvalidParams({"filter[orderby_meta_key]": f"is required to sort by {orderby}."})
     column = USERS.c[meta_key]
     return sort_key(column) if orderby == "meta_value" else leading_number(column)
+
+
+def _without_role() -> CompoundSelect[Any]:
+    """Return a select of the users who have roles, but not a given one."""
+    role: BindParameter[str] = bindparam(WANTED)
+    same = USER_ROLES.alias("same")
+    has_role = exists().where(same.c.user_id == USER_ROLES.c.user_id, same.c.role == role)
+    # Two ranges of the index of roles, because an inequality or an OR would not use the index.
+    return union(
+        *(
+            select(USER_ROLES.c.user_id).where(other, ~has_role)
+            for other in (USER_ROLES.c.role < role, USER_ROLES.c.role > role)
+        )
+    )
+
+
+# Built once: building it took a quarter of the time of a list.
+_WITHOUT_ROLE = _without_role()
+
+
+def _users_without_role(
+    role: str, numbers: Mapping[tuple[str, str], int], fetch: Fetch
+) -> list[int] | None:
+    """Return the IDs of all users without a role, or None if there are many.
+
+    The users are found by their other roles. The row counts show whether all users have roles.
+
+    Args:
+        role: the role.
+        numbers: the number of users, and the number of users with each role.
+        fetch: runs a select.
+    """
+    missing = numbers.get(("users", ""), 0) - numbers.get(("user_roles", role), 0)
+    others = sum(
+        number
+        for (kind, label), number in numbers.items()
+        if kind == "user_roles" and label != role
+    )
+    if max(missing, others) > plans.FEW_OTHERS:
+        return None
+    ids = [row[0] for row in fetch(_WITHOUT_ROLE, {WANTED: role})]
+    return ids if len(ids) == missing else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import bindparam, delete, insert, or_, select
 from sqlalchemy.orm import Session
@@ -15,14 +15,14 @@ from app.catalog import Change
 from app.conversions.emails import is_email, lower_domain, sanitize_email
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import is_username
-from app.db.records import write_records
+from app.db.records import row_dicts, with_columns, write_records
 from app.db.search import comparable
 from app.db.session import call_after_commit, now, run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.errors import ShopError
 from app.models import USER_ROLES, USERS
-from app.models.user import role_of, with_normalized
+from app.models.user import UserRow, role_of, with_normalized
 from app.services.common.bulk import (
     BulkItem,
     Precondition,
@@ -46,7 +46,7 @@ from app.services.customers.erasure import erase_customer
 from app.services.customers.queries import require_positive
 from app.services.customers.roles import capabilities_by_user
 from app.services.customers.usernames import first_usernames, free_username
-from app.services.events.notifications import notify
+from app.services.events.hooks import notify
 from app.services.webhooks.states import disable_webhooks_of
 
 _NAMED = (
@@ -116,14 +116,16 @@ def delete_customer(
     this = USERS.c.id == customer_id
 
     def work(session: Session) -> None:
-        customer = session.execute(select(USERS).where(this).with_for_update()).first()
-        if customer is None:
+        found: list[UserRow] = row_dicts(
+            session.execute(select(USERS).where(this).with_for_update())
+        )
+        if not found:
             raise ShopError("shop_api_invalid_customer")
         held = capabilities_by_user(session, [customer_id]).get(customer_id, frozenset())
         actor.require("shop_api_user_cannot_delete_customer", Capability.DELETE_USERS, *held)
         if customer_id == actor.user_id:
             raise ShopError("shop_api_cannot_delete_customer")
-        before = dict(customer._mapping)
+        (before,) = found
         check_precondition(session, precondition, before)
         disable_webhooks_of(session, [customer_id])
         # The lock of the account has waited for concurrent orders of the customer and their events.
@@ -163,7 +165,7 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Cus
         if item.id is None and not item.data.get("username"):
             usernames |= first_usernames(item.data.get("email", ""))
     named = {"ids": ids, "emails": emails - {""}, "usernames": usernames - {""}}
-    accounts = [dict(row) for row in session.execute(_NAMED, named).mappings()]
+    accounts: list[UserRow] = row_dicts(session.execute(_NAMED, named))
     return _CustomerWrites(
         session=session,
         actor=actor,
@@ -195,7 +197,7 @@ def _prepare_create(writes: _CustomerWrites, data: Mapping[str, Any]) -> Record:
     return account
 
 
-def _prepare_update(writes: _CustomerWrites, customer: Record | None, item: BulkItem) -> Record:
+def _prepare_update(writes: _CustomerWrites, customer: UserRow | None, item: BulkItem) -> UserRow:
     """Return the updated account (spec 4.2, update rules; decisions 2 and 5)."""
     if customer is None:
         raise ShopError("shop_api_invalid_customer")
@@ -206,14 +208,14 @@ def _prepare_update(writes: _CustomerWrites, customer: Record | None, item: Bulk
     data, emails = item.data, writes.emails
     if not data:
         return customer
-    after = {**customer, **columns_of(data), "updated_at": now()}
+    after = with_columns(customer, {**columns_of(data), "updated_at": now()})
     if data.get("email") == "":
         after["email"] = ""
     email = sanitize_email(data.get("email", ""))
     # An invalid address, or the address of another account, is ignored without an error.
     if email and emails.get(comparable(email), customer["id"]) == customer["id"]:
         after["email"] = email
-    after = with_normalized(after)
+    after = cast("UserRow", with_normalized(after))
     emails.pop(customer["email_normalized"], None)
     if after["email_normalized"]:
         emails[after["email_normalized"]] = customer["id"]

@@ -11,7 +11,7 @@ from sqlalchemy import Select, func, insert, literal_column, select, table
 from sqlalchemy.orm import Session
 
 from app.catalog import current_catalog
-from app.db.bulk_inserts.inserts import insert_rows
+from app.db.bulk_inserts import insert_rows
 from app.db.session import now
 from app.models import EVENTS
 
@@ -106,26 +106,3 @@ def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) ->
         for start in range(0, len(rows), MAX_ROWS):
             insert_rows(session, EVENTS, rows[start : start + MAX_ROWS])
     return [row["data"] for row in rows]
-
-
-def record_summary(
-    session: Session,
-    cause: Cause | None,
-    event_type: str,
-    resource_id: int,
-    summary: Mapping[str, Any],
-) -> None:
-    """Write one event for a command or request that writes many records (events 1).
-
-    Imports, demo shops and generated coupons write no event for each record.
-
-    Args:
-        session: the session of the transaction that completes the work.
-        cause: who started it; None for a command.
-        event_type: ``import.completed`` or ``coupon_batch.created``.
-        resource_id: ID of the import or of the batch.
-        summary: what was written, for example the numbers of records. It becomes ``data`` under
-            the name of the resource.
-    """
-    data = {event_type.partition(".")[0]: {"id": resource_id, **summary}}
-    record(session, cause, [NewEvent(event_type, resource_id, data)])

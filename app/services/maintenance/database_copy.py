@@ -27,7 +27,7 @@ from sqlalchemy import (
     text,
 )
 
-from app.db.bulk_inserts.bulk_copy import copy_rows
+from app.db.bulk_inserts import copy_rows
 from app.db.migrations import REVISION, migration_head
 from app.db.session import db
 from app.models import RowCount

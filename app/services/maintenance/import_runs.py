@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.db.session import now, run_in_transaction
 from app.models import IMPORT_RUNS
-from app.services.events.outbox import record_summary
+from app.services.events.bulk import record_summary
 
 ABANDONED = timedelta(minutes=15)
 """Time without progress after which an import counts as interrupted."""

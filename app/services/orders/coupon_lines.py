@@ -15,25 +15,24 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.db.read_pool import Fetch
+from app.db.records import row_dicts
 from app.models import REDEMPTIONS
-from app.models.redemption_status import Record
+from app.models.redemption import RedemptionRow
 from app.services.coupons.customers import Customer
 from app.services.coupons.terms import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.orders.items import COUPON_ID, EARLIER_REDEMPTIONS, Item
 from app.services.redemptions.stored import is_of_order
 
 
-def redemptions_of(session: Session, order_id: int) -> Sequence[Record]:
+def redemptions_of(session: Session, order_id: int) -> Sequence[RedemptionRow]:
     """Return all redemptions of an order, the oldest first."""
-    rows = session.execute(
-        select(REDEMPTIONS).where(is_of_order(order_id)).order_by(REDEMPTIONS.c.id)
-    )
-    return [dict(row) for row in rows.mappings()]
+    of_order = select(REDEMPTIONS).where(is_of_order(order_id)).order_by(REDEMPTIONS.c.id)
+    return row_dicts(session.execute(of_order))
 
 
 def redemptions_of_lines(
-    lines: Iterable[Item], new: Iterable[Item], redemptions: Iterable[Record]
-) -> dict[int, Record]:
+    lines: Iterable[Item], new: Iterable[Item], redemptions: Iterable[RedemptionRow]
+) -> dict[int, RedemptionRow]:
     """Return the redemption of each coupon line that has one, by the ID of the line.
 
     A redemption has the code of its line. If a line is removed and its code is added again, the
@@ -44,7 +43,7 @@ def redemptions_of_lines(
         new: those that a change adds. This function sets their EARLIER_REDEMPTIONS.
         redemptions: all redemptions of the order, the oldest first.
     """
-    by_code: defaultdict[str, list[Record]] = defaultdict(list)
+    by_code: defaultdict[str, list[RedemptionRow]] = defaultdict(list)
     for redemption in redemptions:
         by_code[redemption["code"]].append(redemption)
     for line in new:
@@ -56,7 +55,7 @@ def redemptions_of_lines(
 def coupons_of_lines(
     fetch: Fetch,
     lines: Sequence[Item],
-    redemptions: Mapping[int, Record],
+    redemptions: Mapping[int, RedemptionRow],
     customer: Customer,
     order_id: int,
 ) -> dict[int, FoundCoupon]:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from app.catalog import current_catalog
 from app.db.session import now
 from app.errors import InvalidOrderItems
-from app.models.redemption_status import is_live
+from app.models.redemption import RedemptionRow, is_live
 from app.pricing.carts import Cart, CartItem, CouponTerms
 from app.pricing.evaluation import Reason, evaluate, limit_reasons
 from app.services.coupons.customers import find_customer
@@ -69,12 +69,7 @@ def plan_coupons(
         param="order.customer_id",
         accounts=accounts,
     )
-    known = {line["id"] for line in before["coupon_lines"]} if before else set()
-    redemptions = redemptions_of(session, order_id) if before else []
-    new = [line for line in lines if line["id"] not in known]
-    of_lines = redemptions_of_lines(lines, new, redemptions)
-    kept = {redemption["id"] for redemption in of_lines.values()}
-    removed = [each for each in redemptions if each["id"] not in kept and is_live(each)]
+    of_lines, removed = _recorded_uses(session, before, lines)
     coupons = coupons_of_lines(fetch, lines, of_lines, customer, order_id)
     plan = CouponPlan(before, after, items, customer, coupons, of_lines, removed)
     for line_id in _lines_of_held_coupons(plan):
@@ -83,11 +78,20 @@ def plan_coupons(
         if coupon := coupons.get(line["id"]):
             line[COUPON_ID] = coupon.id
     if recompute:
-        reasons = _apply(plan)
-        for line in lines:
-            if reasons.get(line["code"]):
-                raise not_applicable(line["code"], reasons[line["code"]], plan.place(line))
+        _apply(plan)
     return plan
+
+
+def _recorded_uses(
+    session: Session, before: Mapping[str, Any] | None, lines: Sequence[Item]
+) -> tuple[dict[int, RedemptionRow], list[RedemptionRow]]:
+    """Return the redemptions of coupon lines by the ID of the line, and live ones of no line."""
+    known = {line["id"] for line in before["coupon_lines"]} if before else set()
+    redemptions = redemptions_of(session, before["id"]) if before else []
+    new = [line for line in lines if line["id"] not in known]
+    of_lines = redemptions_of_lines(lines, new, redemptions)
+    kept = {redemption["id"] for redemption in of_lines.values()}
+    return of_lines, [each for each in redemptions if each["id"] not in kept and is_live(each)]
 
 
 def _lines_of_held_coupons(plan: CouponPlan) -> list[int]:
@@ -119,12 +123,48 @@ def _lines_of_held_coupons(plan: CouponPlan) -> list[int]:
     return [line["id"] for line in held]
 
 
-def _apply(plan: CouponPlan) -> dict[str, Sequence[Reason]]:
+def _apply(plan: CouponPlan) -> None:
     """Recompute the applied coupons of an order.
 
+    Raises:
+        ShopError: a coupon is not applicable. Of recorded coupons, only the limits are checked.
+    """
+    listed, reasons, gone = _applied_terms(plan)
+    lines = plan.items.lists["coupon_lines"]
+    before = items_of(plan.before).lists["coupon_lines"] if plan.before else []
+    # The discount of a coupon that no longer exists stays: its line is recorded as it was.
+    was_applied = {line["id"] for line in before if line["applied"]}
+    removed = {line["id"] for line in before} - {line["id"] for line in lines}
+    if listed or removed or not was_applied <= gone:
+        items = plan.items.lists["line_items"]
+        evaluation = evaluate(
+            Cart([_cart_item(item) for item in items], plan.customer.emails),
+            listed,
+            sequential=current_app.config["SHOP_SEQUENTIAL_DISCOUNTS"],
+            now=now(),
+            coupon_types=current_catalog().coupon_types,
+        )
+        results = {result.code: result for result in evaluation.coupons}
+        reasons |= {code: result.reasons for code, result in results.items()}
+        for line in lines:
+            if line["code"] in results:
+                line["amount"] = results[line["code"]].discount
+        for item, result in zip(items, evaluation.items, strict=True):
+            if not item["own_total"]:
+                item["total"] = result.total
+    for line in lines:
+        if reasons.get(line["code"]):
+            raise not_applicable(line["code"], reasons[line["code"]], plan.place(line))
+
+
+def _applied_terms(
+    plan: CouponPlan,
+) -> tuple[dict[str, CouponTerms | None], dict[str, Sequence[Reason]], set[int]]:
+    """Find the coupons that give a discount.
+
     Returns:
-        The reasons why coupons are not applicable, by code. For recorded coupons, only the limits
-        are checked.
+        Their terms by code, the reasons why recorded coupons are not applicable, and the IDs of
+        lines whose coupon no longer exists.
     """
     listed: dict[str, CouponTerms | None] = {}
     reasons: dict[str, Sequence[Reason]] = {}
@@ -145,31 +185,7 @@ def _apply(plan: CouponPlan) -> dict[str, Sequence[Reason]]:
             gone.add(line["id"])
         else:  # the order's own use never counts against it
             listed[code] = replace(coupon.terms, usage_limit=None, usage_limit_per_user=None)
-    before = items_of(plan.before).lists["coupon_lines"] if plan.before else []
-    # The discount of a coupon that no longer exists stays: its line is recorded as it was.
-    was_applied = {line["id"] for line in before if line["applied"]}
-    removed = {line["id"] for line in before} - {
-        line["id"] for line in plan.items.lists["coupon_lines"]
-    }
-    if not listed and not removed and was_applied <= gone:
-        return reasons
-    items = plan.items.lists["line_items"]
-    evaluation = evaluate(
-        Cart([_cart_item(item) for item in items], plan.customer.emails),
-        listed,
-        sequential=current_app.config["SHOP_SEQUENTIAL_DISCOUNTS"],
-        now=now(),
-        coupon_types=current_catalog().coupon_types,
-    )
-    results = {result.code: result for result in evaluation.coupons}
-    reasons |= {code: result.reasons for code, result in results.items()}
-    for line in plan.items.lists["coupon_lines"]:
-        if line["code"] in results:
-            line["amount"] = results[line["code"]].discount
-    for item, result in zip(items, evaluation.items, strict=True):
-        if not item["own_total"]:
-            item["total"] = result.total
-    return reasons
+    return listed, reasons, gone
 
 
 def _terms_for_new_line(plan: CouponPlan, coupon: FoundCoupon) -> CouponTerms:

@@ -75,13 +75,8 @@ class DownloadPermissions:
                     created.append(record)
                 continue
             if permission_id in seen or permission_id not in stored:
-                twice = permission_id in seen
-                reason = (
-                    "occurs twice."
-                    if twice
-                    else f"is not the ID of an item in {DOWNLOAD_PERMISSIONS}."
-                )
-                errors[f"{place}.id"] = reason
+                unknown = f"is not the ID of an item in {DOWNLOAD_PERMISSIONS}."
+                errors[f"{place}.id"] = "occurs twice." if permission_id in seen else unknown
                 continue
             seen.add(permission_id)
             if item.get("remove"):

@@ -17,7 +17,7 @@ from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDERS
 from app.services.common.bulk import Precondition, Record
 from app.services.common.locks import hold_accounts
-from app.services.events.notifications import notify
+from app.services.events.hooks import notify
 from app.services.orders.columns import note_created
 
 

@@ -7,16 +7,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
 from app.catalog import TRASH, Change, RedemptionEffect, current_catalog
+from app.db.records import with_columns
 from app.db.session import now, savepoint
 from app.models import REDEMPTIONS
-from app.models.redemption import RedemptionStatus
-from app.models.redemption_status import Record, is_live
+from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.services.coupons.customers import Customer, email_columns
 from app.services.coupons.terms import FoundCoupon
 from app.services.orders.coupon_lines import redemptions_of
@@ -61,8 +61,8 @@ class CouponPlan:
     items: OrderItems
     customer: Customer
     coupons: Mapping[int, FoundCoupon]
-    redemptions: Mapping[int, Record]
-    removed: Sequence[Record]
+    redemptions: Mapping[int, RedemptionRow]
+    removed: Sequence[RedemptionRow]
 
     def write(self, session: Session, order_id: int) -> list[Change]:
         """Reserve, confirm and release the uses.
@@ -126,13 +126,14 @@ class CouponPlan:
         return held
 
     def _keep(
-        self, session: Session, order_id: int, line: Item, redemption: Record, status: str
+        self, session: Session, order_id: int, line: Item, redemption: RedemptionRow, status: str
     ) -> list[Change]:
         """Change the status of a live use, and update its customer and amount."""
         columns = self._columns(line, redemption)
         changes: list[Change] = []
-        identity = ("customer_id", "email_normalized")
-        if any(columns[name] != redemption[name] for name in identity):
+        if (columns["customer_id"], columns["email_normalized"]) != (
+            redemption["customer_id"], redemption["email_normalized"],
+        ):  # fmt: skip
             expired = require_use_left(
                 session, redemption["coupon_id"], self.customer, order_id, self.place(line)
             )
@@ -141,16 +142,22 @@ class CouponPlan:
             confirmed = status == CONFIRMED
             usage, reserved = (1, -int(redemption["holds_slot"])) if confirmed else (-1, 1)
             columns |= {"status": status, "holds_slot": not confirmed, "updated_at": now()}
-            after = {**redemption, **columns}
+            after = with_columns(redemption, columns)
             changes += count_use(session, REDEEMED, after, usage=usage, reserved=reserved)
-        if changed := {key: value for key, value in columns.items() if value != redemption[key]}:
+        stored: Mapping[str, Any] = redemption
+        if changed := {key: value for key, value in columns.items() if value != stored[key]}:
             session.execute(
                 update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changed)
             )
         return changes
 
     def _take(
-        self, session: Session, order_id: int, line: Item, earlier: Record | None, status: str
+        self,
+        session: Session,
+        order_id: int,
+        line: Item,
+        earlier: RedemptionRow | None,
+        status: str,
     ) -> list[Change]:
         """Add a use, or take an earlier one again (redemptions 6).
 
@@ -181,29 +188,13 @@ class CouponPlan:
                 param=self.place(line),
             )
             columns |= {"coupon_id": coupon.id, "holds_slot": slot.is_counted}
-        timestamp = now()
-        columns["updated_at"] = timestamp
-        if earlier:
-            session.execute(
-                update(REDEMPTIONS).where(REDEMPTIONS.c.id == earlier["id"]).values(columns)
-            )
-            redemption = {**earlier, **columns}
-        else:
-            columns |= {
-                "code": line["code"],
-                "reference": f"order-{order_id}",
-                "order_id": order_id,
-                "created_at": timestamp,
-                "expires_at": None,
-            }
-            new = insert(REDEMPTIONS).values(columns).returning(REDEMPTIONS.c.id)
-            redemption = {**columns, "id": session.scalar(new)}
+        redemption = _store(session, order_id, line, earlier, columns)
         if slot is None:
             return []
         used = use_change(REDEEMED, redemption, usage=slot.uncounted, coupon=slot.coupon)
         return expiries(slot.expired) + used
 
-    def _columns(self, line: Item, stored: Record | None) -> Record:
+    def _columns(self, line: Item, stored: RedemptionRow | None) -> dict[str, Any]:
         return {
             "customer_id": self.customer.customer_id,
             **email_columns(self.customer.email, stored),
@@ -214,6 +205,32 @@ class CouponPlan:
         """Return the location of a line's code in the request."""
         place = self.items.places.get(line["id"])
         return f"{place}.code" if place else "order.coupon_lines"
+
+
+def _store(
+    session: Session,
+    order_id: int,
+    line: Item,
+    earlier: RedemptionRow | None,
+    columns: Mapping[str, Any],
+) -> RedemptionRow:
+    """Write columns to an earlier use of a line, or to a new one, and return it."""
+    timestamp = now()
+    columns = {**columns, "updated_at": timestamp}
+    if earlier:
+        session.execute(
+            update(REDEMPTIONS).where(REDEMPTIONS.c.id == earlier["id"]).values(columns)
+        )
+        return with_columns(earlier, columns)
+    columns |= {
+        "code": line["code"],
+        "reference": f"order-{order_id}",
+        "order_id": order_id,
+        "created_at": timestamp,
+        "expires_at": None,
+    }
+    new = insert(REDEMPTIONS).values(columns).returning(REDEMPTIONS.c.id)
+    return cast("RedemptionRow", {**columns, "id": session.scalar(new)})
 
 
 def release_uses(
@@ -253,11 +270,11 @@ def with_held_uses(order: Mapping[str, Any], released: Mapping[str, str]) -> dic
 
 
 def _release(
-    session: Session, redemption: Mapping[str, Any], timestamp: datetime | None = None
+    session: Session, redemption: RedemptionRow, timestamp: datetime | None = None
 ) -> list[Change]:
     usage, reserved = uses_of(redemption)
     released = {"status": RELEASED, "holds_slot": False, "updated_at": timestamp or now()}
-    after = {**redemption, **released}
+    after = with_columns(redemption, released)
     change = count_use(session, RELEASED_USE, after, usage=-usage, reserved=-reserved)
     session.execute(
         update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(released)

@@ -18,7 +18,7 @@ from app.errors import ShopError
 from app.models import ORDERS
 from app.services.common.filtering import Matching
 from app.services.common.pagination import Page
-from app.services.events.notifications import notify_deleted
+from app.services.events.bulk import notify_deleted
 from app.services.orders.columns import Record, with_total_tax
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.items import items_of

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change
 from app.conversions.numbers import INT64_MAX
-from app.db.bulk_inserts.inserts import insert_rows
+from app.db.bulk_inserts import insert_rows
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDERS

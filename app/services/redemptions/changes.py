@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from app.catalog import Change
 from app.models import COUPONS
-from app.models.redemption_status import Record
-from app.services.events.notifications import described, notify
+from app.models.redemption import RedemptionRow
+from app.services.events.hooks import described, notify
 from app.services.events.outbox import Cause
 from app.services.redemptions.counts import CountChange, change_counts
 from app.services.redemptions.slots import hold_unlimited
@@ -28,7 +28,7 @@ and the coupon after the change, if a statement has returned it."""
 
 def use_change(
     event: str,
-    redemption: Mapping[str, Any],
+    redemption: RedemptionRow,
     *,
     usage: int = 0,
     reserved: int = 0,
@@ -52,18 +52,23 @@ def use_change(
     return [Change(event, None, use, redemption=shown_use(redemption))]
 
 
-def expiries(expired: Iterable[Record]) -> list[Change]:
+def expiries(expired: Iterable[RedemptionRow]) -> list[Change]:
     """Return the changes of coupons by reservations whose expiry was stored."""
     return [change for redemption in expired for change in use_change(RELEASED, redemption)]
 
 
-def shown_use(redemption: Mapping[str, Any]) -> dict[str, Any]:
+def shown_use(redemption: RedemptionRow) -> dict[str, Any]:
     """Return a redemption as the events of its coupon contain it, without personal data."""
-    return {name: redemption[name] for name in ("id", "status", "reference", "order_id")}
+    return {
+        "id": redemption["id"],
+        "status": redemption["status"],
+        "reference": redemption["reference"],
+        "order_id": redemption["order_id"],
+    }
 
 
 def count_use(
-    session: Session, event: str, redemption: Mapping[str, Any], *, usage: int, reserved: int
+    session: Session, event: str, redemption: RedemptionRow, *, usage: int, reserved: int
 ) -> list[Change]:
     """Add to the numbers of confirmed and reserved uses of a coupon, if it still exists.
 

@@ -10,9 +10,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.db.read_pool import fetch
+from app.db.records import row_dicts
 from app.db.session import run_in_transaction
 from app.models import COUPONS, REDEMPTIONS
-from app.models.redemption_status import IS_EXPIRED_RESERVATION
+from app.models.redemption import IS_EXPIRED_RESERVATION
 from app.services.redemptions.changes import expiries, notify_with_coupons
 from app.services.redemptions.slots import store_expiry
 
@@ -53,8 +54,6 @@ def _expire(session: Session, ids: list[int], coupon_ids: set[int]) -> int:
         .where(REDEMPTIONS.c.id.in_(ids), IS_EXPIRED_RESERVATION)
         .order_by(REDEMPTIONS.c.id)
     )
-    expired = session.execute(these.with_for_update()).mappings().all()
-    notify_with_coupons(
-        session, None, expiries(store_expiry(session, [dict(row) for row in expired]))
-    )
+    expired = row_dicts(session.execute(these.with_for_update()))
+    notify_with_coupons(session, None, expiries(store_expiry(session, expired)))
     return len(expired)

@@ -15,11 +15,11 @@ from app.db.search import comparable
 from app.db.sql.index_hints import has_constant
 from app.errors import ShopError
 from app.models import REDEMPTIONS
-from app.models.redemption import RedemptionStatus
-from app.models.redemption_status import (
+from app.models.redemption import (
     IS_CONFIRMED,
     IS_EXPIRED_RESERVATION,
     IS_LIVE_RESERVATION,
+    RedemptionStatus,
 )
 from app.services.common.filtering import Matching, between, require_known_status
 from app.services.common.pagination import Page

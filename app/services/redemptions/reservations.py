@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Executable, bindparam, select, true
 from sqlalchemy.dialects import postgresql, sqlite
@@ -14,11 +14,11 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Capability, Principal
 from app.catalog import Change
 from app.db.read_pool import Fetch, fetch
+from app.db.records import row_dicts
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
-from app.models.redemption import RedemptionStatus
-from app.models.redemption_status import Record, is_live
+from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
 from app.pricing.evaluation import redemption_reasons
 from app.services.coupons.customers import (
     Customer,
@@ -27,7 +27,7 @@ from app.services.coupons.customers import (
     require_customer_access,
 )
 from app.services.coupons.terms import FoundCoupon, coupons_by_code
-from app.services.events.notifications import notify
+from app.services.events.hooks import notify
 from app.services.redemptions.changes import REDEEMED, RELEASED, shown_use
 from app.services.redemptions.counts import change_counts
 from app.services.redemptions.slots import (
@@ -40,10 +40,7 @@ from app.services.redemptions.slots import (
     store_expiry,
     take_slot,
 )
-from app.services.redemptions.stored import (
-    CODE,
-    update_redemption,
-)
+from app.services.redemptions.stored import CODE, update_redemption
 
 _OF_REFERENCE = select(REDEMPTIONS).where(
     REDEMPTIONS.c.reference == bindparam("reference"), REDEMPTIONS.c.order_id.is_(None)
@@ -92,7 +89,7 @@ _REDEMPTION_ID = "redemption_id"
 _RESERVE_AT_ONCE = _reserving_at_once()
 
 
-def reserve_use(actor: Principal, data: Mapping[str, Any]) -> tuple[Record, bool]:
+def reserve_use(actor: Principal, data: Mapping[str, Any]) -> tuple[RedemptionRow, bool]:
     """Reserve a use of a coupon for a reference.
 
     Args:
@@ -111,7 +108,7 @@ def reserve_use(actor: Principal, data: Mapping[str, Any]) -> tuple[Record, bool
         raise ShopError("shop_api_missing_coupon_code")
     require_customer_access(actor, data["customer_id"])
 
-    def work(session: Session) -> tuple[Record, bool]:
+    def work(session: Session) -> tuple[RedemptionRow, bool]:
         redemption, created, changes = _reserve(session, data)
         notify(session, actor, changes)
         return redemption, created
@@ -119,7 +116,7 @@ def reserve_use(actor: Principal, data: Mapping[str, Any]) -> tuple[Record, bool
     return run_in_transaction(work)
 
 
-def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[Record, bool, list[Change]]:
+def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, bool, list[Change]]:
     """Return the redemption, whether it is new, and the changes of its coupon."""
     # These reads do not begin the transaction, because most rejections do not need one. Taking the
     # slot checks again what can change in the meantime.
@@ -135,21 +132,21 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[Record, bool, l
             return existing, False, []
         raise not_applicable(code, reasons, CODE)
     given = _given(customer, data)
-    redemption = {
+    columns = {
         **given,
         "code": coupon.code,
         "reference": data["reference"],
         "created_at": given["updated_at"],
     }
     try:
-        slot, redemption = _insert(session, coupon, customer, redemption)
+        slot, redemption = _insert(session, coupon, customer, columns)
     except ShopError:
         # The code and reference can have the last slot, since another request took it.
         existing = _existing(fetch_in(session), coupon, data)
         if existing and is_live(existing):
             return existing, False, []
         raise
-    if redemption["id"] is not None:
+    if redemption is not None:
         return redemption, True, _changes(slot, redemption)
     change_counts(session, coupon.id, reserved=-int(slot.is_counted))
     changes = _changes(slot)
@@ -157,7 +154,7 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[Record, bool, l
     return redemption, False, changes + more
 
 
-def _changes(slot: Slot, redemption: Record | None = None) -> list[Change]:
+def _changes(slot: Slot, redemption: RedemptionRow | None = None) -> list[Change]:
     """Return the changes of a coupon: the expiries that were stored, and a new reservation."""
     uses = [(RELEASED, expired) for expired in slot.expired]
     if redemption is not None:
@@ -166,42 +163,43 @@ def _changes(slot: Slot, redemption: Record | None = None) -> list[Change]:
 
 
 def _insert(
-    session: Session, coupon: FoundCoupon, customer: Customer, redemption: Record
-) -> tuple[Slot, Record]:
+    session: Session, coupon: FoundCoupon, customer: Customer, columns: dict[str, Any]
+) -> tuple[Slot, RedemptionRow | None]:
     """Take a slot and insert a redemption.
 
     Returns:
-        The slot and the redemption. Its ID is None if the code and reference have a redemption.
+        The slot, and the redemption; None if the code and reference have a redemption.
 
     Raises:
         ShopError: a limit is reached, with the reasons.
     """
     connection = session.connection()
-    redemption |= {"coupon_id": coupon.id, "order_id": None}
+    columns |= {"coupon_id": coupon.id, "order_id": None}
     database, per_user = connection.dialect.name, coupon.terms.usage_limit_per_user
     if database == "postgresql" and coupon.terms.usage_limit and not per_user:
-        given = {f"new_{column.name}": redemption[column.name] for column in _NEW}
+        given = {f"new_{column.name}": columns[column.name] for column in _NEW}
         row = connection.execute(_RESERVE_AT_ONCE, {"this": coupon.id, **given}).mappings().first()
         if row:
             taken = dict(row)
-            redemption |= {"id": taken.pop(_REDEMPTION_ID), "holds_slot": True}
-            return Slot(taken, is_counted=True), redemption
+            columns |= {"id": taken.pop(_REDEMPTION_ID), "holds_slot": True}
+            stored = cast("RedemptionRow", columns) if columns["id"] is not None else None
+            return Slot(taken, is_counted=True), stored
     slot = take_slot(session, coupon, customer, confirmed=False, param=CODE)
-    redemption["holds_slot"] = slot.is_counted
-    redemption["id"] = connection.execute(_INSERT[database], redemption).scalar()
-    return slot, redemption
+    columns["holds_slot"] = slot.is_counted
+    columns["id"] = connection.execute(_INSERT[database], columns).scalar()
+    return slot, cast("RedemptionRow", columns) if columns["id"] is not None else None
 
 
 def _reserve_again(
     session: Session, coupon: FoundCoupon, customer: Customer, data: Mapping[str, Any]
-) -> tuple[Record, list[Change]]:
+) -> tuple[RedemptionRow, list[Change]]:
     """Return the redemption of a code and a reference, with a use (redemptions 6).
 
     After its release or expiry, a use is reserved again under the same ID.
     """
     lock_coupon(session, coupon.id)
     this = {"reference": data["reference"], "coupon_id": coupon.id}
-    redemption = dict(session.execute(_LOCK_OF_COUPON, this).mappings().one())
+    (redemption,) = row_dicts(session.execute(_LOCK_OF_COUPON, this))
     if is_live(redemption):
         return redemption, []
     is_stored = redemption["status"] == RedemptionStatus.RELEASED
@@ -214,7 +212,7 @@ def _reserve_again(
     return again, _changes(slot, again)
 
 
-def _given(customer: Customer, data: Mapping[str, Any]) -> Record:
+def _given(customer: Customer, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a new reservation that a request determines."""
     timestamp = now()
     return {
@@ -227,11 +225,13 @@ def _given(customer: Customer, data: Mapping[str, Any]) -> Record:
     }
 
 
-def _existing(fetch: Fetch, coupon: FoundCoupon | None, data: Mapping[str, Any]) -> Record | None:
+def _existing(
+    fetch: Fetch, coupon: FoundCoupon | None, data: Mapping[str, Any]
+) -> RedemptionRow | None:
     """Return the redemption of a code and a reference, or None."""
     reference = {"reference": data["reference"]}
     if coupon is None:
         rows = fetch(_OF_CODE, reference | {"code": data["code"]})
     else:
         rows = fetch(_OF_COUPON, reference | {"coupon_id": coupon.id})
-    return dict(rows[0]._mapping) if rows else None
+    return cast("RedemptionRow", dict(rows[0]._mapping)) if rows else None

@@ -22,25 +22,16 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Executable,
-    and_,
-    bindparam,
-    case,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Executable, and_, bindparam, case, or_, select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
+from app.db.records import row_dicts, with_columns
 from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
-from app.models.redemption import RedemptionStatus
-from app.models.redemption_status import IS_EXPIRED_RESERVATION, Record
+from app.models.redemption import IS_EXPIRED_RESERVATION, RedemptionRow, RedemptionStatus
 from app.pricing.evaluation import REASONS, Reason, limit_reasons
 from app.services.coupons.customers import Customer
 from app.services.coupons.queries import PUBLISHED
@@ -95,7 +86,7 @@ class Slot:
     coupon: Mapping[str, Any]
     is_counted: bool
     uncounted: int = 0
-    expired: Sequence[Record] = ()
+    expired: Sequence[RedemptionRow] = ()
 
 
 def _taking(column: ColumnElement[int], *conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:
@@ -201,7 +192,7 @@ def take_slot(
     # No slot was free. Lock the coupon, store the expiry of reservations and try again.
     lock_coupon(session, coupon.id)
     check = _Check.USES_BY_CUSTOMER if customer.is_known else _Check.NOTHING
-    expired: list[Record] = []
+    expired: list[RedemptionRow] = []
     while True:
         now_found = coupon_by_id(fetch_in(session), coupon.id, customer, own_order_id)
         if now_found is None or (published and not now_found.is_published):
@@ -216,7 +207,7 @@ def take_slot(
 
 def require_use_left(
     session: Session, coupon_id: int | None, customer: Customer, own_order_id: int, param: str
-) -> list[Record]:
+) -> list[RedemptionRow]:
     """Reject a new customer of an order who has used up a coupon of the order.
 
     Returns:
@@ -233,19 +224,18 @@ def require_use_left(
     terms = replace(coupon.terms, usage_limit=None)
     if reasons := list(limit_reasons(terms)):
         raise not_applicable(coupon.code, reasons, param)
-    expired: list[Record] = []
+    expired: list[RedemptionRow] = []
     while some := _expire_some(session, coupon_id):
         expired += some
     return expired
 
 
-def _expire_some(session: Session, coupon_id: int) -> list[Record]:
+def _expire_some(session: Session, coupon_id: int) -> list[RedemptionRow]:
     """Store the expiry of the oldest expired reservations of a locked coupon."""
-    rows = session.execute(_EXPIRED, {"this": coupon_id}).mappings().all()
-    return store_expiry(session, [dict(row) for row in rows])
+    return store_expiry(session, row_dicts(session.execute(_EXPIRED, {"this": coupon_id})))
 
 
-def store_expiry(session: Session, expired: Sequence[Mapping[str, Any]]) -> list[Record]:
+def store_expiry(session: Session, expired: Sequence[RedemptionRow]) -> list[RedemptionRow]:
     """Store that reservations have expired, and free their slots.
 
     From the commit, the reservations are released for all processes, whatever their clocks say.
@@ -267,7 +257,7 @@ def store_expiry(session: Session, expired: Sequence[Mapping[str, Any]]) -> list
     slots = Counter(row["coupon_id"] for row in expired if row["holds_slot"])
     for coupon_id, number in slots.items():
         change_counts(session, coupon_id, reserved=-number)
-    return [{**row, **released, "updated_at": row["expires_at"]} for row in expired]
+    return [with_columns(row, released | {"updated_at": row["expires_at"]}) for row in expired]
 
 
 def _row(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, update
 from sqlalchemy.orm import Session
 
+from app.db.records import with_columns
 from app.db.session import now
 from app.models import REDEMPTIONS
-from app.models.redemption import RedemptionStatus
-from app.models.redemption_status import Record
+from app.models.redemption import RedemptionRow, RedemptionStatus
 from app.services.redemptions.counts import change_counts
 
 CODE = "redemption.code"
@@ -26,20 +25,20 @@ def is_of_order(order_id: int) -> ColumnElement[bool]:
     return and_(REDEMPTIONS.c.reference == f"order-{order_id}", REDEMPTIONS.c.order_id == order_id)
 
 
-def uses_of(redemption: Mapping[str, Any]) -> tuple[int, int]:
+def uses_of(redemption: RedemptionRow) -> tuple[int, int]:
     """Return by how much a live use increases the two counts of its coupon."""
     confirmed = redemption["status"] == RedemptionStatus.CONFIRMED
     return int(confirmed), int(redemption["holds_slot"])
 
 
-def give_back(session: Session, redemption: Mapping[str, Any]) -> None:
+def give_back(session: Session, redemption: RedemptionRow) -> None:
     """Subtract a live use from the counts of its coupon."""
     usage, reserved = uses_of(redemption)
     change_counts(session, redemption["coupon_id"], usage=-usage, reserved=-reserved)
 
 
-def update_redemption(session: Session, redemption: Record, **columns: Any) -> Record:
+def update_redemption(session: Session, redemption: RedemptionRow, **columns: Any) -> RedemptionRow:
     """Write columns of a redemption and return it."""
     changes = {"holds_slot": False, "updated_at": now(), **columns}
     session.execute(update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changes))
-    return redemption | changes
+    return with_columns(redemption, changes)

@@ -10,11 +10,11 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Capability, Principal
 from app.catalog import Change
 from app.conversions.numbers import INT64_MAX
+from app.db.records import row_dicts
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import REDEMPTIONS
-from app.models.redemption import RedemptionStatus
-from app.models.redemption_status import Record, as_shown, has_expired, is_live
+from app.models.redemption import RedemptionRow, RedemptionStatus, as_shown, has_expired, is_live
 from app.services.coupons.customers import ERASED, find_customer
 from app.services.coupons.terms import coupon_by_id
 from app.services.redemptions.changes import (
@@ -25,23 +25,14 @@ from app.services.redemptions.changes import (
     use_change,
 )
 from app.services.redemptions.counts import change_counts
-from app.services.redemptions.slots import (
-    fetch_in,
-    lock_coupon,
-    store_expiry,
-    take_slot,
-)
-from app.services.redemptions.stored import (
-    CODE,
-    give_back,
-    update_redemption,
-)
+from app.services.redemptions.slots import fetch_in, lock_coupon, store_expiry, take_slot
+from app.services.redemptions.stored import CODE, give_back, update_redemption
 
 _HAS_ID = select(REDEMPTIONS).where(REDEMPTIONS.c.id == bindparam("redemption_id"))
 _LOCK = _HAS_ID.with_for_update()
 
 
-def confirm_redemption(actor: Principal, redemption_id: int) -> Record:
+def confirm_redemption(actor: Principal, redemption_id: int) -> RedemptionRow:
     """Confirm a reserved use and return the redemption by its column names.
 
     An expired reservation is confirmed if the coupon has a slot (redemptions 6).
@@ -51,7 +42,7 @@ def confirm_redemption(actor: Principal, redemption_id: int) -> Record:
             it was released, or no slot is available; with the reasons.
     """
 
-    def work(session: Session) -> Record:
+    def work(session: Session) -> RedemptionRow:
         redemption = _locked(session, actor, redemption_id)
         if redemption["status"] == RedemptionStatus.CONFIRMED:
             return redemption
@@ -71,7 +62,7 @@ def confirm_redemption(actor: Principal, redemption_id: int) -> Record:
     return run_in_transaction(work)
 
 
-def release_redemption(actor: Principal, redemption_id: int) -> Record:
+def release_redemption(actor: Principal, redemption_id: int) -> RedemptionRow:
     """Release a reserved or confirmed use and return the redemption by its column names.
 
     Raises:
@@ -79,7 +70,7 @@ def release_redemption(actor: Principal, redemption_id: int) -> Record:
             order.
     """
 
-    def work(session: Session) -> Record:
+    def work(session: Session) -> RedemptionRow:
         redemption = _locked(session, actor, redemption_id)
         timestamp = now()
         if not is_live(redemption, timestamp):
@@ -93,7 +84,7 @@ def release_redemption(actor: Principal, redemption_id: int) -> Record:
     return run_in_transaction(work)
 
 
-def _locked(session: Session, actor: Principal, redemption_id: int) -> Record:
+def _locked(session: Session, actor: Principal, redemption_id: int) -> RedemptionRow:
     """Lock a redemption that the API may change, and return it."""
     this = {"redemption_id": redemption_id}
     found = session.execute(_HAS_ID, this).first() if redemption_id <= INT64_MAX else None
@@ -107,10 +98,11 @@ def _locked(session: Session, actor: Principal, redemption_id: int) -> Record:
         )
     if found.coupon_id is not None:
         lock_coupon(session, found.coupon_id)  # all transactions lock the coupon first
-    return dict(session.execute(_LOCK, this).mappings().one())
+    locked: list[RedemptionRow] = row_dicts(session.execute(_LOCK, this))
+    return locked[0]
 
 
-def _take_slot_again(session: Session, redemption: Record) -> list[Record]:
+def _take_slot_again(session: Session, redemption: RedemptionRow) -> list[RedemptionRow]:
     """Take a slot for an expired reservation. Only the limits are checked.
 
     Returns:

@@ -20,6 +20,7 @@ from app.outbound.signatures import new_secret
 from app.services.webhooks.deliveries.requests import (
     DeliveryRequest,
     Sender,
+    SentEvent,
     event_request,
     public_url,
     sender_of,
@@ -38,7 +39,7 @@ def require_event_type(event_type: str) -> None:
 def senders_of(event_type: str) -> list[Sender]:
     """Return the active webhooks that receive events of a type and whose secret can be read."""
     statement = select(WEBHOOKS).where(WEBHOOKS.c.status == WebhookStatus.ACTIVE)
-    rows = [dict(row._mapping) for row in fetch(statement.order_by(WEBHOOKS.c.id))]
+    rows: list[Any] = [dict(row._mapping) for row in fetch(statement.order_by(WEBHOOKS.c.id))]
     found = (sender_of(row) for row in rows if wants(row["topics"], event_type))
     return [sender for sender in found if sender]
 
@@ -62,7 +63,7 @@ def example_request(sender: Sender, event_type: str, data: Mapping[str, Any]) ->
 
     Its ``webhook-id`` starts with ``example_``, so that a receiver does not take it for an event.
     """
-    event = {
+    event: SentEvent = {
         "id": None,
         "type": event_type,
         "resource_id": data[event_type.partition(".")[0]]["id"],

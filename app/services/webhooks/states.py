@@ -11,10 +11,11 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, capabilities_of
+from app.db.records import row_dicts, with_columns
 from app.db.session import call_after_commit, now
 from app.db.sql.index_hints import has_constant
 from app.models import WEBHOOK_DELIVERIES, WEBHOOKS, UserRole
-from app.models.webhook import WebhookFormat, WebhookStatus
+from app.models.webhook import WebhookFormat, WebhookRow, WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.events.outbox import NewEvent, record
 from app.services.events.sequence import last_event_id
@@ -40,7 +41,7 @@ REACTIVATED: Mapping[str, Any] = {
 _log = logging.getLogger(__name__)
 
 
-def activate(session: Session, webhook: Mapping[str, Any]) -> Record:
+def activate(session: Session, webhook: WebhookRow) -> Record:
     """Return the columns of a webhook that becomes active.
 
     It receives the events from now on. Events that happened before can be replayed.
@@ -95,7 +96,7 @@ def queue_first_ping(session: Session, webhook_id: int) -> None:
     )
 
 
-def disable(session: Session, webhooks: Sequence[Mapping[str, Any]], reason: str) -> None:
+def disable(session: Session, webhooks: Sequence[WebhookRow], reason: str) -> None:
     """Disable webhooks that the service cannot or must not deliver to any more.
 
     Their pending deliveries fail. Each webhook gets a log line and an event ``webhook.disabled``.
@@ -110,7 +111,7 @@ def disable(session: Session, webhooks: Sequence[Mapping[str, Any]], reason: str
     changes = {**deactivate(session, ids, reason), "updated_at": now()}
     session.execute(update(WEBHOOKS).where(WEBHOOKS.c.id.in_(ids)).values(changes))
     count_results(session, {"webhook_disabled": len(ids)})
-    record(session, None, [_disabled_event({**webhook, **changes}) for webhook in webhooks])
+    record(session, None, [_disabled_event(with_columns(webhook, changes)) for webhook in webhooks])
     for webhook in webhooks:
         call_after_commit(
             session, partial(_log.warning, "Webhook %d was disabled: %s", webhook["id"], reason)
@@ -125,7 +126,7 @@ def disable_webhooks_of(session: Session, user_ids: Collection[int]) -> None:
 def disable_without_capability(session: Session) -> None:
     """Disable the webhooks of users who lost the capability to manage webhooks."""
     found = _locked(session, WEBHOOKS.c.user_id.is_not(None))
-    allowed = _managers(session, {webhook["user_id"] for webhook in found})
+    allowed = _managers(session, {user_id for each in found if (user_id := each["user_id"])})
     disable(session, [each for each in found if each["user_id"] not in allowed], NO_CAPABILITY)
 
 
@@ -134,10 +135,17 @@ def can_manage(session: Session, user_id: int | None) -> bool:
     return user_id is not None and user_id in _managers(session, [user_id])
 
 
-def _disabled_event(webhook: Mapping[str, Any]) -> NewEvent:
+def _disabled_event(webhook: WebhookRow) -> NewEvent:
     """Return the event of a disabled webhook, which identifies the webhook and the reason."""
-    names = "id", "name", "topics", "delivery_url", "status", "disabled_reason", "user_id"
-    shown = {name: webhook[name] for name in names}
+    shown = {
+        "id": webhook["id"],
+        "name": webhook["name"],
+        "topics": webhook["topics"],
+        "delivery_url": webhook["delivery_url"],
+        "status": webhook["status"],
+        "disabled_reason": webhook["disabled_reason"],
+        "user_id": webhook["user_id"],
+    }
     return NewEvent("webhook.disabled", webhook["id"], {"webhook": shown})
 
 
@@ -155,11 +163,11 @@ def _managers(session: Session, user_ids: Collection[int]) -> set[int]:
     }
 
 
-def _locked(session: Session, condition: Any) -> list[Record]:
+def _locked(session: Session, condition: Any) -> list[WebhookRow]:
     rows = session.execute(
         select(WEBHOOKS)
         .where(condition, WEBHOOKS.c.status != WebhookStatus.DISABLED)
         .order_by(WEBHOOKS.c.id)
         .with_for_update()
     )
-    return [dict(row) for row in rows.mappings()]
+    return row_dicts(rows)

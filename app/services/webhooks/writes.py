@@ -14,10 +14,11 @@ from app.auth.encryption import encrypt
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
 from app.conversions.webhooks import is_delivery_url
+from app.db.records import row_dicts, with_columns
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
-from app.models import WEBHOOKS, ApiKey
-from app.models.webhook import WebhookFormat, WebhookStatus
+from app.models import API_KEYS, WEBHOOKS
+from app.models.webhook import WebhookFormat, WebhookRow, WebhookStatus
 from app.outbound.client import has_valid_host, require_receiver
 from app.outbound.network import REMEDY, RefusedAddressError, parse_networks
 from app.outbound.signatures import new_secret
@@ -65,30 +66,14 @@ def create_webhook(
     secret = data["secret"] or new_secret()
 
     def work(session: Session) -> Record:
-        timestamp = now()
         encrypted = encrypt(secret)
         if form == WebhookFormat.LEGACY and not data["secret"]:
             encrypted = _consumer_secret(session, actor) or encrypted
-        webhook = {
-            "name": data["name"] or f"Webhook created on {timestamp:%Y-%m-%d}",
+        webhook = _new_columns(data) | {
             "format": form,
-            "status": data["status"],
-            "disabled_reason": BY_A_USER if data["status"] == WebhookStatus.DISABLED else None,
-            "topics": data["topics"],
-            "delivery_url": data["delivery_url"],
             "secret_encrypted": encrypted,
-            "previous_secret_encrypted": None,
-            "previous_secret_until": None,
             "user_id": actor.user_id,
-            "created_at": timestamp,
-            "updated_at": timestamp,
-            "last_delivery_at": None,
-            "failing_since": None,
             "position": last_event_id(session),
-            "failure_count": 0,
-            "resume_at": None,
-            "lease_owner": None,
-            "lease_until": None,
         }
         webhook["id"] = session.execute(
             insert(WEBHOOKS).values(webhook).returning(WEBHOOKS.c.id)
@@ -99,6 +84,28 @@ def create_webhook(
 
     webhook = run_in_transaction(work)
     return webhook if data["secret"] else webhook | {SECRET: secret}
+
+
+def _new_columns(data: Mapping[str, Any]) -> Record:
+    """Return the columns of a new webhook that do not depend on other records."""
+    timestamp = now()
+    return {
+        "name": data["name"] or f"Webhook created on {timestamp:%Y-%m-%d}",
+        "status": data["status"],
+        "disabled_reason": BY_A_USER if data["status"] == WebhookStatus.DISABLED else None,
+        "topics": data["topics"],
+        "delivery_url": data["delivery_url"],
+        "previous_secret_encrypted": None,
+        "previous_secret_until": None,
+        "created_at": timestamp,
+        "updated_at": timestamp,
+        "last_delivery_at": None,
+        "failing_since": None,
+        "failure_count": 0,
+        "resume_at": None,
+        "lease_owner": None,
+        "lease_until": None,
+    }
 
 
 def require_creator(actor: Principal, topics: Sequence[str]) -> None:
@@ -113,7 +120,7 @@ def update_webhook(
     data: Mapping[str, Any],
     precondition: Precondition | None = None,
     formats: Sequence[str] = ALL_FORMATS,
-) -> Record:
+) -> WebhookRow:
     """Update a webhook and return it by its column names.
 
     Args:
@@ -125,7 +132,7 @@ def update_webhook(
             key may not read the events of the webhook.
     """
 
-    def work(session: Session) -> Record:
+    def work(session: Session) -> WebhookRow:
         webhook = locked(session, actor, webhook_id, formats=formats)
         if precondition:
             precondition(webhook)
@@ -185,7 +192,7 @@ def rotate_secret(actor: Principal, webhook_id: int) -> Record:
     """
     secret = new_secret()
 
-    def work(session: Session) -> Record:
+    def work(session: Session) -> WebhookRow:
         webhook = locked(session, actor, webhook_id)
         timestamp = now()
         changes = {
@@ -196,7 +203,7 @@ def rotate_secret(actor: Principal, webhook_id: int) -> Record:
         }
         return changed(session, webhook, changes)
 
-    return run_in_transaction(work) | {SECRET: secret}
+    return {**run_in_transaction(work), SECRET: secret}
 
 
 def locked(
@@ -205,32 +212,30 @@ def locked(
     webhook_id: int,
     code: str = "shop_api_user_cannot_edit_webhook",
     formats: Sequence[str] = ALL_FORMATS,
-) -> Record:
+) -> WebhookRow:
     """Return a webhook, locked until the commit.
 
     Raises:
         ShopError: the webhook does not exist; or with ``code``, if the capability is missing.
     """
-    found = session.execute(
+    found: list[WebhookRow] = row_dicts(session.execute(
         select(WEBHOOKS)
         .where(WEBHOOKS.c.id == min(webhook_id, INT64_MAX), WEBHOOKS.c.format.in_(formats))
         .with_for_update()
-    ).mappings().first()  # fmt: skip
-    if found is None:
+    ))  # fmt: skip
+    if not found:
         raise ShopError("shop_api_invalid_webhook_id")
     actor.require(code, Capability.MANAGE_WEBHOOKS)
-    return dict(found)
+    return found[0]
 
 
-def changed(session: Session, webhook: Record, changes: Mapping[str, Any]) -> Record:
+def changed(session: Session, webhook: WebhookRow, changes: Mapping[str, Any]) -> WebhookRow:
     """Write columns of a webhook and return it."""
     session.execute(update(WEBHOOKS).where(WEBHOOKS.c.id == webhook["id"]).values(changes))
-    return webhook | dict(changes)
+    return with_columns(webhook, changes)
 
 
-def _status_changes(
-    session: Session, actor: Principal, webhook: Mapping[str, Any], status: str
-) -> Record:
+def _status_changes(session: Session, actor: Principal, webhook: WebhookRow, status: str) -> Record:
     if status == WebhookStatus.ACTIVE:
         changes = activate(session, webhook)
         if not can_manage(session, webhook["user_id"]):
@@ -261,6 +266,6 @@ def require_url(url: str) -> None:
 def _consumer_secret(session: Session, actor: Principal) -> str | None:
     """Return the encrypted consumer secret of the key of a request, or None."""
     encrypted: str | None = session.scalar(
-        select(ApiKey.consumer_secret_encrypted).where(ApiKey.id == actor.key_id)
+        select(API_KEYS.c.consumer_secret_encrypted).where(API_KEYS.c.id == actor.key_id)
     )
     return encrypted

@@ -11,7 +11,7 @@ from app.auth.hashes import WOOCOMMERCE_HASH, keyed_hash
 from app.auth.principals import Permission
 from app.db.read_pool import fetch
 from app.db.session import now
-from app.models import ApiKey
+from app.models import API_KEYS
 from app.woocommerce.convert.converted import Converted, LeftOut
 
 
@@ -52,5 +52,7 @@ def api_key(key_id: int, row: Sequence[str | None], accounts: dict[int, int]) ->
 
 def present_hashes(hashes: Sequence[str]) -> dict[str, int]:
     """Return the IDs of the stored keys with these hashes, by the hash."""
-    column = ApiKey.consumer_key_hash
-    return {row[0]: row[1] for row in fetch(select(column, ApiKey.id).where(column.in_(hashes)))}
+    column = API_KEYS.c.consumer_key_hash
+    return {
+        row[0]: row[1] for row in fetch(select(column, API_KEYS.c.id).where(column.in_(hashes)))
+    }

@@ -23,6 +23,7 @@ from app.woocommerce.source.staging import Meta
 
 STATUSES = {"publish": CouponStatus.PUBLISHED, "trash": CouponStatus.TRASH}
 DEFAULT_TYPE = "fixed_cart"
+_NUMBERS = ("usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count")
 _NOT_IN_AMOUNT = re.compile(r"[^0-9.,-]")
 _NUMBER = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 
@@ -51,14 +52,8 @@ def coupon(
     _, status, title, excerpt, author, date_local, date_gmt, modified_local, modified_gmt, _ = row
     if status not in STATUSES:
         raise LeftOut(f"the coupon has the status {status!r}")
-    code = code_of(title)
-    if not code:
-        raise LeftOut("the code is empty")
-    if len(code) > CODE_MAX_LENGTH:
-        raise LeftOut(f"the code is longer than {CODE_MAX_LENGTH} characters")
     altered = Alterations()
-    if code != (title or "").lower():
-        altered.append(f"the code {title!r} is stored as {code!r}")
+    code = _code(title, altered)
     created = clock.utc(date_gmt, date_local) or EPOCH
     updated = clock.utc(modified_gmt, modified_local) or created
     description = altered.text(excerpt)
@@ -71,23 +66,14 @@ def coupon(
         "updated_at": updated,
         "amount": _amount(meta, altered),
         "individual_use": is_yes(meta.get("individual_use")),
-        "product_ids": _ids(meta, "product_ids", altered),
-        "exclude_product_ids": _ids(meta, "exclude_product_ids", altered),
-        "usage_limit": altered.number(meta.get("usage_limit"), "usage_limit"),
-        "usage_limit_per_user": altered.number(
-            meta.get("usage_limit_per_user"), "usage_limit_per_user"
-        ),
-        "limit_usage_to_x_items": altered.number(
-            meta.get("limit_usage_to_x_items"), "limit_usage_to_x_items"
-        ),
-        "usage_count": altered.number(meta.get("usage_count"), "usage_count"),
+        **{name: _ids(meta, name, altered) for name in ("product_ids", "exclude_product_ids")},
+        **{name: altered.number(meta.get(name), name) for name in _NUMBERS},
         "expiry_date": _expiry(meta, clock, altered),
         "enable_free_shipping": is_yes(meta.get("free_shipping")),
         "product_category_ids": _ids(meta, "product_categories", altered),
         "exclude_product_category_ids": _ids(meta, "exclude_product_categories", altered),
         "exclude_sale_items": is_yes(meta.get("exclude_sale_items")),
-        "minimum_amount": _money(meta, "minimum_amount", altered),
-        "maximum_amount": _money(meta, "maximum_amount", altered),
+        **{name: _money(meta, name, altered) for name in ("minimum_amount", "maximum_amount")},
         "customer_emails": _emails(meta, altered),
         "description": description,
         "search_text": search_text(code, description),
@@ -97,6 +83,17 @@ def coupon(
         values["trashed_at"] = from_unix(meta.get("_wp_trash_meta_time")) or updated
     references = {"author": int(author)} if author and author.isdigit() and int(author) else {}
     return Converted(post_id, "posts", values, altered, references=references)
+
+
+def _code(title: str | None, altered: Alterations) -> str:
+    code = code_of(title)
+    if not code:
+        raise LeftOut("the code is empty")
+    if len(code) > CODE_MAX_LENGTH:
+        raise LeftOut(f"the code is longer than {CODE_MAX_LENGTH} characters")
+    if code != (title or "").lower():
+        altered.append(f"the code {title!r} is stored as {code!r}")
+    return code
 
 
 def into_trash(converted: Converted, reason: str) -> None:

@@ -80,24 +80,10 @@ def items_of_order(
                 "own_total": True,
             }
         elif kind == "shipping":
-            items.lists["shipping_lines"].append(
-                {
-                    "id": item_id,
-                    "method_id": _method_id(meta, products, altered),
-                    "method_title": name,
-                    "total": amount_text(altered.cents(meta.get("cost"), "cost")),
-                }
-            )
+            shipping = _shipping(item_id, name, meta, products, altered)
+            items.lists["shipping_lines"].append(shipping)
         elif kind == "fee":
-            items.lists["fee_lines"].append(
-                {
-                    "id": item_id,
-                    "title": name,
-                    "tax_class": _tax_class(meta, products, altered),
-                    "total": amount_text(altered.cents(meta.get("_line_total"), "_line_total")),
-                    "total_tax": amount_text(altered.cents(meta.get("_line_tax"), "_line_tax")),
-                }
-            )
+            items.lists["fee_lines"].append(_fee(item_id, name, meta, products, altered))
         elif kind == "tax":
             taxes[name] = _tax(item_id, meta, taxes.get(name), altered)
         elif kind == "coupon":
@@ -105,18 +91,7 @@ def items_of_order(
         else:
             altered.append(f"the item {item_id} of the kind {kind!r} was left out")
     items.subtotal = rounded(subtotal)
-    items.lists["tax_lines"] = [
-        {
-            "id": tax.id,
-            "rate_id": tax.rate_id,
-            "code": code,
-            "title": tax.title,
-            "total": amount_text(rounded(tax.amount)),
-            "compound": tax.compound,
-        }
-        for code, tax in taxes.items()
-        if tax.amount
-    ]
+    items.lists["tax_lines"] = [tax.line(code) for code, tax in taxes.items() if tax.amount]
     return items
 
 
@@ -146,6 +121,27 @@ def _line(
         "sku": products.skus.get(product_id),
     }
     return line, subtotal
+
+
+def _shipping(
+    item_id: int, name: str, meta: Meta, products: Products, altered: Alterations
+) -> Item:
+    return {
+        "id": item_id,
+        "method_id": _method_id(meta, products, altered),
+        "method_title": name,
+        "total": amount_text(altered.cents(meta.get("cost"), "cost")),
+    }
+
+
+def _fee(item_id: int, name: str, meta: Meta, products: Products, altered: Alterations) -> Item:
+    return {
+        "id": item_id,
+        "title": name,
+        "tax_class": _tax_class(meta, products, altered),
+        "total": amount_text(altered.cents(meta.get("_line_total"), "_line_total")),
+        "total_tax": amount_text(altered.cents(meta.get("_line_tax"), "_line_tax")),
+    }
 
 
 def _tax_class(meta: Meta, products: Products, altered: Alterations) -> str | None:
@@ -185,6 +181,17 @@ class _Tax:
     title: str
     amount: Cents
     compound: bool
+
+    def line(self, code: str) -> Item:
+        """Return the line of an order."""
+        return {
+            "id": self.id,
+            "rate_id": self.rate_id,
+            "code": code,
+            "title": self.title,
+            "total": amount_text(rounded(self.amount)),
+            "compound": self.compound,
+        }
 
 
 def _tax(item_id: int, meta: Meta, before: _Tax | None, altered: Alterations) -> _Tax:

@@ -68,19 +68,14 @@ def order(
     status, before = status_of(source, statuses)
     texts = source.texts
     cents = {name: altered.cents(texts[name], name) for name in _SUMS}
-    if abs(cents["total"]) > MAX_TOTAL:
-        raise LeftOut(f"the total is above {amount_text(MAX_TOTAL)}")
-    if abs(items.subtotal) > MAX_CENTS:
-        raise LeftOut(f"the subtotal is above {amount_text(MAX_CENTS)}")
-    created = source.created
-    if created is None:
-        created = EPOCH
+    _require_storable("total", cents["total"], MAX_TOTAL)
+    _require_storable("subtotal", items.subtotal, MAX_CENTS)
+    if source.created is None:
         altered.append("the time of creation is missing")
+    created = source.created or EPOCH
     updated = source.updated or created
-    currency = texts["currency"] or default_currency
-    if not _CURRENCY.fullmatch(currency):
-        altered.append(f"the currency {currency!r} was replaced by {default_currency}")
-        currency = default_currency
+    trashed = from_unix(source.meta.get("_wp_trash_meta_time")) or updated
+    currency = _currency(source, default_currency, altered)
     number = source.meta.get("_order_number_formatted") or source.meta.get("_order_number")
     values: dict[str, Any] = {key: altered.text(source.address.get(key)) for key in ADDRESS_KEYS}
     values |= {name: altered.text(texts[name]) for name in _TEXTS}
@@ -91,7 +86,7 @@ def order(
         "order_key": altered.text(texts["order_key"])[:191],
         "status": status,
         "status_before_trash": before,
-        "trashed_at": None,
+        "trashed_at": trashed if status == TRASH else None,
         "currency": currency.upper(),
         "created_at": created,
         "updated_at": updated,
@@ -101,12 +96,26 @@ def order(
         "item_details": items.details,
         "next_item_id": items.next_id,
     }
-    if status == TRASH:
-        values["trashed_at"] = from_unix(source.meta.get("_wp_trash_meta_time")) or updated
     values["search_text"] = search_text_of(values)
+    return Converted(source.id, source.table, values, altered, references=_customer(source))
+
+
+def _customer(source: SourceOrder) -> dict[str, int]:
     customer_id = abs(whole(source.customer_id))
-    references = {"customer": customer_id} if customer_id else {}
-    return Converted(source.id, source.table, values, altered, references=references)
+    return {"customer": customer_id} if customer_id else {}
+
+
+def _require_storable(name: str, cents: int, most: int) -> None:
+    if abs(cents) > most:
+        raise LeftOut(f"the {name} is above {amount_text(most)}")
+
+
+def _currency(source: SourceOrder, default: str, altered: Alterations) -> str:
+    currency = source.texts["currency"] or default
+    if _CURRENCY.fullmatch(currency):
+        return currency
+    altered.append(f"the currency {currency!r} was replaced by {default}")
+    return default
 
 
 def uses(

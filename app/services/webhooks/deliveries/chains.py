@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NotRequired
 
 from sqlalchemy import and_, exists, or_, select
 from sqlalchemy.orm import Session
 
+from app.db.records import row_dicts
 from app.db.sql.index_hints import has_constant
 from app.models import EVENTS, USERS, WEBHOOK_DELIVERIES
-from app.models.webhook_delivery import DeliveryState
+from app.models.webhook_delivery import DeliveryState, WebhookDeliveryRow
 from app.services.webhooks.deliveries.requests import Sender
 
-Record = dict[str, Any]
+
+class ClaimedDelivery(WebhookDeliveryRow):
+    """A delivery with its event, whose columns are None for a ping."""
+
+    event_type: str | None
+    event_created_at: datetime | None
+    event_data: str | None
+    event_request_id: str | None
+    customer_updated_at: NotRequired[datetime | None]
+
 
 MAX_HEADS = 300
 MAX_FOLLOWERS = 300
@@ -48,7 +58,7 @@ _WITH_CUSTOMERS = _WITH_EVENTS.add_columns(
 
 def chains_of(
     session: Session, sender: Sender, known: Collection[int], timestamp: datetime, *, limit: int
-) -> list[list[Record]]:
+) -> list[list[ClaimedDelivery]]:
     """Return due deliveries with their events: one list for each resource, in order.
 
     Args:
@@ -63,23 +73,35 @@ def chains_of(
     of_webhook = and_(WEBHOOK_DELIVERIES.c.webhook_id == sender.webhook_id, _PENDING)
     due = WEBHOOK_DELIVERIES.c.next_attempt_at <= timestamp
     with_events = _WITH_CUSTOMERS if sender.is_legacy else _WITH_EVENTS
-    heads = session.execute(
+    heads: list[ClaimedDelivery] = row_dicts(session.execute(
         with_events
         .where(of_webhook, due, WEBHOOK_DELIVERIES.c.id.not_in(known) if known else True, _IS_FIRST)
         .order_by(WEBHOOK_DELIVERIES.c.next_attempt_at, WEBHOOK_DELIVERIES.c.event_id)
         .limit(room)
-    ).mappings().all()  # fmt: skip
-    if pings := [[dict(head)] for head in heads if head["event_id"] is None]:
+    ))  # fmt: skip
+    if pings := [[head] for head in heads if head["event_id"] is None]:
         return pings  # the first request to a legacy receiver (events 3)
-    chains = [[dict(head)] for head in heads]
-    by_resource = {
+    chains = [[head] for head in heads]
+    by_resource: dict[tuple[str, int | None], list[ClaimedDelivery]] = {
         (head["resource"], head["resource_id"]): chain
         for head, chain in zip(heads, chains, strict=True)
         if head["resource_id"] is not None
     }
-    if limit == 1 or not by_resource:
-        return chains
-    resources: dict[str, list[int]] = {}
+    if limit > 1 and by_resource:
+        is_follower = WEBHOOK_DELIVERIES.c.id.not_in([head["id"] for head in heads])
+        of_chains = with_events.where(of_webhook, is_follower)
+        _add_followers(session, of_chains, by_resource, timestamp)
+    return chains
+
+
+def _add_followers(
+    session: Session,
+    with_events: Any,
+    by_resource: Mapping[tuple[str, int | None], list[ClaimedDelivery]],
+    timestamp: datetime,
+) -> None:
+    """Add the later deliveries of each resource to its chain, up to one that is not due."""
+    resources: dict[str, list[int | None]] = {}
     for resource, resource_id in by_resource:
         resources.setdefault(resource, []).append(resource_id)
     of_resources = or_(
@@ -88,18 +110,13 @@ def chains_of(
             for name, ids in resources.items()
         )
     )
-    is_follower = WEBHOOK_DELIVERIES.c.id.not_in([head["id"] for head in heads])
-    followers = session.execute(
-        with_events
-        .where(of_webhook, of_resources, is_follower)
-        .order_by(WEBHOOK_DELIVERIES.c.event_id)
-        .limit(MAX_FOLLOWERS)
-    ).mappings()  # fmt: skip
+    later = with_events.where(of_resources).order_by(WEBHOOK_DELIVERIES.c.event_id)
+    followers: list[ClaimedDelivery] = row_dicts(session.execute(later.limit(MAX_FOLLOWERS)))
     blocked = set()
     for follower in followers:
-        resource = follower["resource"], follower["resource_id"]
-        if follower["next_attempt_at"] > timestamp:
-            blocked.add(resource)  # the later ones of this resource wait for it
-        if resource not in blocked:
-            by_resource[resource].append(dict(follower))
-    return chains
+        key = follower["resource"], follower["resource_id"]
+        due_at = follower["next_attempt_at"]
+        if due_at and due_at > timestamp:
+            blocked.add(key)  # the later ones of this resource wait for it
+        if key not in blocked:
+            by_resource[key].append(follower)

@@ -15,18 +15,18 @@ from sqlalchemy import ColumnElement, Interval, and_, exists, func, literal, or_
 from sqlalchemy.orm import Session
 
 from app.db.read_pool import fetch, read_engine
+from app.db.records import row_dicts
 from app.db.session import precise_now
 from app.db.sql.index_hints import has_constant
 from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
-from app.models.webhook import WebhookStatus
+from app.models.webhook import WebhookRow, WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.events.sequence import has_unnumbered
-from app.services.webhooks.deliveries.chains import MAX_HEADS, chains_of
+from app.services.webhooks.deliveries.chains import MAX_HEADS, ClaimedDelivery, chains_of
 from app.services.webhooks.deliveries.requests import Sender, sender_of
 from app.services.webhooks.deliveries.retries import BREAKER
 from app.services.webhooks.states import UNREADABLE, disable
 
-Record = dict[str, Any]
 Version = tuple[Any, ...]
 
 LEASE = timedelta(seconds=10)
@@ -51,7 +51,7 @@ class Batch:
 
     sender: Sender
     version: Version
-    chains: list[list[Record]] = field(default_factory=list)
+    chains: list[list[ClaimedDelivery]] = field(default_factory=list)
     one_at_a_time: bool = False
 
 
@@ -68,15 +68,15 @@ def claim(session: Session, owner: str, held: Mapping[int, Collection[int]]) -> 
     clock = _lease_clock(session.get_bind().dialect.name)
     free = or_(WEBHOOKS.c.lease_until.is_(None), WEBHOOKS.c.lease_until <= clock)
     mine = WEBHOOKS.c.lease_owner == owner
-    found = session.execute(
+    found: list[WebhookRow] = row_dicts(session.execute(
         select(WEBHOOKS)
         .where(is_due(timestamp), or_(mine, free))
         .order_by(WEBHOOKS.c.lease_until, WEBHOOKS.c.id)
         .limit(MAX_WEBHOOKS)
         .with_for_update(skip_locked=True)
-    ).mappings()  # fmt: skip
+    ))  # fmt: skip
     batches: list[Batch] = []
-    for webhook in [dict(row) for row in found]:
+    for webhook in found:
         known = held.get(webhook["id"], ())
         if webhook["id"] not in held and len(held) + len(batches) >= MAX_WEBHOOKS:
             continue

@@ -6,14 +6,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 import orjson
 from flask import current_app
 
 from app.auth.encryption import decrypt
 from app.db.session import now
-from app.models.webhook import WebhookFormat
+from app.models.webhook import WebhookFormat, WebhookRow
 from app.outbound.client import USER_AGENT
 from app.outbound.signatures import sign, sign_legacy
 
@@ -22,7 +22,23 @@ FORM = "application/x-www-form-urlencoded"
 
 LEGACY_SUCCESS = frozenset({*range(200, 300), 301, 302})
 
-Record = Mapping[str, Any]
+
+class SentEvent(TypedDict):
+    """An event as a delivery sends it.
+
+    Attributes:
+        id: None for an example.
+        data: JSON text.
+        customer_updated_at: the time of the last update of the customer of an order, or None, for a
+            legacy receiver.
+    """
+
+    id: int | None
+    type: str
+    resource_id: int
+    created_at: datetime
+    data: str
+    customer_updated_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +70,30 @@ class DeliveryRequest:
     body: bytes = field(repr=False)
 
 
-def sender_of(webhook: Record) -> Sender | None:
+def sender_of(webhook: WebhookRow) -> Sender | None:
     """Return the sender of a webhook, or None if its secret cannot be read."""
     secret = decrypt(webhook["secret_encrypted"])
     if secret is None:
         return None
     secrets = [secret]
-    until: datetime | None = webhook["previous_secret_until"]
-    if until is not None and until > now() and webhook["format"] == WebhookFormat.STANDARD:
-        previous = decrypt(webhook["previous_secret_encrypted"])
+    until, earlier = webhook["previous_secret_until"], webhook["previous_secret_encrypted"]
+    if until and earlier and until > now() and webhook["format"] == WebhookFormat.STANDARD:
+        previous = decrypt(earlier)
         secrets += [previous] if previous else []
     return Sender(webhook["id"], webhook["delivery_url"], webhook["format"], tuple(secrets))
 
 
-def message_id(event_id: int) -> str:
+def message_id(event_id: int | None) -> str:
     """Return the value of ``webhook-id``, the same for each attempt and replay of an event."""
     return f"evt_{event_id}"
 
 
 def event_request(
-    sender: Sender, delivery_id: int, event: Record, public_url: str, *, name: str | None = None
+    sender: Sender, delivery_id: int, event: SentEvent, public_url: str, *, name: str | None = None
 ) -> DeliveryRequest:
     """Return the request that delivers an event.
 
     Args:
-        event: ``id``, ``type``, ``resource_id``, ``created_at`` and ``data`` (JSON text), and for a
-            legacy receiver ``customer_updated_at``.
         public_url: the address of the shop (``SHOP_PUBLIC_URL``), for legacy receivers.
         name: the value of ``webhook-id``, if the event has no ID.
     """
@@ -117,7 +131,7 @@ def _standard_request(sender: Sender, name: str, body: bytes) -> DeliveryRequest
 
 
 def _legacy_request(
-    sender: Sender, delivery_id: int, event: Record, public_url: str
+    sender: Sender, delivery_id: int, event: SentEvent, public_url: str
 ) -> DeliveryRequest:
     resource, _, what = event["type"].partition(".")
     body = legacy_body(event)
@@ -135,13 +149,8 @@ def _legacy_request(
     return DeliveryRequest(headers, body)
 
 
-def legacy_body(event: Record) -> bytes:
-    """Return the body of a legacy delivery: the resource as version 3 shows it.
-
-    Args:
-        event: ``type``, ``resource_id``, ``created_at``, ``data`` and ``customer_updated_at``, the
-            time of the last update of the customer of an order, or None.
-    """
+def legacy_body(event: SentEvent) -> bytes:
+    """Return the body of a legacy delivery: the resource as version 3 shows it."""
     resource, _, what = event["type"].partition(".")
     if what == "deleted":
         return orjson.dumps({"id": event["resource_id"]})
@@ -155,7 +164,7 @@ def legacy_body(event: Record) -> bytes:
     return orjson.dumps({resource: shown})
 
 
-def _with_last_update(customer: Record, updated: datetime) -> Record:
+def _with_last_update(customer: Mapping[str, Any], updated: datetime) -> dict[str, Any]:
     """Return a customer with ``last_update``, which only version 3 has."""
     items = list(customer.items())
     return dict([*items[:2], ("last_update", _timestamp(updated)), *items[2:]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,10 +11,12 @@ from typing import Any
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
+from app.db.records import row_dicts
 from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
-from app.models.webhook import WebhookStatus
+from app.models.webhook import WebhookRow, WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.outbound.client import Outcome
+from app.services.webhooks.deliveries.chains import ClaimedDelivery
 from app.services.webhooks.deliveries.retries import MAX_FAILING, next_attempt, resume_time
 from app.services.webhooks.deliveries.statistics import count_results
 from app.services.webhooks.states import FAILING, GONE, disable
@@ -44,7 +46,7 @@ class Attempt:
         headers: headers of the request.
     """
 
-    delivery: Mapping[str, Any]
+    delivery: ClaimedDelivery
     at: datetime
     outcome: Outcome
     delivered: bool
@@ -86,14 +88,9 @@ def record_attempts(
         owner: name of the worker.
         released: webhooks without further deliveries in memory. Their leases end.
     """
-    ids = {attempt.delivery["webhook_id"] for attempt in attempts}.union(released)
-    rows = session.execute(
-        select(WEBHOOKS)
-        .where(WEBHOOKS.c.id.in_(ids))
-        .order_by(WEBHOOKS.c.id)
-        .with_for_update()
-    )  # fmt: skip
-    webhooks = {row["id"]: dict(row) for row in rows.mappings()}
+    webhooks = _locked(
+        session, {attempt.delivery["webhook_id"] for attempt in attempts}.union(released)
+    )
     schedules = _schedules(session, attempts)
     states: list[DeliveryState] = []
     erased = _erased(session, attempts)
@@ -125,6 +122,13 @@ def record_attempts(
     _write(session, owner, webhooks.values(), released)
     _disable_failing(session, webhooks.values(), gone)
     return states
+
+
+def _locked(session: Session, ids: Collection[int]) -> dict[int, WebhookRow]:
+    """Return webhooks by ID, locked until the commit."""
+    found = select(WEBHOOKS).where(WEBHOOKS.c.id.in_(ids)).order_by(WEBHOOKS.c.id)
+    rows: list[WebhookRow] = row_dicts(session.execute(found.with_for_update()))
+    return {row["id"]: row for row in rows}
 
 
 def _erased(session: Session, attempts: Iterable[Attempt]) -> set[int]:
@@ -196,7 +200,7 @@ def _result(state: DeliveryState) -> str:
     return "retried" if state == DeliveryState.PENDING else str(state)
 
 
-def _add_to(webhook: Record, attempt: Attempt) -> None:
+def _add_to(webhook: WebhookRow, attempt: Attempt) -> None:
     """Update the counts of a webhook with an attempt."""
     webhook["last_delivery_at"] = attempt.at.replace(microsecond=0)
     if attempt.delivered:
@@ -208,29 +212,36 @@ def _add_to(webhook: Record, attempt: Attempt) -> None:
 
 
 def _write(
-    session: Session, owner: str, webhooks: Iterable[Record], released: Sequence[int]
+    session: Session, owner: str, webhooks: Iterable[WebhookRow], released: Sequence[int]
 ) -> None:
     changes = []
     for webhook in webhooks:
         if webhook["id"] in released and webhook["lease_owner"] == owner:
             webhook |= {"lease_owner": None, "lease_until": None}
-        names = "failing_since", "failure_count", "resume_at", "lease_owner", "lease_until"
         changes.append(
-            {name: webhook[name] for name in names}
-            | {"this": webhook["id"], "last_delivery_at": webhook["last_delivery_at"]}
+            {
+                "this": webhook["id"],
+                "last_delivery_at": webhook["last_delivery_at"],
+                "failing_since": webhook["failing_since"],
+                "failure_count": webhook["failure_count"],
+                "resume_at": webhook["resume_at"],
+                "lease_owner": webhook["lease_owner"],
+                "lease_until": webhook["lease_until"],
+            }
         )
     if changes:
         session.execute(update(WEBHOOKS).where(WEBHOOKS.c.id == bindparam("this")), changes)
 
 
-def _disable_failing(session: Session, webhooks: Iterable[Record], gone: set[int]) -> None:
+def _disable_failing(session: Session, webhooks: Iterable[WebhookRow], gone: set[int]) -> None:
     enabled = [each for each in webhooks if each["status"] != WebhookStatus.DISABLED]
     disable(session, [webhook for webhook in enabled if webhook["id"] in gone], GONE)
     failing = [
         webhook
         for webhook in enabled
         if webhook["id"] not in gone
-        and webhook["failing_since"] is not None
-        and webhook["last_delivery_at"] - webhook["failing_since"] >= MAX_FAILING
+        and (since := webhook["failing_since"])
+        and (last := webhook["last_delivery_at"])
+        and last - since >= MAX_FAILING
     ]
     disable(session, failing, FAILING)

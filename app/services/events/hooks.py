@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import orjson
 from sqlalchemy.orm import Session
 
-from app.catalog import Catalog, Change, ChangeHook, current_catalog
+from app.catalog import Change, ChangeHook, current_catalog
 from app.db.session import call_after_commit
+from app.services.events.bulk import is_summarized
 from app.services.events.erasure import without_deleted_customers
 from app.services.events.outbox import Cause, NewEvent, record
 
@@ -21,22 +20,6 @@ _log = logging.getLogger(__name__)
 
 _IS_NOTIFYING = "shop_api_is_notifying"
 """Key in ``Session.info`` while hooks are called."""
-
-
-_is_summarized: ContextVar[bool] = ContextVar("is_summarized", default=False)
-
-
-@contextmanager
-def summarized() -> Iterator[None]:
-    """Write no event for each change, because ``record_summary`` reports them (events 1).
-
-    Hooks are notified as usual.
-    """
-    token = _is_summarized.set(True)
-    try:
-        yield
-    finally:
-        _is_summarized.reset(token)
 
 
 def notify(session: Session, cause: Cause | None, changes: Sequence[Change]) -> None:
@@ -59,16 +42,16 @@ def notify(session: Session, cause: Cause | None, changes: Sequence[Change]) -> 
         NewEvent(change.event, change.record["id"], change.data, _customer_id(change))
         for change in changes
     ]
-    if _is_summarized.get():
+    if is_summarized.get():
         texts = [orjson.dumps(event.data).decode() for event in events]
     else:
         texts = record(session, cause, events)
-    _call_hooks(session, current_catalog(), changes, texts)
+    _call_hooks(session, changes, texts)
 
 
 def _is_silent() -> bool:
     """Return whether changes are reported neither as events nor to a hook."""
-    return _is_summarized.get() and not current_catalog().change_hooks
+    return is_summarized.get() and not current_catalog().change_hooks
 
 
 def publish_events(session: Session, cause: Cause | None, events: Sequence[NewEvent]) -> None:
@@ -93,29 +76,7 @@ def publish_events(session: Session, cause: Cause | None, events: Sequence[NewEv
         return
     user_id, request_id = (cause.user_id, cause.request_id) if cause else (None, None)
     changes = [Change(event.type, None, None, user_id, request_id) for event in events]
-    _call_hooks(session, current_catalog(), changes, texts)
-
-
-def notify_deleted(
-    session: Session,
-    cause: Cause | None,
-    resource: str,
-    ids: Iterable[int],
-    *,
-    permanent: bool = True,
-) -> None:
-    """Write the events of records that were deleted by one statement.
-
-    Hooks are not notified, because the records are not read.
-
-    Args:
-        permanent: whether the records were removed, and not moved to the trash.
-    """
-    events = [
-        NewEvent(f"{resource}.deleted", id_, {resource: {"id": id_}, "permanent": permanent})
-        for id_ in sorted(ids)
-    ]
-    record(session, cause, events)
+    _call_hooks(session, changes, texts)
 
 
 def described(cause: Cause | None, changes: Sequence[Change]) -> list[Change]:
@@ -160,14 +121,13 @@ def _customer_id(change: Change) -> int | None:
     return customer_id
 
 
-def _call_hooks(
-    session: Session, catalog: Catalog, changes: Sequence[Change], texts: Sequence[str]
-) -> None:
+def _call_hooks(session: Session, changes: Sequence[Change], texts: Sequence[str]) -> None:
     """Call the hooks that are for the changes.
 
     Args:
         texts: ``data`` of each change as JSON, as its event has it.
     """
+    catalog = current_catalog()
     if not any(hook.is_for(change.resource) for hook in catalog.change_hooks for change in changes):
         return
     changes = [

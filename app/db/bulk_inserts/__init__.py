@@ -1,1 +1,0 @@
-"""Inserting many rows at once."""
