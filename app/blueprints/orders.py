@@ -156,6 +156,7 @@ def get_order(query: Query, order_id: int) -> Response:
     "shop_api_invalid_order_currency",
     "shop_api_invalid_order_item",
     "shop_api_order_too_large",
+    "shop_api_invalid_order_refund",
     "shop_api_cannot_update_order",
     "shop_api_coupon_not_applicable",
 )

@@ -45,6 +45,8 @@ class Redemption(Model):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    # The last confirmation. None unless the use is confirmed.
+    confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (
         CheckConstraint("status IN ('reserved', 'confirmed', 'released')", name="status"),

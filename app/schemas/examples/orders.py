@@ -141,4 +141,20 @@ ORDER_NOTE: dict[str, Any] = {
 }
 ORDER_NOTE_UPDATE: dict[str, Any] = {"note": "Handed to the courier."}
 UPDATED_ORDER_NOTE = ORDER_NOTE | ORDER_NOTE_UPDATE
+NEW_ORDER_REFUND: dict[str, Any] = {
+    "reason": "One mug arrived broken.",
+    "line_items": [{"id": 1, "quantity": 1, "total": "4.00", "total_tax": "0.80"}],
+}
+ORDER_REFUND: dict[str, Any] = {
+    "id": 1,
+    "order_id": 1,
+    "created_at": "2026-11-20T09:38:00Z",
+    "updated_at": "2026-11-20T09:38:00Z",
+    "amount": "4.80",
+    "reason": "One mug arrived broken.",
+    "refunded_by": 1,
+    "line_items": [{"id": 1, "quantity": 1, "total": "4.00", "total_tax": "0.80"}],
+}
+ORDER_REFUND_UPDATE: dict[str, Any] = {"reason": "The mug arrived broken."}
+UPDATED_ORDER_REFUND = ORDER_REFUND | ORDER_REFUND_UPDATE
 ORDER_STATUSES = {"pending": "Pending payment", "processing": "Processing"}

@@ -6,6 +6,7 @@ import re
 import secrets
 from base64 import b32encode
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from app.catalog import Change, current_catalog
@@ -16,6 +17,7 @@ from app.models.address import ADDRESS_COLUMNS
 Record = dict[str, Any]
 
 COMPLETED, PENDING, PROCESSING = "completed", "pending", "processing"
+REFUNDED = "refunded"
 BECOMES_PROCESSING = {"pending", "on-hold", "failed", "cancelled"}
 """Statuses that payment changes to ``processing`` (orders 9)."""
 
@@ -29,6 +31,14 @@ BLANK: Record = {
     "payment_paid": False,
     "trashed_at": None,
     "status_before_trash": None,
+    "transaction_id": "",
+    "paid_at": None,
+    "created_via": "rest-api",
+    "parent_id": None,
+    "prices_include_tax": False,
+    "cart_hash": "",
+    "version": "",
+    "total_refunded": Decimal(0),
 }
 
 

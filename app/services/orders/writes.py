@@ -18,6 +18,7 @@ from app.db.bulk_inserts.inserts import insert_rows
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDERS
+from app.models.order_refund import RefundRow
 from app.services.common.bulk import (
     BulkItem,
     Precondition,
@@ -33,6 +34,7 @@ from app.services.orders.columns import (
     COMPLETED,
     PENDING,
     PROCESSING,
+    REFUNDED,
     columns_of,
     new_key,
     next_status,
@@ -52,8 +54,21 @@ from app.services.orders.downloads import (
 )
 from app.services.orders.item_changes import changed_items, created_items
 from app.services.orders.items import KINDS, OrderItems, items_of
-from app.services.orders.locks import lock_coupons, lock_coupons_of_items, lock_orders, new_ids
+from app.services.orders.locks import (
+    clear_parents,
+    lock_coupons,
+    lock_coupons_of_items,
+    lock_orders,
+    new_ids,
+)
 from app.services.orders.redemptions import CouponPlan, release_uses, with_held_uses
+from app.services.orders.refund_rules import require_refunds_covered
+from app.services.orders.refunds import (
+    deleted_refunds,
+    insert_refund,
+    refund_of_the_rest,
+    stored_refunds,
+)
 from app.services.orders.sums import cents
 from app.services.redemptions.changes import notify_with_coupons
 
@@ -114,8 +129,11 @@ def delete_order(
         timestamp = now()
         lock_coupons(session, [order])
         uses, released = release_uses(session, order_id, timestamp)
+        refunds: list[Change] = []
         if force:
+            refunds = deleted_refunds(session, [order])
             session.execute(delete(ORDERS).where(ORDERS.c.id == order_id))
+            clear_parents(session, [order_id])
         else:
             trashed = {
                 "status": TRASH,
@@ -126,7 +144,7 @@ def delete_order(
             }
             session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(trashed))
             after = order | trashed
-        changes = [Change("order.deleted", order, after), *uses]
+        changes = [*refunds, Change("order.deleted", order, after), *uses]
         notify_with_coupons(session, actor, changes)
 
     run_in_transaction(work)
@@ -144,6 +162,8 @@ class _OrderWrites(Writes):
         permissions: the download permissions of stored orders that the request can change.
         new_permissions: the download permissions of each created order.
         notes: the notes to add, each with its order.
+        refunds: the refunds of stored orders whose items the request can change.
+        new_refunds: the refunds to add, each with its order.
     """
 
     stored: Mapping[int, Record]
@@ -152,7 +172,9 @@ class _OrderWrites(Writes):
     new_ids: Iterator[int]
     permissions: dict[int, DownloadPermissions]
     new_permissions: list[DownloadPermissions] = field(default_factory=list)
+    refunds: Sequence[RefundRow] = ()
     notes: list[tuple[Record, Record]] = field(default_factory=list)
+    new_refunds: list[tuple[Record, Record]] = field(default_factory=list)
 
 
 def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _OrderWrites:
@@ -175,12 +197,32 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Ord
         stored=stored,
         accounts=accounts,
         taken_keys=taken_keys,
+        refunds=_refunds(session, items, orders),
         new_ids=iter(new_ids(session, len(created)) if has_coupons else ()),
         permissions=permissions_of(
             session,
             [item.id for item in items if item.id in orders and _permission_items(item.data)],
         ),
     )
+
+
+def _refunds(
+    session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
+) -> Sequence[RefundRow]:
+    """Return the refunds of the orders whose items or sums the request can change."""
+    changed = {
+        item.id
+        for item in items
+        if item.id is not None
+        and item.id in orders
+        and orders[item.id]["total_refunded"]
+        and not _SUMS.isdisjoint(item.data)
+    }
+    return stored_refunds(session, changed) if changed else ()
+
+
+_SUMS = {"shipping_tax", *KINDS}
+"""Fields of an order that change its sums."""
 
 
 def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
@@ -252,11 +294,23 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     plan = _plan_update(writes, order, after, items, changed)
     if changed or "shipping_tax" in data:
         after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
+        refunds = [each for each in writes.refunds if each["order_id"] == order["id"]]
+        if refunds:
+            require_refunds_covered(
+                (cents(order["total"]), items_of(order)),
+                (cents(after["total"]), items),
+                refunds,
+                data,
+            )
     if plan:
         writes.changes += plan.write(writes.session, order["id"])
     after["search_text"] = search_text_of(after)
     if after["status"] != order["status"]:
         writes.notes.append((after, status_note(after, order["status"])))
+        rest = refund_of_the_rest(after, writes.actor.user_id, timestamp)
+        if after["status"] == REFUNDED and rest:
+            after["total_refunded"] += rest["amount"]
+            writes.new_refunds.append((after, rest))
     writes.permissions[order["id"]] = permissions
     return after
 
@@ -301,6 +355,8 @@ def _write(writes: _OrderWrites, results: Sequence[WriteResult]) -> list[WriteRe
         changes = {key: value for key, value in after.items() if value != before[key]}
         if changes:
             session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(changes))
+    for order, refund in writes.new_refunds:
+        writes.changes.append(insert_refund(session, refund, order))
     if writes.notes:
         notes = insert(ORDER_NOTES).returning(ORDER_NOTES.c.id, sort_by_parameter_order=True)
         ids = session.scalars(notes, [note for _, note in writes.notes])
