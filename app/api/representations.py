@@ -13,7 +13,7 @@ from flask import Flask
 
 from app.api.order_extensions import Selection, extend
 from app.api.serializers import Serializer, names_in, narrowed, require_known
-from app.api.versions import in_native_form
+from app.api.versions import current_api_version, in_native_form
 from app.catalog import EXTENSION
 from app.db.session import reading_own_writes
 from app.models import COUPONS, ORDER_NOTES, ORDER_REFUNDS, WEBHOOK_DELIVERIES, WEBHOOKS
@@ -100,6 +100,7 @@ class OrderSerializer:
 
     def __init__(self, selection: Selection, serializer: Serializer = ORDER) -> None:
         extensions = registry().order_extensions
+        serializer = serializer.for_schemas(current_api_version().schemas)
         self._selection = selection
         if selection is not None:
             _require_known(selection, extensions, serializer)

@@ -140,7 +140,13 @@ class CouponPlan:
         if status != redemption["status"]:
             confirmed = status == CONFIRMED
             usage, reserved = (1, -int(redemption["holds_slot"])) if confirmed else (-1, 1)
-            columns |= {"status": status, "holds_slot": not confirmed, "updated_at": now()}
+            timestamp = now()
+            columns |= {
+                "status": status,
+                "holds_slot": not confirmed,
+                "updated_at": timestamp,
+                "confirmed_at": timestamp if confirmed else None,
+            }
             after = {**redemption, **columns}
             changes += count_use(session, REDEEMED, after, usage=usage, reserved=reserved)
         if changed := {key: value for key, value in columns.items() if value != redemption[key]}:
@@ -183,6 +189,7 @@ class CouponPlan:
             columns |= {"coupon_id": coupon.id, "holds_slot": slot.is_counted}
         timestamp = now()
         columns["updated_at"] = timestamp
+        columns["confirmed_at"] = timestamp if status == CONFIRMED else None
         if earlier:
             session.execute(
                 update(REDEMPTIONS).where(REDEMPTIONS.c.id == earlier["id"]).values(columns)
@@ -256,7 +263,12 @@ def _release(
     session: Session, redemption: Mapping[str, Any], timestamp: datetime | None = None
 ) -> list[Change]:
     usage, reserved = uses_of(redemption)
-    released = {"status": RELEASED, "holds_slot": False, "updated_at": timestamp or now()}
+    released = {
+        "status": RELEASED,
+        "holds_slot": False,
+        "updated_at": timestamp or now(),
+        "confirmed_at": None,
+    }
     after = {**redemption, **released}
     change = count_use(session, RELEASED_USE, after, usage=-usage, reserved=-reserved)
     session.execute(

@@ -39,6 +39,7 @@ from app.services.orders.columns import (
     new_key,
     next_status,
     note_created,
+    paid_at,
     require_currency,
     require_known_status,
     search_text_of,
@@ -56,6 +57,7 @@ from app.services.orders.item_changes import changed_items, created_items
 from app.services.orders.items import KINDS, OrderItems, items_of
 from app.services.orders.locks import (
     clear_parents,
+    held_parents,
     lock_coupons,
     lock_coupons_of_items,
     lock_orders,
@@ -157,6 +159,7 @@ class _OrderWrites(Writes):
     Attributes:
         stored: the stored orders, by ID. ``records`` has those that are not in the trash.
         accounts: rows of ACCOUNTS for the customers of the request, by ID.
+        parents: the parents of the request that are orders and not in the trash.
         taken_keys: the order keys of the request that orders have.
         new_ids: IDs of the new orders, if they are needed before the orders are written.
         permissions: the download permissions of stored orders that the request can change.
@@ -168,6 +171,7 @@ class _OrderWrites(Writes):
 
     stored: Mapping[int, Record]
     accounts: Mapping[int, Any]
+    parents: set[int]
     taken_keys: set[str]
     new_ids: Iterator[int]
     permissions: dict[int, DownloadPermissions]
@@ -196,6 +200,7 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Ord
         records=orders,
         stored=stored,
         accounts=accounts,
+        parents=held_parents(session, [item.data.get("parent_id") or 0 for item in items]),
         taken_keys=taken_keys,
         refunds=_refunds(session, items, orders),
         new_ids=iter(new_ids(session, len(created)) if has_coupons else ()),
@@ -230,6 +235,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     session = writes.session
     writes.actor.require("shop_api_user_cannot_create_order", Capability.PUBLISH_SHOP_ORDERS)
     _require_customer(writes, data)
+    _require_parent(writes, data, None)
     paid = data.get("payment_details", {}).get("paid", False)
     status = data.get("status", PROCESSING if paid else PENDING)
     require_known_status(status)
@@ -244,13 +250,17 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
         "created_at": data.get("created_at") or created,
         "updated_at": created,
         "completed_at": data.get("completed_at") or (created if status == COMPLETED else None),
+        "paid_at": data.get("paid_at"),
+        "created_via": data.get("created_via", BLANK["created_via"]),
     }
+    order["paid_at"] = paid_at(None, order)
     permissions, errors = DownloadPermissions().changed(_permission_items(data))
     items = created_items(data, errors)
     if data.get("order_key") in writes.taken_keys:
         reason = "another order has this order key."
         raise ShopError("shop_api_cannot_create_order", reason=reason)
     plan = plan_coupons(session, None, order, items, recompute=True, accounts=writes.accounts)
+    items.own_shipping_tax = "shipping_tax" in data
     order |= items.columns_with_sums(cents(data.get("shipping_tax", Decimal(0))))
     # ``_write`` sets a missing ID and the values derived from it.
     order["order_number"] = data.get("order_number")
@@ -273,6 +283,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     if item.precondition:
         item.precondition(with_total_tax(order))
     _require_customer(writes, data)
+    _require_parent(writes, data, order["id"])
     if "status" in data:
         require_known_status(data["status"])
     if "currency" in data:
@@ -285,6 +296,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     after["status"] = next_status(order["status"], data)
     if after["status"] == COMPLETED and order["completed_at"] is None:
         after["completed_at"] = timestamp
+    after["paid_at"] = paid_at(order, after)
     changed = [name for name in KINDS if data.get(name)]
     permissions = writes.permissions.get(order["id"], DownloadPermissions())
     permissions, errors = permissions.changed(_permission_items(data))
@@ -293,6 +305,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
         items = changed_items(items, data, errors)
     plan = _plan_update(writes, order, after, items, changed)
     if changed or "shipping_tax" in data:
+        items.own_shipping_tax |= "shipping_tax" in data
         after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
         refunds = [each for each in writes.refunds if each["order_id"] == order["id"]]
         if refunds:
@@ -336,6 +349,14 @@ def _require_customer(writes: _OrderWrites, data: Mapping[str, Any]) -> None:
     customer_id = data.get("customer_id", 0)
     if customer_id and customer_id not in writes.accounts:
         error = ShopError("shop_api_invalid_customer_id", param="order.customer_id")
+        raise error.with_status(400)
+
+
+def _require_parent(writes: _OrderWrites, data: Mapping[str, Any], own_id: int | None) -> None:
+    """Raise ShopError unless the parent is another order that is not in the trash (records 3)."""
+    parent_id = data.get("parent_id", 0)
+    if parent_id and (parent_id == own_id or parent_id not in writes.parents):
+        error = ShopError("shop_api_invalid_order_id", param="order.parent_id")
         raise error.with_status(400)
 
 

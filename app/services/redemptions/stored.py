@@ -40,6 +40,8 @@ def give_back(session: Session, redemption: Mapping[str, Any]) -> None:
 
 def update_redemption(session: Session, redemption: Record, **columns: Any) -> Record:
     """Write columns of a redemption and return it."""
-    changes = {"holds_slot": False, "updated_at": now(), **columns}
+    changes = {"holds_slot": False, "updated_at": now(), "confirmed_at": None, **columns}
+    if changes.get("status") == RedemptionStatus.CONFIRMED:
+        changes["confirmed_at"] = changes["updated_at"]
     session.execute(update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changes))
     return redemption | changes
