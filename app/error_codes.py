@@ -152,6 +152,30 @@ ERRORS: dict[str, tuple[int, str]] = {
         401,
         "You do not have permission to delete this order note.",
     ),
+    # records 2: refunds
+    "shop_api_missing_order_refund_data": (400, "The request body has no 'order_refund' object."),
+    "shop_api_invalid_order_refund": (400, "{param}: {reason}"),
+    "shop_api_invalid_order_refund_id": (404, "The order has no refund with this ID."),
+    "shop_api_user_cannot_read_order_refunds": (
+        401,
+        "You do not have permission to read refunds.",
+    ),
+    "shop_api_user_cannot_read_order_refunds_count": (
+        401,
+        "You do not have permission to count refunds.",
+    ),
+    "shop_api_user_cannot_create_order_refund": (
+        401,
+        "You do not have permission to create refunds.",
+    ),
+    "shop_api_user_cannot_edit_order_refund": (
+        401,
+        "You do not have permission to update this refund.",
+    ),
+    "shop_api_user_cannot_delete_order_refund": (
+        401,
+        "You do not have permission to delete this refund.",
+    ),
     # events 1
     "shop_api_user_cannot_read_events": (401, "You do not have permission to read events."),
     "shop_api_user_cannot_read_event": (401, "You do not have permission to read this event."),

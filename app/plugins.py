@@ -16,7 +16,7 @@ from typing import Any
 import marshmallow as ma
 from flask import Flask, current_app
 
-from app.catalog import EXTENSION, Catalog, DuplicateNameError
+from app.catalog import EXTENSION, Catalog, DuplicateNameError, RedemptionEffect
 from app.config.loading import check_order_statuses
 
 GROUP = "shop_api.plugins"
@@ -33,6 +33,7 @@ BUILTIN = tuple(
         "orders",
         "order_trash",
         "order_notes",
+        "order_refunds",
         "redemptions",
         "events",
         "api_keys",
@@ -100,6 +101,8 @@ def init_app(app: Flask, api: Any) -> None:
         SettingsError: a setting contains an unknown order status.
     """
     app.extensions[EXTENSION] = found = Registry()
+    if app.config["SHOP_REFUNDED_RELEASES_COUPONS"]:
+        found.redemption_effects["refunded"] = RedemptionEffect.RELEASE
     plugins = [*BUILTIN, *sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
     counts = Counter(entry.name for entry in plugins)
     if duplicates := [name for name, count in counts.items() if count > 1]:

@@ -23,6 +23,18 @@ LINE_ITEM = {
     "sku": "SKU-003",
     "meta": [],
 }
+# What responses add to orders without a payment and an origin (records 3).
+NO_SHIPPING_TAX = {"total_tax": "0.00", "instance_id": "", "taxes": []}
+ORIGIN = {
+    "transaction_id": "",
+    "paid_at": None,
+    "created_via": "rest-api",
+    "parent_id": 0,
+    "prices_include_tax": False,
+    "discount_tax": "0.00",
+    "cart_hash": "",
+    "version": "",
+}
 SHIPPING_LINE = {"id": 12, "method_id": "flat_rate", "method_title": "Flat rate", "total": "1.00"}
 ORDER = {
     **dict.fromkeys(ADDRESS_COLUMNS, ""),

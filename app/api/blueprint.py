@@ -119,12 +119,22 @@ class Blueprint(flask_smorest.Blueprint):
     @staticmethod
     def errors(*codes: str) -> Callable[[Any], Any]:
         """Document the error codes of an operation, in addition to the common error codes."""
-        return _document_codes({code: ERRORS[code][0] for code in codes})
+
+        def decorate(view: Any) -> Any:
+            found = {code: ERRORS[code][0] for code in codes}
+            return document(view, "codes", documented(view, "codes", {}) | found)
+
+        return decorate
 
     @staticmethod
     def errors_as(status: int, *codes: str) -> Callable[[Any], Any]:
-        """Document error codes that have another status in this operation (spec 4.2)."""
-        return _document_codes(dict.fromkeys(codes, status))
+        """Document error codes that also have another status in this operation (spec 4.2)."""
+
+        def decorate(view: Any) -> Any:
+            more = [*documented(view, "codes_as", []), *((code, status) for code in codes)]
+            return document(view, "codes_as", more)
+
+        return decorate
 
     @staticmethod
     def also_requires(*resources: str) -> Callable[[Any], Any]:
@@ -149,10 +159,3 @@ class Blueprint(flask_smorest.Blueprint):
             may_use_replica=self.reads_replicas,
         )
         return doc
-
-
-def _document_codes(codes: dict[str, int]) -> Callable[[Any], Any]:
-    def decorate(view: Any) -> Any:
-        return document(view, "codes", documented(view, "codes", {}) | codes)
-
-    return decorate

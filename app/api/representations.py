@@ -13,10 +13,10 @@ from flask import Flask
 
 from app.api.order_extensions import Selection, extend
 from app.api.serializers import Serializer, names_in, narrowed, require_known
-from app.api.versions import in_native_form
+from app.api.versions import current_api_version, in_native_form
 from app.catalog import EXTENSION
 from app.db.session import reading_own_writes
-from app.models import COUPONS, ORDER_NOTES, WEBHOOK_DELIVERIES, WEBHOOKS
+from app.models import COUPONS, ORDER_NOTES, ORDER_REFUNDS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.plugins import OrderExtension, registry
 from app.schemas.api_keys import ApiKeySchema
 from app.schemas.coupons.batch import CouponBatchSchema
@@ -26,6 +26,7 @@ from app.schemas.events import EventSchema
 from app.schemas.fields.query import StrictSelection
 from app.schemas.orders.note import OrderNoteSchema
 from app.schemas.orders.order import DownloadSchema, OrderSchema, TrashedOrderSchema
+from app.schemas.orders.refund import OrderRefundSchema
 from app.schemas.redemptions.redemption import RedemptionSchema
 from app.schemas.webhooks.webhook import WebhookDeliverySchema, WebhookSchema
 from app.services.api_keys import queries as api_key_queries
@@ -47,6 +48,7 @@ CUSTOMER = Serializer(CustomerSchema, customer_statistics.COLUMNS)
 ORDER = Serializer(OrderSchema, order_queries.COLUMNS)
 TRASHED_ORDER = Serializer(TrashedOrderSchema, order_trash.TRASH_COLUMNS)
 ORDER_NOTE = Serializer(OrderNoteSchema, dict(ORDER_NOTES.c))
+ORDER_REFUND = Serializer(OrderRefundSchema, dict(ORDER_REFUNDS.c))
 DOWNLOAD = Serializer(DownloadSchema, order_queries.DOWNLOAD_COLUMNS)
 REDEMPTION = Serializer(RedemptionSchema, redemption_queries.COLUMNS)
 EVENT = Serializer(EventSchema, event_queries.COLUMNS)
@@ -61,6 +63,9 @@ def init_app(app: Flask) -> None:
         "coupon": _coupons,
         "customer": lambda found: [{"customer": CUSTOMER.record(each)} for each in found],
         "order": _orders,
+        "order_refund": lambda found: [
+            {"order_refund": ORDER_REFUND.record(each)} for each in found
+        ],
         "order_note": lambda found: [
             {"order_note": ORDER_NOTE.record(each), "order_id": each["order_id"]} for each in found
         ],
@@ -95,6 +100,7 @@ class OrderSerializer:
 
     def __init__(self, selection: Selection, serializer: Serializer = ORDER) -> None:
         extensions = registry().order_extensions
+        serializer = serializer.for_schemas(current_api_version().schemas)
         self._selection = selection
         if selection is not None:
             _require_known(selection, extensions, serializer)

@@ -22,7 +22,12 @@ from app.auth.principals import Credentials
 from app.schemas.customers import CustomerSchema, CustomerV3Schema, LegacyCustomerSchema
 from app.schemas.legacy.orders import LEGACY_ORDERS
 from app.schemas.legacy.requests import QUERIES, CustomerOrdersV3Query, native_object
-from app.schemas.orders.order import DownloadList, LegacyDownloadList
+from app.schemas.orders.order import (
+    DownloadList,
+    LegacyDownloadList,
+    LegacyOrderSchema,
+    OrderSchema,
+)
 from app.schemas.queries import CustomerOrdersQuery
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -113,6 +118,7 @@ def _woocommerce(
             **QUERIES,
             **LEGACY_ORDERS,
             CustomerSchema: LegacyCustomerSchema,
+            OrderSchema: LegacyOrderSchema,
             DownloadList: LegacyDownloadList,
             **(schemas or {}),
         },

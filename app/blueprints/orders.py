@@ -84,7 +84,7 @@ def list_orders(query: Query) -> Response:
 
 
 @blp.route("", methods=["POST"])
-@blp.errors_as(400, "shop_api_invalid_customer_id")
+@blp.errors_as(400, "shop_api_invalid_customer_id", "shop_api_invalid_order_id")
 @blp.errors(
     "shop_api_missing_order_data",
     "shop_api_user_cannot_create_order",
@@ -146,7 +146,7 @@ def get_order(query: Query, order_id: int) -> Response:
 
 
 @blp.route("/<id:order_id>", methods=["PUT"])
-@blp.errors_as(400, "shop_api_invalid_customer_id")
+@blp.errors_as(400, "shop_api_invalid_customer_id", "shop_api_invalid_order_id")
 @blp.errors(
     "shop_api_missing_order_data",
     "shop_api_invalid_order_id",
@@ -156,6 +156,7 @@ def get_order(query: Query, order_id: int) -> Response:
     "shop_api_invalid_order_currency",
     "shop_api_invalid_order_item",
     "shop_api_order_too_large",
+    "shop_api_invalid_order_refund",
     "shop_api_cannot_update_order",
     "shop_api_coupon_not_applicable",
 )

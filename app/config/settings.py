@@ -132,6 +132,9 @@ class SettingsSchema(ma.Schema):
         ("processing", "completed"),
         "Order statuses that count towards `total_spent`, separated by commas.",
     )
+    SHOP_REFUNDED_RELEASES_COUPONS = _boolean(
+        False, "Whether the order status `refunded` releases the uses of coupons."
+    )
     SHOP_GRAVATAR = _boolean(True, "Whether customers have an `avatar_url` on Gravatar.")
     SHOP_ARGON2_TIME_COST = _integer(2, "Number of argon2id passes for a password hash.", minimum=1)
     SHOP_ARGON2_MEMORY_KIB = _integer(

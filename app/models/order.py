@@ -6,11 +6,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, Table, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
-from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, Money, UtcDateTime
+from app.db.sql.types import AUTOINCREMENT, Id, Json, Key, Money, OptionalMoney, UtcDateTime
 from app.models.address import BillingColumns, ShippingColumns
 
 
@@ -51,6 +51,21 @@ class Order(BillingColumns, ShippingColumns, Model):
     item_details: Mapped[dict[str, dict[str, Any]] | None] = mapped_column(Json, sort_order=1)
     # ID of the next new item. IDs are unique within the order and never reused.
     next_item_id: Mapped[int] = mapped_column(Id, server_default=text("1"), sort_order=1)
+    # Payment and origin (records 3). The defaults are for a previous release that still writes.
+    transaction_id: Mapped[str] = mapped_column(Key, server_default="", sort_order=2)
+    paid_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=2)
+    created_via: Mapped[str] = mapped_column(Key, server_default="rest-api", sort_order=2)
+    # Not a foreign key, because SQLite cannot add one to a table. Permanent deletes clear it.
+    parent_id: Mapped[int | None] = mapped_column(Id, sort_order=2)
+    prices_include_tax: Mapped[bool] = mapped_column(server_default=false(), sort_order=2)
+    discount_tax: Mapped[Decimal] = mapped_column(Money, server_default=text("0"), sort_order=2)
+    cart_hash: Mapped[str] = mapped_column(Key, server_default="", sort_order=2)
+    version: Mapped[str] = mapped_column(Key, server_default="", sort_order=2)
+    # Sum of the refunds, changed only while the order is locked.
+    total_refunded: Mapped[Decimal] = mapped_column(Money, server_default=text("0"), sort_order=2)
+    # Units in the line items, and sum of the fees. None only if a previous release wrote the items.
+    items: Mapped[int | None] = mapped_column(BigInteger, sort_order=2)
+    fees: Mapped[Decimal | None] = mapped_column(OptionalMoney, sort_order=2)
     # Lower-cased text that filter[q] searches.
     search_text: Mapped[str] = mapped_column(Key)
     # Only set while the order is in the trash and its status is TRASH.
@@ -76,6 +91,20 @@ class Order(BillingColumns, ShippingColumns, Model):
         Index("ix_orders_updated", "updated_at", "id", "status"),
         Index("ix_orders_total", "total", "id", "status"),
         Index("ix_orders_status_created", "status", "created_at", "id"),
+        # For parents that are deleted permanently.
+        Index(
+            "ix_orders_parent",
+            "parent_id",
+            sqlite_where=text("parent_id IS NOT NULL"),
+            postgresql_where=text("parent_id IS NOT NULL"),
+        ),
+        # Orders that a previous release wrote, for the sweep of the worker.
+        Index(
+            "ix_orders_without_figures",
+            "id",
+            sqlite_where=text("items IS NULL"),
+            postgresql_where=text("items IS NULL"),
+        ),
         # With the customer, because SQLite reads an index alone only if it contains the column of
         # its condition.
         Index(

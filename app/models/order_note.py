@@ -23,6 +23,8 @@ class OrderNote(Model):
     note: Mapped[str] = mapped_column(Key)
     # Whether the note is addressed to the customer.
     customer_note: Mapped[bool]
+    # Empty for the system.
+    author: Mapped[str] = mapped_column(Key, server_default="")
 
     __table_args__ = (Index("ix_order_notes_order", "order_id", "id"), AUTOINCREMENT)
 

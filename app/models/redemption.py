@@ -52,6 +52,8 @@ class Redemption(Model):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    # The last confirmation. None unless the use is confirmed.
+    confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (
         CheckConstraint("status IN ('reserved', 'confirmed', 'released')", name="status"),
@@ -123,6 +125,7 @@ class RedemptionRow(TypedDict):
     created_at: datetime
     updated_at: datetime
     expires_at: datetime | None
+    confirmed_at: datetime | None
 
 
 # The value is computed for each execution, so that a statement is built once.

@@ -41,6 +41,7 @@ def test_creates_and_updates_in_the_order_of_the_items(admin, bulk, make_custome
         "status": "completed",
         "updated_at": second["updated_at"],
         "completed_at": second["updated_at"],
+        "paid_at": second["updated_at"],
     }
     assert (third["status"], third["total"]) == ("completed", "8.00")
     assert read(admin, order["id"]) == third

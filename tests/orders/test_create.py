@@ -8,7 +8,7 @@ import pytest
 from app.schemas.examples import customers
 from app.schemas.examples import orders as examples
 from tests.api_client import codes, refusal, refused_params, reply, without_key
-from tests.factories import insert_order
+from tests.factories import NO_SHIPPING_TAX, ORIGIN, insert_order
 
 KNOWN = "pending, processing, on-hold, completed, cancelled, refunded, failed"
 LINE = {"name": "Mug", "price": "4.00"}
@@ -33,7 +33,7 @@ def read(client, order_id):
 def test_created_order_is_returned_like_a_read(admin):
     response = admin.post("/orders", {"order": examples.NEW_ORDER})
     order = response.get_json()["order"]
-    known = ("id", "order_number", "order_key", "created_at", "updated_at")
+    known = ("id", "order_number", "order_key", "created_at", "updated_at", "paid_at")
     assert (response.status_code, order) == (
         201, examples.ORDER | {name: order[name] for name in known}
     )  # fmt: skip
@@ -49,7 +49,7 @@ def test_created_order_is_returned_like_a_read(admin):
 def test_examples_of_the_document(admin):
     """The update and the bulk that the OpenAPI document shows have the results that it shows."""
     order = admin.post("/orders", {"order": examples.NEW_ORDER}).get_json()["order"]
-    moments = ("created_at", "updated_at", "completed_at")
+    moments = ("created_at", "updated_at", "completed_at", "paid_at")
     known = {name: order[name] for name in ("id", "order_number", "order_key")}
 
     def timeless(result):
@@ -95,6 +95,7 @@ def test_empty_order(make_order, admin):
             name: []
             for name in ("line_items", "shipping_lines", "tax_lines", "fee_lines", "coupon_lines")
         },
+        **ORIGIN,
         "customer": {
             "id": 0,
             "email": "",
@@ -138,15 +139,18 @@ def test_every_list_is_stored_with_its_ids(make_order, admin):
             "id": 1, "subtotal": "8.00", "subtotal_tax": "0.00", "total": "8.00",
             "total_tax": "0.00", "price": "4.00", "quantity": 2, "tax_class": "reduced",
             "name": "Mug", "product_id": None, "sku": "M1",
-            "meta": [{"key": "c", "label": "C", "value": "5"}],
+            "meta": [{"key": "c", "label": "C", "value": "5"}], "variation_id": 0, "taxes": [],
         }
     ]  # fmt: skip
     assert order["shipping_lines"] == [
-        {"id": 2, "method_id": "ups", "method_title": "UPS", "total": "5.00"}
+        {"id": 2, "method_id": "ups", "method_title": "UPS", "total": "5.00"} | NO_SHIPPING_TAX
     ]
     assert order["fee_lines"] == [
-        {"id": 3, "title": "Gift", "tax_class": None, "total": "-1.00", "total_tax": "-0.20"}
-    ]
+        {
+            "id": 3, "title": "Gift", "tax_class": None, "total": "-1.00", "total_tax": "-0.20",
+            "taxes": [],
+        }
+    ]  # fmt: skip
     assert order["tax_lines"] == [
         {"id": 4, "rate_id": 1, "code": "VAT", "title": "VAT", "total": "1.60", "compound": False}
     ]

@@ -10,12 +10,13 @@ from app.errors import InvalidOrderItems, ShopError
 from app.services.orders.item_changes import MAX_ITEMS, changed_items, created_items
 from app.services.orders.items import items_of
 from app.services.orders.sums import amount_text, divided, price_times_quantity
+from tests.factories import NO_SHIPPING_TAX
 
 LISTS = ("line_items", "shipping_lines", "fee_lines", "tax_lines", "coupon_lines")
 LINE = {
     "id": 1, "subtotal": "8.00", "subtotal_tax": "0.00", "total": "8.00", "total_tax": "0.00",
     "price": "4.00", "quantity": 2, "tax_class": None, "name": "Mug", "product_id": None,
-    "sku": None, "meta": [],
+    "sku": None, "meta": [], "variation_id": 0, "taxes": [],
 }  # fmt: skip
 
 
@@ -25,6 +26,7 @@ def money(text):
 
 def stored(items, shipping_tax=0):
     """Return the stored form of items."""
+    items.own_shipping_tax = bool(shipping_tax)
     return items.columns_with_sums(shipping_tax)
 
 
@@ -99,9 +101,13 @@ def test_items_of_every_list():
         "line_items": [LINE],
         "shipping_lines": [
             {"id": 2, "method_id": "flat_rate", "method_title": "", "total": "4.90"}
+            | NO_SHIPPING_TAX
         ],
         "fee_lines": [
-            {"id": 3, "title": "Wrapping", "tax_class": None, "total": "-1.00", "total_tax": "0.10"}
+            {
+                "id": 3, "title": "Wrapping", "tax_class": None, "total": "-1.00",
+                "total_tax": "0.10", "taxes": [],
+            }
         ],
         "tax_lines": [
             {"id": 4, "rate_id": 7, "code": "", "title": "", "total": "99.00", "compound": True}
@@ -118,7 +124,10 @@ def test_items_of_every_list():
         "total_shipping": money("4.90"),
         "shipping_tax": money("0.00"),
         "total": money("12.00"),
-    }
+        "discount_tax": money("0.00"),
+        "fees": money("-1.00"),
+        "items": 2,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,15 @@ from app.auth.principals import Capability, Principal
 from app.error_codes import ERRORS
 from app.services.orders import queries as order_queries
 from tests.api_client import without_key
-from tests.factories import LINE_ITEM, SHIPPING_LINE, TIMESTAMP, insert_download, insert_order
+from tests.factories import (
+    LINE_ITEM,
+    NO_SHIPPING_TAX,
+    ORIGIN,
+    SHIPPING_LINE,
+    TIMESTAMP,
+    insert_download,
+    insert_order,
+)
 
 BILLING = ["first_name", "last_name", "company", "address_1", "address_2", "city", "state", "postcode", "country", "email", "phone"]  # fmt: skip
 SHIPPING = BILLING[:9]
@@ -57,11 +65,12 @@ def order_body(order_id, **over):
         "customer_ip": "192.0.2.1",
         "customer_user_agent": "Mozilla/5.0",
         "customer_id": 0,
-        "line_items": [LINE_ITEM],
-        "shipping_lines": [SHIPPING_LINE],
+        "line_items": [LINE_ITEM | {"variation_id": 0, "taxes": []}],
+        "shipping_lines": [SHIPPING_LINE | NO_SHIPPING_TAX],
         "tax_lines": [],
         "fee_lines": [],
         "coupon_lines": [],
+        **ORIGIN,
         "customer": GUEST,
     } | over
 

@@ -60,7 +60,8 @@ def describe_operation(
         if (status := api_version.status(event)) != 200:
             responses[status] = deepcopy(responses[200])
     codes |= {code: ERRORS[code][0] for code in common}
-    describe_errors(responses, codes.items(), invalid_input(operation))
+    pairs = [*codes.items(), *declared.get("codes_as", ())]
+    describe_errors(responses, pairs, invalid_input(operation))
     for status, response in responses.items():
         if int(status) < 400:
             response["headers"] = openapi.REQUEST_ID | response.get("headers", {})

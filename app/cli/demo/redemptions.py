@@ -162,6 +162,8 @@ def _redemption(coupon_id: int, reference: str, email: str, timestamp: datetime)
 
 
 def _store(session: Session, coupon_id: int, rows: list[Record]) -> None:
+    for row in rows:
+        row["confirmed_at"] = row["updated_at"] if row["status"] == "confirmed" else None
     session.execute(insert(REDEMPTIONS), rows)
     confirmed = sum(row["status"] == "confirmed" for row in rows)
     held = sum(row["holds_slot"] for row in rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.schemas.examples.coupons import BATCH, COUPON
 from app.schemas.examples.customers import CUSTOMER
-from app.schemas.examples.orders import ORDER, ORDER_NOTE
+from app.schemas.examples.orders import ORDER, ORDER_NOTE, ORDER_REFUND
 from app.schemas.examples.webhooks import WEBHOOK
 
 EVENT: dict[str, Any] = {
@@ -26,6 +26,7 @@ _RECORDS: dict[str, dict[str, Any]] = {
     "customer": CUSTOMER,
     "order": ORDER,
     "order_note": ORDER_NOTE,
+    "order_refund": ORDER_REFUND,
     "coupon_batch": BATCH,
     "import": {"id": 1, "source": "woocommerce", "coupons": 2, "customers": 3, "orders": 5},
     "webhook": WEBHOOK,

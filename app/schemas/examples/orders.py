@@ -66,14 +66,32 @@ ORDER: dict[str, Any] = {
             "product_id": 4,
             "sku": "SKU-004",
             "meta": [],
+            "variation_id": 0,
+            "taxes": [],
         }
     ],
     "shipping_lines": [
-        {"id": 2, "method_id": "flat_rate", "method_title": "Flat rate", "total": "4.00"}
+        {
+            "id": 2,
+            "method_id": "flat_rate",
+            "method_title": "Flat rate",
+            "total": "4.00",
+            "total_tax": "0.00",
+            "instance_id": "",
+            "taxes": [],
+        }
     ],
     "tax_lines": [],
     "fee_lines": [],
     "coupon_lines": [],
+    "transaction_id": "",
+    "paid_at": "2026-11-20T09:38:00Z",
+    "created_via": "rest-api",
+    "parent_id": 0,
+    "prices_include_tax": False,
+    "discount_tax": "0.00",
+    "cart_hash": "",
+    "version": "",
     "customer": {
         "id": 0,
         "email": "accounts@example.com",
@@ -95,6 +113,7 @@ UPDATED_ORDER = ORDER | {
     "total_line_items_quantity": 1,
     "total_tax": "1.70",
     "cart_tax": "0.80",
+    "discount_tax": "0.80",
     "line_items": [
         ORDER["line_items"][0]
         | {"subtotal": "4.00", "total": "4.00", "total_tax": "0.80", "quantity": 1}
@@ -141,4 +160,20 @@ ORDER_NOTE: dict[str, Any] = {
 }
 ORDER_NOTE_UPDATE: dict[str, Any] = {"note": "Handed to the courier."}
 UPDATED_ORDER_NOTE = ORDER_NOTE | ORDER_NOTE_UPDATE
+NEW_ORDER_REFUND: dict[str, Any] = {
+    "reason": "One mug arrived broken.",
+    "line_items": [{"id": 1, "quantity": 1, "total": "4.00", "total_tax": "0.80"}],
+}
+ORDER_REFUND: dict[str, Any] = {
+    "id": 1,
+    "order_id": 1,
+    "created_at": "2026-11-20T09:38:00Z",
+    "updated_at": "2026-11-20T09:38:00Z",
+    "amount": "4.80",
+    "reason": "One mug arrived broken.",
+    "refunded_by": 1,
+    "line_items": [{"id": 1, "quantity": 1, "total": "4.00", "total_tax": "0.80"}],
+}
+ORDER_REFUND_UPDATE: dict[str, Any] = {"reason": "The mug arrived broken."}
+UPDATED_ORDER_REFUND = ORDER_REFUND | ORDER_REFUND_UPDATE
 ORDER_STATUSES = {"pending": "Pending payment", "processing": "Processing"}

@@ -65,7 +65,12 @@ REDEMPTION: dict[str, Any] = {
     "status": "reserved",
     "created_at": "2026-11-20T09:38:00Z",
     "updated_at": "2026-11-20T09:38:00Z",
+    "confirmed_at": None,
     "expires_at": "2026-11-20T10:08:00Z",
 }
-CONFIRMED_REDEMPTION = REDEMPTION | {"status": "confirmed", "expires_at": None}
+CONFIRMED_REDEMPTION = REDEMPTION | {
+    "status": "confirmed",
+    "confirmed_at": "2026-11-20T09:38:00Z",
+    "expires_at": None,
+}
 RELEASED_REDEMPTION = REDEMPTION | {"status": "released"}

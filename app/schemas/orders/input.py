@@ -63,6 +63,10 @@ class CustomerId(inputs.Input):
         return numbers.integer(value)
 
 
+class ParentId(CustomerId):
+    """ID of an order, 0 for none. Text must be a number."""
+
+
 class OrderNumber(inputs.Text):
     """Order number or order key: 1 to 191 characters."""
 
@@ -98,7 +102,12 @@ class OrderFields(Base):
     note = inputs.Text("Note from the customer.", openapi=json_schema.LONG_TEXT_IN)
     customer_ip = inputs.Text("IP address of the customer.")
     customer_user_agent = inputs.Text("User agent of the customer.")
-    shipping_tax = inputs.AmountInput("Tax on shipping.")
+    shipping_tax = inputs.AmountInput(
+        "Tax on shipping. By default the sum of `total_tax` of the shipping lines."
+    )
+    transaction_id = inputs.Text("Number of the payment at the payment provider.")
+    parent_id = ParentId("ID of the order to which this one belongs, 0 for none.")
+    prices_include_tax = inputs.StrictTrue("Whether the prices of the shop included tax.")
 
 
 class OrderCreate(OrderFields):
@@ -106,6 +115,8 @@ class OrderCreate(OrderFields):
 
     created_at = inputs.TimestampInput("Time of the order, if it was placed elsewhere.")
     completed_at = inputs.TimestampInput("Completion time, if it was placed elsewhere.")
+    paid_at = inputs.TimestampInput("Time of the payment, if it was paid for elsewhere.")
+    created_via = inputs.Text("What created the order. By default `rest-api`.")
     order_number = OrderNumber("Order number. By default, the ID.")
     order_key = OrderNumber("Order key. No other order can have it. By default, a random key.")
     line_items = item_array(LineItemCreate, "Line items.")

@@ -96,6 +96,37 @@ class LineMetaArray(list_inputs.ItemArray):
         return [empty | item for item in loaded] if isinstance(loaded, list) else loaded
 
 
+class ItemTaxCreate(Base):
+    """Part of the tax of an item that one tax rate causes."""
+
+    id = inputs.Integer("ID of the tax rate.")
+    total = inputs.AmountInput("Tax on the total.")
+    subtotal = inputs.AmountInput("Tax on the subtotal.")
+
+
+class ItemTaxArray(list_inputs.ItemArray):
+    """Taxes of an item, by tax rate, stored as they are shown."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            ItemTaxCreate,
+            "Taxes of the item by tax rate, recorded as they are. They replace the earlier ones.",
+            limit=MAX_ITEMS,
+            too_large=_TOO_LARGE,
+        )
+
+    def deserialize(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the taxes as responses contain them. A key that is not supplied is 0."""
+        loaded = super().deserialize(*args, **kwargs)
+        if not isinstance(loaded, list):
+            return loaded
+        return [
+            {"id": tax.get("id", 0)}
+            | {name: f"{tax.get(name) or 0:.2f}" for name in ("total", "subtotal")}
+            for tax in loaded
+        ]
+
+
 class LineItemCreate(Base):
     """Line item of a new order. A price, a subtotal or a total is required."""
 
@@ -116,6 +147,8 @@ class LineItemCreate(Base):
     product_category_ids = list_inputs.IdArray("IDs of the categories of the product.")
     on_sale = inputs.StrictTrue("Whether the product was on sale.")
     meta = LineMetaArray()
+    variation_id = inputs.Integer("ID of the variation of the product.")
+    taxes = ItemTaxArray()
 
 
 class ShippingLineCreate(Base):
@@ -124,6 +157,9 @@ class ShippingLineCreate(Base):
     method_id = inputs.Text("Identifier of the shipping method.", required=True)
     method_title = inputs.Text("Title of the shipping method.")
     total = inputs.AmountInput("Shipping cost, without tax. Not negative.")
+    total_tax = inputs.AmountInput("Tax on the shipping cost.")
+    instance_id = inputs.Text("ID of the shipping method in its zone.")
+    taxes = ItemTaxArray()
 
 
 class FeeLineCreate(Base):
@@ -133,6 +169,7 @@ class FeeLineCreate(Base):
     total = inputs.AmountInput("Fee amount, without tax. Can be negative.")
     total_tax = inputs.AmountInput("Tax on the fee.")
     tax_class = inputs.Text(_TAX_CLASS)
+    taxes = ItemTaxArray()
 
 
 class TaxLineCreate(Base):

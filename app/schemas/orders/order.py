@@ -20,8 +20,24 @@ class LineMetaSchema(Base):
     value = fields.String("Value of the attribute.")
 
 
-class LineItemSchema(Base):
-    """Line item of an order."""
+class ItemTaxSchema(Base):
+    """Part of the tax of an item that one tax rate causes."""
+
+    id = fields.Number("ID of the tax rate.")
+    total = fields.Amount("Tax on the total.")
+    subtotal = fields.Amount("Tax on the subtotal.")
+
+
+def _taxes() -> ma.fields.List[Any]:
+    return ma.fields.List(
+        ma.fields.Nested(ItemTaxSchema),
+        required=True,
+        metadata={"description": "Taxes of the item by tax rate, as they were supplied."},
+    )
+
+
+class LegacyLineItemSchema(Base):
+    """Line item of an order in the legacy API."""
 
     id = fields.Identifier("Line ID.")
     subtotal = fields.Amount("Line total before discounts, without tax.")
@@ -41,13 +57,28 @@ class LineItemSchema(Base):
     )
 
 
-class ShippingLineSchema(Base):
-    """Shipping line of an order."""
+class LineItemSchema(LegacyLineItemSchema):
+    """Line item of an order."""
+
+    variation_id = fields.Number("ID of the variation of the product, or 0.")
+    taxes = _taxes()
+
+
+class LegacyShippingLineSchema(Base):
+    """Shipping line of an order in the legacy API."""
 
     id = fields.Identifier("Line ID.")
     method_id = fields.String("Identifier of the shipping method.")
     method_title = fields.String("Title of the shipping method.")
     total = fields.Amount("Shipping cost, without tax.")
+
+
+class ShippingLineSchema(LegacyShippingLineSchema):
+    """Shipping line of an order."""
+
+    total_tax = fields.Amount("Tax on the shipping cost.")
+    instance_id = fields.String("ID of the shipping method in its zone.")
+    taxes = _taxes()
 
 
 class TaxLineSchema(Base):
@@ -61,14 +92,20 @@ class TaxLineSchema(Base):
     compound = fields.Boolean("Whether the tax is compounded on other taxes.")
 
 
-class FeeLineSchema(Base):
-    """Fee line of an order."""
+class LegacyFeeLineSchema(Base):
+    """Fee line of an order in the legacy API."""
 
     id = fields.Identifier("Line ID.")
     title = fields.String("Title of the fee.")
     tax_class = fields.OptionalString("Tax class, or null.")
     total = fields.Amount("Fee amount, without tax.")
     total_tax = fields.Amount("Tax on the fee.")
+
+
+class FeeLineSchema(LegacyFeeLineSchema):
+    """Fee line of an order."""
+
+    taxes = _taxes()
 
 
 class CouponLineSchema(Base):
@@ -87,8 +124,8 @@ class PaymentDetailsSchema(Base):
     paid = fields.Boolean("Whether the order is paid.")
 
 
-class CustomerId(fields.Output):
-    """ID of the customer account, 0 for a guest."""
+class OptionalId(fields.Output):
+    """ID of another record, 0 for none."""
 
     openapi = json_schema.NUMBER
     wire = staticmethod(lambda value: value or 0)
@@ -114,6 +151,30 @@ class MethodTitles(fields.Output):
     def wire(shipping_lines: list[dict[str, Any]]) -> str:
         """Return the titles."""
         return ", ".join(line.get("method_title", "") for line in shipping_lines)
+
+
+class LineItems(fields.Lines):
+    """Line items. Those of orders that an earlier release wrote lack the newest keys."""
+
+    wire = staticmethod(lambda lines: _completed(lines, {"variation_id": 0, "taxes": []}))
+
+
+class ShippingLines(fields.Lines):
+    """Shipping lines."""
+
+    wire = staticmethod(
+        lambda lines: _completed(lines, {"total_tax": "0.00", "instance_id": "", "taxes": []})
+    )
+
+
+class FeeLines(fields.Lines):
+    """Fee lines."""
+
+    wire = staticmethod(lambda lines: _completed(lines, {"taxes": []}))
+
+
+def _completed(lines: list[dict[str, Any]], defaults: dict[str, Any]) -> list[dict[str, Any]]:
+    return [line if "taxes" in line else line | defaults for line in lines]
 
 
 class OrderSchema(Base):
@@ -154,12 +215,67 @@ class OrderSchema(Base):
     note = fields.String("Note from the customer.")
     customer_ip = fields.String("IP address of the customer.")
     customer_user_agent = fields.String("User agent of the customer.")
-    customer_id = CustomerId("ID of the customer account, 0 for a guest.")
-    line_items = fields.Lines(LineItemSchema)
-    shipping_lines = fields.Lines(ShippingLineSchema)
+    customer_id = OptionalId("ID of the customer account, 0 for a guest.")
+    line_items: fields.Lines = LineItems(LineItemSchema)
+    shipping_lines: fields.Lines = ShippingLines(ShippingLineSchema)
     tax_lines = fields.Lines(TaxLineSchema)
-    fee_lines = fields.Lines(FeeLineSchema)
+    fee_lines: fields.Lines = FeeLines(FeeLineSchema)
     coupon_lines = fields.Lines(CouponLineSchema)
+    transaction_id = fields.String("Number of the payment at the payment provider.")
+    paid_at = fields.OptionalTimestamp("Time of the payment, in UTC, or null.")
+    created_via = fields.String("What created the order.")
+    parent_id = OptionalId("ID of the order to which this one belongs, or 0.")
+    prices_include_tax = fields.Boolean("Whether the prices of the shop included tax.")
+    discount_tax = fields.Amount("Tax that the discounts of the line items saved.")
+    cart_hash = fields.String("Hash of the cart in the shop that the order was imported from.")
+    version = fields.String("Version of the shop that the order was imported from.")
+
+
+class LegacyLineItems(fields.Lines):
+    """Line items with the keys of the legacy API.
+
+    ``product_id`` is the ID of the variation, if the line has one (records 5).
+    """
+
+    @staticmethod
+    def wire(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the line items without newer keys."""
+        return [
+            shown | {"product_id": line["variation_id"]} if line.get("variation_id") else shown
+            for line, shown in zip(lines, _without(lines, "variation_id", "taxes"), strict=True)
+        ]
+
+
+class LegacyShippingLines(fields.Lines):
+    """Shipping lines with the keys of the legacy API."""
+
+    wire = staticmethod(lambda lines: _without(lines, "total_tax", "instance_id", "taxes"))
+
+
+class LegacyFeeLines(fields.Lines):
+    """Fee lines with the keys of the legacy API."""
+
+    wire = staticmethod(lambda lines: _without(lines, "taxes"))
+
+
+def _without(lines: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: line[name] for name in line if name not in names} for line in lines]
+
+
+class LegacyOrderSchema(OrderSchema):
+    """Order in a response of the legacy API, which has no payment and origin (records 3)."""
+
+    line_items = LegacyLineItems(LegacyLineItemSchema)
+    shipping_lines = LegacyShippingLines(LegacyShippingLineSchema)
+    fee_lines = LegacyFeeLines(LegacyFeeLineSchema)
+
+    class Meta(Base.Meta):
+        """Options of marshmallow."""
+
+        exclude = (
+            "transaction_id", "paid_at", "created_via", "parent_id", "prices_include_tax",
+            "discount_tax", "cart_hash", "version",
+        )  # fmt: skip
 
 
 class GuestCustomerSchema(Base):

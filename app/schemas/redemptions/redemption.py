@@ -10,7 +10,7 @@ from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
-from app.schemas.orders.order import CustomerId
+from app.schemas.orders.order import OptionalId
 
 
 class Reference(inputs.Input):
@@ -41,7 +41,7 @@ class RedemptionSchema(Base):
     code = fields.String("Coupon code.")
     reference = fields.String("The caller's cart or order number; `order-<ID>` for an order.")
     order_id = fields.OptionalIdentifier("ID of the order that controls the redemption, or null.")
-    customer_id = CustomerId("ID of the customer account, 0 for a guest.")
+    customer_id = OptionalId("ID of the customer account, 0 for a guest.")
     email = fields.String("E-mail address given with the redemption.")
     amount = fields.OptionalAmount("Discount as given by the caller, or null.")
     status = fields.String(
@@ -49,6 +49,9 @@ class RedemptionSchema(Base):
     )
     created_at = fields.Timestamp("Creation time, in UTC.")
     updated_at = fields.Timestamp("Time of the last change of the status, in UTC.")
+    confirmed_at = fields.OptionalTimestamp(
+        "Time of the last confirmation, in UTC. Null unless the redemption is confirmed."
+    )
     expires_at = fields.OptionalTimestamp(
         "Time when the reservation expires, in UTC. Null once confirmed, and for orders."
     )

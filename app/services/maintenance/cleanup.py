@@ -37,6 +37,7 @@ from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.events.retention import remove_expired_events
 from app.services.maintenance.import_runs import report_interrupted_imports
+from app.services.orders.figures import complete_figures
 from app.services.redemptions.expiry import BATCH as EXPIRY_BATCH
 from app.services.redemptions.expiry import expire_reservations
 from app.services.webhooks.states import disable_without_capability
@@ -154,6 +155,11 @@ def _remove_deliveries() -> int:
     )
 
 
+def _complete_figures() -> int:
+    """Complete the orders that a previous release wrote during an upgrade."""
+    return run_in_transaction(partial(complete_figures, limit=BATCH))
+
+
 def _forget_previous_secrets(session: Session) -> None:
     session.execute(
         update(WEBHOOKS)
@@ -176,6 +182,7 @@ SWEEPS: Sequence[Callable[[], object]] = (
     partial(run_in_transaction, disable_without_capability),
     partial(run_in_transaction, _forget_previous_secrets),
     report_interrupted_imports,
+    partial(_in_batches, _complete_figures),
     _removing("idempotency records", partial(_in_batches, _remove_idempotency_records)),
     _removing("nonces", partial(_in_batches, _remove_nonces)),
     _removing(

@@ -6,7 +6,11 @@ import re
 import secrets
 from base64 import b32encode
 from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
+
+from flask import current_app
 
 from app.catalog import Change, current_catalog
 from app.db.search import search_text
@@ -16,10 +20,12 @@ from app.models.address import ADDRESS_COLUMNS
 Record = dict[str, Any]
 
 COMPLETED, PENDING, PROCESSING = "completed", "pending", "processing"
+REFUNDED = "refunded"
 BECOMES_PROCESSING = {"pending", "on-hold", "failed", "cancelled"}
 """Statuses that payment changes to ``processing`` (orders 9)."""
 
 TEXTS = ("note", "customer_ip", "customer_user_agent")
+AS_SUPPLIED = (*TEXTS, "transaction_id", "prices_include_tax")
 BLANK: Record = {
     **dict.fromkeys((*ADDRESS_COLUMNS, *TEXTS), ""),
     "customer_id": None,
@@ -29,14 +35,23 @@ BLANK: Record = {
     "payment_paid": False,
     "trashed_at": None,
     "status_before_trash": None,
+    "transaction_id": "",
+    "paid_at": None,
+    "created_via": "rest-api",
+    "parent_id": None,
+    "prices_include_tax": False,
+    "cart_hash": "",
+    "version": "",
+    "total_refunded": Decimal(0),
 }
 
 
 def columns_of(data: Mapping[str, Any]) -> Record:
     """Return the columns for the supplied texts, customer, payment details and addresses."""
-    columns: Record = {name: data[name] for name in TEXTS if name in data}
-    if "customer_id" in data:
-        columns["customer_id"] = data["customer_id"] or None
+    columns: Record = {name: data[name] for name in AS_SUPPLIED if name in data}
+    for name in ("customer_id", "parent_id"):
+        if name in data:
+            columns[name] = data[name] or None
     for prefix, part in (
         ("payment_", "payment_details"),
         ("billing_", "billing_address"),
@@ -44,6 +59,25 @@ def columns_of(data: Mapping[str, Any]) -> Record:
     ):
         columns |= {f"{prefix}{key}": value for key, value in data.get(part, {}).items()}
     return columns
+
+
+def paid_at(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> datetime | None:
+    """Return when an order was paid: the first time it gets a paid status or is marked as paid.
+
+    Args:
+        before: the stored order; None for a new order, which can have been paid for earlier.
+        after: the order after the change.
+    """
+    if after["paid_at"] is not None:
+        return after["paid_at"]  # type: ignore[no-any-return] # of a dict
+    if not _is_paid(after) or (before and _is_paid(before)):
+        return None
+    return after["updated_at" if before else "created_at"]  # type: ignore[no-any-return] # of a dict
+
+
+def _is_paid(order: Mapping[str, Any]) -> bool:
+    is_in_status = order["status"] in current_app.config["SHOP_PAID_STATUSES"]
+    return is_in_status or bool(order["payment_paid"])
 
 
 def next_status(status: str, data: Mapping[str, Any]) -> str:

@@ -72,7 +72,8 @@ class _Change:
 
     def __init__(self, before: OrderItems) -> None:
         lists = {name: list(items) for name, items in before.lists.items()}
-        self.after = OrderItems(lists, before.next_id)
+        own_tax = before.own_shipping_tax
+        self.after = OrderItems(lists, before.next_id, own_shipping_tax=own_tax)
         self.errors: dict[str, str] = {}
         self._seen: set[int] = set()
 
@@ -142,8 +143,9 @@ class _Change:
         """Check a line item and complete its amounts."""
         if not (item["name"] or item["product_id"] or item["sku"]):
             self.errors[place] = "needs a name, a product_id or a sku."
-        if item["product_id"] < 0:
-            self.errors[f"{place}.product_id"] = "must not be negative."
+        for name in ("product_id", "variation_id"):
+            if item[name] < 0:
+                self.errors[f"{place}.{name}"] = "must not be negative."
         if before is None and not given.keys() & {"price", "subtotal", "total"}:
             self.errors[place] = "needs a price, a subtotal or a total."
         if not 1 <= item["quantity"] <= MAX_QUANTITY:

@@ -32,6 +32,9 @@ COUPON_ID = "coupon_id"
 Lines that an earlier release wrote do not have it either.
 """
 
+_OF_ORDER, _OWN_SHIPPING_TAX = "order", "own_shipping_tax"
+"""Key in the details for what is stored of the order itself, and its entry."""
+
 
 @dataclass(frozen=True, slots=True)
 class ItemKind:
@@ -58,27 +61,31 @@ KINDS: Mapping[str, ItemKind] = {
     "line_items": ItemKind(
         shown=(
             "id", "subtotal", "subtotal_tax", "total", "total_tax", "price", "quantity",
-            "tax_class", "name", "product_id", "sku", "meta",
+            "tax_class", "name", "product_id", "sku", "meta", "variation_id", "taxes",
         ),
         amounts=frozenset({"subtotal", "subtotal_tax", "total", "total_tax", "price"}),
         defaults={
             "subtotal_tax": 0, "total_tax": 0, "quantity": 1, "tax_class": "", "name": "",
             "product_id": 0, "sku": "", "meta": [], "product_category_ids": [], "on_sale": False,
+            "variation_id": 0, "taxes": [],
         },
         # own_total: the total was given, so that no discount of a coupon changes it (orders 9).
         details=("product_category_ids", "on_sale", "own_total"),
         unset=frozenset({"tax_class", "product_id", "sku"}),
     ),
     "shipping_lines": ItemKind(
-        shown=("id", "method_id", "method_title", "total"),
-        amounts=frozenset({"total"}),
-        defaults={"method_id": "", "method_title": "", "total": 0},
+        shown=("id", "method_id", "method_title", "total", "total_tax", "instance_id", "taxes"),
+        amounts=frozenset({"total", "total_tax"}),
+        defaults={
+            "method_id": "", "method_title": "", "total": 0, "total_tax": 0, "instance_id": "",
+            "taxes": [],
+        },
         required="method_id",
     ),
     "fee_lines": ItemKind(
-        shown=("id", "title", "tax_class", "total", "total_tax"),
+        shown=("id", "title", "tax_class", "total", "total_tax", "taxes"),
         amounts=frozenset({"total", "total_tax"}),
-        defaults={"title": "", "tax_class": "", "total": 0, "total_tax": 0},
+        defaults={"title": "", "tax_class": "", "total": 0, "total_tax": 0, "taxes": []},
         unset=frozenset({"tax_class"}),
         required="title",
     ),
@@ -107,27 +114,38 @@ class OrderItems:
         next_id: ID of the next new item. IDs ascend and are never reused.
         places: location of an item in the request body (``order.line_items[2]``), by its ID. Items
             that the request does not contain have no location.
+        own_shipping_tax: whether the tax on shipping was supplied. Otherwise, it is the sum of the
+            taxes of the shipping lines (records 3).
     """
 
     lists: dict[str, list[Item]] = field(default_factory=lambda: {name: [] for name in KINDS})
     next_id: int = 1
     places: dict[int, str] = field(default_factory=dict)
+    own_shipping_tax: bool = False
+
+    @property
+    def shipping_taxes(self) -> int:
+        """Return the sum of the taxes of the shipping lines, in cents."""
+        return sum(line["total_tax"] for line in self.lists["shipping_lines"])
 
     def columns_with_sums(self, shipping_tax: int) -> dict[str, Any]:
         """Return the order columns that contain the items and the sums.
 
         Args:
-            shipping_tax: in cents.
+            shipping_tax: the tax on shipping that was supplied, in cents.
 
         Raises:
             InvalidOrderItems: a sum is outside the allowed range.
         """
+        if not self.own_shipping_tax:
+            shipping_tax = self.shipping_taxes
         sums = sums_of(self.lists, shipping_tax)
         if reason := sum_error(sums):
             raise InvalidOrderItems({"order": reason})
         return {
             **self.columns(),
             **{name: Decimal(value).scaleb(-2) for name, value in sums.items()},
+            "items": sum(line["quantity"] for line in self.lists["line_items"]),
         }
 
     def columns(self) -> dict[str, Any]:
@@ -140,6 +158,8 @@ class OrderItems:
             if KINDS[name].details
             for item in items
         }
+        if self.own_shipping_tax:
+            details[_OF_ORDER] = {_OWN_SHIPPING_TAX: True}
         shown = {
             name: [_shown(KINDS[name], item) for item in items]
             for name, items in self.lists.items()
@@ -160,7 +180,13 @@ def items_of(order: Mapping[str, Any]) -> OrderItems:
     }
     ids = [item["id"] for items in lists.values() for item in items]
     # Before migration 0012, orders had no ``next_item_id``.
-    return OrderItems(lists, max(order["next_item_id"] or 1, 1 + max(ids, default=0)))
+    items = OrderItems(lists, max(order["next_item_id"] or 1, 1 + max(ids, default=0)))
+    # Orders that an earlier release wrote have no detail.
+    items.own_shipping_tax = (
+        details.get(_OF_ORDER, {}).get(_OWN_SHIPPING_TAX, False)
+        or cents(order["shipping_tax"]) != items.shipping_taxes
+    )
+    return items
 
 
 def _shown(kind: ItemKind, item: Item) -> Item:

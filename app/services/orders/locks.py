@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from sqlalchemy import func, or_, select, text, union
+from sqlalchemy import bindparam, func, or_, select, text, union, update
 from sqlalchemy.orm import Session
 
+from app.catalog import TRASH
+from app.conversions.numbers import INT64_MAX
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
 from app.models import COUPONS, ORDERS, REDEMPTIONS
 from app.services.common.bulk import BulkItem
 from app.services.coupons.queries import PUBLISHED
@@ -31,6 +35,24 @@ def lock_orders(session: Session, ids: Iterable[int]) -> dict[int, Record]:
         .with_for_update()
     )
     return {row["id"]: dict(row) for row in session.execute(statement).mappings()}
+
+
+def held_parents(session: Session, ids: Iterable[int]) -> set[int]:
+    """Return the given orders that exist and are not in the trash, which stay until the commit."""
+    wanted = {order_id for order_id in ids if 0 < order_id <= INT64_MAX}
+    if not wanted:
+        return set()
+    found = select(ORDERS.c.id).where(ORDERS.c.id.in_(wanted), ORDERS.c.status != TRASH)
+    held = found.order_by(ORDERS.c.id).with_for_update(read=True, key_share=True)
+    return set(session.scalars(held))
+
+
+def clear_parents(session: Session, deleted: Collection[int]) -> None:
+    """Remove the references of other orders to orders that were deleted permanently."""
+    if deleted:
+        is_child = is_one_of(ORDERS.c.parent_id, bindparam("parents", type_=IdList))
+        statement = update(ORDERS).where(is_child).values(parent_id=None)
+        session.execute(statement, {"parents": list(deleted)})
 
 
 def lock_coupons(session: Session, orders: Collection[Record], codes: Collection[str] = ()) -> None:

@@ -141,7 +141,13 @@ class CouponPlan:
         if status != redemption["status"]:
             confirmed = status == CONFIRMED
             usage, reserved = (1, -int(redemption["holds_slot"])) if confirmed else (-1, 1)
-            columns |= {"status": status, "holds_slot": not confirmed, "updated_at": now()}
+            timestamp = now()
+            columns |= {
+                "status": status,
+                "holds_slot": not confirmed,
+                "updated_at": timestamp,
+                "confirmed_at": timestamp if confirmed else None,
+            }
             after = with_columns(redemption, columns)
             changes += count_use(session, REDEEMED, after, usage=usage, reserved=reserved)
         stored: Mapping[str, Any] = redemption
@@ -216,7 +222,12 @@ def _store(
 ) -> RedemptionRow:
     """Write columns to an earlier use of a line, or to a new one, and return it."""
     timestamp = now()
-    columns = {**columns, "updated_at": timestamp}
+    is_confirmed = columns["status"] == CONFIRMED
+    columns = {
+        **columns,
+        "updated_at": timestamp,
+        "confirmed_at": timestamp if is_confirmed else None,
+    }
     if earlier:
         session.execute(
             update(REDEMPTIONS).where(REDEMPTIONS.c.id == earlier["id"]).values(columns)
@@ -273,7 +284,12 @@ def _release(
     session: Session, redemption: RedemptionRow, timestamp: datetime | None = None
 ) -> list[Change]:
     usage, reserved = uses_of(redemption)
-    released = {"status": RELEASED, "holds_slot": False, "updated_at": timestamp or now()}
+    released = {
+        "status": RELEASED,
+        "holds_slot": False,
+        "updated_at": timestamp or now(),
+        "confirmed_at": None,
+    }
     after = with_columns(redemption, released)
     change = count_use(session, RELEASED_USE, after, usage=-usage, reserved=-reserved)
     session.execute(

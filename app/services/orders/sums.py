@@ -45,7 +45,7 @@ def price_times_quantity(price: Decimal, quantity: int) -> int:
 
 
 def sums_of(lists: Mapping[str, Iterable[Item]], shipping_tax: int) -> dict[str, int]:
-    """Return the sums of an order in cents, by column name (orders 2 and 9).
+    """Return the sums of an order in cents, by column name (orders 2 and 9, records 3).
 
     Args:
         lists: the items of each list, amounts in cents.
@@ -70,6 +70,8 @@ def sums_of(lists: Mapping[str, Iterable[Item]], shipping_tax: int) -> dict[str,
         "total_shipping": shipping,
         "shipping_tax": shipping_tax,
         "total": line_totals + fee_totals + shipping + cart_tax + shipping_tax,
+        "discount_tax": max(0, sum(line["subtotal_tax"] - line["total_tax"] for line in lines)),
+        "fees": fee_totals,
     }
 
 

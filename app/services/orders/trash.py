@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, update
+from sqlalchemy import ColumnElement, and_, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
@@ -22,8 +23,9 @@ from app.services.events.bulk import notify_deleted
 from app.services.orders.columns import Record, with_total_tax
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.items import items_of
-from app.services.orders.locks import lock_coupons, lock_orders
+from app.services.orders.locks import clear_parents, lock_coupons, lock_orders
 from app.services.orders.queries import COLUMNS, IS_TRASHED, conditions_of, fetch_orders
+from app.services.orders.refunds import stored_refunds
 from app.services.redemptions.changes import notify_with_coupons
 
 TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
@@ -102,8 +104,13 @@ def empty_trash(actor: Principal, older_than_days: int) -> int:
 
     def work(session: Session) -> int:
         until = now() - timedelta(days=older_than_days)
-        old = delete(ORDERS).where(IS_TRASHED, ORDERS.c.trashed_at <= until)
-        deleted = session.scalars(old.returning(ORDERS.c.id)).all()
+        old = and_(IS_TRASHED, ORDERS.c.trashed_at <= until)
+        refunded = select(ORDERS.c.id).where(old, ORDERS.c.total_refunded > Decimal(0))
+        locked = session.scalars(refunded.order_by(ORDERS.c.id).with_for_update()).all()
+        refunds = [refund["id"] for refund in stored_refunds(session, locked)]
+        deleted = session.scalars(delete(ORDERS).where(old).returning(ORDERS.c.id)).all()
+        clear_parents(session, deleted)
+        notify_deleted(session, actor, "order_refund", refunds)
         notify_deleted(session, actor, "order", deleted)
         return len(deleted)
 

@@ -18,6 +18,7 @@ from app.db.bulk_inserts import insert_rows
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDERS
+from app.models.order_refund import RefundRow
 from app.services.common.bulk import (
     BulkItem,
     Precondition,
@@ -33,10 +34,12 @@ from app.services.orders.columns import (
     COMPLETED,
     PENDING,
     PROCESSING,
+    REFUNDED,
     columns_of,
     new_key,
     next_status,
     note_created,
+    paid_at,
     require_currency,
     require_known_status,
     search_text_of,
@@ -52,8 +55,22 @@ from app.services.orders.downloads import (
 )
 from app.services.orders.item_changes import changed_items, created_items
 from app.services.orders.items import KINDS, OrderItems, items_of
-from app.services.orders.locks import lock_coupons, lock_coupons_of_items, lock_orders, new_ids
+from app.services.orders.locks import (
+    clear_parents,
+    held_parents,
+    lock_coupons,
+    lock_coupons_of_items,
+    lock_orders,
+    new_ids,
+)
 from app.services.orders.redemptions import CouponPlan, release_uses, with_held_uses
+from app.services.orders.refund_rules import require_refunds_covered
+from app.services.orders.refunds import (
+    deleted_refunds,
+    insert_refund,
+    refund_of_the_rest,
+    stored_refunds,
+)
 from app.services.orders.sums import cents
 from app.services.redemptions.changes import notify_with_coupons
 
@@ -114,8 +131,11 @@ def delete_order(
         timestamp = now()
         lock_coupons(session, [order])
         uses, released = release_uses(session, order_id, timestamp)
+        refunds: list[Change] = []
         if force:
+            refunds = deleted_refunds(session, [order])
             session.execute(delete(ORDERS).where(ORDERS.c.id == order_id))
+            clear_parents(session, [order_id])
         else:
             trashed = {
                 "status": TRASH,
@@ -126,7 +146,7 @@ def delete_order(
             }
             session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(trashed))
             after = order | trashed
-        changes = [Change("order.deleted", order, after), *uses]
+        changes = [*refunds, Change("order.deleted", order, after), *uses]
         notify_with_coupons(session, actor, changes)
 
     run_in_transaction(work)
@@ -139,20 +159,26 @@ class _OrderWrites(Writes):
     Attributes:
         stored: the stored orders, by ID. ``records`` has those that are not in the trash.
         accounts: rows of ACCOUNTS for the customers of the request, by ID.
+        parents: the parents of the request that are orders and not in the trash.
         taken_keys: the order keys of the request that orders have.
         new_ids: IDs of the new orders, if they are needed before the orders are written.
         permissions: the download permissions of stored orders that the request can change.
         new_permissions: the download permissions of each created order.
         notes: the notes to add, each with its order.
+        refunds: the refunds of stored orders whose items the request can change.
+        new_refunds: the refunds to add, each with its order.
     """
 
     stored: Mapping[int, Record]
     accounts: Mapping[int, Any]
+    parents: set[int]
     taken_keys: set[str]
     new_ids: Iterator[int]
     permissions: dict[int, DownloadPermissions]
     new_permissions: list[DownloadPermissions] = field(default_factory=list)
+    refunds: Sequence[RefundRow] = ()
     notes: list[tuple[Record, Record]] = field(default_factory=list)
+    new_refunds: list[tuple[Record, Record]] = field(default_factory=list)
 
 
 def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _OrderWrites:
@@ -174,7 +200,9 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Ord
         records=orders,
         stored=stored,
         accounts=accounts,
+        parents=held_parents(session, [item.data.get("parent_id") or 0 for item in items]),
         taken_keys=taken_keys,
+        refunds=_refunds(session, items, orders),
         new_ids=iter(new_ids(session, len(created)) if has_coupons else ()),
         permissions=permissions_of(
             session,
@@ -183,11 +211,31 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Ord
     )
 
 
+def _refunds(
+    session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
+) -> Sequence[RefundRow]:
+    """Return the refunds of the orders whose items or sums the request can change."""
+    changed = {
+        item.id
+        for item in items
+        if item.id is not None
+        and item.id in orders
+        and orders[item.id]["total_refunded"]
+        and not _SUMS.isdisjoint(item.data)
+    }
+    return stored_refunds(session, changed) if changed else ()
+
+
+_SUMS = {"shipping_tax", *KINDS}
+"""Fields of an order that change its sums."""
+
+
 def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     """Return a new order (orders 5, order of checks)."""
     session = writes.session
     writes.actor.require("shop_api_user_cannot_create_order", Capability.PUBLISH_SHOP_ORDERS)
     _require_customer(writes, data)
+    _require_parent(writes, data, None)
     paid = data.get("payment_details", {}).get("paid", False)
     status = data.get("status", PROCESSING if paid else PENDING)
     require_known_status(status)
@@ -202,13 +250,17 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
         "created_at": data.get("created_at") or created,
         "updated_at": created,
         "completed_at": data.get("completed_at") or (created if status == COMPLETED else None),
+        "paid_at": data.get("paid_at"),
+        "created_via": data.get("created_via", BLANK["created_via"]),
     }
+    order["paid_at"] = paid_at(None, order)
     permissions, errors = DownloadPermissions().changed(_permission_items(data))
     items = created_items(data, errors)
     if data.get("order_key") in writes.taken_keys:
         reason = "another order has this order key."
         raise ShopError("shop_api_cannot_create_order", reason=reason)
     plan = plan_coupons(session, None, order, items, recompute=True, accounts=writes.accounts)
+    items.own_shipping_tax = "shipping_tax" in data
     order |= items.columns_with_sums(cents(data.get("shipping_tax", Decimal(0))))
     # ``_write`` sets a missing ID and the values derived from it.
     order["order_number"] = data.get("order_number")
@@ -231,6 +283,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     if item.precondition:
         item.precondition(with_total_tax(order))
     _require_customer(writes, data)
+    _require_parent(writes, data, order["id"])
     if "status" in data:
         require_known_status(data["status"])
     if "currency" in data:
@@ -243,6 +296,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     after["status"] = next_status(order["status"], data)
     if after["status"] == COMPLETED and order["completed_at"] is None:
         after["completed_at"] = timestamp
+    after["paid_at"] = paid_at(order, after)
     changed = [name for name in KINDS if data.get(name)]
     permissions = writes.permissions.get(order["id"], DownloadPermissions())
     permissions, errors = permissions.changed(_permission_items(data))
@@ -251,12 +305,25 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
         items = changed_items(items, data, errors)
     plan = _plan_update(writes, order, after, items, changed)
     if changed or "shipping_tax" in data:
+        items.own_shipping_tax |= "shipping_tax" in data
         after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
+        refunds = [each for each in writes.refunds if each["order_id"] == order["id"]]
+        if refunds:
+            require_refunds_covered(
+                (cents(order["total"]), items_of(order)),
+                (cents(after["total"]), items),
+                refunds,
+                data,
+            )
     if plan:
         writes.changes += plan.write(writes.session, order["id"])
     after["search_text"] = search_text_of(after)
     if after["status"] != order["status"]:
         writes.notes.append((after, status_note(after, order["status"])))
+        rest = refund_of_the_rest(after, writes.actor.user_id, timestamp)
+        if after["status"] == REFUNDED and rest:
+            after["total_refunded"] += rest["amount"]
+            writes.new_refunds.append((after, rest))
     writes.permissions[order["id"]] = permissions
     return after
 
@@ -285,6 +352,14 @@ def _require_customer(writes: _OrderWrites, data: Mapping[str, Any]) -> None:
         raise error.with_status(400)
 
 
+def _require_parent(writes: _OrderWrites, data: Mapping[str, Any], own_id: int | None) -> None:
+    """Raise ShopError unless the parent is another order that is not in the trash (records 3)."""
+    parent_id = data.get("parent_id", 0)
+    if parent_id and (parent_id == own_id or parent_id not in writes.parents):
+        error = ShopError("shop_api_invalid_order_id", param="order.parent_id")
+        raise error.with_status(400)
+
+
 def _write(writes: _OrderWrites, results: Sequence[WriteResult]) -> list[WriteResult]:
     """Write the accepted orders. The number of statements for new orders is constant."""
     session, created = writes.session, writes.created
@@ -301,6 +376,8 @@ def _write(writes: _OrderWrites, results: Sequence[WriteResult]) -> list[WriteRe
         changes = {key: value for key, value in after.items() if value != before[key]}
         if changes:
             session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(changes))
+    for order, refund in writes.new_refunds:
+        writes.changes.append(insert_refund(session, refund, order))
     if writes.notes:
         notes = insert(ORDER_NOTES).returning(ORDER_NOTES.c.id, sort_by_parameter_order=True)
         ids = session.scalars(notes, [note for _, note in writes.notes])

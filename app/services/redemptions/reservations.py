@@ -221,6 +221,7 @@ def _given(customer: Customer, data: Mapping[str, Any]) -> dict[str, Any]:
         "amount": data["amount"],
         "status": RedemptionStatus.RESERVED,
         "updated_at": timestamp,
+        "confirmed_at": None,
         "expires_at": timestamp + timedelta(seconds=data["expires_in"]),
     }
 

@@ -39,6 +39,8 @@ def give_back(session: Session, redemption: RedemptionRow) -> None:
 
 def update_redemption(session: Session, redemption: RedemptionRow, **columns: Any) -> RedemptionRow:
     """Write columns of a redemption and return it."""
-    changes = {"holds_slot": False, "updated_at": now(), **columns}
+    changes = {"holds_slot": False, "updated_at": now(), "confirmed_at": None, **columns}
+    if changes.get("status") == RedemptionStatus.CONFIRMED:
+        changes["confirmed_at"] = changes["updated_at"]
     session.execute(update(REDEMPTIONS).where(REDEMPTIONS.c.id == redemption["id"]).values(changes))
     return with_columns(redemption, changes)

@@ -19,6 +19,7 @@ RESOURCES: Mapping[str, str] = {
     "customer": "customers",
     "order": "orders",
     "order_note": "orders",
+    "order_refund": "orders",
 }
 """The resource that a key must allow to read the data of events, by the resource of the event."""
 

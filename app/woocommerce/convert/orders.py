@@ -144,6 +144,7 @@ def uses(
             "status": "confirmed" if is_counted else "released",
             "created_at": values["created_at"],
             "updated_at": values["updated_at"],
+            "confirmed_at": values["created_at"] if is_counted else None,
         }
         found[code] = Converted(
             item_id, "woocommerce_order_items", record,

@@ -80,7 +80,7 @@ def redemptions(context: ImportContext, advance: Advance) -> None:
             email = "" if is_account else customer_key
             values = {
                 "code": code, "email": email, "email_normalized": email, "amount": None,
-                "status": "confirmed", "created_at": at, "updated_at": at,
+                "status": "confirmed", "created_at": at, "updated_at": at, "confirmed_at": at,
             }  # fmt: skip
             account = accounts.get(int(customer_key)) if is_account else None
             references = {"customer": int(customer_key)} if is_account else {}

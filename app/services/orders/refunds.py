@@ -1,0 +1,370 @@
+"""Refunds of orders: read, create, update and delete them (records 2).
+
+A transaction locks the order before its refunds, so that the limits hold for concurrent requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, insert, select, update
+from sqlalchemy.orm import Session
+
+from app.auth.principals import Capability, Principal
+from app.catalog import TRASH, Change
+from app.conversions.numbers import INT64_MAX
+from app.db.read_pool import Fetch, fetch
+from app.db.records import Columns, Row, as_printed
+from app.db.session import now, run_in_transaction
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.errors import ShopError
+from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS
+from app.models.order_refund import RefundRow
+from app.services.common.bulk import Precondition, Record
+from app.services.common.filtering import Matching, between
+from app.services.common.pagination import Page
+from app.services.common.plans import count, fetch_page
+from app.services.orders.columns import REFUNDED, note_created, status_note
+from app.services.orders.coupons import plan_coupons
+from app.services.orders.items import items_of
+from app.services.orders.locks import lock_coupons, lock_orders
+from app.services.orders.refund_rules import refunded_amount, refunded_items
+from app.services.orders.sums import cents
+from app.services.redemptions.changes import notify_with_coupons
+
+FULLY_REFUNDED = "Order fully refunded."
+"""Reason of the refund that a change of the status to ``refunded`` records."""
+
+# --- reads ---
+
+
+def list_refunds(actor: Principal, order_id: int, columns: Columns) -> list[Row]:
+    """Return the refunds of an order, oldest first.
+
+    Args:
+        columns: what to select, of the columns of a refund.
+
+    Raises:
+        ShopError: the order does not exist, or the capability is missing.
+    """
+    rows = _fetch(actor, order_id, columns, ORDER_REFUNDS.c.order_id == ORDERS.c.id)
+    return [row for row in rows if row[-1] is not None]
+
+
+def get_refund(actor: Principal, order_id: int, refund_id: int, columns: Columns) -> Row:
+    """Return one refund of an order.
+
+    Raises:
+        ShopError: the order or the refund does not exist, the refund belongs to another order, or
+            the capability is missing.
+    """
+    of_order = and_(ORDER_REFUNDS.c.order_id == ORDERS.c.id, ORDER_REFUNDS.c.id == refund_id)
+    row = _fetch(actor, order_id, columns, of_order)[0]
+    if row[-1] is None:
+        raise ShopError("shop_api_invalid_order_refund_id")
+    return row
+
+
+def list_all_refunds(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
+) -> Page:
+    """Return a page of the refunds of all orders, newest first.
+
+    Args:
+        query: a loaded ``RefundListQuery``.
+        columns: what to select, of the columns of a refund.
+        default_size: rows on a page when the query sets no limit.
+    """
+    return fetch_page(
+        columns,
+        ORDER_REFUNDS.c.id,
+        _matching(query),
+        key=ORDER_REFUNDS.c.created_at,
+        query=query,
+        default_size=default_size,
+        may_read=actor.can(Capability.READ_PRIVATE_SHOP_ORDERS),
+    )
+
+
+def count_all_refunds(actor: Principal, query: Mapping[str, Any]) -> int:
+    """Return the number of refunds that match.
+
+    Raises:
+        ShopError: the capability is missing.
+    """
+    code = "shop_api_user_cannot_read_order_refunds_count"
+    actor.require(code, Capability.READ_PRIVATE_SHOP_ORDERS)
+    return count(_matching(query))
+
+
+def refunds_of_orders(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[Record]]:
+    """Return ID, reason and amount of the refunds of orders, by order, in one statement."""
+    found: dict[int, list[Record]] = {}
+    if ids:
+        for order_id, refund_id, reason, amount in fetch(_OF_ORDERS, {"ids": list(ids)}):
+            refund = {"id": refund_id, "reason": reason, "total": f"-{amount}"}
+            found.setdefault(order_id, []).append(refund)
+    return found
+
+
+# --- writes ---
+
+
+def create_refund(actor: Principal, order_id: int, data: Mapping[str, Any]) -> Record:
+    """Record a refund of an order; return it by its column names.
+
+    If nothing is left of the total, the order becomes ``refunded``. No payment provider is called.
+
+    Args:
+        data: a loaded ``OrderRefundCreate``.
+
+    Raises:
+        ShopError: the order does not exist, or the capability is missing.
+        InvalidRefund: a rule is violated, with what is left.
+    """
+
+    def work(session: Session) -> Record:
+        order = _lock_order(session, order_id)
+        actor.require("shop_api_user_cannot_create_order_refund", Capability.EDIT_SHOP_ORDERS)
+        items = items_of(order)
+        left = cents(order["total"]) - cents(order["total_refunded"])
+        refunded = refunded_items(data, items, stored_refunds(session, [order_id]))
+        amount = refunded_amount(data, refunded, left)
+        timestamp = now()
+        refund = {
+            "order_id": order_id,
+            "created_at": timestamp,
+            "updated_at": timestamp,
+            "amount": Decimal(amount).scaleb(-2),
+            "reason": data.get("reason", ""),
+            "refunded_by": actor.user_id,
+            "line_items": refunded,
+        }
+        changes: list[Change] = [insert_refund(session, refund, order)]
+        after = {
+            **order,
+            "total_refunded": order["total_refunded"] + refund["amount"],
+            "updated_at": timestamp,
+        }
+        if amount == left and order["status"] != REFUNDED:
+            changes += _become_refunded(session, order, after)
+        changes.insert(1, _update_order(session, order, after))
+        notify_with_coupons(session, actor, changes)
+        return refund
+
+    return run_in_transaction(work)
+
+
+def update_refund(
+    actor: Principal,
+    order_id: int,
+    refund_id: int,
+    data: Mapping[str, Any],
+    precondition: Precondition | None = None,
+) -> Record:
+    """Change the reason of a refund; return the refund by its column names.
+
+    Args:
+        data: a loaded ``OrderRefundUpdate``; without fields, nothing changes.
+
+    Raises:
+        ShopError: the order or the refund does not exist, the capability is missing, or the
+            precondition fails.
+    """
+
+    def work(session: Session) -> Record:
+        order = _lock_order(session, order_id)
+        refund = _refund_of(session, order_id, refund_id)
+        actor.require("shop_api_user_cannot_edit_order_refund", Capability.EDIT_SHOP_ORDERS)
+        if precondition:
+            precondition(refund)
+        if not data:
+            return refund
+        changed = {**data, "updated_at": now()}
+        of_refund = ORDER_REFUNDS.c.id == refund_id
+        session.execute(update(ORDER_REFUNDS).where(of_refund).values(changed))
+        after = refund | changed
+        updated = _change("order_refund.updated", refund, after, order)
+        of_order = _update_order(session, order, {**order, "updated_at": changed["updated_at"]})
+        notify_with_coupons(session, actor, [updated, of_order])
+        return after
+
+    return run_in_transaction(work)
+
+
+def delete_refund(
+    actor: Principal, order_id: int, refund_id: int, precondition: Precondition | None = None
+) -> None:
+    """Delete a refund permanently. The status of its order does not change.
+
+    Raises:
+        ShopError: the order or the refund does not exist, the capability is missing, or the
+            precondition fails.
+    """
+
+    def work(session: Session) -> None:
+        order = _lock_order(session, order_id)
+        refund = _refund_of(session, order_id, refund_id)
+        actor.require("shop_api_user_cannot_delete_order_refund", Capability.DELETE_SHOP_ORDERS)
+        if precondition:
+            precondition(refund)
+        session.execute(delete(ORDER_REFUNDS).where(ORDER_REFUNDS.c.id == refund_id))
+        after = {
+            **order,
+            "total_refunded": order["total_refunded"] - refund["amount"],
+            "updated_at": now(),
+        }
+        deleted = _change("order_refund.deleted", refund, None, order)
+        notify_with_coupons(session, actor, [deleted, _update_order(session, order, after)])
+
+    run_in_transaction(work)
+
+
+def insert_refund(session: Session, refund: Record, order: Record) -> Change:
+    """Insert a refund, complete it with its ID, and return its change.
+
+    Args:
+        refund: the refund by its column names, modified in place.
+        order: its order, which the transaction has locked.
+    """
+    new = insert(ORDER_REFUNDS).values(refund).returning(ORDER_REFUNDS.c.id)
+    refund["id"] = session.execute(new).scalar_one()
+    return _change("order_refund.created", None, refund, order)
+
+
+def refund_of_the_rest(order: Record, user_id: int | None, timestamp: datetime) -> Record | None:
+    """Return the refund that a change of the status to ``refunded`` records, or None.
+
+    Args:
+        order: the order with its new total.
+    """
+    rest = order["total"] - order["total_refunded"]
+    if rest <= 0:
+        return None
+    return {
+        "order_id": order["id"],
+        "created_at": timestamp,
+        "updated_at": timestamp,
+        "amount": rest,
+        "reason": FULLY_REFUNDED,
+        "refunded_by": user_id,
+        "line_items": [],
+    }
+
+
+def stored_refunds(session: Session, ids: Collection[int]) -> list[RefundRow]:
+    """Return the refunds of orders that the transaction has locked, oldest first."""
+    found = select(ORDER_REFUNDS).where(ORDER_REFUNDS.c.order_id.in_(ids))
+    rows = session.execute(found.order_by(ORDER_REFUNDS.c.id)).mappings()
+    return [cast("RefundRow", dict(row)) for row in rows]
+
+
+def deleted_refunds(session: Session, orders: Sequence[Record]) -> list[Change]:
+    """Return the changes of the refunds that are deleted with their orders."""
+    refunded = {order["id"]: order for order in orders if order["total_refunded"]}
+    if not refunded:
+        return []
+    return [
+        _change("order_refund.deleted", refund, None, refunded[refund["order_id"]])
+        for refund in stored_refunds(session, refunded)
+    ]
+
+
+# --- private ---
+
+_IDS = bindparam("ids", type_=IdList)
+_OF_ORDERS = (
+    select(
+        ORDER_REFUNDS.c.order_id,
+        ORDER_REFUNDS.c.id,
+        ORDER_REFUNDS.c.reason,
+        as_printed(ORDER_REFUNDS.c.amount),
+    )
+    .where(is_one_of(ORDER_REFUNDS.c.order_id, _IDS))
+    .order_by(ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.id)
+)
+_IS_OF_TRASHED = exists(
+    select(1).where(ORDERS.c.id == ORDER_REFUNDS.c.order_id, ORDERS.c.status == TRASH)
+)
+
+
+def _matching(query: Mapping[str, Any]) -> Matching:
+    """Return the refunds that match a loaded ``RefundFilter``, without those of trashed orders."""
+    conditions: list[ColumnElement[bool]] = [*between(ORDER_REFUNDS.c, query), ~_IS_OF_TRASHED]
+    if query["order_id"] is not None:
+        # Larger IDs identify no order.
+        conditions.append(ORDER_REFUNDS.c.order_id == min(query["order_id"], INT64_MAX))
+    return Matching(ORDER_REFUNDS.c.id, conditions)
+
+
+def _fetch(
+    actor: Principal, order_id: int, columns: Columns, of_order: ColumnElement[bool]
+) -> Sequence[Row]:
+    """Return the selected columns and ID of each refund, or one row of nulls without refunds."""
+    rows: Sequence[Row] = fetch(
+        select(*map(as_printed, columns), ORDER_REFUNDS.c.id)
+        .select_from(ORDERS.outerjoin(ORDER_REFUNDS, of_order))
+        .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
+        .order_by(ORDER_REFUNDS.c.id)
+    )
+    if not rows:
+        raise ShopError("shop_api_invalid_order_id")
+    actor.require("shop_api_user_cannot_read_order_refunds", Capability.READ_PRIVATE_SHOP_ORDERS)
+    return rows
+
+
+def _lock_order(session: Session, order_id: int) -> Record:
+    order = lock_orders(session, [order_id]).get(order_id)
+    if order is None or order["status"] == TRASH:
+        raise ShopError("shop_api_invalid_order_id")
+    return order
+
+
+def _refund_of(session: Session, order_id: int, refund_id: int) -> Record:
+    found = select(ORDER_REFUNDS).where(
+        ORDER_REFUNDS.c.id == refund_id, ORDER_REFUNDS.c.order_id == order_id
+    )
+    row = session.execute(found).mappings().first()
+    if row is None:
+        raise ShopError("shop_api_invalid_order_refund_id")
+    return dict(row)
+
+
+def _become_refunded(session: Session, order: Record, after: Record) -> list[Change]:
+    """Give a fully refunded order its status, with its note; return the further changes.
+
+    Args:
+        order: the order before the refund.
+        after: the order after the refund, modified in place.
+    """
+    after["status"] = REFUNDED
+    lock_coupons(session, [order])
+    plan = plan_coupons(session, order, after, items_of(order), recompute=False)
+    uses = plan.write(session, order["id"]) if plan else []
+    note = status_note(after, order["status"])
+    added = insert(ORDER_NOTES).values(note).returning(ORDER_NOTES.c.id)
+    note_id = session.execute(added).scalar_one()
+    return [*uses, note_created(note_id, note, order["customer_id"])]
+
+
+def _update_order(session: Session, order: Record, after: Record) -> Change:
+    changed = {name: value for name, value in after.items() if value != order[name]}
+    if changed:
+        session.execute(update(ORDERS).where(ORDERS.c.id == order["id"]).values(changed))
+    return Change("order.updated", order, after)
+
+
+def _change(
+    event: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, order: Record
+) -> Change:
+    """Return the change of a refund, with the customer whom its reason can mention."""
+    of_customer = {"customer_id": order["customer_id"]}
+    return Change(
+        event,
+        None if before is None else {**before, **of_customer},
+        None if after is None else {**after, **of_customer},
+    )
