@@ -19,6 +19,16 @@ from app.models.imported_record import (
     ImportedRecord,
     ImportSource,
 )
+from app.models.metadata import (
+    COUPON_METADATA,
+    CUSTOMER_METADATA,
+    ITEM_METADATA,
+    ORDER_METADATA,
+    CouponMetadata,
+    CustomerMetadata,
+    ItemMetadata,
+    OrderMetadata,
+)
 from app.models.oauth_nonce import OAUTH_NONCES, OAuthNonce
 from app.models.order import ORDERS, Order
 from app.models.order_note import ORDER_NOTES, OrderNote
@@ -37,6 +47,8 @@ __all__ = [
     "API_KEYS",
     "COUPONS",
     "COUPON_BATCHES",
+    "COUPON_METADATA",
+    "CUSTOMER_METADATA",
     "DELIVERY_COUNTS",
     "DEMO_RUNS",
     "DOWNLOADS",
@@ -47,8 +59,10 @@ __all__ = [
     "IMPORTED_RECORDS",
     "IMPORT_RUNS",
     "IMPORT_SOURCES",
+    "ITEM_METADATA",
     "OAUTH_NONCES",
     "ORDERS",
+    "ORDER_METADATA",
     "ORDER_NOTES",
     "REDEMPTIONS",
     "ROW_COUNTS",
@@ -59,6 +73,8 @@ __all__ = [
     "ApiKey",
     "Coupon",
     "CouponBatch",
+    "CouponMetadata",
+    "CustomerMetadata",
     "DeliveryCount",
     "DemoRun",
     "DownloadPermission",
@@ -69,8 +85,10 @@ __all__ = [
     "ImportRun",
     "ImportSource",
     "ImportedRecord",
+    "ItemMetadata",
     "OAuthNonce",
     "Order",
+    "OrderMetadata",
     "OrderNote",
     "Redemption",
     "RowCount",

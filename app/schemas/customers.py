@@ -113,6 +113,7 @@ class CustomerSchema(Base):
     avatar_url = Avatar("URL of the avatar image, or null.")
     billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
     shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
+    metadata = fields.Metadata()
 
 
 class LegacyCustomerSchema(CustomerSchema):
@@ -170,6 +171,7 @@ class CustomerCreate(OptionalFields):
     last_name = inputs.CleanText(f"Last name. {_CLEANED}")
     billing_address = inputs.InputPart(BillingAddressCreate)
     shipping_address = inputs.InputPart(ShippingAddressCreate)
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 _EDITS: dict[str, ma.fields.Field[Any]] = {

@@ -12,6 +12,7 @@ from typing import Any
 
 import marshmallow as ma
 
+from app.conversions.metadata import HIDDEN
 from app.schemas.fields import json_schema
 
 
@@ -86,6 +87,39 @@ class JsonObject(Output):
     """A JSON object, stored as text and inserted into the response unchanged."""
 
     openapi = {"type": "object", "additionalProperties": True}
+
+
+class Metadata(Output):
+    """Metadata of a record: the first value of each key.
+
+    Only some responses contain it, so serializers leave it out (``app.api.metadata``).
+
+    Attributes:
+        hides: beginning of the keys that responses leave out.
+        is_in_writes: whether the response to a write of metadata contains it.
+    """
+
+    openapi = {"type": "object", "additionalProperties": True, "examples": [{"erp_id": "4711"}]}
+    hides: str | None = None
+    is_in_writes = True
+
+    def __init__(self, meaning: str = "") -> None:
+        meaning = meaning or (
+            "Metadata: values by key. Only if `fields` names it, with `filter[meta]=true`, and in "
+            "the response to a request that writes it."
+        )
+        # Not the attribute ``metadata``, which every model of SQLAlchemy has.
+        super().__init__(meaning, required=False, attribute="record_metadata")
+
+
+class LegacyMetadata(Metadata):
+    """Metadata in a response of the legacy API."""
+
+    hides = HIDDEN
+    is_in_writes = False
+
+    def __init__(self) -> None:
+        super().__init__("Metadata: values by key. Only with `filter[meta]=true`.")
 
 
 class Boolean(Output):

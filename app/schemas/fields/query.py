@@ -62,6 +62,28 @@ class TextParam(QueryField):
         return value
 
 
+class ExactText(TextParam):
+    """Text in which blanks count. Only absence means "not supplied"."""
+
+    def convert(self, value: Any) -> str:
+        """Return the text."""
+        return self.read(value)
+
+
+class TrueWord(TextParam):
+    """A flag. Only the text ``true`` sets it."""
+
+    openapi = {"type": "boolean"}
+
+    def read(self, value: str) -> bool:  # type: ignore[override] # a flag instead of text
+        """Return whether the flag is set."""
+        return value == "true"
+
+    def loss(self, value: Any, converted: Any) -> str:
+        """Return why the value is neither true nor false, or an empty string."""
+        return "" if value in {"true", "false"} else "must be true or false."
+
+
 class CouponTypeParam(TextParam):
     """The name of a coupon type."""
 

@@ -99,6 +99,7 @@ class OrderFields(Base):
     customer_ip = inputs.Text("IP address of the customer.")
     customer_user_agent = inputs.Text("User agent of the customer.")
     shipping_tax = inputs.AmountInput("Tax on shipping.")
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class OrderCreate(OrderFields):

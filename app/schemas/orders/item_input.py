@@ -116,6 +116,7 @@ class LineItemCreate(Base):
     product_category_ids = list_inputs.IdArray("IDs of the categories of the product.")
     on_sale = inputs.StrictTrue("Whether the product was on sale.")
     meta = LineMetaArray()
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class ShippingLineCreate(Base):
@@ -124,6 +125,7 @@ class ShippingLineCreate(Base):
     method_id = inputs.Text("Identifier of the shipping method.", required=True)
     method_title = inputs.Text("Title of the shipping method.")
     total = inputs.AmountInput("Shipping cost, without tax. Not negative.")
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class FeeLineCreate(Base):
@@ -133,6 +135,7 @@ class FeeLineCreate(Base):
     total = inputs.AmountInput("Fee amount, without tax. Can be negative.")
     total_tax = inputs.AmountInput("Tax on the fee.")
     tax_class = inputs.Text(_TAX_CLASS)
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class TaxLineCreate(Base):
@@ -143,6 +146,7 @@ class TaxLineCreate(Base):
     title = inputs.Text("Title of the tax rate.")
     total = inputs.AmountInput("Tax amount.")
     compound = inputs.StrictTrue("Whether the tax is compounded on other taxes.")
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class CouponLineCreate(Base):
@@ -152,6 +156,7 @@ class CouponLineCreate(Base):
     amount = inputs.DecimalInput(
         "Discount amount, recorded as it is. Without an amount, the coupon is applied."
     )
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class Remaining(inputs.Input):

@@ -39,6 +39,7 @@ class LineItemSchema(Base):
         required=True,
         metadata={"description": "Additional attributes of the line."},
     )
+    metadata = fields.Metadata()
 
 
 class ShippingLineSchema(Base):
@@ -48,6 +49,7 @@ class ShippingLineSchema(Base):
     method_id = fields.String("Identifier of the shipping method.")
     method_title = fields.String("Title of the shipping method.")
     total = fields.Amount("Shipping cost, without tax.")
+    metadata = fields.Metadata()
 
 
 class TaxLineSchema(Base):
@@ -59,6 +61,7 @@ class TaxLineSchema(Base):
     title = fields.String("Title of the tax rate.")
     total = fields.Amount("Tax amount.")
     compound = fields.Boolean("Whether the tax is compounded on other taxes.")
+    metadata = fields.Metadata()
 
 
 class FeeLineSchema(Base):
@@ -69,6 +72,7 @@ class FeeLineSchema(Base):
     tax_class = fields.OptionalString("Tax class, or null.")
     total = fields.Amount("Fee amount, without tax.")
     total_tax = fields.Amount("Tax on the fee.")
+    metadata = fields.Metadata()
 
 
 class CouponLineSchema(Base):
@@ -77,6 +81,7 @@ class CouponLineSchema(Base):
     id = fields.Identifier("Line ID.")
     code = fields.String("Coupon code.")
     amount = fields.Amount("Discount amount.")
+    metadata = fields.Metadata()
 
 
 class PaymentDetailsSchema(Base):
@@ -160,6 +165,7 @@ class OrderSchema(Base):
     tax_lines = fields.Lines(TaxLineSchema)
     fee_lines = fields.Lines(FeeLineSchema)
     coupon_lines = fields.Lines(CouponLineSchema)
+    metadata = fields.Metadata()
 
 
 class GuestCustomerSchema(Base):

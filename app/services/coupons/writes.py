@@ -31,6 +31,7 @@ from app.services.common.bulk import (
     save_items,
     single_result,
 )
+from app.services.common.metadata import COUPON, MetadataWrites, without_metadata
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED, known_types
 from app.services.events.notifications import notify
 
@@ -134,9 +135,11 @@ class _CouponWrites(Writes):
     Attributes:
         holders: the coupon that has each code of the request, or None for a new coupon. An item
             that uses a code takes it, and an item that no longer uses its code leaves it.
+        metadata: the changes of metadata.
     """
 
     holders: dict[str, int | None]
+    metadata: MetadataWrites
 
 
 def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _CouponWrites:
@@ -156,6 +159,7 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Cou
         actor=actor,
         records=coupons,
         holders={coupon["code"]: coupon["id"] for coupon in coupons.values()},
+        metadata=MetadataWrites.of_items(session, COUPON, items, coupons),
     )
 
 
@@ -168,16 +172,18 @@ def _prepare_create(writes: _CouponWrites, data: Mapping[str, Any]) -> Record:
         raise ShopError("shop_api_coupon_code_already_exists")
     require_known_type(data["type"])
     _require_storable(data["code"], "shop_api_cannot_create_coupon")
-    writes.holders[data["code"]] = None
     timestamp = now()
-    return {
-        **data,
+    created: Record = {
+        **without_metadata(data),
         "status": CouponStatus.PUBLISHED,
         "author_id": writes.actor.user_id or None,  # 0 is a command without a user
         "created_at": timestamp,
         "updated_at": timestamp,
         "search_text": search_text(data["code"], data["description"]),
     }
+    writes.metadata.apply(writes, data, "coupon", None, created)
+    writes.holders[data["code"]] = None
+    return created
 
 
 def _prepare_update(writes: _CouponWrites, coupon: Record | None, item: BulkItem) -> Record:
@@ -199,16 +205,19 @@ def _prepare_update(writes: _CouponWrites, coupon: Record | None, item: BulkItem
         _require_storable(data["code"], "shop_api_cannot_update_coupon")
     if not data:
         return coupon
-    after = {**coupon, **data, "updated_at": now()}
+    after = {**coupon, **without_metadata(data), "updated_at": now()}
+    after["search_text"] = search_text(after["code"], after["description"])
+    writes.metadata.apply(writes, data, "coupon", coupon, after)
     holders.pop(coupon["code"], None)
     holders[after["code"]] = coupon["id"]
-    return after | {"search_text": search_text(after["code"], after["description"])}
+    return after
 
 
 def _write(writes: _CouponWrites, results: Sequence[WriteResult]) -> list[WriteResult]:
     """Write the accepted coupons with one statement for each kind of write."""
     session = writes.session
     write_records(session, COUPONS, created=writes.created, updated=writes.updated, key="code")
+    writes.metadata.write(session, [coupon["id"] for coupon in writes.created])
     notify(session, writes.actor, writes.changes)
     return list(results)
 

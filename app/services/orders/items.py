@@ -113,6 +113,10 @@ class OrderItems:
     next_id: int = 1
     places: dict[int, str] = field(default_factory=dict)
 
+    def ids(self) -> frozenset[int]:
+        """Return the IDs of all items."""
+        return frozenset(item["id"] for items in self.lists.values() for item in items)
+
     def columns_with_sums(self, shipping_tax: int) -> dict[str, Any]:
         """Return the order columns that contain the items and the sums.
 

@@ -53,6 +53,7 @@ from app.services.orders.downloads import (
 from app.services.orders.item_changes import changed_items, created_items
 from app.services.orders.items import KINDS, OrderItems, items_of
 from app.services.orders.locks import lock_coupons, lock_coupons_of_items, lock_orders, new_ids
+from app.services.orders.metadata import ItemChanges, OrderMetadataWrites
 from app.services.orders.redemptions import CouponPlan, release_uses, with_held_uses
 from app.services.orders.sums import cents
 from app.services.redemptions.changes import notify_with_coupons
@@ -143,6 +144,7 @@ class _OrderWrites(Writes):
         new_ids: IDs of the new orders, if they are needed before the orders are written.
         permissions: the download permissions of stored orders that the request can change.
         new_permissions: the download permissions of each created order.
+        metadata: the changes of the metadata of orders and of their items.
         notes: the notes to add, each with its order.
     """
 
@@ -151,6 +153,7 @@ class _OrderWrites(Writes):
     taken_keys: set[str]
     new_ids: Iterator[int]
     permissions: dict[int, DownloadPermissions]
+    metadata: OrderMetadataWrites
     new_permissions: list[DownloadPermissions] = field(default_factory=list)
     notes: list[tuple[Record, Record]] = field(default_factory=list)
 
@@ -180,6 +183,7 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Ord
             session,
             [item.id for item in items if item.id in orders and _permission_items(item.data)],
         ),
+        metadata=OrderMetadataWrites.of_items(session, items, orders),
     )
 
 
@@ -205,6 +209,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     }
     permissions, errors = DownloadPermissions().changed(_permission_items(data))
     items = created_items(data, errors)
+    of_items = ItemChanges.take(OrderItems(), items)
     if data.get("order_key") in writes.taken_keys:
         reason = "another order has this order key."
         raise ShopError("shop_api_cannot_create_order", reason=reason)
@@ -215,6 +220,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     key = data.get("order_key")
     order["order_key"] = new_key() if key is None else key
     order["id"] = next(writes.new_ids, None)
+    writes.metadata.apply(writes, data, of_items, None, order)
     if plan:
         writes.changes += plan.write(session, order["id"])
     writes.taken_keys.add(order["order_key"])
@@ -246,12 +252,14 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     changed = [name for name in KINDS if data.get(name)]
     permissions = writes.permissions.get(order["id"], DownloadPermissions())
     permissions, errors = permissions.changed(_permission_items(data))
-    items = items_of(order)
+    before = items = items_of(order)
     if changed or errors:
-        items = changed_items(items, data, errors)
+        items = changed_items(before, data, errors)
+    of_items = ItemChanges.take(before, items)
     plan = _plan_update(writes, order, after, items, changed)
     if changed or "shipping_tax" in data:
         after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
+    writes.metadata.apply(writes, data, of_items, order, after)
     if plan:
         writes.changes += plan.write(writes.session, order["id"])
     after["search_text"] = search_text_of(after)
@@ -301,6 +309,7 @@ def _write(writes: _OrderWrites, results: Sequence[WriteResult]) -> list[WriteRe
         changes = {key: value for key, value in after.items() if value != before[key]}
         if changes:
             session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(changes))
+    writes.metadata.write(session, [order["id"] for order in created])
     if writes.notes:
         notes = insert(ORDER_NOTES).returning(ORDER_NOTES.c.id, sort_by_parameter_order=True)
         ids = session.scalars(notes, [note for _, note in writes.notes])
