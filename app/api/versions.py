@@ -20,6 +20,7 @@ from flask import Request, request
 from app.auth.credentials import from_basic, from_legacy
 from app.auth.principals import Credentials
 from app.schemas.customers import CustomerSchema, CustomerV3Schema, LegacyCustomerSchema
+from app.schemas.legacy.metadata import LEGACY_METADATA
 from app.schemas.legacy.orders import LEGACY_ORDERS
 from app.schemas.legacy.requests import QUERIES, CustomerOrdersV3Query, native_object
 from app.schemas.orders.order import DownloadList, LegacyDownloadList
@@ -111,6 +112,7 @@ def _woocommerce(
         authenticates_first=True,
         schemas={
             **QUERIES,
+            **LEGACY_METADATA,
             **LEGACY_ORDERS,
             CustomerSchema: LegacyCustomerSchema,
             DownloadList: LegacyDownloadList,

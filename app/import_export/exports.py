@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import ColumnElement, func, select
 
-from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record
+from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record, with_items_metadata
 from app.import_export.snapshot import Snapshot
 
 
@@ -38,5 +38,5 @@ def records(
         found = [kind.record(row, more) for row in rows]
         if kind.related:
             related = kind.related(snapshot.fetch, [record["id"] for record in found])
-            found = [record | related[record["id"]] for record in found]
+            found = [with_items_metadata(record | related[record["id"]]) for record in found]
         yield found

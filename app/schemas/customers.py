@@ -122,6 +122,12 @@ class LegacyCustomerSchema(CustomerSchema):
     role = fields.String(
         "First role of the user; `customer` for a user without a role.", attribute="legacy_role"
     )
+    customer_meta = fields.LegacyMetadata()
+
+    class Meta(Base.Meta):
+        """Options of marshmallow."""
+
+        exclude = ("metadata",)
 
 
 class CustomerV3Schema(LegacyCustomerSchema):
@@ -132,7 +138,7 @@ class CustomerV3Schema(LegacyCustomerSchema):
     class Meta(Base.Meta):
         """Place ``last_update`` after ``created_at``."""
 
-        _names = list(CustomerSchema._declared_fields)
+        _names = list(LegacyCustomerSchema().fields)
         fields = (*_names[:2], "last_update", *_names[2:])
 
 

@@ -66,10 +66,7 @@ class ReadQuery(Query):
 class RecordQuery(ReadQuery):
     """Query of a request that returns records with metadata."""
 
-    meta = TrueWord(
-        "filter[meta]", "`true` adds `metadata` to the records in the response.",
-        load_default=False,
-    )  # fmt: skip
+    meta = TrueWord("filter[meta]", "`true` adds `metadata` to the records in the response.")
 
 
 class CustomerOrdersQuery(RecordQuery):

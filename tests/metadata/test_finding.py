@@ -2,6 +2,8 @@
 
 import pytest
 
+from app.db.session import db
+from app.models import COUPON_METADATA
 from tests.api_client import refused_params
 from tests.metadata.calls import KINDS, bracketed, created, found
 
@@ -83,9 +85,6 @@ def test_several_filters_must_all_match(admin, kind):
 
 
 def test_any_of_several_entries_with_one_key_matches(app, admin):
-    from app.db.session import db
-    from app.models import COUPON_METADATA
-
     coupon_id = created(admin, "coupon", metadata={"a": "1"})["id"]
     with app.app_context(), db.engine.begin() as connection:
         row = {"coupon_id": coupon_id, "key": "a", "value": '"2"', "found_value": "2"}
@@ -145,7 +144,9 @@ def test_filter_of_customers_with_role_search_and_sum(admin):
     ):  # fmt: skip
         assert found(admin, "customer", **bracketed(a="1"), **query) == [wanted]
     for orderby in ("total_spent", "orders_count", "registered", "name", "id", "modified"):
-        assert len(found(admin, "customer", **bracketed(a="1"), **{"filter[orderby]": orderby})) == 2
+        assert (
+            len(found(admin, "customer", **bracketed(a="1"), **{"filter[orderby]": orderby})) == 2
+        )
     assert found(admin, "customer", **bracketed(a="1"), **{"filter[role]": "administrator"}) == []
 
 

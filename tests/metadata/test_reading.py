@@ -2,6 +2,8 @@
 
 import pytest
 
+from app.db.session import db
+from app.models import ORDER_METADATA
 from tests.api_client import refused_params, without_key
 from tests.metadata.calls import KINDS, created, shown, updated
 
@@ -27,7 +29,11 @@ def test_responses_stay_as_they_are(admin, kind):
         shown(admin, kind, record["id"], **{"filter[meta]": ""}),
     ):
         assert "metadata" not in body
-    change = {"coupon": {"description": "x"}, "customer": {"first_name": "x"}, "order": {"note": "x"}}
+    change = {
+        "coupon": {"description": "x"},
+        "customer": {"first_name": "x"},
+        "order": {"note": "x"},
+    }
     assert "metadata" not in updated(admin, kind, record["id"], **change[kind])
 
 
@@ -100,13 +106,15 @@ def test_streamed_list_has_metadata(admin):
     ids = [created(admin, "customer", metadata={"n": n})["id"] for n in range(5)]
     response = admin.get("/customers", META | {"filter[limit]": "-1"})
     records = response.get_json()["customers"]
-    assert [(each["id"], each["metadata"]["n"]) for each in records] == list(zip(ids, range(5), strict=True))
+    assert [(each["id"], each["metadata"]["n"]) for each in records] == list(
+        zip(ids, range(5), strict=True)
+    )
 
 
 def test_record_by_code_and_by_email_has_metadata(admin):
     coupon = created(admin, "coupon", code="summer", metadata={"a": 1})
     customer = created(admin, "customer", email="ada@example.com", metadata={"b": 2})
-    assert coupon["id"] and customer["id"]
+    assert coupon["metadata"] | customer["metadata"] == {"a": 1, "b": 2}
     by_code = admin.get("/coupons/code/summer", META).get_json()["coupon"]
     by_email = admin.get("/customers/email/ada@example.com", META).get_json()["customer"]
     assert (by_code["metadata"], by_email["metadata"]) == ({"a": 1}, {"b": 2})
@@ -124,9 +132,6 @@ def test_orders_of_a_customer_have_metadata(admin):
 
 
 def test_first_of_several_entries_is_shown(app, admin):
-    from app.db.session import db
-    from app.models import ORDER_METADATA
-
     order_id = created(admin, "order", metadata={"a": 1})["id"]
     with app.app_context(), db.engine.begin() as connection:
         row = {"order_id": order_id, "key": "a", "value": "2", "found_value": "2"}
@@ -135,7 +140,9 @@ def test_first_of_several_entries_is_shown(app, admin):
 
 
 def test_repeated_request_returns_the_metadata_again(admin, kind):
-    body = {kind: {"coupon": {"code": "x"}, "customer": {"email": "x@example.com"}, "order": {}}[kind]}
+    body = {
+        kind: {"coupon": {"code": "x"}, "customer": {"email": "x@example.com"}, "order": {}}[kind]
+    }
     body[kind]["metadata"] = {"a": 1}
     headers = {"Idempotency-Key": "abc"}
     first = admin.post(f"/{kind}s", body, headers=headers)

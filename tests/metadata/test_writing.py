@@ -160,7 +160,9 @@ def test_integer_beyond_64_bits_is_rejected(admin, kind, sent):
     assert stored(admin, kind, record["id"]) == {"a": 1}
 
 
-@pytest.mark.parametrize("given", [{"a\0b": 1}, {"a": "b\0"}, {"a": [{"b": ["\0"]}]}, {"a": {"\0": 1}}])
+@pytest.mark.parametrize(
+    "given", [{"a\0b": 1}, {"a": "b\0"}, {"a": [{"b": ["\0"]}]}, {"a": {"\0": 1}}]
+)
 def test_nul_is_rejected(admin, kind, given):
     body = {kind: fields_of_new(kind) | {"metadata": given}}
     assert refused_params(admin.post(f"/{kind}s", body)) == [f"{kind}.metadata"]
@@ -215,7 +217,9 @@ def test_concurrent_writes_of_different_keys_are_both_kept(admin, kind):
 
 def test_concurrent_writes_of_one_new_key_leave_one_entry(app, admin, kind):
     record = created(admin, kind)
-    at_the_same_time(lambda value: updated(admin, kind, record["id"], metadata={"a": value}), range(8))
+    at_the_same_time(
+        lambda value: updated(admin, kind, record["id"], metadata={"a": value}), range(8)
+    )
     assert len(entries(app, kind, record["id"])) == 1
 
 
@@ -232,12 +236,18 @@ def test_write_clears_the_internal_flag(app, admin, kind):
 def test_event_contains_metadata_if_the_request_wrote_it(admin, kind):
     record = created(admin, kind, metadata={"a": 1})
     updated(admin, kind, record["id"], metadata={"b": 2})
-    change = {"coupon": {"description": "x"}, "customer": {"first_name": "x"}, "order": {"note": "x"}}
+    change = {
+        "coupon": {"description": "x"},
+        "customer": {"first_name": "x"},
+        "order": {"note": "x"},
+    }
     updated(admin, kind, record["id"], **change[kind])
     events = admin.get("/events", {"filter[resource]": kind}).get_json()["events"]
     data = [event["data"][kind] for event in events]
     assert [each.get("metadata") for each in data] == [{"a": 1}, {"a": 1, "b": 2}, None]
-    assert [list(each)[-1] for each in data[:2]] == ["customer" if kind == "order" else "metadata"] * 2
+    assert [list(each)[-1] for each in data[:2]] == [
+        "customer" if kind == "order" else "metadata"
+    ] * 2
 
 
 def test_bulk_items_write_metadata_and_fail_alone(admin, kind):
@@ -265,7 +275,11 @@ def test_bulk_items_write_metadata_and_fail_alone(admin, kind):
 @pytest.mark.parametrize("value", ["new", None])
 def test_bulk_request_needs_at_most_two_statements_more(admin, kind, statements, value):
     ids = [created(admin, kind, metadata={"a": 1, "b": 2})["id"] for _ in range(5)]
-    change = {"coupon": {"description": "x"}, "customer": {"first_name": "x"}, "order": {"note": "x"}}
+    change = {
+        "coupon": {"description": "x"},
+        "customer": {"first_name": "x"},
+        "order": {"note": "x"},
+    }
 
     def number(**more):
         statements.clear()

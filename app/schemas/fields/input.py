@@ -148,9 +148,11 @@ class LegacyMetadataInput(MetadataInput):
 
     def convert(self, value: Any) -> dict[str, Any]:
         """Return the keys that are not hidden and whose values are scalars."""
+        # PHP writes an empty array and one with the keys 0, 1 and so on as a list.
+        given = {} if value == "" or isinstance(value, list) else value
         return {
             key: each
-            for key, each in super().convert(value).items()
+            for key, each in super().convert(given).items()
             if not key.startswith(HIDDEN) and not isinstance(each, dict | list | None)
         }
 

@@ -75,11 +75,7 @@ class TrueWord(TextParam):
 
     openapi = {"type": "boolean"}
 
-    def read(self, value: str) -> bool:  # type: ignore[override] # a flag instead of text
-        """Return whether the flag is set."""
-        return value == "true"
-
-    def loss(self, value: Any, converted: Any) -> str:
+    def loss(self, value: Any, converted: str) -> str:
         """Return why the value is neither true nor false, or an empty string."""
         return "" if value in {"true", "false"} else "must be true or false."
 
@@ -234,19 +230,13 @@ class IdListParam(QueryField):
         return [number for number in numbers if number <= INT64_MAX]
 
 
-class ForceWord(TextParam):
+class ForceWord(TrueWord):
     """``force``. Only the text ``true`` deletes a record permanently (spec 3)."""
-
-    openapi = {"type": "boolean"}
 
     def __init__(self) -> None:
         super().__init__(
             None, "`true` deletes the record permanently. Otherwise it is moved to the trash."
         )
-
-    def loss(self, value: Any, converted: str) -> str:
-        """Return why the value is neither true nor false, or an empty string."""
-        return "" if value in {"true", "false"} else "must be true or false."
 
 
 class IntegerParam(QueryField):

@@ -8,7 +8,9 @@ from typing import Any
 import marshmallow as ma
 
 from app.schemas.base import request
+from app.schemas.legacy.metadata import with_meta
 from app.schemas.orders.input import (
+    OrderBulkItem,
     OrderCreate,
     OrderCreateRequest,
     OrderUpdate,
@@ -50,7 +52,7 @@ def _removed(item: Any, key: str) -> Any:
     return item
 
 
-class LegacyOrderCreate(OrderCreate):
+class LegacyOrderCreate(with_meta(OrderCreate, "order_meta")):  # type: ignore[misc] # created by a function
     """Fields of a new order in the legacy API."""
 
     @ma.pre_load
@@ -59,7 +61,7 @@ class LegacyOrderCreate(OrderCreate):
         return native_order(data) if isinstance(data, dict) else data
 
 
-class LegacyOrderUpdate(OrderUpdate):  # type: ignore[misc, valid-type] # created by a function
+class LegacyOrderUpdate(with_meta(OrderUpdate, "order_meta")):  # type: ignore[misc] # the same
     """Fields of an update of an order in the legacy API."""
 
     @ma.pre_load
@@ -75,6 +77,7 @@ LegacyOrderUpdateRequest = request(LegacyOrderUpdate, "order", "shop_api_missing
 LEGACY_ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {
     OrderCreate: LegacyOrderCreate,
     OrderUpdate: LegacyOrderUpdate,
+    OrderBulkItem: with_meta(OrderBulkItem, "order_meta"),
     OrderCreateRequest: LegacyOrderCreateRequest,
     OrderUpdateRequest: LegacyOrderUpdateRequest,
 }

@@ -35,6 +35,9 @@ PERSONAL = frozenset(
 )
 """Names of personal values in the data of customers, orders and order notes, at any depth."""
 
+METADATA = "metadata"
+"""Name of the values of integrations in the data of events, which can contain anything."""
+
 _EVENTS = (
     select(EVENTS.c.position, EVENTS.c.id, EVENTS.c.data)
     .where(EVENTS.c.position > bindparam("after"))
@@ -108,7 +111,7 @@ def without_deleted_customers(session: Session, events: Sequence[NewEvent]) -> l
 
 
 def blank(value: Any, *, personal: bool = False) -> Any:
-    """Return a JSON value without personal data.
+    """Return a JSON value without personal data and without metadata (records 5).
 
     Args:
         value: the value.
@@ -116,7 +119,7 @@ def blank(value: Any, *, personal: bool = False) -> Any:
     """
     if isinstance(value, Mapping):
         return {
-            name: blank(inner, personal=personal or name in PERSONAL)
+            name: {} if name == METADATA else blank(inner, personal=personal or name in PERSONAL)
             for name, inner in value.items()
         }
     if isinstance(value, list):

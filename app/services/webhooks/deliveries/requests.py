@@ -16,6 +16,7 @@ from app.db.session import now
 from app.models.webhook import WebhookFormat
 from app.outbound.client import USER_AGENT
 from app.outbound.signatures import sign, sign_legacy
+from app.services.events.erasure import METADATA
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
@@ -145,7 +146,7 @@ def legacy_body(event: Record) -> bytes:
     resource, _, what = event["type"].partition(".")
     if what == "deleted":
         return orjson.dumps({"id": event["resource_id"]})
-    shown = orjson.loads(event["data"])[resource]
+    shown = _without_metadata(orjson.loads(event["data"])[resource])
     if resource == "customer":
         # Version 3 shows the time of the last update, which is this event.
         shown = _with_last_update(shown, event["created_at"])
@@ -155,7 +156,18 @@ def legacy_body(event: Record) -> bytes:
     return orjson.dumps({resource: shown})
 
 
-def _with_last_update(customer: Record, updated: datetime) -> Record:
+def _without_metadata(record: Record) -> dict[str, Any]:
+    """Return a record without its metadata and that of its items, as version 3 shows it."""
+    return {
+        name: [_without_metadata(each) if isinstance(each, dict) else each for each in value]
+        if isinstance(value, list)
+        else value
+        for name, value in record.items()
+        if name != METADATA
+    }
+
+
+def _with_last_update(customer: Record, updated: datetime) -> dict[str, Any]:
     """Return a customer with ``last_update``, which only version 3 has."""
     items = list(customer.items())
     return dict([*items[:2], ("last_update", _timestamp(updated)), *items[2:]])
