@@ -219,6 +219,8 @@ ERRORS: dict[str, tuple[int, str]] = {
         401,
         "{param}: an API key cannot grant a right that it does not have itself.",
     ),
+    # records 1: metadata of coupons, customers, orders and their items
+    "shop_api_invalid_metadata": (400, "{param}: {reason}"),
     # decisions 1: any request
     "shop_api_authentication_error": (401, "{reason}"),
     "shop_api_no_route": (404, "No route matches this path."),

@@ -7,7 +7,7 @@ read without ``fields``, within the transaction of the write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from hashlib import blake2b
 from typing import Any
@@ -15,6 +15,8 @@ from typing import Any
 from flask import Response, request
 
 from app.api.blueprint import Blueprint
+from app.api.metadata import RecordSerializer
+from app.api.representations import OrderSerializer
 from app.api.responses import json_response
 from app.errors import ShopError
 from app.services.common.bulk import Precondition
@@ -31,7 +33,7 @@ def with_etag(view: Callable[..., Response]) -> Callable[..., Response]:
     @wraps(view)
     def read(*args: Any, **kwargs: Any) -> Response:
         response = view(*args, **kwargs)
-        tag = _etag_of(response)
+        tag = response.headers.pop("ETag", None) or _etag_of(response)
         if not _if_match_holds(tag):
             raise ShopError(FAILED)
         if not _if_none_match_holds(tag):
@@ -55,11 +57,33 @@ def precondition(
         return None
 
     def check(record: Mapping[str, Any]) -> None:
-        tag = _etag_of(json_response(represent(record)))
+        tag = _tag(represent(record), record.get("revision", 0))
         if not _if_match_holds(tag) or not _if_none_match_holds(tag):
             raise ShopError(FAILED)
 
     return check
+
+
+def record_response(
+    name: str, serializer: RecordSerializer | OrderSerializer, row: Sequence[Any]
+) -> Response:
+    """Return the response to the read of a record, with its entity tag for ``with_etag``.
+
+    The tag is that of a read without metadata. It changes with the metadata, too.
+
+    Args:
+        name: the wrapper key.
+        serializer: the serializer of the row.
+        row: the row, which ends with the revision of the record and with its ID.
+    """
+    plain = serializer.plain(row)
+    response = json_response({name: serializer.with_metadata(plain, row[-1])})
+    response.headers["ETag"] = _tag({name: plain}, row[-2])
+    return response
+
+
+def _tag(body: Mapping[str, Any], revision: int) -> str:
+    return _etag_of(json_response([body, revision] if revision else body))
 
 
 def _etag_of(response: Any) -> str:

@@ -7,14 +7,17 @@ services write events, but do not know the wire format: ``init_app`` gives them 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from flask import Flask
 
+from app.api.metadata import RecordSerializer, WantedMetadata
 from app.api.order_extensions import Selection, extend
 from app.api.serializers import Serializer, names_in, narrowed, require_known
 from app.api.versions import current_api_version, in_native_form
 from app.catalog import EXTENSION
+from app.db.read_pool import fetch
 from app.db.session import reading_own_writes
 from app.models import COUPONS, ORDER_NOTES, ORDER_REFUNDS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.plugins import OrderExtension, registry
@@ -30,12 +33,14 @@ from app.schemas.orders.refund import OrderRefundSchema
 from app.schemas.redemptions.redemption import RedemptionSchema
 from app.schemas.webhooks.webhook import WebhookDeliverySchema, WebhookSchema
 from app.services.api_keys import queries as api_key_queries
+from app.services.common import metadata
 from app.services.coupons import batch_queries
 from app.services.customers import statistics as customer_statistics
 from app.services.events import queries as event_queries
 from app.services.orders import queries as order_queries
 from app.services.orders import trash as order_trash
 from app.services.orders.columns import with_total_tax
+from app.services.orders.refunds import refunds_of_orders
 from app.services.redemptions import queries as redemption_queries
 
 Record = Mapping[str, Any]
@@ -61,7 +66,7 @@ def init_app(app: Flask) -> None:
     """Let the services of an app write events with these representations."""
     app.extensions[EXTENSION].event_data |= {
         "coupon": _coupons,
-        "customer": lambda found: [{"customer": CUSTOMER.record(each)} for each in found],
+        "customer": _customers,
         "order": _orders,
         "order_refund": lambda found: [
             {"order_refund": ORDER_REFUND.record(each)} for each in found
@@ -72,35 +77,72 @@ def init_app(app: Flask) -> None:
     }
 
 
+def in_version(serializer: Serializer) -> Serializer:
+    """Return the serializer of the API version. The legacy API has other fields."""
+    return serializer.for_schemas(current_api_version().schemas)
+
+
+def coupons(
+    query: Mapping[str, Any] | None = None, serializer: Serializer = COUPON
+) -> RecordSerializer:
+    """Return the serializer of coupons for a loaded query, or for the response to a write."""
+    return RecordSerializer(in_version(serializer), metadata.COUPON, query)
+
+
+def customers(query: Mapping[str, Any] | None = None) -> RecordSerializer:
+    """Return the serializer of customers for a loaded query, or for the response to a write."""
+    return RecordSerializer(in_version(CUSTOMER), metadata.CUSTOMER, query)
+
+
 def _coupons(found: Sequence[Record]) -> list[Body]:
     """Return coupons as the API shows them, with ``trashed_at`` if they are in the trash."""
+    with in_native_form():
+        published, trashed = coupons(), coupons(serializer=TRASHED_COUPON)
     return [
-        {"coupon": (TRASHED_COUPON if each.get("trashed_at") else COUPON).record(each)}
+        {"coupon": (trashed if each.get("trashed_at") else published).record(each)}
         for each in found
     ]
+
+
+def _customers(found: Sequence[Record]) -> list[Body]:
+    with in_native_form():
+        serializer = customers()
+    return [{"customer": serializer.record(each)} for each in found]
 
 
 def _orders(found: Sequence[Record]) -> list[Body]:
     """Return orders with their extensions, which are added to all orders at once."""
     with in_native_form():
-        shown = OrderSerializer(None).records([with_total_tax(order) for order in found])
+        shown = OrderSerializer().records([with_total_tax(order) for order in found])
     return [{"order": order} for order in shown]
+
+
+_REFUNDS = {"total_refunded", "refunds"}
+"""Names of an order whose values are read with its refunds (records 2)."""
 
 
 class OrderSerializer:
     """Converts rows to extended orders, limited to the selected ``fields``.
 
     Args:
-        selection: the selection of ``fields``, or None for all fields.
+        query: the loaded query of a read; None for the response to a write.
         serializer: a serializer with a schema of orders.
 
     Raises:
         InvalidParams: the request is strict and selects an unknown name.
     """
 
-    def __init__(self, selection: Selection, serializer: Serializer = ORDER) -> None:
+    def __init__(
+        self, query: Mapping[str, Any] | None = None, serializer: Serializer = ORDER
+    ) -> None:
+        serializer = in_version(serializer)
         extensions = registry().order_extensions
-        serializer = serializer.for_schemas(current_api_version().schemas)
+        self._wanted = WantedMetadata(serializer.schema, query)
+        selection: Selection = self._wanted.selection
+        self._refunds = _REFUNDS & serializer.selectable.keys() & (selection or {}).keys()
+        if selection is not None and self._refunds:
+            rest = {name: each for name, each in selection.items() if name not in self._refunds}
+            selection = type(selection)(rest)  # type: ignore[call-arg] # a dict
         self._selection = selection
         if selection is not None:
             _require_known(selection, extensions, serializer)
@@ -110,16 +152,52 @@ class OrderSerializer:
         self.columns = self._serializer.columns
 
     def rows(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
-        """Return the orders of several rows."""
-        return self._extended(self._serializer.rows(rows))
+        """Return the orders of rows, whose last value is the ID of the order."""
+        orders = self._extended(self._serializer.rows(rows))
+        return self._with_metadata(orders, [row[-1] for row in rows])
 
     def records(self, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the orders of records by column name.
+        """Return the orders of records by column name, with the metadata that was written.
 
         Within a transaction, the extensions see its changes.
         """
         with reading_own_writes():
-            return self._extended([self._serializer.record(record) for record in records])
+            orders = self._extended([self._serializer.record(record) for record in records])
+        return [
+            _extended_last(self._wanted.add_written(order, record))
+            for order, record in zip(orders, records, strict=True)
+        ]
+
+    def row(self, row: Any) -> dict[str, Any]:
+        """Return the order for one row."""
+        return self.rows([row])[0]
+
+    def plain(self, row: Any) -> dict[str, Any]:
+        """Return the order of a row without metadata."""
+        return self._extended([self._serializer.row(row)])[0]
+
+    def with_metadata(self, order: dict[str, Any], order_id: int) -> dict[str, Any]:
+        """Return an order with its metadata."""
+        return self._with_metadata([order], [order_id])[0]
+
+    def _with_metadata(
+        self, orders: list[dict[str, Any]], ids: Sequence[int]
+    ) -> list[dict[str, Any]]:
+        if self._refunds:
+            refunds = refunds_of_orders(fetch, ids)
+            orders = [
+                order | self._of_refunds(refunds.get(order_id, []))
+                for order, order_id in zip(orders, ids, strict=True)
+            ]
+        if not self._wanted.is_wanted:
+            return list(map(_extended_last, orders)) if self._refunds else orders
+        return list(map(_extended_last, self._wanted.add(metadata.ORDER, orders, ids)))
+
+    def _of_refunds(self, refunds: Sequence[Record]) -> Body:
+        """Return the values of an order that its refunds determine, if they are selected."""
+        total = -sum((Decimal(refund["total"]) for refund in refunds), Decimal("0.00"))
+        values = {"total_refunded": str(abs(total)), "refunds": list(refunds)}
+        return {name: value for name, value in values.items() if name in self._refunds}
 
     def _extended(self, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not self._extends:
@@ -128,9 +206,13 @@ class OrderSerializer:
         extend(results, orders, self._selection)
         return results
 
-    def row(self, row: Any) -> dict[str, Any]:
-        """Return the order for one row."""
-        return self.rows([row])[0]
+
+def _extended_last(order: dict[str, Any]) -> dict[str, Any]:
+    """Move the keys of the extensions behind the metadata of an order (records 1)."""
+    for key in reversed(registry().order_extensions):
+        if key in order:
+            order[key] = order.pop(key)
+    return order
 
 
 def _require_known(

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement
 
 from app.db.records import Row
 from app.errors import InvalidParams
-from app.schemas.fields.output import Lines, Output, Part, either
+from app.schemas.fields.output import Lines, OnRequest, Output, Part, either
 from app.schemas.fields.query import StrictSelection
 from app.schemas.strict import unknown_names
 
@@ -133,7 +133,7 @@ def _object(
     """
     parts: list[tuple[str, Callable[[Any], Any]]] = []
     for key, field in schema().fields.items():
-        if selection is not None and key not in selection:
+        if isinstance(field, OnRequest) or (selection is not None and key not in selection):
             continue
         inner = None if selection is None else selection[key]
         if isinstance(field, Part) and inner is None and key in whole:

@@ -20,14 +20,15 @@ from flask import Request, request
 from app.auth.credentials import from_basic, from_legacy
 from app.auth.principals import Credentials
 from app.schemas.customers import CustomerSchema, CustomerV3Schema, LegacyCustomerSchema
+from app.schemas.legacy.metadata import LEGACY_METADATA
 from app.schemas.legacy.orders import LEGACY_ORDERS
+from app.schemas.legacy.refunds import LEGACY_REFUNDS, LegacyOrderRefundV3Schema
 from app.schemas.legacy.requests import QUERIES, CustomerOrdersV3Query, native_object
 from app.schemas.orders.order import (
     DownloadList,
     LegacyDownloadList,
-    LegacyOrderSchema,
-    OrderSchema,
 )
+from app.schemas.orders.refund import OrderRefundSchema
 from app.schemas.queries import CustomerOrdersQuery
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -116,9 +117,10 @@ def _woocommerce(
         authenticates_first=True,
         schemas={
             **QUERIES,
+            **LEGACY_METADATA,
             **LEGACY_ORDERS,
+            **LEGACY_REFUNDS,
             CustomerSchema: LegacyCustomerSchema,
-            OrderSchema: LegacyOrderSchema,
             DownloadList: LegacyDownloadList,
             **(schemas or {}),
         },
@@ -133,7 +135,12 @@ def _woocommerce(
 WOOCOMMERCE = {
     "v2": _woocommerce("v2"),
     "v3": _woocommerce(
-        "v3", {CustomerSchema: CustomerV3Schema, CustomerOrdersQuery: CustomerOrdersV3Query}
+        "v3",
+        {
+            CustomerSchema: CustomerV3Schema,
+            CustomerOrdersQuery: CustomerOrdersV3Query,
+            OrderRefundSchema: LegacyOrderRefundV3Schema,
+        },
     ),
 }
 """The API versions by the version in the request path."""

@@ -9,7 +9,8 @@ from flask import Flask, Response, current_app
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.openapi.document import PAGE_HEADERS
-from app.api.representations import COUPON, TRASHED_COUPON
+from app.api.representations import TRASHED_COUPON
+from app.api.representations import coupons as coupons_of
 from app.api.responses import json_response, page_response
 from app.api.smorest import Api
 from app.schemas.base import EmptyTrashResponse
@@ -48,7 +49,7 @@ def list_trashed_coupons(query: Query) -> Response:
     Returns a page, filtered like the list of coupons. The list is empty if the user of the key
     cannot read coupons.
     """
-    serializer = TRASHED_COUPON.only(query["selection"])
+    serializer = coupons_of(query, TRASHED_COUPON)
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = coupon_trash.list_trash(current_principal(), query, serializer.columns, size)
     return page_response("coupons", serializer.rows, page)
@@ -80,4 +81,4 @@ def restore_coupon(coupon_id: int) -> Response:
     The coupon is published again. Its code must not have been taken in the meantime.
     """
     coupon = coupon_trash.restore(current_principal(), coupon_id)
-    return json_response({"coupon": COUPON.record(coupon)})
+    return json_response({"coupon": coupons_of().record(coupon)})

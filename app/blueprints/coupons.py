@@ -10,10 +10,10 @@ from flask import Flask, Response, current_app
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.bulk_requests import bulk_response
-from app.api.etags import precondition, with_etag
+from app.api.etags import precondition, record_response, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
-from app.api.representations import COUPON
+from app.api.representations import coupons as coupons_of
 from app.api.responses import delete_response, json_response, page_response
 from app.api.smorest import Api
 from app.api.versions import current_api_version
@@ -30,7 +30,7 @@ from app.schemas.coupons.coupon import (
     CouponUpdateRequest,
 )
 from app.schemas.examples import coupons as examples
-from app.schemas.queries import CouponCountQuery, CouponListQuery, DeleteQuery, ReadQuery
+from app.schemas.queries import CouponCountQuery, CouponListQuery, DeleteQuery, RecordQuery
 from app.services.coupons import queries as coupon_queries
 from app.services.coupons import writes as coupons
 
@@ -49,7 +49,7 @@ blp = Blueprint(
 
 
 def _body(coupon: Mapping[str, Any]) -> Body:
-    return {"coupon": COUPON.record(coupon)}
+    return {"coupon": coupons_of().record(coupon)}
 
 
 def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
@@ -66,7 +66,7 @@ def list_coupons(query: Query) -> Response:
     Returns the published coupons that match, newest first. Coupons that the user of the key cannot
     read are neither listed nor counted.
     """
-    serializer = COUPON.only(query["selection"])
+    serializer = coupons_of(query)
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = coupon_queries.list_coupons(current_principal(), query, serializer.columns, size)
     return page_response("coupons", serializer.rows, page)
@@ -80,6 +80,7 @@ def list_coupons(query: Query) -> Response:
     "shop_api_coupon_code_already_exists",
     "shop_api_invalid_coupon_type",
     "shop_api_cannot_create_coupon",
+    "shop_api_invalid_metadata",
 )
 @blp.arguments(
     CouponCreateRequest,
@@ -112,16 +113,16 @@ def count_coupons(query: Query) -> Response:
 @blp.route("/<id:coupon_id>")
 @with_etag
 @blp.errors("shop_api_invalid_coupon_id", "shop_api_user_cannot_read_coupon")
-@blp.arguments(ReadQuery, location="query")
+@blp.arguments(RecordQuery, location="query")
 @blp.response(200, CouponResponse, example={"coupon": examples.COUPON})
 def get_coupon(query: Query, coupon_id: int) -> Response:
     """Retrieve a coupon.
 
     Only published coupons are found.
     """
-    serializer = COUPON.only(query["selection"])
+    serializer = coupons_of(query)
     row = coupon_queries.get_coupon(current_principal(), coupon_id, serializer.columns)
-    return json_response({"coupon": serializer.row(row)})
+    return record_response("coupon", serializer, row)
 
 
 @blp.route("/<id:coupon_id>", methods=["PUT"])
@@ -133,6 +134,7 @@ def get_coupon(query: Query, coupon_id: int) -> Response:
     "shop_api_coupon_code_already_exists",
     "shop_api_invalid_coupon_type",
     "shop_api_cannot_update_coupon",
+    "shop_api_invalid_metadata",
 )
 @blp.arguments(
     CouponUpdateRequest,
@@ -180,7 +182,7 @@ def delete_coupon(query: Query, coupon_id: int) -> Response:
 @blp.route("/code/<code:code>")
 @with_etag
 @blp.errors("shop_api_invalid_coupon_code", "shop_api_user_cannot_read_coupon")
-@blp.arguments(ReadQuery, location="query")
+@blp.arguments(RecordQuery, location="query")
 @blp.response(200, CouponResponse, example={"coupon": examples.COUPON})
 def get_coupon_by_code(query: Query, code: str) -> Response:
     """Retrieve a coupon by its code.
@@ -188,9 +190,9 @@ def get_coupon_by_code(query: Query, code: str) -> Response:
     Only published coupons are found. The code is normalized as on create, so its letter case does
     not matter.
     """
-    serializer = COUPON.only(query["selection"])
+    serializer = coupons_of(query)
     row = coupon_queries.get_coupon_by_code(current_principal(), code, serializer.columns)
-    return json_response({"coupon": serializer.row(row)})
+    return record_response("coupon", serializer, row)
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])
@@ -211,5 +213,5 @@ def bulk_coupons(body: Body) -> Response:
         create=(CouponCreate, Capability.PUBLISH_SHOP_COUPONS),
         update=(CouponUpdate, Capability.EDIT_SHOP_COUPONS),
         save=coupons.save_coupons,
-        dump=COUPON.record,
+        dump=coupons_of().record,
     )

@@ -51,7 +51,7 @@ def list_customer_orders(query: Query, customer_id: int) -> Response:
 
     Returns all orders of the customer, oldest first.
     """
-    serializer = OrderSerializer(query["selection"])
+    serializer = OrderSerializer(query)
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = order_queries.orders_of_customer(
         current_principal(), customer_id, query, serializer.columns, size

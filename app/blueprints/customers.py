@@ -10,14 +10,12 @@ from flask import Flask, Response, current_app
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.bulk_requests import bulk_response
-from app.api.etags import precondition, with_etag
+from app.api.etags import precondition, record_response, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
-from app.api.representations import CUSTOMER
+from app.api.representations import customers as customers_of
 from app.api.responses import delete_response, json_response, page_response
-from app.api.serializers import Serializer
 from app.api.smorest import Api
-from app.api.versions import current_api_version
 from app.auth.principals import Capability
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.customers import (
@@ -34,7 +32,7 @@ from app.schemas.examples import customers as examples
 from app.schemas.queries import (
     CustomerCountQuery,
     CustomerListQuery,
-    ReadQuery,
+    RecordQuery,
 )
 from app.services.customers import queries as customer_queries
 from app.services.customers import writes as customers
@@ -54,13 +52,8 @@ blp = Blueprint(
 )
 
 
-def _serializer() -> Serializer:
-    """Return the serializer of the API version. The legacy API has other fields."""
-    return CUSTOMER.for_schemas(current_api_version().schemas)
-
-
 def _body(customer: Mapping[str, Any]) -> Body:
-    return {"customer": _serializer().record(customer)}
+    return {"customer": customers_of().record(customer)}
 
 
 def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
@@ -78,7 +71,7 @@ def list_customers(query: Query) -> Response:
     their registration. The list is empty if the user of the key cannot list users.
     `filter[limit]=-1` returns all accounts in one response.
     """
-    serializer = _serializer().only(query["selection"])
+    serializer = customers_of(query)
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = customer_queries.list_customers(current_principal(), query, serializer.columns, size)
     return page_response("customers", serializer.rows, page)
@@ -93,6 +86,7 @@ def list_customers(query: Query) -> Response:
     "registration-error-email-exists",
     "registration-error-invalid-username",
     "registration-error-username-exists",
+    "shop_api_invalid_metadata",
 )
 @blp.arguments(
     CustomerCreateRequest,
@@ -130,16 +124,16 @@ def count_customers(query: Query) -> Response:
     "shop_api_invalid_customer",
     "shop_api_user_cannot_read_customer",
 )
-@blp.arguments(ReadQuery, location="query")
+@blp.arguments(RecordQuery, location="query")
 @blp.response(200, CustomerResponse, example={"customer": examples.CUSTOMER})
 def get_customer(query: Query, customer_id: int) -> Response:
     """Retrieve a customer.
 
     Accounts with any role are found.
     """
-    serializer = _serializer().only(query["selection"])
+    serializer = customers_of(query)
     row = customer_queries.get_customer(current_principal(), customer_id, serializer.columns)
-    return json_response({"customer": serializer.row(row)})
+    return record_response("customer", serializer, row)
 
 
 @blp.route("/<id:customer_id>", methods=["PUT"])
@@ -149,6 +143,7 @@ def get_customer(query: Query, customer_id: int) -> Response:
     "shop_api_invalid_customer_id",
     "shop_api_invalid_customer",
     "shop_api_user_cannot_edit_customer",
+    "shop_api_invalid_metadata",
 )
 @blp.errors("shop_api_precondition_failed")
 @blp.arguments(
@@ -190,16 +185,16 @@ def delete_customer(customer_id: int) -> Response:
 @blp.route("/email/<email:email>")
 @with_etag
 @blp.errors("shop_api_invalid_customer_email", "shop_api_user_cannot_read_customer")
-@blp.arguments(ReadQuery, location="query")
+@blp.arguments(RecordQuery, location="query")
 @blp.response(200, CustomerResponse, example={"customer": examples.CUSTOMER})
 def get_customer_by_email(query: Query, email: str) -> Response:
     """Retrieve a customer by e-mail address.
 
     Accounts with any role are found.
     """
-    serializer = _serializer().only(query["selection"])
+    serializer = customers_of(query)
     row = customer_queries.get_customer_by_email(current_principal(), email, serializer.columns)
-    return json_response({"customer": serializer.row(row)})
+    return record_response("customer", serializer, row)
 
 
 @blp.route("/bulk", methods=["POST", "PUT"])
@@ -221,5 +216,5 @@ def bulk_customers(body: Body) -> Response:
         create=(CustomerCreate, Capability.CREATE_USERS),
         update=(CustomerUpdate, Capability.EDIT_USERS),
         save=customers.save_customers,
-        dump=_serializer().record,
+        dump=customers_of().record,
     )

@@ -12,7 +12,7 @@ from app.api.blueprint import Blueprint
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
-from app.api.representations import ORDER_REFUND
+from app.api.representations import ORDER_REFUND, in_version
 from app.api.responses import delete_response, json_response, page_response
 from app.api.smorest import Api
 from app.schemas.base import CountResponse, DeleteResponse
@@ -56,7 +56,7 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
 
 
 def _body(refund: Mapping[str, Any]) -> Body:
-    return {"order_refund": ORDER_REFUND.record(refund)}
+    return {"order_refund": in_version(ORDER_REFUND).record(refund)}
 
 
 @blp.route("/<id:order_id>/refunds")
@@ -68,7 +68,7 @@ def list_order_refunds(query: Query, order_id: int) -> Response:
 
     Returns all refunds, oldest first.
     """
-    serializer = ORDER_REFUND.only(query["selection"])
+    serializer = in_version(ORDER_REFUND).only(query["selection"])
     rows = refunds.list_refunds(current_principal(), order_id, serializer.columns)
     return json_response({"order_refunds": serializer.rows(rows)})
 
@@ -108,7 +108,7 @@ def get_order_refund(query: Query, order_id: int, refund_id: int) -> Response:
 
     The refund must belong to the order.
     """
-    serializer = ORDER_REFUND.only(query["selection"])
+    serializer = in_version(ORDER_REFUND).only(query["selection"])
     row = refunds.get_refund(current_principal(), order_id, refund_id, serializer.columns)
     return json_response({"order_refund": serializer.row(row)})
 
@@ -165,7 +165,7 @@ def list_refunds(query: Query) -> Response:
     Returns the refunds that match, newest first. The list is empty if the user of the key cannot
     read orders.
     """
-    serializer = ORDER_REFUND.only(query["selection"])
+    serializer = in_version(ORDER_REFUND).only(query["selection"])
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = refunds.list_all_refunds(current_principal(), query, serializer.columns, size)
     return page_response("order_refunds", serializer.rows, page)

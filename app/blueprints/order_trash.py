@@ -48,7 +48,7 @@ def list_trashed_orders(query: Query) -> Response:
     deletion, which a restored order gets again. The list is empty if the user of the key cannot
     read orders.
     """
-    serializer = OrderSerializer(query["selection"], TRASHED_ORDER)
+    serializer = OrderSerializer(query, TRASHED_ORDER)
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = order_trash.list_trash(current_principal(), query, serializer.columns, size)
     return page_response("orders", serializer.rows, page)
@@ -67,7 +67,7 @@ def restore_order(order_id: int) -> Response:
     The order gets its previous status and uses its coupons again.
     """
     order = order_trash.restore(current_principal(), order_id)
-    return json_response({"order": OrderSerializer(None).records([order])[0]})
+    return json_response({"order": OrderSerializer().records([order])[0]})
 
 
 @blp.route("/trash", methods=["DELETE"])

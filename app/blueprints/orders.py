@@ -10,7 +10,7 @@ from flask import Flask, Response, current_app
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.bulk_requests import bulk_response
-from app.api.etags import precondition, with_etag
+from app.api.etags import precondition, record_response, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import OrderSerializer
@@ -39,7 +39,7 @@ from app.schemas.queries import (
     DeleteQuery,
     OrderCountQuery,
     OrderListQuery,
-    ReadQuery,
+    RecordQuery,
 )
 from app.services.common.bulk import BulkItem, WriteResult
 from app.services.orders import queries as order_queries
@@ -65,7 +65,7 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
 
 
 def _body(order: Mapping[str, Any]) -> Body:
-    return {"order": OrderSerializer(None).records([order])[0]}
+    return {"order": OrderSerializer().records([order])[0]}
 
 
 @blp.route("")
@@ -77,7 +77,7 @@ def list_orders(query: Query) -> Response:
     Returns the orders that match, newest first, each with its customer. The list is empty if the
     user of the key cannot read orders.
     """
-    serializer = OrderSerializer(query["selection"])
+    serializer = OrderSerializer(query)
     size = current_app.config["SHOP_PAGE_SIZE"]
     page = order_queries.list_orders(current_principal(), query, serializer.columns, size)
     return page_response("orders", serializer.rows, page)
@@ -94,6 +94,7 @@ def list_orders(query: Query) -> Response:
     "shop_api_order_too_large",
     "shop_api_cannot_create_order",
     "shop_api_coupon_not_applicable",
+    "shop_api_invalid_metadata",
 )
 @blp.arguments(OrderCreateRequest, example={"order": examples.NEW_ORDER})
 @idempotent
@@ -132,7 +133,7 @@ def list_order_statuses() -> Response:
 @blp.route("/<id:order_id>")
 @with_etag
 @blp.errors("shop_api_invalid_order_id", "shop_api_user_cannot_read_order")
-@blp.arguments(ReadQuery, location="query")
+@blp.arguments(RecordQuery, location="query")
 @blp.response(200, OrderResponse, example={"order": examples.ORDER})
 def get_order(query: Query, order_id: int) -> Response:
     """Retrieve an order.
@@ -140,9 +141,9 @@ def get_order(query: Query, order_id: int) -> Response:
     The `customer` of an order is the customer account, or for a guest order an object with the ID
     0 and the billing and shipping address of the order.
     """
-    serializer = OrderSerializer(query["selection"])
+    serializer = OrderSerializer(query)
     row = order_queries.get_order(current_principal(), order_id, serializer.columns)
-    return json_response({"order": serializer.row(row)})
+    return record_response("order", serializer, row)
 
 
 @blp.route("/<id:order_id>", methods=["PUT"])
@@ -159,6 +160,7 @@ def get_order(query: Query, order_id: int) -> Response:
     "shop_api_invalid_order_refund",
     "shop_api_cannot_update_order",
     "shop_api_coupon_not_applicable",
+    "shop_api_invalid_metadata",
 )
 @blp.arguments(OrderUpdateRequest, example={"order": examples.ORDER_UPDATE})
 @blp.response(200, OrderResponse, example={"order": examples.UPDATED_ORDER})
@@ -225,5 +227,5 @@ def _save_orders(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResul
     """Save orders and return them as in responses. The customers of all orders are read at once."""
     results = orders.save_orders(actor, items)
     written = [result for result in results if not isinstance(result, ShopError)]
-    shown = iter(OrderSerializer(None).records(written))
+    shown = iter(OrderSerializer().records(written))
     return [result if isinstance(result, ShopError) else next(shown) for result in results]

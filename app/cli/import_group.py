@@ -6,7 +6,7 @@ import click
 from flask.cli import AppGroup
 
 RESTORE = "--restore"
-KINDS = ("batches", "coupons", "customers", "orders", "redemptions")
+KINDS = ("batches", "coupons", "customers", "orders", "refunds", "redemptions")
 
 
 class ImportGroup(AppGroup):

@@ -98,6 +98,20 @@ class SettingsSchema(ma.Schema):
     SHOP_BULK_LIMIT = _integer(
         100, "Maximum number of items in a bulk request, up to 1000.", minimum=1, maximum=1000
     )
+    SHOP_METADATA_ENTRIES = _integer(
+        200, "Maximum number of entries in the metadata of a record.", minimum=1
+    )
+    SHOP_METADATA_KEY_LENGTH = _integer(
+        255, "Longest key of metadata, in characters.", minimum=1, maximum=255
+    )
+    SHOP_METADATA_VALUE_BYTES = _integer(
+        64 * 1024, "Maximum size of a value of metadata as JSON, in bytes.", minimum=1
+    )
+    SHOP_METADATA_BYTES = _integer(
+        256 * 1024,
+        "Maximum size of all values in the metadata of a record as JSON, in bytes.",
+        minimum=1,
+    )
     SHOP_CART_ITEM_LIMIT = _integer(100, "Items accepted in a cart that is evaluated.", minimum=1)
     SHOP_CART_CODE_LIMIT = _integer(
         20, "Different coupon codes accepted in a cart that is evaluated.", minimum=1

@@ -27,7 +27,8 @@ def flattened(kind: Kind, record: Record, columns: Mapping[str, str]) -> list[st
     flat = {name: value for name, value in record.items() if name != "kind"}
     for name, prefix in kind.parts.items():
         flat |= {f"{prefix}{part}": value for part, value in flat.pop(name).items()}
-    return [to_cell(flat[name], way) for name, way in columns.items()]
+    # Records without metadata have no such value.
+    return [to_cell(flat.get(name), way) for name, way in columns.items()]
 
 
 def to_cell(value: Any, way: str = "text") -> str:

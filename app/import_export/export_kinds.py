@@ -7,11 +7,12 @@ reservation expires.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import orjson
 from sqlalchemy import ColumnElement, Table, bindparam, select
 
 from app.api.representations import COUPON, ORDER, ORDER_NOTE
@@ -25,6 +26,7 @@ from app.models import (
     COUPONS,
     DOWNLOADS,
     ORDER_NOTES,
+    ORDER_REFUNDS,
     ORDERS,
     REDEMPTIONS,
     USER_ROLES,
@@ -32,9 +34,13 @@ from app.models import (
 )
 from app.schemas.coupons.batch import CouponBatchSchema
 from app.schemas.customers import CustomerSchema
-from app.schemas.fields.output import Identifiers, Lines, Part, StringList
+from app.schemas.fields.output import Identifiers, Lines, Metadata, Part, StringList
+from app.schemas.orders.refund import OrderRefundSchema, RefundItemSchema
 from app.schemas.redemptions.redemption import RedemptionSchema
+from app.services.common import metadata as metadata_tables
+from app.services.common.metadata import ITEMS_METADATA, METADATA, MetadataTable
 from app.services.customers import statistics as customer_statistics
+from app.services.orders.items import KINDS as ITEM_LISTS
 
 Record = dict[str, Any]
 Related = Callable[[Fetch, Sequence[int]], dict[int, Record]]
@@ -88,6 +94,8 @@ class Kind:
         """Return the format of each CSV column: ``text``, ``joined`` or ``json``."""
         columns: dict[str, str] = {}
         for name, each in self.representation.schema().fields.items():
+            if isinstance(each, Metadata):
+                continue  # among the related values
             if isinstance(each, Part):
                 columns |= {f"{each.prefix}{part}": "text" for part in each.part().fields}
             elif isinstance(each, Identifiers | StringList):
@@ -106,7 +114,25 @@ class Kind:
         return {name: each.prefix for name, each in fields if isinstance(each, Part)}
 
 
-def _roles(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
+def _entries(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> Iterator[Sequence[Any]]:
+    """Yield the identity of each entry of metadata, and the entry with its value as JSON."""
+    for *identity, entry_id, key, value, internal in fetch(kind.select_rows, {"ids": ids}):
+        fragment = orjson.Fragment(value)
+        yield *identity, {"id": entry_id, "key": key, "value": fragment, "internal": internal}
+
+
+def _metadata_of(kind: MetadataTable) -> Related:
+    def related(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
+        found: dict[int, Record] = {record_id: {} for record_id in ids}
+        for record_id, entry in _entries(fetch, kind, ids):
+            found[record_id].setdefault(METADATA, []).append(entry)
+        return found
+
+    return related
+
+
+def _of_customers(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
+    metadata = _metadata_of(metadata_tables.CUSTOMER)(fetch, ids)
     found: dict[int, Record] = {record_id: {"roles": []} for record_id in ids}
     roles = select(USER_ROLES.c.user_id, USER_ROLES.c.role).where(
         is_one_of(USER_ROLES.c.user_id, _IDS)
@@ -114,7 +140,7 @@ def _roles(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     ordered = roles.order_by(USER_ROLES.c.user_id, USER_ROLES.c.position, USER_ROLES.c.role)
     for user_id, role in fetch(ordered, {"ids": ids}):
         found[user_id]["roles"].append(role)
-    return found
+    return {record_id: found[record_id] | metadata[record_id] for record_id in ids}
 
 
 class _StoredBatchSchema(CouponBatchSchema):
@@ -126,24 +152,51 @@ class _StoredBatchSchema(CouponBatchSchema):
         exclude = ("unused", "reserved", "used", "trashed")
 
 
+class _StoredRefundSchema(OrderRefundSchema):
+    """A refund with everything that is stored of its items."""
+
+    line_items = Lines(RefundItemSchema)
+
+
 DOWNLOAD_NAMES = (
     "id", "product_id", "download_id", "download_name", "download_url", "file_name", "file_url",
     "downloads_remaining", "access_expires",
 )  # fmt: skip
 
 
-def _notes_and_downloads(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
+def _of_orders(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
+    metadata = _metadata_of(metadata_tables.ORDER)(fetch, ids)
     found: dict[int, Record] = {record_id: {"notes": [], "downloads": []} for record_id in ids}
-    notes = _of_orders(ORDER_NOTES, [as_printed(column) for column in ORDER_NOTE.columns])
-    for *row, order_id in fetch(notes, {"ids": ids}):
-        found[order_id]["notes"].append(ORDER_NOTE.row(row))
-    downloads = _of_orders(DOWNLOADS, [as_printed(DOWNLOADS.c[name]) for name in DOWNLOAD_NAMES])
+    columns = [*map(as_printed, ORDER_NOTE.columns), ORDER_NOTES.c.author]
+    for *row, author, order_id in fetch(_by_order(ORDER_NOTES, columns), {"ids": ids}):
+        found[order_id]["notes"].append(ORDER_NOTE.row(row) | {"author": author})
+    downloads = _by_order(DOWNLOADS, [as_printed(DOWNLOADS.c[name]) for name in DOWNLOAD_NAMES])
     for *row, order_id in fetch(downloads, {"ids": ids}):
         found[order_id]["downloads"].append(dict(zip(DOWNLOAD_NAMES, row, strict=True)))
-    return found
+    items: dict[int, dict[int, list[Record]]] = {}
+    for order_id, item_id, entry in _entries(fetch, metadata_tables.ITEM, ids):
+        items.setdefault(order_id, {}).setdefault(item_id, []).append(entry)
+    return {
+        record_id: found[record_id] | metadata[record_id] | {ITEMS_METADATA: items.get(record_id)}
+        for record_id in ids
+    }
 
 
-def _of_orders(table: Table, columns: Sequence[ColumnElement[Any]]) -> Any:
+def with_items_metadata(record: Record) -> Record:
+    """Return a record whose items contain their metadata."""
+    if (of_items := record.pop(ITEMS_METADATA, None)) is None:
+        return record
+    lists = {
+        name: [
+            item | {METADATA: of_items[item["id"]]} if item.get("id") in of_items else item
+            for item in record[name]
+        ]
+        for name in ITEM_LISTS
+    }
+    return record | lists
+
+
+def _by_order(table: Table, columns: Sequence[ColumnElement[Any]]) -> Any:
     of_these = is_one_of(table.c.order_id, _IDS)
     return select(*columns, table.c.order_id).where(of_these).order_by(table.c.order_id, table.c.id)
 
@@ -165,9 +218,9 @@ KINDS: Mapping[str, Kind] = {
                 },
             ),
             stored=("updated_at",),
-            related=_roles,
+            related=_of_customers,
             joined=("roles",),
-            related_names=("roles",),
+            related_names=("roles", METADATA),
         ),
         Kind(
             "batches",
@@ -182,15 +235,31 @@ KINDS: Mapping[str, Kind] = {
             COUPONS,
             COUPON,
             stored=("status", "trashed_at", "author_id", "batch_id", "reserved_count"),
+            related=_metadata_of(metadata_tables.COUPON),
+            related_names=(METADATA,),
         ),
         Kind(
             "orders",
             "order",
             ORDERS,
             ORDER,
-            stored=("trashed_at", "status_before_trash", "next_item_id", "item_details"),
-            related=_notes_and_downloads,
-            related_names=("notes", "downloads"),
+            stored=(
+                "trashed_at",
+                "status_before_trash",
+                "next_item_id",
+                "item_details",
+                "total_refunded",
+                "items",
+                "fees",
+            ),
+            related=_of_orders,
+            related_names=("notes", "downloads", METADATA),
+        ),
+        Kind(
+            "refunds",
+            "order_refund",
+            ORDER_REFUNDS,
+            Serializer(_StoredRefundSchema, dict(ORDER_REFUNDS.c)),
         ),
         Kind(
             "redemptions",

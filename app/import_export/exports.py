@@ -16,7 +16,7 @@ import orjson
 from sqlalchemy import ColumnElement, func, select
 
 from app.import_export.csv_format import flattened
-from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record
+from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record, with_items_metadata
 from app.import_export.snapshot import Snapshot
 
 
@@ -48,7 +48,7 @@ def records(
         found = [kind.record(row, more) for row in rows]
         if kind.related:
             related = kind.related(snapshot.fetch, [record["id"] for record in found])
-            found = [record | related[record["id"]] for record in found]
+            found = [with_items_metadata(record | related[record["id"]]) for record in found]
         yield found
 
 

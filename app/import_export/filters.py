@@ -8,6 +8,7 @@ from typing import Any
 
 import marshmallow as ma
 from sqlalchemy import ColumnElement, exists
+from werkzeug.datastructures import MultiDict
 
 from app.catalog import TRASH, current_catalog
 from app.db.search import contains, matches
@@ -16,12 +17,16 @@ from app.models import COUPON_BATCHES, COUPONS, ORDERS, USER_ROLES, USERS
 from app.models.coupon import CouponStatus
 from app.schemas.fields.query import ChoiceParam, TextParam
 from app.schemas.loading import invalid_params
+from app.schemas.orders.refund import RefundFilter
 from app.schemas.queries import CouponFilter, CustomerFilter, OrderFilter, Query, Times
 from app.schemas.redemptions.queries import RedemptionFilter
+from app.services.common import metadata
 from app.services.common.filtering import between, require_known_status
+from app.services.common.metadata import MetadataTable
 from app.services.coupons import queries as coupon_queries
 from app.services.customers.queries import ALL_ROLES
 from app.services.orders import queries as order_queries
+from app.services.orders import refunds
 from app.services.redemptions import queries as redemption_queries
 
 Loaded = Mapping[str, Any]
@@ -45,6 +50,7 @@ _QUERIES: Mapping[str, type[Query]] = {
     "coupons": _CouponFilter,
     "customers": _CustomerFilter,
     "orders": OrderFilter,
+    "refunds": RefundFilter,
     "redemptions": RedemptionFilter,
     "batches": Times,
 }
@@ -63,17 +69,22 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
     schema: Any = _QUERIES[kind]()
     names = {str(field.data_key).removeprefix("filter[").rstrip("]") for field in
              schema.fields.values()}  # fmt: skip
-    query = {}
+    further = getattr(schema, "further", None)
+    query: MultiDict[str, str] = MultiDict()
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
             raise InvalidParams({"--filter": f"{text!r} is not of the form NAME=VALUE."})
+        parameter = _parameter(name)
+        if further and further.fullmatch(parameter):
+            query.add(parameter, value)
+            continue
         if name not in names:
             close = difflib.get_close_matches(name, names, n=1)
             known = f". Known filters: {', '.join(sorted(names))}."
             hint = f"; did you mean {close[0]!r}?" if close else known
             raise InvalidParams({"--filter": f"unknown filter {name!r}{hint}"})
-        query[f"filter[{name}]"] = value
+        query[parameter] = value
     try:
         loaded = schema.load(query)
     except ma.ValidationError as error:
@@ -82,6 +93,19 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
                    for each in found}  # fmt: skip
         raise InvalidParams(reasons) from None
     return _CONDITIONS[kind](loaded)
+
+
+def _parameter(name: str) -> str:
+    """Return the parameter of a filter: ``filter[q]``, or ``filter[metadata][erp_id]``."""
+    first, bracket, rest = name.partition("[")
+    return f"filter[{first}]{bracket}{rest}"
+
+
+def _of_metadata(
+    kind: MetadataTable, record_id: ColumnElement[int], query: Loaded
+) -> list[ColumnElement[bool]]:
+    found = metadata.conditions_of(kind, record_id, query["metadata"])
+    return [condition.by_index for condition in found]
 
 
 def _of_coupons(query: Loaded) -> list[ColumnElement[bool]]:
@@ -93,7 +117,7 @@ def _of_coupons(query: Loaded) -> list[ColumnElement[bool]]:
         found.append(COUPONS.c.status == query["status"])
     if query["q"] is not None:
         found.append(contains(COUPONS.c.search_text, query["q"], COUPONS.c.id).by_index)
-    return found
+    return [*found, *_of_metadata(metadata.COUPON, COUPONS.c.id, query)]
 
 
 def _of_customers(query: Loaded) -> list[ColumnElement[bool]]:
@@ -105,7 +129,8 @@ def _of_customers(query: Loaded) -> list[ColumnElement[bool]]:
     names = ("email_normalized", "username_normalized", "name_normalized")
     texts = [USERS.c[name] for name in names]
     search = matches(USERS.c.search_text, texts, query["q"] or "", USERS.c.id)
-    return found if search is None else [*found, search.by_index]
+    found += [] if search is None else [search.by_index]
+    return [*found, *_of_metadata(metadata.CUSTOMER, USERS.c.id, query)]
 
 
 def _of_orders(query: Loaded) -> list[ColumnElement[bool]]:
@@ -115,13 +140,14 @@ def _of_orders(query: Loaded) -> list[ColumnElement[bool]]:
         found.append(ORDERS.c.status.in_(query["status"]))
     if query["q"] is not None:
         found.append(contains(ORDERS.c.search_text, query["q"], ORDERS.c.id).by_index)
-    return found
+    return [*found, *_of_metadata(metadata.ORDER, ORDERS.c.id, query)]
 
 
 _CONDITIONS: Mapping[str, Callable[[Loaded], list[ColumnElement[bool]]]] = {
     "coupons": _of_coupons,
     "customers": _of_customers,
     "orders": _of_orders,
+    "refunds": refunds.conditions_of,
     "redemptions": redemption_queries.conditions_of,
     "batches": lambda query: between({"created_at": COUPON_BATCHES.c.created_at}, query),
 }

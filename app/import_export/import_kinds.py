@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import marshmallow as ma
+import orjson
 from sqlalchemy import bindparam, select
 
 from app.auth.principals import Principal
@@ -22,6 +23,7 @@ from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.fields.input import StrictTrue
 from app.services.common.bulk import BulkItem, WriteResult
+from app.services.common.metadata import METADATA
 from app.services.coupons import writes as coupons
 from app.services.coupons.queries import PUBLISHED
 from app.services.customers import writes as customers
@@ -63,6 +65,8 @@ class Target:
             ValueError: the cell of a boolean is not true or false.
         """
         record = dict(cells)
+        if METADATA in record:
+            record[METADATA] = orjson.loads(record[METADATA] or "null")
         for name, prefix in self.kind.parts.items():
             parts = {key: record.pop(key) for key in cells if key.startswith(prefix)}
             if parts:
@@ -79,6 +83,24 @@ class Target:
         """The names of the boolean fields."""
         fields = self.create().fields.items()
         return frozenset(name for name, field in fields if isinstance(field, StrictTrue))
+
+
+def with_native_metadata(record: Record) -> Record:
+    """Return an exported record with its metadata as a request contains it.
+
+    Of several entries with one key, the first is imported.
+    """
+    entries = record.get(METADATA)
+    if not isinstance(entries, list) or not all(_is_entry(entry) for entry in entries):
+        return record
+    metadata: Record = {}
+    for each in entries:
+        metadata.setdefault(each["key"], each["value"])
+    return record | {METADATA: metadata}
+
+
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("key"), str) and "value" in entry
 
 
 def is_trashed(record: Mapping[str, Any]) -> bool:

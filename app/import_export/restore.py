@@ -15,7 +15,16 @@ from app.db.session import run_in_transaction, savepoint
 from app.import_export.export_kinds import KINDS, Kind
 from app.import_export.file_reader import Line
 from app.import_export.restored_values import Rows, rows_of
-from app.models import COUPONS, DOWNLOADS, ORDER_NOTES, REDEMPTIONS
+from app.models import (
+    COUPON_METADATA,
+    COUPONS,
+    CUSTOMER_METADATA,
+    DOWNLOADS,
+    ITEM_METADATA,
+    ORDER_METADATA,
+    ORDER_NOTES,
+    REDEMPTIONS,
+)
 from app.services.maintenance.import_runs import record_import
 
 BATCH = 1000
@@ -26,7 +35,14 @@ Numbered = tuple[str, Line]
 
 _KIND_OF = {kind.singular: kind for kind in KINDS.values()}
 
-_WITHOUT_KIND = [ORDER_NOTES, DOWNLOADS]
+_WITHOUT_KIND = [
+    ORDER_NOTES,
+    DOWNLOADS,
+    COUPON_METADATA,
+    CUSTOMER_METADATA,
+    ORDER_METADATA,
+    ITEM_METADATA,
+]
 # IDs of orders are never reused, because redemptions refer to deleted orders.
 _ALSO_USED: Mapping[str, ColumnElement[Any]] = {
     "orders": REDEMPTIONS.c.order_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
@@ -12,15 +12,29 @@ from typing import Any
 from sqlalchemy import Boolean, Column, Date, Integer, String, Table
 from sqlalchemy.types import TypeEngine
 
+from app.conversions.metadata import contains_nul, json_text
 from app.conversions.numbers import INT64_MAX
 from app.db.search import comparable, search_text
-from app.db.sql.types import Json, Money, UtcDateTime
+from app.db.sql.types import Json, JsonText, Money, UtcDateTime
 from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record
-from app.models import DOWNLOADS, ORDER_NOTES, USER_ROLES
+from app.models import (
+    COUPON_METADATA,
+    CUSTOMER_METADATA,
+    DOWNLOADS,
+    ITEM_METADATA,
+    ORDER_METADATA,
+    ORDER_NOTES,
+    USER_ROLES,
+)
 from app.models.user import with_normalized
+from app.services.common.metadata import METADATA, with_found_value, without_metadata
 from app.services.orders.columns import search_text_of
+from app.services.orders.items import KINDS as ITEM_LISTS
 
 Rows = dict[Table, list[Record]]
+
+REVISION = "revision"
+"""Column that begins again after a restore."""
 
 _AMOUNT = re.compile(r"-?[0-9]{1,16}\.[0-9]{2}")
 _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
@@ -39,6 +53,16 @@ _ENTRIES: Mapping[str, type] = {
     "tax_lines": dict,
     "fee_lines": dict,
     "coupon_lines": dict,
+}
+_MISSING = object()
+# Columns that files of earlier versions do not have, with their values.
+_ADDED: Mapping[tuple[str, str], Any] = {
+    **{("orders", name): "" for name in ("transaction_id", "created_via", "cart_hash", "version")},
+    **{("orders", name): None for name in ("paid_at", "parent_id", "items", "fees")},
+    **{("orders", name): "0.00" for name in ("discount_tax", "total_refunded")},
+    ("orders", "prices_include_tax"): False,
+    ("order_notes", "author"): "",
+    ("redemptions", "confirmed_at"): None,
 }
 _NAMES_OF_ACCOUNT = dict.fromkeys(("username", "email", "first_name", "last_name"), "")
 _NORMALIZED = with_normalized(_NAMES_OF_ACCOUNT).keys() - _NAMES_OF_ACCOUNT.keys()
@@ -63,12 +87,13 @@ def _row(table: Table, record: Mapping[str, Any], **computed: Any) -> Record:
     """Return the row of a record in a table, with some values computed here."""
     row = {}
     for column in table.c:
-        if column.name in computed or column.computed is not None:
+        if column.name in computed or column.computed is not None or column.name == REVISION:
             continue
-        if column.name not in record:
+        value = record.get(column.name, _ADDED.get((table.name, column.name), _MISSING))
+        if value is _MISSING:
             raise ValueError(f"{column.name}: is missing.")
-        row[column.name] = _stored(column, record[column.name])
-    return row | computed
+        row[column.name] = _stored(column, value)
+    return row | {name: value for name, value in computed.items() if name in table.c}
 
 
 def _customer(table: Table, record: Record) -> Rows:
@@ -84,6 +109,7 @@ def _customer(table: Table, record: Record) -> Rows:
              "registered_at": row["created_at"]}
             for position, role in enumerate(roles)
         ],
+        **_metadata(CUSTOMER_METADATA, record, customer_id=row["id"]),
     }  # fmt: skip
 
 
@@ -96,13 +122,20 @@ def _coupon(table: Table, record: Record) -> Rows:
     record |= {name: None for name in _NO_AMOUNT if record.get(name) == "0.00"}
     row = _row(table, record, search_text="")
     row["search_text"] = search_text(row["code"], row["description"])
-    return {table: [row]}
+    return {table: [row], **_metadata(COUPON_METADATA, record, coupon_id=row["id"])}
 
 
 def _order(table: Table, record: Record) -> Rows:
-    row = _row(table, _of_guest(record), search_text="")
+    lists, of_items = _items(record)
+    of_parent = {"parent_id": record.get("parent_id") or None}  # 0 in responses
+    row = _row(table, _of_guest(record) | lists | of_parent, search_text="")
     row["search_text"] = search_text_of(row)
-    rows = {table: [row]}
+    rows = {table: [row], **_metadata(ORDER_METADATA, record, order_id=row["id"])}
+    rows[ITEM_METADATA] = [
+        entry
+        for item_id, item in of_items
+        for entry in _entries(ITEM_METADATA, item, order_id=row["id"], item_id=item_id)
+    ]
     for name, child in (("notes", ORDER_NOTES), ("downloads", DOWNLOADS)):
         given = record.get(name)
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
@@ -111,7 +144,52 @@ def _order(table: Table, record: Record) -> Rows:
     return rows
 
 
+def _items(record: Record) -> tuple[Record, list[tuple[int, Record]]]:
+    """Return the lists of items without metadata, and each item that has metadata, with its ID."""
+    lists: Record = {}
+    of_items = []
+    for name in ITEM_LISTS:
+        if isinstance(given := record.get(name), list):
+            of_items += [
+                (_integer(f"{name}.id", item.get("id")), item)
+                for item in given
+                if isinstance(item, dict) and METADATA in item
+            ]
+            lists[name] = [
+                without_metadata(item) if isinstance(item, dict) else item for item in given
+            ]
+    return lists, of_items
+
+
+def _metadata(table: Table, record: Record, **owner: int) -> Rows:
+    return {table: list(_entries(table, record, **owner))}
+
+
+def _entries(table: Table, record: Record, **owner: int) -> Iterator[Record]:
+    """Yield the rows of the metadata of a record. Files of earlier versions have none."""
+    given = record.get(METADATA, [])
+    if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+        raise ValueError(f"{METADATA}: must be an array of objects.")
+    for each in given:
+        if "value" not in each:
+            raise ValueError(f"{METADATA}.value: is missing.")
+        if contains_nul(each["value"]):
+            raise ValueError(f"{METADATA}.value: must not contain NUL.")
+        try:
+            text = json_text(each["value"])
+        except ValueError as error:
+            raise ValueError(f"{METADATA}.value: {error}") from None
+        row = _row(table, {"internal": False, **each, "value": text, **owner}, found_value=None)
+        yield with_found_value(table, row)
+
+
+def _refund(table: Table, record: Record) -> Rows:
+    return {table: [_row(table, record)]}
+
+
 def _redemption(table: Table, record: Record) -> Rows:
+    if record.get("status") == "confirmed":
+        record.setdefault("confirmed_at", record.get("updated_at"))
     row = _row(table, _of_guest(record), email_normalized="")
     row["email_normalized"] = comparable(row["email"])
     return {table: [row]}
@@ -122,6 +200,7 @@ _ROWS: Mapping[str, Callable[[Table, Record], Rows]] = {
     "batches": _batch,
     "coupons": _coupon,
     "orders": _order,
+    "refunds": _refund,
     "redemptions": _redemption,
 }
 
@@ -194,6 +273,7 @@ _READ: Mapping[type, Callable[[str, Any], Any]] = {
     Money: _amount,
     UtcDateTime: _timestamp,
     Json: _json,
+    JsonText: _text,
     Date: _date,
     Boolean: _boolean,
     Integer: _integer,

@@ -19,6 +19,16 @@ from app.models.imported_record import (
     ImportedRecord,
     ImportSource,
 )
+from app.models.metadata import (
+    COUPON_METADATA,
+    CUSTOMER_METADATA,
+    ITEM_METADATA,
+    ORDER_METADATA,
+    CouponMetadata,
+    CustomerMetadata,
+    ItemMetadata,
+    OrderMetadata,
+)
 from app.models.oauth_nonce import OAUTH_NONCES, OAuthNonce
 from app.models.order import ORDERS, Order
 from app.models.order_note import ORDER_NOTES, OrderNote
@@ -38,6 +48,8 @@ __all__ = [
     "API_KEYS",
     "COUPONS",
     "COUPON_BATCHES",
+    "COUPON_METADATA",
+    "CUSTOMER_METADATA",
     "DELIVERY_COUNTS",
     "DEMO_RUNS",
     "DOWNLOADS",
@@ -48,8 +60,10 @@ __all__ = [
     "IMPORTED_RECORDS",
     "IMPORT_RUNS",
     "IMPORT_SOURCES",
+    "ITEM_METADATA",
     "OAUTH_NONCES",
     "ORDERS",
+    "ORDER_METADATA",
     "ORDER_NOTES",
     "ORDER_REFUNDS",
     "REDEMPTIONS",
@@ -61,6 +75,8 @@ __all__ = [
     "ApiKey",
     "Coupon",
     "CouponBatch",
+    "CouponMetadata",
+    "CustomerMetadata",
     "DeliveryCount",
     "DemoRun",
     "DownloadPermission",
@@ -71,8 +87,10 @@ __all__ = [
     "ImportRun",
     "ImportSource",
     "ImportedRecord",
+    "ItemMetadata",
     "OAuthNonce",
     "Order",
+    "OrderMetadata",
     "OrderNote",
     "OrderRefund",
     "Redemption",

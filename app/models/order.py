@@ -66,6 +66,8 @@ class Order(BillingColumns, ShippingColumns, Model):
     # Units in the line items, and sum of the fees. None only if a previous release wrote the items.
     items: Mapped[int | None] = mapped_column(BigInteger, sort_order=2)
     fees: Mapped[Decimal | None] = mapped_column(OptionalMoney, sort_order=2)
+    # Number of the changes that other columns do not show, such as those of metadata.
+    revision: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=2)
     # Lower-cased text that filter[q] searches.
     search_text: Mapped[str] = mapped_column(Key)
     # Only set while the order is in the trash and its status is TRASH.

@@ -113,6 +113,7 @@ class CustomerSchema(Base):
     avatar_url = Avatar("URL of the avatar image, or null.")
     billing_address = fields.Part(BillingAddressSchema, prefix="billing_")
     shipping_address = fields.Part(ShippingAddressSchema, prefix="shipping_")
+    metadata = fields.Metadata()
 
 
 class LegacyCustomerSchema(CustomerSchema):
@@ -121,6 +122,12 @@ class LegacyCustomerSchema(CustomerSchema):
     role = fields.String(
         "First role of the user; `customer` for a user without a role.", attribute="legacy_role"
     )
+    customer_meta = fields.LegacyMetadata()
+
+    class Meta(Base.Meta):
+        """Options of marshmallow."""
+
+        exclude = ("metadata",)
 
 
 class CustomerV3Schema(LegacyCustomerSchema):
@@ -131,7 +138,7 @@ class CustomerV3Schema(LegacyCustomerSchema):
     class Meta(Base.Meta):
         """Place ``last_update`` after ``created_at``."""
 
-        _names = list(CustomerSchema._declared_fields)
+        _names = list(LegacyCustomerSchema().fields)
         fields = (*_names[:2], "last_update", *_names[2:])
 
 
@@ -170,6 +177,7 @@ class CustomerCreate(OptionalFields):
     last_name = inputs.CleanText(f"Last name. {_CLEANED}")
     billing_address = inputs.InputPart(BillingAddressCreate)
     shipping_address = inputs.InputPart(ShippingAddressCreate)
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 _EDITS: dict[str, ma.fields.Field[Any]] = {

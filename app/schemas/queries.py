@@ -6,6 +6,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import marshmallow as ma
+
 from app.schemas.base import Base
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
 from app.schemas.fields.json_schema import MAX_IDS
@@ -14,6 +20,7 @@ from app.schemas.fields.query import (
     CouponTypeParam,
     DaysParam,
     DirectionParam,
+    ExactText,
     FieldList,
     ForceWord,
     IdListParam,
@@ -25,6 +32,7 @@ from app.schemas.fields.query import (
     StatusListParam,
     TextParam,
     TimestampParam,
+    TrueWord,
 )
 
 TIMES = "A date-time in UTC or with an offset."
@@ -38,9 +46,11 @@ class Query(Base):
     Attributes:
         undocumented: names of parameters that are checked and have no effect (decisions 13). The
             OpenAPI document omits them (decisions 16).
+        further: pattern of further names, which contain a part of the condition.
     """
 
     undocumented: frozenset[str] = frozenset()
+    further: re.Pattern[str] | None = None
 
 
 class ReadQuery(Query):
@@ -53,7 +63,13 @@ class ReadQuery(Query):
     )
 
 
-class CustomerOrdersQuery(ReadQuery):
+class RecordQuery(ReadQuery):
+    """Query of a request that returns records with metadata."""
+
+    meta = TrueWord("filter[meta]", "`true` adds `metadata` to the records in the response.")
+
+
+class CustomerOrdersQuery(RecordQuery):
     """Query of the orders of a customer."""
 
 
@@ -77,6 +93,58 @@ class LimitQuery(Query):
     order = DirectionParam(default="desc")
 
 
+MAX_METADATA_FILTERS = 5
+"""Conditions on metadata in a query (records 5)."""
+
+
+class MetadataFilter(Query):
+    """Filter by metadata: ``filter[metadata][KEY]=VALUE``, or a key and a value of their own.
+
+    Loaded, ``metadata`` is a list of keys, each with its value, or None for any value.
+    """
+
+    further = re.compile(r"filter\[metadata\]\[([^\[\]]+)\]")
+
+    metadata_key = ExactText(
+        "filter[metadata_key]",
+        "Only records with this key in their metadata, and with the value of "
+        "`filter[metadata_value]`, if given. `filter[metadata][KEY]=VALUE` is a shorter form, "
+        f"which can be repeated with other keys. At most {MAX_METADATA_FILTERS} conditions.",
+    )
+    metadata_value = ExactText(
+        "filter[metadata_value]",
+        "Value of `filter[metadata_key]`: text of at most 255 characters, which is compared "
+        "exactly. Numbers and booleans are found by their JSON text.",
+    )
+
+    @ma.post_load(pass_original=True)
+    def collect_metadata(
+        self, data: dict[str, Any], original: Mapping[str, Any], **_: Any
+    ) -> dict[str, Any]:
+        """Return the query with all conditions in ``metadata``."""
+        key, value = data.pop("metadata_key", None), data.pop("metadata_value", None)
+        conditions = [(key, value)] if key else []
+        if value and not key:
+            raise ma.ValidationError("requires filter[metadata_key].", "filter[metadata_value]")
+        conditions += self._bracketed(original)
+        if len(conditions) > MAX_METADATA_FILTERS:
+            reason = f"has more than {MAX_METADATA_FILTERS} conditions."
+            raise ma.ValidationError(reason, "filter[metadata]")
+        return {**data, "metadata": conditions}
+
+    def _bracketed(self, original: Any) -> Iterator[tuple[str, str]]:
+        for name in original:
+            if self.further and (found := self.further.fullmatch(name)):
+                # A parameter that is repeated is several conditions.
+                values = (
+                    original.getlist(name) if hasattr(original, "getlist") else [original[name]]
+                )
+                for value in values:
+                    if "\0" in name or "\0" in value:
+                        raise ma.ValidationError("must not contain a NUL character.", name)
+                    yield found[1], value
+
+
 class Times(Query):
     """Filter by creation and update times (decisions 6)."""
 
@@ -94,7 +162,7 @@ class Times(Query):
     )
 
 
-class CouponFilter(Times):
+class CouponFilter(Times, MetadataFilter):
     """Filter of coupons (decisions 4)."""
 
     q = TextParam("filter[q]", "Text in the code or the description, in any letter case.")
@@ -123,7 +191,7 @@ class CouponCountQuery(CountQuery, CouponOrder):
     """Query of a count of coupons."""
 
 
-class CouponListQuery(PageQuery, CouponOrder, ReadQuery):
+class CouponListQuery(PageQuery, CouponOrder, RecordQuery):
     """Query of a list of coupons. Coupons have no ``filter[limit]`` in the native API."""
 
 
@@ -135,7 +203,7 @@ META_KEYS = (
 )
 
 
-class CustomerFilter(Times):
+class CustomerFilter(Times, MetadataFilter):
     """Filter of customers (spec 4.2, decisions 5)."""
 
     role = TextParam(
@@ -172,11 +240,11 @@ class CustomerCountQuery(CountQuery, CustomerOrder):
     """Query of a count of customers."""
 
 
-class CustomerListQuery(PageQuery, CustomerOrder, ReadQuery):
+class CustomerListQuery(PageQuery, CustomerOrder, RecordQuery):
     """Query of a list of customers."""
 
 
-class OrderFilter(Times):
+class OrderFilter(Times, MetadataFilter):
     """Filter of orders (decisions 7)."""
 
     status = StatusListParam(
@@ -205,7 +273,7 @@ class OrderCountQuery(CountQuery, OrderOrder):
     """Query of a count of orders."""
 
 
-class OrderListQuery(PageQuery, OrderOrder, ReadQuery):
+class OrderListQuery(PageQuery, OrderOrder, RecordQuery):
     """Query of a list of orders."""
 
 

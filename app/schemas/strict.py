@@ -84,7 +84,9 @@ def unknown_names(names: Iterable[str], known: Set[str], kind: str) -> list[Unkn
 def _load(schema: ma.Schema, known: Set[str], data: Any, **kwargs: Any) -> Any:
     """Load data, and report names that are not known together with the errors of the others."""
     kind = "parameter" if isinstance(schema, Query) else "field"
-    names = data if isinstance(data, Mapping) else ()
+    names: Iterable[str] = data if isinstance(data, Mapping) else ()
+    if further := getattr(schema, "further", None):
+        names = [name for name in names if not further.fullmatch(name)]
     unknown: dict[str, Any] = {each.name: [each] for each in unknown_names(names, known, kind)}
     try:
         loaded = type(schema).load(schema, data, **kwargs)

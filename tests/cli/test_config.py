@@ -41,6 +41,10 @@ SETTINGS = [
     ("SHOP_NAME", "Shop Administration API", "Café", "Café"),
     ("SHOP_PAGE_SIZE", 10, "25", 25),
     ("SHOP_BULK_LIMIT", 100, " 7 ", 7),
+    ("SHOP_METADATA_ENTRIES", 200, "500", 500),
+    ("SHOP_METADATA_KEY_LENGTH", 255, "100", 100),
+    ("SHOP_METADATA_VALUE_BYTES", 64 * 1024, "1024", 1024),
+    ("SHOP_METADATA_BYTES", 256 * 1024, "4096", 4096),
     ("SHOP_CART_ITEM_LIMIT", 100, "50", 50),
     ("SHOP_CART_CODE_LIMIT", 20, "5", 5),
     ("SHOP_SEQUENTIAL_DISCOUNTS", False, "1", True),
@@ -201,6 +205,7 @@ BAD = [
     ("SHOP_GRAVATAR", "perhaps"),
     ("SHOP_BULK_LIMIT", "-1"),
     ("SHOP_BULK_LIMIT", "100 items"),
+    ("SHOP_METADATA_KEY_LENGTH", "256"),
     ("SHOP_MAX_BODY_BYTES", "0"),
     ("SHOP_MAX_BODY_BYTES", "5 MiB"),
     ("SHOP_URL_PREFIX", "/<shop>"),  # would be a variable of the route

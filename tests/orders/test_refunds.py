@@ -1,5 +1,7 @@
 """Refunds of orders (records 2)."""
 
+from collections import namedtuple
+
 import pytest
 
 from tests.api_client import Client, at_the_same_time, refusal, refused_params, reply
@@ -8,6 +10,7 @@ from tests.orders.calls import change, create, read
 LINE = {"name": "Mug", "quantity": 2, "price": "10.00", "total_tax": "3.80"}
 SHIPPING = {"method_id": "flat_rate", "total": "5.00"}
 TOTAL = "28.80"
+Pair = namedtuple("Pair", "consumer_key consumer_secret")
 
 
 @pytest.fixture
@@ -316,3 +319,86 @@ def test_concurrent_refunds_never_exceed_the_total(app, admin, order):
     )
     assert sorted(response.status_code for response in responses) == [201] * 3 + [400] * 5
     assert read(admin, order["id"])["status"] == "refunded"
+
+
+def test_order_shows_its_refunds_if_fields_names_them(admin, order, statements):
+    other = create(admin, line_items=[LINE])
+    made = [refund(admin, order, amount=amount, reason="Late.") for amount in ("1.00", "2.50")]
+    shown = {
+        "id": order["id"],
+        "total_refunded": "3.50",
+        "refunds": [
+            {"id": each["id"], "reason": "Late.", "total": f"-{each['amount']}"} for each in made
+        ],
+    }
+    query = {"fields": "id,total_refunded,refunds"}
+    assert reply(admin.get(f"/orders/{order['id']}", query)) == (200, {"order": shown})
+    del statements[:]
+    page = admin.get("/orders", query).get_json()["orders"]
+    none = {"id": other["id"], "total_refunded": "0.00", "refunds": []}
+    assert page == [none, shown]
+    assert len([each for each in statements if "order_refunds" in each]) == 1
+    assert "refunds" not in read(admin, order["id"])
+    strict = {"Prefer": "handling=strict"}
+    assert admin.get("/orders", query, headers=strict).status_code == 200
+
+
+def test_entity_tag_of_the_order_changes_with_its_refunds(admin, order):
+    path = f"/orders/{order['id']}"
+    tags = [admin.get(path).headers["ETag"]]
+    made = refund(admin, order, amount="1.00")
+    tags.append(admin.get(path).headers["ETag"])
+    one = f"{path}/refunds/{made['id']}"
+    admin.put(one, {"order_refund": {"reason": "Late."}})
+    tags.append(admin.get(path).headers["ETag"])
+    admin.delete(one)
+    tags.append(admin.get(path).headers["ETag"])
+    assert len(set(tags)) == 4
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_legacy_api(admin, order, version):
+    path = f"/wc-api/{version}/orders/{order['id']}/refunds"
+    line = order["line_items"][0]["id"]
+    items = {str(line): {"qty": "1", "refund_total": 10, "refund_tax": {"1": "1.00", "2": 0.9}}}
+    body = {
+        "order_refund": {
+            "amount": "11.90",
+            "reason": "Broken.",
+            "line_items": items,
+            "api_refund": True,
+        }
+    }
+    response = admin.post(path, body)
+    made = response.get_json()["order_refund"]
+    shown = {
+        "id": line, "subtotal": "-10.00", "subtotal_tax": "-1.90", "total": "-10.00",
+        "total_tax": "-1.90", "price": "10.00", "quantity": -1, "tax_class": None, "name": "Mug",
+        "product_id": None, "sku": None, "meta": [],
+    } | ({"refunded_item_id": str(line)} if version == "v3" else {})  # fmt: skip
+    assert (response.status_code, made) == (
+        201,
+        {
+            "id": made["id"],
+            "created_at": made["created_at"],
+            "amount": "11.90",
+            "reason": "Broken.",
+            "line_items": [shown],
+        },
+    )
+    assert admin.get(path).get_json() == {"order_refunds": [made]}
+    assert admin.get(f"{path}/{made['id']}").get_json() == {"order_refund": made}
+    body = {"order_refund": {"line_items": [{"id": line, "total": "1.00"}]}}
+    assert admin.post(path, body).get_json()["order_refund"]["amount"] == "1.00"
+    missing = admin.get(f"{path}/999999").get_json()["errors"][0]["code"]
+    assert missing == "woocommerce_api_invalid_order_refund_id"
+    assert admin.delete(f"{path}/{made['id']}").status_code == 200
+    assert admin.get("/wc-api/v3/refunds").status_code == 404
+
+
+def test_key_needs_the_resource_of_orders(app, admin):
+    for resources, status in ((["orders"], 200), (["coupons"], 401)):
+        key = {"permission": "read", "resources": resources}
+        made = admin.post("/keys", {"key": key}).get_json()["key"]
+        limited = Client(app, Pair(made["consumer_key"], made["consumer_secret"]))
+        assert limited.get("/refunds").status_code == status

@@ -41,6 +41,10 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "shop_api_events_expired": {"removed_id": 4711},
     "shop_api_invalid_coupon_type": {"types": ", ".join(COUPON_TYPES)},
     "shop_api_invalid_json": {"reason": "unexpected end of data: line 1 column 1 (char 0)"},
+    "shop_api_invalid_metadata": {
+        "param": "coupon.metadata.erp_id",
+        "reason": "the value is larger than 65,536 bytes.",
+    },
     "shop_api_invalid_order_item": {
         "param": "order.line_items[0]",
         "reason": "needs a price, a subtotal or a total.",

@@ -47,7 +47,7 @@ GeneratedCouponCreate = type(
         **{
             name: copy.deepcopy(field)
             for name, field in CouponCreate._declared_fields.items()
-            if name != "code"
+            if name not in {"code", "metadata"}
         },
         "__doc__": "Fields that all generated coupons have. None is required.",
     },

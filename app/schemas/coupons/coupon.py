@@ -64,6 +64,7 @@ class CouponSchema(Base):
         "E-mail addresses that can use the coupon. Empty means no restriction."
     )
     description = fields.String("Description for the shop's staff.")
+    metadata = fields.Metadata()
 
 
 class CouponCreate(OptionalFields):
@@ -111,6 +112,7 @@ class CouponCreate(OptionalFields):
     description = inputs.Text(
         "Description for the shop's staff.", openapi=json_schema.LONG_TEXT_IN, load_default=""
     )
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 CouponUpdate = update_schema(CouponCreate, "CouponUpdate")

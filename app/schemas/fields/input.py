@@ -20,10 +20,17 @@ from typing import Any
 import marshmallow as ma
 
 from app.conversions import dates, numbers, text
+from app.conversions.metadata import HIDDEN, contains_nul
 from app.schemas.fields import json_schema
 from app.schemas.fields.output import described
 
 ZERO = Decimal("0.00")
+
+METADATA = (
+    "Metadata: keys to set, with any JSON as values. Null removes a key; other keys keep their "
+    "values."
+)
+"""Description of metadata in requests."""
 
 _CHANGED_TEXT = "contains markup, entities or control characters, which would be removed."
 
@@ -118,6 +125,36 @@ class Text(Input):
         string = text.to_string(value)
         require_length(string, self.openapi.get("maxLength"))  # also for numbers, which become text
         return string
+
+
+class MetadataInput(Input):
+    """Keys of metadata to set, with null for keys to remove (records 1)."""
+
+    openapi = json_schema.METADATA_IN
+
+    def convert(self, value: Any) -> dict[str, Any]:
+        """Return the object, or raise ValueError. The service checks keys and values."""
+        if not isinstance(value, dict):
+            raise ValueError("must be an object.")
+        for key, each in value.items():
+            if contains_nul([key, each]):
+                name = "a key" if "\0" in key else repr(key[:100])
+                raise ValueError(f"{name} must not contain a NUL character.")
+        return value
+
+
+class LegacyMetadataInput(MetadataInput):
+    """Metadata in a body of the legacy API, which ignores hidden keys and lists (records 5)."""
+
+    def convert(self, value: Any) -> dict[str, Any]:
+        """Return the keys that are not hidden and whose values are scalars."""
+        # PHP writes an empty array and one with the keys 0, 1 and so on as a list.
+        given = {} if value == "" or isinstance(value, list) else value
+        return {
+            key: each
+            for key, each in super().convert(given).items()
+            if not key.startswith(HIDDEN) and not isinstance(each, dict | list | None)
+        }
 
 
 class Choice(Input):

@@ -116,6 +116,8 @@ class ItemArray(ma.fields.List[Any]):
     """
 
     null_is_absent = True
+    keeps_keys = False
+    """Whether an object in place of the array keeps its keys in the legacy API."""
 
     def __init__(
         self,

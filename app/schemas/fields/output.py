@@ -12,6 +12,7 @@ from typing import Any
 
 import marshmallow as ma
 
+from app.conversions.metadata import HIDDEN
 from app.schemas.fields import json_schema
 
 
@@ -86,6 +87,47 @@ class JsonObject(Output):
     """A JSON object, stored as text and inserted into the response unchanged."""
 
     openapi = {"type": "object", "additionalProperties": True}
+
+
+class OnRequest(Output):
+    """A value that only some responses contain, so that serializers leave it out.
+
+    ``app.api.metadata`` and ``app.api.representations`` add it.
+    """
+
+    def __init__(self, meaning: str, *, name: str) -> None:
+        # Not a name of the record, so that nothing else adds the value.
+        super().__init__(meaning, required=False, attribute=f"on_request_{name}")
+
+
+class Metadata(OnRequest):
+    """Metadata of a record: the first value of each key.
+
+    Attributes:
+        hides: beginning of the keys that responses leave out.
+        is_in_writes: whether the response to a write of metadata contains it.
+    """
+
+    openapi = {"type": "object", "additionalProperties": True, "examples": [{"erp_id": "4711"}]}
+    hides: str | None = None
+    is_in_writes = True
+
+    def __init__(self, meaning: str = "") -> None:
+        meaning = meaning or (
+            "Metadata: values by key. Only if `fields` names it, with `filter[meta]=true`, and in "
+            "the response to a request that writes it."
+        )
+        super().__init__(meaning, name="metadata")
+
+
+class LegacyMetadata(Metadata):
+    """Metadata in a response of the legacy API."""
+
+    hides = HIDDEN
+    is_in_writes = False
+
+    def __init__(self) -> None:
+        super().__init__("Metadata: values by key. Only with `filter[meta]=true`.")
 
 
 class Boolean(Output):

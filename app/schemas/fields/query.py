@@ -62,6 +62,24 @@ class TextParam(QueryField):
         return value
 
 
+class ExactText(TextParam):
+    """Text in which blanks count. Only absence means "not supplied"."""
+
+    def convert(self, value: Any) -> str:
+        """Return the text."""
+        return self.read(value)
+
+
+class TrueWord(TextParam):
+    """A flag. Only the text ``true`` sets it."""
+
+    openapi = {"type": "boolean"}
+
+    def loss(self, value: Any, converted: str) -> str:
+        """Return why the value is neither true nor false, or an empty string."""
+        return "" if value in {"true", "false"} else "must be true or false."
+
+
 class CouponTypeParam(TextParam):
     """The name of a coupon type."""
 
@@ -212,19 +230,13 @@ class IdListParam(QueryField):
         return [number for number in numbers if number <= INT64_MAX]
 
 
-class ForceWord(TextParam):
+class ForceWord(TrueWord):
     """``force``. Only the text ``true`` deletes a record permanently (spec 3)."""
-
-    openapi = {"type": "boolean"}
 
     def __init__(self) -> None:
         super().__init__(
             None, "`true` deletes the record permanently. Otherwise it is moved to the trash."
         )
-
-    def loss(self, value: Any, converted: str) -> str:
-        """Return why the value is neither true nor false, or an empty string."""
-        return "" if value in {"true", "false"} else "must be true or false."
 
 
 class IntegerParam(QueryField):

@@ -1,4 +1,4 @@
-"""Input schemas of orders in the legacy API (decisions 14, orders 3 and 9)."""
+"""Schemas of orders in the legacy API (decisions 14, orders 3 and 9, records 1 and 5)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.schemas.base import request
+from app.schemas.base import Base, request
+from app.schemas.fields import output as fields
+from app.schemas.fields.output import LegacyMetadata
+from app.schemas.legacy.metadata import with_meta
 from app.schemas.orders.input import (
+    OrderBulkItem,
     OrderCreate,
     OrderCreateRequest,
     OrderUpdate,
     OrderUpdateRequest,
+)
+from app.schemas.orders.order import (
+    LegacyFeeLineSchema,
+    LegacyLineItemSchema,
+    LegacyShippingLineSchema,
+    OrderSchema,
 )
 
 IDENTIFYING = {
@@ -50,7 +60,7 @@ def _removed(item: Any, key: str) -> Any:
     return item
 
 
-class LegacyOrderCreate(OrderCreate):
+class LegacyOrderCreate(with_meta(OrderCreate, "order_meta")):  # type: ignore[misc] # created by a function
     """Fields of a new order in the legacy API."""
 
     @ma.pre_load
@@ -59,7 +69,7 @@ class LegacyOrderCreate(OrderCreate):
         return native_order(data) if isinstance(data, dict) else data
 
 
-class LegacyOrderUpdate(OrderUpdate):  # type: ignore[misc, valid-type] # created by a function
+class LegacyOrderUpdate(with_meta(OrderUpdate, "order_meta")):  # type: ignore[misc] # the same
     """Fields of an update of an order in the legacy API."""
 
     @ma.pre_load
@@ -72,10 +82,62 @@ LegacyOrderCreateRequest = request(LegacyOrderCreate, "order", "shop_api_missing
 LegacyOrderUpdateRequest = request(LegacyOrderUpdate, "order", "shop_api_missing_order_data")
 
 
+class LegacyLineItems(fields.Lines):
+    """Line items with the keys of the legacy API.
+
+    ``product_id`` is the ID of the variation, if the line has one (records 5).
+    """
+
+    @staticmethod
+    def wire(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the line items without newer keys."""
+        return [
+            shown | {"product_id": line["variation_id"]} if line.get("variation_id") else shown
+            for line, shown in zip(lines, _without(lines, "variation_id", "taxes"), strict=True)
+        ]
+
+
+class LegacyShippingLines(fields.Lines):
+    """Shipping lines with the keys of the legacy API."""
+
+    wire = staticmethod(lambda lines: _without(lines, "total_tax", "instance_id", "taxes"))
+
+
+class LegacyFeeLines(fields.Lines):
+    """Fee lines with the keys of the legacy API."""
+
+    wire = staticmethod(lambda lines: _without(lines, "taxes"))
+
+
+def _without(lines: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: line[name] for name in line if name not in names} for line in lines]
+
+
+class LegacyOrderSchema(OrderSchema):
+    """Order in a response of the legacy API, which has no payment and origin (records 3)."""
+
+    order_meta = LegacyMetadata()
+
+    line_items = LegacyLineItems(LegacyLineItemSchema)
+    shipping_lines = LegacyShippingLines(LegacyShippingLineSchema)
+    fee_lines = LegacyFeeLines(LegacyFeeLineSchema)
+
+    class Meta(Base.Meta):
+        """Options of marshmallow."""
+
+        exclude = (
+            "transaction_id", "paid_at", "created_via", "parent_id", "prices_include_tax",
+            "discount_tax", "cart_hash", "version", "metadata",
+            "total_refunded", "refunds",
+        )  # fmt: skip
+
+
 LEGACY_ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {
     OrderCreate: LegacyOrderCreate,
     OrderUpdate: LegacyOrderUpdate,
+    OrderBulkItem: with_meta(OrderBulkItem, "order_meta"),
     OrderCreateRequest: LegacyOrderCreateRequest,
     OrderUpdateRequest: LegacyOrderUpdateRequest,
+    OrderSchema: LegacyOrderSchema,
 }
 """Replacements for native input schemas of orders."""

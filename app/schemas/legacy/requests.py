@@ -117,7 +117,7 @@ def native_object(schema: ma.Schema, value: Any) -> Any:
 def _native_value(field: ma.fields.Field[Any] | None, value: Any) -> Any:
     if isinstance(field, ma.fields.Nested):
         return native_object(field.schema, value)
-    if isinstance(field, ItemArray):
+    if isinstance(field, ItemArray) and not field.keeps_keys:
         value = _list_of(value)
         # A longer list is rejected, so its items are not converted.
         is_convertible = isinstance(value, list) and len(value) <= field.limit

@@ -108,6 +108,7 @@ class OrderFields(Base):
     transaction_id = inputs.Text("Number of the payment at the payment provider.")
     parent_id = ParentId("ID of the order to which this one belongs, 0 for none.")
     prices_include_tax = inputs.StrictTrue("Whether the prices of the shop included tax.")
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class OrderCreate(OrderFields):

@@ -23,7 +23,7 @@ from app.schemas.fields import list_input as list_inputs
 MAX_ITEMS = 1000
 """Items in one list (orders 9)."""
 
-_TOO_LARGE = partial(ShopError, "shop_api_order_too_large")
+too_large = partial(ShopError, "shop_api_order_too_large")
 
 _TAX_CLASS = "Tax class."
 _TOTAL_TAX = "Tax on the total."
@@ -86,7 +86,7 @@ class LineMetaArray(list_inputs.ItemArray):
             LineMetaCreate,
             "Additional attributes.",
             limit=MAX_ITEMS,
-            too_large=_TOO_LARGE,
+            too_large=too_large,
         )
 
     def deserialize(self, *args: Any, **kwargs: Any) -> Any:
@@ -112,7 +112,7 @@ class ItemTaxArray(list_inputs.ItemArray):
             ItemTaxCreate,
             "Taxes of the item by tax rate, recorded as they are. They replace the earlier ones.",
             limit=MAX_ITEMS,
-            too_large=_TOO_LARGE,
+            too_large=too_large,
         )
 
     def deserialize(self, *args: Any, **kwargs: Any) -> Any:
@@ -149,6 +149,7 @@ class LineItemCreate(Base):
     meta = LineMetaArray()
     variation_id = inputs.Integer("ID of the variation of the product.")
     taxes = ItemTaxArray()
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class ShippingLineCreate(Base):
@@ -160,6 +161,7 @@ class ShippingLineCreate(Base):
     total_tax = inputs.AmountInput("Tax on the shipping cost.")
     instance_id = inputs.Text("ID of the shipping method in its zone.")
     taxes = ItemTaxArray()
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class FeeLineCreate(Base):
@@ -170,6 +172,7 @@ class FeeLineCreate(Base):
     total_tax = inputs.AmountInput("Tax on the fee.")
     tax_class = inputs.Text(_TAX_CLASS)
     taxes = ItemTaxArray()
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class TaxLineCreate(Base):
@@ -180,6 +183,7 @@ class TaxLineCreate(Base):
     title = inputs.Text("Title of the tax rate.")
     total = inputs.AmountInput("Tax amount.")
     compound = inputs.StrictTrue("Whether the tax is compounded on other taxes.")
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class CouponLineCreate(Base):
@@ -189,6 +193,7 @@ class CouponLineCreate(Base):
     amount = inputs.DecimalInput(
         "Discount amount, recorded as it is. Without an amount, the coupon is applied."
     )
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class Remaining(inputs.Input):
@@ -241,7 +246,7 @@ def item_array(item: type[Base], meaning: str) -> list_inputs.ItemArray:
         item: schema of an item.
         meaning: description of the list.
     """
-    return list_inputs.ItemArray(item, meaning, limit=MAX_ITEMS, too_large=_TOO_LARGE)
+    return list_inputs.ItemArray(item, meaning, limit=MAX_ITEMS, too_large=too_large)
 
 
 def item_update(item: type[Base]) -> type[Base]:

@@ -55,6 +55,7 @@ class LegacyLineItemSchema(Base):
         required=True,
         metadata={"description": "Additional attributes of the line."},
     )
+    metadata = fields.Metadata()
 
 
 class LineItemSchema(LegacyLineItemSchema):
@@ -71,6 +72,7 @@ class LegacyShippingLineSchema(Base):
     method_id = fields.String("Identifier of the shipping method.")
     method_title = fields.String("Title of the shipping method.")
     total = fields.Amount("Shipping cost, without tax.")
+    metadata = fields.Metadata()
 
 
 class ShippingLineSchema(LegacyShippingLineSchema):
@@ -90,6 +92,7 @@ class TaxLineSchema(Base):
     title = fields.String("Title of the tax rate.")
     total = fields.Amount("Tax amount.")
     compound = fields.Boolean("Whether the tax is compounded on other taxes.")
+    metadata = fields.Metadata()
 
 
 class LegacyFeeLineSchema(Base):
@@ -100,6 +103,7 @@ class LegacyFeeLineSchema(Base):
     tax_class = fields.OptionalString("Tax class, or null.")
     total = fields.Amount("Fee amount, without tax.")
     total_tax = fields.Amount("Tax on the fee.")
+    metadata = fields.Metadata()
 
 
 class FeeLineSchema(LegacyFeeLineSchema):
@@ -114,6 +118,7 @@ class CouponLineSchema(Base):
     id = fields.Identifier("Line ID.")
     code = fields.String("Coupon code.")
     amount = fields.Amount("Discount amount.")
+    metadata = fields.Metadata()
 
 
 class PaymentDetailsSchema(Base):
@@ -177,6 +182,29 @@ def _completed(lines: list[dict[str, Any]], defaults: dict[str, Any]) -> list[di
     return [line if "taxes" in line else line | defaults for line in lines]
 
 
+class TotalRefunded(fields.OnRequest):
+    """Sum of the refunds of an order."""
+
+    openapi = json_schema.AMOUNT
+
+
+class Refunds(fields.OnRequest):
+    """Refunds of an order, in short."""
+
+    openapi = {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "id": json_schema.IDENTIFIER,
+                "reason": {"type": "string"},
+                "total": {**json_schema.AMOUNT, "description": "Negative amount of the refund."},
+            },
+            "required": ["id", "reason", "total"],
+        },
+    }
+
+
 class OrderSchema(Base):
     """Order in a response.
 
@@ -229,53 +257,11 @@ class OrderSchema(Base):
     discount_tax = fields.Amount("Tax that the discounts of the line items saved.")
     cart_hash = fields.String("Hash of the cart in the shop that the order was imported from.")
     version = fields.String("Version of the shop that the order was imported from.")
-
-
-class LegacyLineItems(fields.Lines):
-    """Line items with the keys of the legacy API.
-
-    ``product_id`` is the ID of the variation, if the line has one (records 5).
-    """
-
-    @staticmethod
-    def wire(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the line items without newer keys."""
-        return [
-            shown | {"product_id": line["variation_id"]} if line.get("variation_id") else shown
-            for line, shown in zip(lines, _without(lines, "variation_id", "taxes"), strict=True)
-        ]
-
-
-class LegacyShippingLines(fields.Lines):
-    """Shipping lines with the keys of the legacy API."""
-
-    wire = staticmethod(lambda lines: _without(lines, "total_tax", "instance_id", "taxes"))
-
-
-class LegacyFeeLines(fields.Lines):
-    """Fee lines with the keys of the legacy API."""
-
-    wire = staticmethod(lambda lines: _without(lines, "taxes"))
-
-
-def _without(lines: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
-    return [{name: line[name] for name in line if name not in names} for line in lines]
-
-
-class LegacyOrderSchema(OrderSchema):
-    """Order in a response of the legacy API, which has no payment and origin (records 3)."""
-
-    line_items = LegacyLineItems(LegacyLineItemSchema)
-    shipping_lines = LegacyShippingLines(LegacyShippingLineSchema)
-    fee_lines = LegacyFeeLines(LegacyFeeLineSchema)
-
-    class Meta(Base.Meta):
-        """Options of marshmallow."""
-
-        exclude = (
-            "transaction_id", "paid_at", "created_via", "parent_id", "prices_include_tax",
-            "discount_tax", "cart_hash", "version",
-        )  # fmt: skip
+    total_refunded = TotalRefunded(
+        "Sum of the refunds. Only if `fields` names it.", name="total_refunded"
+    )
+    refunds = Refunds("Refunds, oldest first. Only if `fields` names it.", name="refunds")
+    metadata = fields.Metadata()
 
 
 class GuestCustomerSchema(Base):

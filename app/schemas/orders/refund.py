@@ -10,6 +10,7 @@ from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
+from app.schemas.fields.list_input import ItemArray
 from app.schemas.fields.query import IntegerParam
 from app.schemas.orders.item_input import item_array
 from app.schemas.queries import CountQuery, LimitQuery, PageQuery, ReadQuery, Times
@@ -18,7 +19,7 @@ _AMOUNT = "Refunded amount, taxes included."
 _REASON = "Reason for the refund."
 _ITEMS = "What was refunded of the items of the order."
 _ITEM_ID = "ID of a line item, shipping line or fee line of the order."
-_MISSING = "shop_api_missing_order_refund_data"
+MISSING = "shop_api_missing_order_refund_data"
 
 
 class RefundItemSchema(Base):
@@ -51,7 +52,7 @@ class OrderRefundSchema(Base):
     refunded_by = fields.OptionalIdentifier(
         "ID of the user of the key. Null for a command, and after the user was deleted."
     )
-    line_items = RefundItems(RefundItemSchema, _ITEMS)
+    line_items: fields.Lines = RefundItems(RefundItemSchema, _ITEMS)
 
 
 class RefundItemCreate(Base):
@@ -71,7 +72,9 @@ class OrderRefundCreate(Base):
         "the sum of the refunded items with their taxes."
     )
     reason = inputs.Text(_REASON, openapi=json_schema.LONG_TEXT_IN)
-    line_items = item_array(RefundItemCreate, "What is refunded of the items of the order.")
+    line_items: ItemArray = item_array(
+        RefundItemCreate, "What is refunded of the items of the order."
+    )
 
 
 class OrderRefundUpdate(Base):
@@ -96,5 +99,5 @@ class RefundListQuery(PageQuery, LimitQuery, RefundFilter, ReadQuery):
 
 OrderRefundResponse = response(OrderRefundSchema, "order_refund")
 OrderRefundList = list_response(OrderRefundSchema, "order_refunds")
-OrderRefundCreateRequest = request(OrderRefundCreate, "order_refund", _MISSING)
-OrderRefundUpdateRequest = request(OrderRefundUpdate, "order_refund", _MISSING)
+OrderRefundCreateRequest = request(OrderRefundCreate, "order_refund", MISSING)
+OrderRefundUpdateRequest = request(OrderRefundUpdate, "order_refund", MISSING)

@@ -11,6 +11,7 @@ from app.db.search import comparable
 _CUSTOMERS = frozenset({"customer", "customers"})
 _ORDERS = frozenset({"order", "orders"})
 _NOTES = frozenset({"order_note", "order_notes"})
+_REFUNDS = frozenset({"order_refund", "order_refunds"})
 
 
 def customer_person(customer_id: int) -> str:
@@ -48,6 +49,7 @@ def persons_of(value: Any, name: str = "") -> set[str]:
             found |= {customer_person(id_)} if name in _CUSTOMERS else set()
             found |= {order_person(id_)} if name in _ORDERS else set()
             found |= {note_person(id_)} if name in _NOTES else set()
+            found |= {order_person(value.get("order_id", 0))} if name in _REFUNDS else set()
         return found
     if name in {"customer_id", "user_id"} and isinstance(value, int) and value > 0:
         return {customer_person(value)}

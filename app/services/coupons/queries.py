@@ -20,6 +20,7 @@ from app.db.sql.types import TextList
 from app.errors import InvalidParams, ShopError
 from app.models import COUPONS
 from app.models.coupon import CouponStatus
+from app.services.common import metadata
 from app.services.common.filtering import Matching, Part, between
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
@@ -104,7 +105,7 @@ def get_coupon(actor: Principal, coupon_id: int, columns: Columns) -> Row:
     Raises:
         ShopError: no published coupon has the ID, or the capability is missing.
     """
-    found = select_where(tuple(columns), COUPONS.c.id, _HAS_ID)
+    found = select_where((*columns, COUPONS.c.revision), COUPONS.c.id, _HAS_ID)
     return _readable(actor, found, coupon_id, "shop_api_invalid_coupon_id")
 
 
@@ -114,7 +115,7 @@ def get_coupon_by_code(actor: Principal, code: str, columns: Columns) -> Row:
     Raises:
         ShopError: no published coupon has the code, or the capability is missing.
     """
-    found = select_where(tuple(columns), COUPONS.c.id, _HAS_CODE, *_NEWEST_FIRST)
+    found = select_where((*columns, COUPONS.c.revision), COUPONS.c.id, _HAS_CODE, *_NEWEST_FIRST)
     return _readable(actor, found, coupon_code(code), "shop_api_invalid_coupon_code")
 
 
@@ -151,6 +152,11 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     return conditions
 
 
+def metadata_of(query: Mapping[str, Any]) -> list[Condition]:
+    """Return the conditions of a loaded ``CouponFilter`` on metadata."""
+    return metadata.conditions_of(metadata.COUPON, COUPONS.c.id, query["metadata"])
+
+
 def _matching(query: Mapping[str, Any]) -> Matching:
     """Return the published coupons that match a loaded ``CouponFilter``."""
     conditions, q, orderby = conditions_of(query), query["q"], query["orderby"]
@@ -164,9 +170,11 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     if q is not None:
         conditions += [] if search is None else [search.by_index]
         search = contains(COUPONS.c.search_text, q, COUPONS.c.id)
+    search, compared = metadata.with_metadata(search, metadata_of(query))
+    conditions += compared
     part = Part(
         published,
-        by_index=PUBLISHED if q is None else frequent(PUBLISHED),
+        by_index=frequent(PUBLISHED) if q is not None or query["metadata"] else PUBLISHED,
         counted=_EVERY,
         others=TRASHED,
         leads=True,

@@ -19,12 +19,14 @@ from app.models import COUPONS
 from app.models.coupon import CouponStatus
 from app.services.common.bulk import Record
 from app.services.common.filtering import Matching
+from app.services.common.metadata import with_metadata
 from app.services.common.pagination import Page
 from app.services.coupons.queries import (
     PUBLISHED,
     TRASHED,
     conditions_of,
     fetch_coupons,
+    metadata_of,
     require_known_filter,
 )
 from app.services.coupons.writes import require_own
@@ -56,7 +58,8 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         conditions.append(COUPONS.c.type == query["type"])
     q = query["q"]
     search = None if q is None else contains(COUPONS.c.search_text, q, COUPONS.c.id)
-    return Matching(COUPONS.c.id, conditions, search=search)
+    found, compared = with_metadata(search, metadata_of(query))
+    return Matching(COUPONS.c.id, [*conditions, *compared], search=found)
 
 
 def restore(actor: Principal, coupon_id: int) -> Record:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
@@ -31,6 +31,7 @@ from app.services.common.bulk import (
     save_items,
     single_result,
 )
+from app.services.common.metadata import COUPON, MetadataWrites, without_metadata
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED, known_types
 from app.services.events.hooks import notify
 
@@ -135,9 +136,11 @@ class _CouponWrites(Writes):
     Attributes:
         holders: the coupon that has each code of the request, or None for a new coupon. An item
             that uses a code takes it, and an item that no longer uses its code leaves it.
+        metadata: the changes of metadata.
     """
 
     holders: dict[str, int | None]
+    metadata: MetadataWrites
 
 
 def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _CouponWrites:
@@ -157,6 +160,7 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Cou
         actor=actor,
         records=coupons,
         holders={coupon["code"]: coupon["id"] for coupon in coupons.values()},
+        metadata=MetadataWrites.of_items(session, COUPON, items, coupons),
     )
 
 
@@ -169,16 +173,18 @@ def _prepare_create(writes: _CouponWrites, data: Mapping[str, Any]) -> Record:
         raise ShopError("shop_api_coupon_code_already_exists")
     require_known_type(data["type"])
     _require_storable(data["code"], "shop_api_cannot_create_coupon")
-    writes.holders[data["code"]] = None
     timestamp = now()
-    return {
-        **data,
+    created: Record = {
+        **without_metadata(data),
         "status": CouponStatus.PUBLISHED,
         "author_id": writes.actor.user_id or None,  # 0 is a command without a user
         "created_at": timestamp,
         "updated_at": timestamp,
         "search_text": search_text(data["code"], data["description"]),
     }
+    writes.metadata.apply(writes, data, "coupon", None, created)
+    writes.holders[data["code"]] = None
+    return created
 
 
 def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkItem) -> CouponRow:
@@ -200,10 +206,11 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
         _require_storable(data["code"], "shop_api_cannot_update_coupon")
     if not data:
         return coupon
-    after = with_columns(coupon, {**data, "updated_at": now()})
+    after = with_columns(coupon, {**without_metadata(data), "updated_at": now()})
+    after["search_text"] = search_text(after["code"], after["description"])
+    writes.metadata.apply(writes, data, "coupon", cast("Record", coupon), cast("Record", after))
     holders.pop(coupon["code"], None)
     holders[after["code"]] = coupon["id"]
-    after["search_text"] = search_text(after["code"], after["description"])
     return after
 
 
@@ -211,6 +218,7 @@ def _write(writes: _CouponWrites, results: Sequence[WriteResult]) -> list[WriteR
     """Write the accepted coupons with one statement for each kind of write."""
     session = writes.session
     write_records(session, COUPONS, created=writes.created, updated=writes.updated, key="code")
+    writes.metadata.write(session, [coupon["id"] for coupon in writes.created])
     notify(session, writes.actor, writes.changes)
     return list(results)
 

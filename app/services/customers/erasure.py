@@ -18,6 +18,7 @@ from app.models import (
     IDEMPOTENCY_PERSONS,
     IDEMPOTENCY_RECORDS,
     ORDER_NOTES,
+    ORDER_REFUNDS,
     ORDERS,
     REDEMPTIONS,
     USERS,
@@ -60,7 +61,9 @@ def erase_customer(session: Session, account: UserRow) -> None:
     orders = _orders(session, account["id"], emails)
     notes = _notes(session, account["id"], orders)
     _erase_redemptions(session, account, emails)
-    erase_events(session, account["id"], {"order": orders, "order_note": notes})
+    refunds = _refunds(session, account["id"], orders)
+    records = {"order": orders, "order_note": notes, "order_refund": refunds}
+    erase_events(session, account["id"], records)
     persons = {
         customer_person(account["id"]),
         *map(email_person, emails),
@@ -105,6 +108,17 @@ def _notes(session: Session, customer_id: int, orders: Collection[int]) -> list[
         {"orders": list(orders)},
     )
     return sorted(set(stored) | _reported(session, customer_id, "order_note"))
+
+
+def _refunds(session: Session, customer_id: int, orders: Collection[int]) -> list[int]:
+    """Return the refunds of orders, and the deleted refunds of earlier orders of a customer."""
+    stored = session.scalars(
+        select(ORDER_REFUNDS.c.id).where(
+            is_one_of(ORDER_REFUNDS.c.order_id, bindparam("orders", type_=IdList))
+        ),
+        {"orders": list(orders)},
+    )
+    return sorted(set(stored) | _reported(session, customer_id, "order_refund"))
 
 
 def _reported(session: Session, customer_id: int, resource: str) -> set[int]:

@@ -27,7 +27,7 @@ from app.db.sql.functions import leading_number
 from app.errors import InvalidParams, ShopError
 from app.models import ROW_COUNTS, USER_ROLES, USERS
 from app.models.user import sort_key
-from app.services.common import plans
+from app.services.common import metadata, plans
 from app.services.common.filtering import Matching, Part, between
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
@@ -140,7 +140,7 @@ def _readable(
     columns: Columns,
 ) -> Row:
     rows: Sequence[Row] = fetch(
-        select_where(tuple(columns), USERS.c.id, condition), {WANTED: wanted}
+        select_where((*columns, USERS.c.revision), USERS.c.id, condition), {WANTED: wanted}
     )
     if not rows:
         raise ShopError(missing_code)
@@ -161,7 +161,8 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
         return _of_users(query, Part(counted=counted, others=()))
     counted = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (role,))
     is_changed_then = query["updated_at_min"] or query["updated_at_max"]
-    if not query["q"] and not is_changed_then and orderby in {"registered", *SUMS}:
+    searches = query["q"] or query["metadata"]
+    if not searches and not is_changed_then and orderby in {"registered", *SUMS}:
         of_role = Part(USER_ROLES.c.role == role, counted=counted)
         conditions = between({"created_at": USER_ROLES.c.registered_at}, query)
         key = _sums(query) or {"key": USER_ROLES.c.registered_at}
@@ -181,11 +182,14 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
 
 
 def _of_users(query: Mapping[str, Any], part: Part, few: int | None = None) -> Matching:
-    search = matches(USERS.c.search_text, _TEXTS, query["q"] or "", USERS.c.id)
+    by_text = matches(USERS.c.search_text, _TEXTS, query["q"] or "", USERS.c.id)
+    filters = metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query["metadata"])
+    search, compared = metadata.with_metadata(by_text, filters)
     has_period = query["updated_at_min"] or query["updated_at_max"]
     if has_period and query["orderby"] in {"registered", "id"} and search is None:
         few = _FEW_CHANGED
-    return Matching(USERS.c.id, between(USERS.c, query), part, search, few, **_sums(query))
+    conditions = [*between(USERS.c, query), *compared]
+    return Matching(USERS.c.id, conditions, part, search, few, **_sums(query))
 
 
 def _sums(query: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from app.services.common.bulk import (
     save_items,
     single_result,
 )
+from app.services.common.metadata import CUSTOMER, MetadataWrites
 from app.services.customers.columns import (
     NEW_ROLE,
     WRITABLE,
@@ -147,11 +148,13 @@ class _CustomerWrites(Writes):
             it.
         usernames: the usernames that are taken.
         held: the capabilities of the stored customers that have a role.
+        metadata: the changes of metadata.
     """
 
     emails: dict[str, int | None]
     usernames: set[str]
     held: Mapping[int, frozenset[Capability]]
+    metadata: MetadataWrites
 
 
 def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _CustomerWrites:
@@ -173,6 +176,7 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Cus
         emails={each["email_normalized"]: each["id"] for each in accounts if each["email"]},
         usernames={account["username_normalized"] for account in accounts},
         held=capabilities_by_user(session, [item.id or 0 for item in items]),
+        metadata=MetadataWrites.of_items(session, CUSTOMER, items, {a["id"] for a in accounts}),
     )
 
 
@@ -192,6 +196,7 @@ def _prepare_create(writes: _CustomerWrites, data: Mapping[str, Any]) -> Record:
     if comparable(username) in writes.usernames:
         raise ShopError("registration-error-username-exists")
     account = new_account(data, username, email)
+    writes.metadata.apply(writes, data, "customer", None, account)
     writes.usernames.add(account["username_normalized"])
     writes.emails[account["email_normalized"]] = None
     return account
@@ -216,6 +221,7 @@ def _prepare_update(writes: _CustomerWrites, customer: UserRow | None, item: Bul
     if email and emails.get(comparable(email), customer["id"]) == customer["id"]:
         after["email"] = email
     after = cast("UserRow", with_normalized(after))
+    writes.metadata.apply(writes, data, "customer", cast("Record", customer), cast("Record", after))
     emails.pop(customer["email_normalized"], None)
     if after["email_normalized"]:
         emails[after["email_normalized"]] = customer["id"]
@@ -230,6 +236,7 @@ def _write(writes: _CustomerWrites, results: Sequence[WriteResult]) -> list[Writ
     if created:
         roles = [role_of(account["id"], NEW_ROLE, account["created_at"]) for account in created]
         session.execute(insert(USER_ROLES), roles)
+    writes.metadata.write(session, [account["id"] for account in created])
     shown = with_computed(session, results)
     written = [each for each in shown if not isinstance(each, ShopError)]
     changes = [

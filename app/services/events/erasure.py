@@ -31,9 +31,15 @@ PERSONAL = frozenset(
         "customer_ip",
         "customer_user_agent",
         "note",
+        "reason",
+        "transaction_id",
+        "refunded_by",
     }
 )
-"""Names of personal values in the data of customers, orders and order notes, at any depth."""
+"""Names of personal values in the data of customers, orders, notes and refunds, at any depth."""
+
+METADATA = "metadata"
+"""Name of the values of integrations in the data of events, which can contain anything."""
 
 _EVENTS = (
     select(EVENTS.c.position, EVENTS.c.id, EVENTS.c.data)
@@ -108,7 +114,7 @@ def without_deleted_customers(session: Session, events: Sequence[NewEvent]) -> l
 
 
 def blank(value: Any, *, personal: bool = False) -> Any:
-    """Return a JSON value without personal data.
+    """Return a JSON value without personal data and without metadata (records 5).
 
     Args:
         value: the value.
@@ -116,9 +122,11 @@ def blank(value: Any, *, personal: bool = False) -> Any:
     """
     if isinstance(value, Mapping):
         return {
-            name: blank(inner, personal=personal or name in PERSONAL)
+            name: {} if name == METADATA else blank(inner, personal=personal or name in PERSONAL)
             for name, inner in value.items()
         }
     if isinstance(value, list):
         return [blank(inner, personal=personal) for inner in value]
+    if personal and isinstance(value, int) and not isinstance(value, bool):
+        return None  # refunded_by
     return "" if personal and isinstance(value, str) else value

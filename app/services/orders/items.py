@@ -128,6 +128,10 @@ class OrderItems:
         """Return the sum of the taxes of the shipping lines, in cents."""
         return sum(line["total_tax"] for line in self.lists["shipping_lines"])
 
+    def ids(self) -> frozenset[int]:
+        """Return the IDs of all items."""
+        return frozenset(item["id"] for items in self.lists.values() for item in items)
+
     def columns_with_sums(self, shipping_tax: int) -> dict[str, Any]:
         """Return the order columns that contain the items and the sums.
 

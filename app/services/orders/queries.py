@@ -21,10 +21,11 @@ from app.db.records import (
 )
 from app.db.search import contains
 from app.db.session import now
-from app.db.sql.index_hints import frequent
+from app.db.sql.index_hints import Condition, frequent
 from app.db.sql.types import Money
 from app.errors import ShopError
 from app.models import DOWNLOADS, ORDERS
+from app.services.common import metadata
 from app.services.common.filtering import Matching, Part, between, require_known_status
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
@@ -92,7 +93,7 @@ def get_order(actor: Principal, order_id: int, columns: Columns) -> Row:
         ShopError: the order does not exist or is in the trash, or the capability is missing.
     """
     rows: Sequence[Row] = fetch(
-        select_where(tuple(columns), ORDERS.c.id, _HAS_ID), {WANTED: order_id}
+        select_where((*columns, ORDERS.c.revision), ORDERS.c.id, _HAS_ID), {WANTED: order_id}
     )
     if not rows:
         raise ShopError("shop_api_invalid_order_id")
@@ -197,14 +198,25 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     return conditions
 
 
+def search_of(
+    query: Mapping[str, Any],
+) -> tuple[Condition | None, list[ColumnElement[bool]]]:
+    """Return the search of a loaded ``OrderFilter`` by text and metadata, and its conditions."""
+    q, of_metadata = query["q"], query["metadata"]
+    search = None if q is None else contains(ORDERS.c.search_text, q, ORDERS.c.id)
+    filters = metadata.conditions_of(metadata.ORDER, ORDERS.c.id, of_metadata)
+    return metadata.with_metadata(search, filters)
+
+
 def _matching(query: Mapping[str, Any]) -> Matching:
     """Return the orders that match a loaded ``OrderFilter``, without those in the trash."""
-    statuses, q = query["status"], query["q"]
-    search = None if q is None else contains(ORDERS.c.search_text, q, ORDERS.c.id)
+    statuses = query["status"]
+    search, compared = search_of(query)
+    conditions = [*conditions_of(query), *compared]
     if statuses is None:
         counted = RowCountFilter("orders", ORDERS.c.created_at, without=TRASH)
         part = Part(frequent(ORDERS.c.status != TRASH), counted=counted, others=IS_TRASHED)
-        return Matching(ORDERS.c.id, conditions_of(query), part, search)
+        return Matching(ORDERS.c.id, conditions, part, search)
     partitions = tuple(sorted(set(statuses)))
     has_status = ORDERS.c.status.in_(statuses)
     # One status by date has its own index. Otherwise, the status is part of the index of the sort
@@ -215,4 +227,4 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         by_index=has_status if search is None else frequent(has_status),
         counted=RowCountFilter("orders", ORDERS.c.created_at, partitions),
     )
-    return Matching(ORDERS.c.id, conditions_of(query), part, search)
+    return Matching(ORDERS.c.id, conditions, part, search)

@@ -294,11 +294,16 @@ _IS_OF_TRASHED = exists(
 
 def _matching(query: Mapping[str, Any]) -> Matching:
     """Return the refunds that match a loaded ``RefundFilter``, without those of trashed orders."""
-    conditions: list[ColumnElement[bool]] = [*between(ORDER_REFUNDS.c, query), ~_IS_OF_TRASHED]
+    return Matching(ORDER_REFUNDS.c.id, [*conditions_of(query), ~_IS_OF_TRASHED])
+
+
+def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``RefundFilter``, for refunds of any order."""
+    conditions = between(ORDER_REFUNDS.c, query)
     if query["order_id"] is not None:
         # Larger IDs identify no order.
         conditions.append(ORDER_REFUNDS.c.order_id == min(query["order_id"], INT64_MAX))
-    return Matching(ORDER_REFUNDS.c.id, conditions)
+    return conditions
 
 
 def _fetch(
@@ -352,6 +357,11 @@ def _become_refunded(session: Session, order: Record, after: Record) -> list[Cha
 
 
 def _update_order(session: Session, order: Record, after: Record) -> Change:
+    """Write an order whose refunds have changed, and return its change.
+
+    The entity tag of the order changes, too, even within one second (records 5).
+    """
+    after["revision"] = order["revision"] + 1
     changed = {name: value for name, value in after.items() if value != order[name]}
     if changed:
         session.execute(update(ORDERS).where(ORDERS.c.id == order["id"]).values(changed))

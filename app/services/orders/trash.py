@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change
 from app.db.records import Columns
-from app.db.search import contains
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ORDERS
@@ -24,7 +23,13 @@ from app.services.orders.columns import Record, with_total_tax
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.items import items_of
 from app.services.orders.locks import clear_parents, lock_coupons, lock_orders
-from app.services.orders.queries import COLUMNS, IS_TRASHED, conditions_of, fetch_orders
+from app.services.orders.queries import (
+    COLUMNS,
+    IS_TRASHED,
+    conditions_of,
+    fetch_orders,
+    search_of,
+)
 from app.services.orders.refunds import stored_refunds
 from app.services.redemptions.changes import notify_with_coupons
 
@@ -51,9 +56,8 @@ def list_trash(
     conditions = [IS_TRASHED, *conditions_of(query)]
     if (statuses := query["status"]) is not None:
         conditions.append(ORDERS.c.status_before_trash.in_(statuses))
-    q = query["q"]
-    search = None if q is None else contains(ORDERS.c.search_text, q, ORDERS.c.id)
-    matching = Matching(ORDERS.c.id, conditions, search=search)
+    search, compared = search_of(query)
+    matching = Matching(ORDERS.c.id, [*conditions, *compared], search=search)
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
     return fetch_orders(matching, query, columns, default_size, may_read=may_read)
 

@@ -63,6 +63,7 @@ from app.services.orders.locks import (
     lock_orders,
     new_ids,
 )
+from app.services.orders.metadata import ItemChanges, OrderMetadataWrites
 from app.services.orders.redemptions import CouponPlan, release_uses, with_held_uses
 from app.services.orders.refund_rules import require_refunds_covered
 from app.services.orders.refunds import (
@@ -164,6 +165,7 @@ class _OrderWrites(Writes):
         new_ids: IDs of the new orders, if they are needed before the orders are written.
         permissions: the download permissions of stored orders that the request can change.
         new_permissions: the download permissions of each created order.
+        metadata: the changes of the metadata of orders and of their items.
         notes: the notes to add, each with its order.
         refunds: the refunds of stored orders whose items the request can change.
         new_refunds: the refunds to add, each with its order.
@@ -175,6 +177,7 @@ class _OrderWrites(Writes):
     taken_keys: set[str]
     new_ids: Iterator[int]
     permissions: dict[int, DownloadPermissions]
+    metadata: OrderMetadataWrites
     new_permissions: list[DownloadPermissions] = field(default_factory=list)
     refunds: Sequence[RefundRow] = ()
     notes: list[tuple[Record, Record]] = field(default_factory=list)
@@ -208,6 +211,7 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Ord
             session,
             [item.id for item in items if item.id in orders and _permission_items(item.data)],
         ),
+        metadata=OrderMetadataWrites.of_items(session, items, orders),
     )
 
 
@@ -256,6 +260,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     order["paid_at"] = paid_at(None, order)
     permissions, errors = DownloadPermissions().changed(_permission_items(data))
     items = created_items(data, errors)
+    of_items = ItemChanges.take(OrderItems(), items)
     if data.get("order_key") in writes.taken_keys:
         reason = "another order has this order key."
         raise ShopError("shop_api_cannot_create_order", reason=reason)
@@ -267,6 +272,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     key = data.get("order_key")
     order["order_key"] = new_key() if key is None else key
     order["id"] = next(writes.new_ids, None)
+    writes.metadata.apply(writes, data, of_items, None, order)
     if plan:
         writes.changes += plan.write(session, order["id"])
     writes.taken_keys.add(order["order_key"])
@@ -300,9 +306,10 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     changed = [name for name in KINDS if data.get(name)]
     permissions = writes.permissions.get(order["id"], DownloadPermissions())
     permissions, errors = permissions.changed(_permission_items(data))
-    items = items_of(order)
+    before = items = items_of(order)
     if changed or errors:
-        items = changed_items(items, data, errors)
+        items = changed_items(before, data, errors)
+    of_items = ItemChanges.take(before, items)
     plan = _plan_update(writes, order, after, items, changed)
     if changed or "shipping_tax" in data:
         items.own_shipping_tax |= "shipping_tax" in data
@@ -315,6 +322,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
                 refunds,
                 data,
             )
+    writes.metadata.apply(writes, data, of_items, order, after)
     if plan:
         writes.changes += plan.write(writes.session, order["id"])
     after["search_text"] = search_text_of(after)
@@ -378,6 +386,7 @@ def _write(writes: _OrderWrites, results: Sequence[WriteResult]) -> list[WriteRe
             session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(changes))
     for order, refund in writes.new_refunds:
         writes.changes.append(insert_refund(session, refund, order))
+    writes.metadata.write(session, [order["id"] for order in created])
     if writes.notes:
         notes = insert(ORDER_NOTES).returning(ORDER_NOTES.c.id, sort_by_parameter_order=True)
         ids = session.scalars(notes, [note for _, note in writes.notes])

@@ -16,6 +16,7 @@ from app.db.session import now
 from app.models.webhook import WebhookFormat, WebhookRow
 from app.outbound.client import USER_AGENT
 from app.outbound.signatures import sign, sign_legacy
+from app.services.events.erasure import METADATA
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
@@ -154,7 +155,7 @@ def legacy_body(event: SentEvent) -> bytes:
     resource, _, what = event["type"].partition(".")
     if what == "deleted":
         return orjson.dumps({"id": event["resource_id"]})
-    shown = orjson.loads(event["data"])[resource]
+    shown = _without_metadata(orjson.loads(event["data"])[resource])
     if resource == "customer":
         # Version 3 shows the time of the last update, which is this event.
         shown = _with_last_update(shown, event["created_at"])
@@ -162,6 +163,17 @@ def legacy_body(event: SentEvent) -> bytes:
         updated = event["customer_updated_at"] or event["created_at"]
         shown["customer"] = _with_last_update(shown["customer"], updated)
     return orjson.dumps({resource: shown})
+
+
+def _without_metadata(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record without its metadata and that of its items, as version 3 shows it."""
+    return {
+        name: [_without_metadata(each) if isinstance(each, dict) else each for each in value]
+        if isinstance(value, list)
+        else value
+        for name, value in record.items()
+        if name != METADATA
+    }
 
 
 def _with_last_update(customer: Mapping[str, Any], updated: datetime) -> dict[str, Any]:

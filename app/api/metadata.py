@@ -1,0 +1,208 @@
+"""Metadata in responses: which of it a request asks for, and its place in records (records 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import marshmallow as ma
+
+from app.api.serializers import Serializer
+from app.db.read_pool import fetch
+from app.schemas.fields.output import Lines, Metadata
+from app.schemas.fields.query import StrictSelection
+from app.services.common.metadata import (
+    ITEMS_METADATA,
+    METADATA,
+    MetadataTable,
+    metadata_of,
+    metadata_with_items,
+)
+
+Selection = Mapping[str, Any] | None
+Object = dict[str, Any]
+
+_KEY = f"{METADATA}."
+"""Beginning of a name in ``fields`` that selects a key of the metadata of items."""
+
+
+@cache
+def metadata_field(schema: type[ma.Schema]) -> tuple[str, Metadata] | None:
+    """Return the name and the field of the metadata in a schema of responses."""
+    found = schema().fields.items()
+    return next(((name, each) for name, each in found if isinstance(each, Metadata)), None)
+
+
+@cache
+def lists_with_metadata(schema: type[ma.Schema]) -> frozenset[str]:
+    """Return the names of the lists of items that have metadata in a schema of orders."""
+    return frozenset(
+        name
+        for name, each in schema().fields.items()
+        if isinstance(each, Lines) and metadata_field(each.line)
+    )
+
+
+class WantedMetadata:
+    """The metadata that a response contains.
+
+    Args:
+        schema: the schema of the records.
+        query: the loaded query with ``selection`` and ``meta``; None for the response to a write.
+
+    Attributes:
+        selection: the selection of ``fields`` without metadata.
+    """
+
+    def __init__(self, schema: type[ma.Schema], query: Mapping[str, Any] | None) -> None:
+        found = metadata_field(schema)
+        self._name = found[0] if found else METADATA
+        self._field = found[1] if found else None
+        # The legacy API has no metadata of items.
+        is_native = self._field is not None and self._field.hides is None
+        self._lists_of_schema = lists_with_metadata(schema) if is_native else frozenset()
+        self._all = self._field is not None and query is not None and query.get("meta") == "true"
+        # The keys of the records and of the items of each list; None for all keys.
+        self._keys: Selection = {}
+        self._of_record = self._all
+        self._lists: dict[str, Selection] = {}
+        # Lists whose IDs are selected only to find the metadata of items.
+        self._without_ids: set[str] = set()
+        self.selection: Selection = None if query is None else query["selection"]
+        if self._all:
+            self._keys = None
+            self._lists = dict.fromkeys(self._lists_of_schema)
+        if self.selection is not None:
+            self.selection = self._without_metadata(self.selection)
+
+    def _without_metadata(self, selection: Mapping[str, Any]) -> Selection:
+        rest: dict[str, Any] = StrictSelection() if isinstance(selection, StrictSelection) else {}
+        for name, inner in selection.items():
+            if name == self._name and self._field:
+                self._of_record = True
+                self._keys = None if self._all else inner
+            elif name in self._lists_of_schema and inner is not None:
+                rest[name] = self._without_metadata_of_items(name, inner)
+            else:
+                rest[name] = inner
+        return rest
+
+    def _without_metadata_of_items(self, name: str, inner: Mapping[str, Any]) -> dict[str, Any]:
+        keys = {each.removeprefix(_KEY): None for each in inner if each.startswith(_KEY)}
+        rest = {each: None for each in inner if each != METADATA and not each.startswith(_KEY)}
+        if METADATA in inner or keys or self._all:
+            self._lists[name] = None if METADATA in inner or self._all else keys
+            if "id" not in rest:
+                rest["id"] = None
+                self._without_ids.add(name)
+        return rest
+
+    @property
+    def is_wanted(self) -> bool:
+        """Return whether the records or their items have metadata."""
+        return self._of_record or bool(self._lists)
+
+    def add(
+        self,
+        kind: MetadataTable,
+        objects: Sequence[Object],
+        ids: Sequence[int],
+    ) -> list[Object]:
+        """Return objects with the metadata of their records, read in one statement.
+
+        Args:
+            kind: the table of the metadata.
+            objects: the objects of the response.
+            ids: the IDs of their records.
+        """
+        if not self.is_wanted or not objects:
+            return list(objects)
+        if self._lists:
+            found = metadata_with_items(fetch, ids)
+            objects = [
+                self._with_items(each, found.get(record_id, {}))
+                for each, record_id in zip(objects, ids, strict=True)
+            ]
+            of_records = {record_id: each.get(0, {}) for record_id, each in found.items()}
+        else:
+            of_records = metadata_of(fetch, kind, ids)
+        if not self._of_record:
+            return list(objects)
+        return [
+            {**each, self._name: self._chosen(of_records.get(record_id, {}), self._keys)}
+            for each, record_id in zip(objects, ids, strict=True)
+        ]
+
+    def add_written(self, shown: Object, record: Mapping[str, Any]) -> Object:
+        """Return the object of a written record, with the metadata that the request wrote."""
+        if self._field is None or not self._field.is_in_writes:
+            return shown
+        if ITEMS_METADATA in record:
+            of_items = record[ITEMS_METADATA]
+            shown = dict(shown)
+            for name in self._lists_of_schema & shown.keys():
+                shown[name] = [
+                    {**item, METADATA: of_items.get(item["id"], {})} for item in shown[name]
+                ]
+        return {**shown, self._name: record[METADATA]} if METADATA in record else shown
+
+    def _with_items(self, shown: Object, metadata: Mapping[int, Any]) -> Object:
+        result = dict(shown)
+        for name, keys in self._lists.items():
+            items = []
+            for item in result.get(name, ()):
+                of_item = self._chosen(metadata.get(item["id"], {}), keys)
+                kept = dict(item)
+                if name in self._without_ids:
+                    del kept["id"]
+                items.append({**kept, METADATA: of_item})
+            if name in result:
+                result[name] = items
+        return result
+
+    def _chosen(self, metadata: Mapping[str, Any], keys: Selection) -> Object:
+        hides = self._field.hides if self._field else None
+        return {
+            key: value
+            for key, value in metadata.items()
+            if (keys is None or key in keys) and not (hides and key.startswith(hides))
+        }
+
+
+class RecordSerializer:
+    """Converts rows to objects of a response, with metadata if the request asks for it.
+
+    Args:
+        serializer: the serializer of the records.
+        kind: the table of their metadata.
+        query: the loaded query of a read; None for the response to a write.
+
+    Raises:
+        InvalidParams: the request is strict and selects an unknown name.
+    """
+
+    def __init__(
+        self, serializer: Serializer, kind: MetadataTable, query: Mapping[str, Any] | None = None
+    ) -> None:
+        self._kind = kind
+        self._wanted = WantedMetadata(serializer.schema, query)
+        self._serializer = serializer.only(self._wanted.selection)
+        self.columns = self._serializer.columns
+
+    def rows(self, rows: Sequence[Any]) -> list[Object]:
+        """Return the objects of rows, whose last value is the ID of the record."""
+        objects = self._serializer.rows(rows)
+        return self._wanted.add(self._kind, objects, [row[-1] for row in rows])
+
+    def plain(self, row: Any) -> Object:
+        """Return the object of a row without metadata."""
+        return self._serializer.row(row)
+
+    def with_metadata(self, shown: Object, record_id: int) -> Object:
+        """Return the object of a record with its metadata."""
+        return self._wanted.add(self._kind, [shown], [record_id])[0]
+
+    def record(self, record: Mapping[str, Any]) -> Object:
+        """Return the object of a record by column name, with the metadata that was written."""
+        return self._wanted.add_written(self._serializer.record(record), record)

@@ -1,0 +1,93 @@
+"""Metadata: data that integrations attach to records (records 1)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from sqlalchemy import ForeignKey, Index, Table, false
+from sqlalchemy.orm import Mapped, declared_attr, mapped_column
+
+from app.db.session import Model
+from app.db.sql.types import AUTOINCREMENT, Id, JsonText, Key
+
+
+class Entry:
+    """Columns of an entry of metadata. IDs ascend within a record and are never reused."""
+
+    @declared_attr
+    def id(cls) -> Mapped[int]:  # noqa: N805  # a declared attribute
+        """Return the ID, the first column of each table."""
+        return mapped_column(Id, primary_key=True, sort_order=-1)
+
+    key: Mapped[str] = mapped_column(Key)
+    # As JSON, with the keys of objects in the order in which they were sent.
+    value: Mapped[str] = mapped_column(JsonText)
+    # Whether an import brought the entry with a key that begins with an underscore.
+    internal: Mapped[bool] = mapped_column(server_default=false())
+
+
+class FoundEntry(Entry):
+    """Columns of an entry that filters find."""
+
+    # The text that filters compare; None for long texts, lists, objects and null.
+    found_value: Mapped[str | None] = mapped_column(Key)
+
+
+class CouponMetadata(FoundEntry, Model):
+    """Entry of a coupon. Deleted with the coupon."""
+
+    __tablename__ = "coupon_metadata"
+
+    coupon_id: Mapped[int] = mapped_column(Id, ForeignKey("coupons.id", ondelete="CASCADE"))
+
+    __table_args__ = (
+        Index("ix_coupon_metadata_coupon", "coupon_id", "id"),
+        Index("ix_coupon_metadata_found", "key", "found_value", "coupon_id"),
+        AUTOINCREMENT,
+    )
+
+
+class CustomerMetadata(FoundEntry, Model):
+    """Entry of a customer. Deleted with the customer."""
+
+    __tablename__ = "customer_metadata"
+
+    customer_id: Mapped[int] = mapped_column(Id, ForeignKey("users.id", ondelete="CASCADE"))
+
+    __table_args__ = (
+        Index("ix_customer_metadata_customer", "customer_id", "id"),
+        Index("ix_customer_metadata_found", "key", "found_value", "customer_id"),
+        AUTOINCREMENT,
+    )
+
+
+class OrderMetadata(FoundEntry, Model):
+    """Entry of an order. Deleted with the order."""
+
+    __tablename__ = "order_metadata"
+
+    order_id: Mapped[int] = mapped_column(Id, ForeignKey("orders.id", ondelete="CASCADE"))
+
+    __table_args__ = (
+        Index("ix_order_metadata_order", "order_id", "id"),
+        Index("ix_order_metadata_found", "key", "found_value", "order_id"),
+        AUTOINCREMENT,
+    )
+
+
+class ItemMetadata(Entry, Model):
+    """Entry of an item of an order. Deleted with the item and with the order."""
+
+    __tablename__ = "item_metadata"
+
+    order_id: Mapped[int] = mapped_column(Id, ForeignKey("orders.id", ondelete="CASCADE"))
+    # Items have no table: they are stored in their order.
+    item_id: Mapped[int] = mapped_column(Id)
+
+    __table_args__ = (Index("ix_item_metadata_order", "order_id", "id"), AUTOINCREMENT)
+
+
+COUPON_METADATA = cast("Table", CouponMetadata.__table__)
+CUSTOMER_METADATA = cast("Table", CustomerMetadata.__table__)
+ORDER_METADATA = cast("Table", OrderMetadata.__table__)
+ITEM_METADATA = cast("Table", ItemMetadata.__table__)

@@ -1,0 +1,141 @@
+"""Refunds in the legacy API (records 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import marshmallow as ma
+
+from app.conversions import numbers
+from app.schemas.base import Base, request
+from app.schemas.fields import output as fields
+from app.schemas.fields.list_input import ItemArray
+from app.schemas.orders.item_input import MAX_ITEMS, too_large
+from app.schemas.orders.order import LegacyLineItemSchema
+from app.schemas.orders.refund import (
+    MISSING,
+    OrderRefundCreate,
+    OrderRefundCreateRequest,
+    OrderRefundSchema,
+    RefundItemCreate,
+)
+
+
+class LegacyRefundItems(fields.Lines):
+    """Refunded line items in the form of line items, with negative quantities and amounts."""
+
+    @staticmethod
+    def wire(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the line items. The form has no refunds of shipping and fees."""
+        return [_line(item) for item in items if item["list"] == "line_items"]
+
+
+class LegacyRefundItemsV3(fields.Lines):
+    """Refunded line items with the ID of the item of the order, as text."""
+
+    @staticmethod
+    def wire(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the line items of version 3."""
+        return [
+            line | {"refunded_item_id": str(line["id"])} for line in LegacyRefundItems.wire(items)
+        ]
+
+
+def _line(item: Mapping[str, Any]) -> dict[str, Any]:
+    total, tax = (f"{-Decimal(item[name]) + 0:.2f}" for name in ("total", "total_tax"))
+    price = Decimal(item["total"]) / (item["quantity"] or 1)
+    return {
+        "id": item["id"],
+        "subtotal": total,
+        "subtotal_tax": tax,
+        "total": total,
+        "total_tax": tax,
+        "price": f"{price:.2f}",
+        "quantity": -item["quantity"],
+        "tax_class": item["tax_class"],
+        "name": item["name"],
+        "product_id": item["product_id"],
+        "sku": item["sku"],
+        "meta": [],
+    }
+
+
+class LegacyRefundLineV3Schema(LegacyLineItemSchema):
+    """Refunded line item in version 3."""
+
+    refunded_item_id = fields.String("ID of the item of the order, as text.")
+
+
+class LegacyOrderRefundSchema(OrderRefundSchema):
+    """Refund in responses of the legacy API."""
+
+    line_items: fields.Lines = LegacyRefundItems(LegacyLineItemSchema)
+
+    class Meta(Base.Meta):
+        """The fields in their order."""
+
+        fields = ("id", "created_at", "amount", "reason", "line_items")
+
+
+class LegacyOrderRefundV3Schema(LegacyOrderRefundSchema):
+    """Refund in responses of version 3 of the legacy API."""
+
+    line_items = LegacyRefundItemsV3(LegacyRefundLineV3Schema)
+
+
+class LegacyRefundItemArray(ItemArray):
+    """Refunded items: the native list, or an object by the IDs of the items."""
+
+    keeps_keys = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            RefundItemCreate,
+            "Refunded items. Also an object: by the ID of an item its `qty`, `refund_total` and "
+            "`refund_tax`.",
+            limit=MAX_ITEMS,
+            too_large=too_large,
+        )
+
+    def deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the converted items."""
+        if isinstance(value, dict):
+            value = [_native_item(item_id, item) for item_id, item in value.items()]
+        return super().deserialize(value, *args, **kwargs)
+
+
+def _native_item(item_id: str, item: Any) -> Any:
+    if not isinstance(item, dict):
+        return item
+    native = {"id": item_id, **item}
+    for old, new in (("qty", "quantity"), ("refund_total", "total"), ("refund_tax", "total_tax")):
+        if old in item:
+            native[new] = _sum(item[old]) if old == "refund_tax" else item[old]
+    return native
+
+
+def _sum(taxes: Any) -> Any:
+    """Return the sum of the taxes by their rate, or a value that is no object unchanged."""
+    parts = list(taxes.values()) if isinstance(taxes, dict) else taxes
+    if not isinstance(parts, list):
+        return parts
+    try:
+        return str(sum((numbers.money(part) or Decimal(0) for part in parts), Decimal(0)))
+    except ValueError as error:
+        raise ma.ValidationError({"line_items": [str(error)]}) from error
+
+
+class LegacyOrderRefundCreate(OrderRefundCreate):
+    """Fields of a new refund in the legacy API."""
+
+    line_items = LegacyRefundItemArray()
+
+
+LEGACY_REFUNDS: dict[type[ma.Schema], type[ma.Schema]] = {
+    OrderRefundSchema: LegacyOrderRefundSchema,
+    OrderRefundCreate: LegacyOrderRefundCreate,
+    OrderRefundCreateRequest: request(LegacyOrderRefundCreate, "order_refund", MISSING),
+}
+"""Replacements for native schemas of refunds."""

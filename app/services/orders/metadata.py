@@ -1,0 +1,154 @@
+"""Changes of the metadata of orders and of their items (records 1 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.services.common.bulk import BulkItem, Record, Writes
+from app.services.common.metadata import (
+    ITEM,
+    ITEMS_METADATA,
+    METADATA,
+    ORDER,
+    Entry,
+    Key,
+    MetadataWrites,
+    count_change,
+    delete_items,
+    key_of,
+    shown,
+)
+from app.services.orders.items import KINDS, OrderItems
+
+
+@dataclass(frozen=True, slots=True)
+class ItemChanges:
+    """Changes of the items of an order that concern metadata.
+
+    Attributes:
+        given: the metadata of the request by the ID of the item.
+        places: its name in the request, such as ``order.line_items[0].metadata``.
+        ids: IDs of the items after the request.
+        removed: IDs of the items that the request removes.
+    """
+
+    given: Mapping[int, Mapping[str, Any]]
+    places: Mapping[int, str]
+    ids: frozenset[int]
+    removed: frozenset[int]
+
+    @classmethod
+    def take(cls, before: OrderItems, after: OrderItems) -> ItemChanges:
+        """Return the changes of a request, and remove its metadata from the items."""
+        given = {
+            item["id"]: item.pop(METADATA)
+            for found in after.lists.values()
+            for item in found
+            if METADATA in item
+        }
+        places = {item_id: f"{after.places[item_id]}.{METADATA}" for item_id in given}
+        return cls(given, places, after.ids(), before.ids() - after.ids())
+
+
+@dataclass(slots=True)
+class OrderMetadataWrites:
+    """Changes of the metadata of orders and of their items in one transaction.
+
+    Attributes:
+        orders: the changes of the metadata of orders.
+        items: the changes of the metadata of items.
+        removed: IDs of the orders and of the removed items.
+    """
+
+    orders: MetadataWrites
+    items: MetadataWrites
+    removed: set[tuple[int, int]] = field(default_factory=set)
+
+    @classmethod
+    def of_items(
+        cls, session: Session, items: Sequence[BulkItem], stored: Container[int]
+    ) -> OrderMetadataWrites:
+        """Return the stored entries that the items of a request can change.
+
+        Args:
+            session: the session of the transaction.
+            items: the items of the bulk request, or of a single one.
+            stored: IDs of the orders that can be updated, which are locked.
+        """
+        found = {
+            item.id: given
+            for item in items
+            if item.id is not None
+            and item.id in stored
+            and (given := list(_given_to_items(item.data)))
+        }
+        return cls(
+            MetadataWrites.of_items(session, ORDER, items, stored),
+            MetadataWrites.read(
+                session, ITEM, found, [each for several in found.values() for each in several]
+            ),
+        )
+
+    def apply(
+        self,
+        writes: Writes,
+        data: Mapping[str, Any],
+        items: ItemChanges,
+        before: Record | None,
+        after: Record,
+    ) -> None:
+        """Change the metadata of an order and of its items as a request says.
+
+        Call this last, because other requests see the change.
+
+        Args:
+            writes: the writes of the transaction.
+            data: the fields of the order.
+            items: the changes of items.
+            before: the stored order, or None for a new one.
+            after: the order after the request. It gets another revision.
+
+        Raises:
+            ShopError: the result is beyond a limit, and larger than before in this respect.
+        """
+        order_id = key_of(writes, before)
+        changed: dict[Key, list[Entry]] = {
+            (order_id, item_id): self.items.changed(
+                (order_id, item_id), each, items.places[item_id]
+            )
+            for item_id, each in items.given.items()
+        }
+        self.orders.apply(writes, data, "order", before, after)
+        self.items.entries |= changed
+        for removed in {(order_id, item_id) for item_id in items.removed}:
+            self.items.entries.pop(removed, None)
+            self.removed.add(removed)
+        if items.given:
+            of_items = {
+                item_id: shown(self.items.entries.get((order_id, item_id), ()))
+                for item_id in items.ids
+            }
+            self.items.show(after, of_items, ITEMS_METADATA)
+            count_change(before, after)
+
+    def write(self, session: Session, new_ids: Sequence[int]) -> None:
+        """Write the changes, and add the metadata to the orders.
+
+        Args:
+            session: the session of the transaction.
+            new_ids: the IDs of the new orders.
+        """
+        delete_items(session, self.removed)
+        self.orders.write(session, new_ids)
+        self.items.write(session, new_ids)
+
+
+def _given_to_items(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for name in KINDS:
+        for item in data.get(name) or ():
+            if METADATA in item:
+                yield item[METADATA]

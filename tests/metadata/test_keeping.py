@@ -1,0 +1,155 @@
+"""Metadata in exports, restores, copies, imports, deliveries and after an erasure (records 5)."""
+
+import csv
+import json
+
+import pytest
+from sqlalchemy import select
+
+from app.db.read_pool import fetch
+from app.db.session import db
+from app.models import COUPON_METADATA, CUSTOMER_METADATA, ITEM_METADATA, ORDER_METADATA
+from app.services.maintenance.database_copy import tables
+from app.services.webhooks.deliveries.requests import legacy_body
+from tests.metadata.calls import KINDS, created, shown, stored, updated
+
+LINE = {"name": "Mug", "price": "4.00"}
+TABLES = (COUPON_METADATA, CUSTOMER_METADATA, ORDER_METADATA, ITEM_METADATA)
+
+
+@pytest.fixture
+def shop(app, admin):
+    """A shop with metadata of every kind, some of it as an import leaves it."""
+    coupon = created(admin, "coupon", code="a", metadata={"erp": "4711", "gone": 1, "o": {"b": 1}})
+    updated(admin, "coupon", coupon["id"], metadata={"gone": None, "n": 1.5})
+    created(admin, "customer", metadata={"erp": "x", "ü": [None, "ü", {"z": 1, "a": 2}]})
+    created(admin, "order", metadata={"e": ""}, line_items=[LINE, LINE | {"metadata": {"i": 1}}])
+    with app.app_context(), db.engine.begin() as connection:
+        row = {"coupon_id": coupon["id"], "key": "erp", "value": '"again"', "found_value": "again"}
+        connection.execute(COUPON_METADATA.insert().values(internal=True, **row))
+    return coupon
+
+
+def rows():
+    """All entries of a shop."""
+    return {
+        table.name: [tuple(row) for row in fetch(select(table).order_by(table.c.id))]
+        for table in TABLES
+    }
+
+
+def run(app, *arguments):
+    result = app.test_cli_runner().invoke(args=list(arguments))
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_export_contains_all_entries_with_ids(app, admin, shop, tmp_path):
+    path = tmp_path / "coupons.ndjson"
+    run(app, "export", "coupons", str(path))
+    entries = json.loads(path.read_text())["metadata"]
+    assert [(each["key"], each["value"], each["internal"]) for each in entries] == [
+        ("erp", "4711", False), ("o", {"b": 1}, False), ("n", 1.5, False), ("erp", "again", True),
+    ]  # fmt: skip
+    with app.app_context():
+        assert [each["id"] for each in entries] == [row[0] for row in rows()["coupon_metadata"]]
+
+
+def test_restore_brings_all_entries_with_ids(app, shop, tmp_path, make_app, fresh_database_url):
+    path = tmp_path / "all.ndjson"
+    run(app, "export", "all", str(path))
+    with app.app_context():
+        before = rows()
+    other = make_app(DATABASE_URL=fresh_database_url)
+    run(other, "db", "upgrade")
+    run(other, "import", "--restore", str(path))
+    with other.app_context():
+        assert rows() == before
+        with db.engine.begin() as connection:
+            row = {"coupon_id": shop["id"], "key": "new", "value": "1"}
+            inserted = connection.execute(COUPON_METADATA.insert().values(row))
+            assert inserted.inserted_primary_key[0] > before["coupon_metadata"][-1][0]
+    again = tmp_path / "again.ndjson"
+    run(other, "export", "all", str(again))
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_csv_has_one_column_with_json(app, shop, tmp_path):
+    path = tmp_path / "coupons.csv"
+    run(app, "export", "coupons", str(path))
+    (row,) = csv.DictReader(path.open(newline=""))
+    assert [each["key"] for each in json.loads(row["metadata"])] == ["erp", "o", "n", "erp"]
+
+
+@pytest.mark.parametrize("name", ["coupons.ndjson", "coupons.csv"])
+def test_exported_file_is_imported_with_the_first_value_of_each_key(
+    app, admin, shop, tmp_path, name
+):
+    path = tmp_path / name
+    run(app, "export", "coupons", str(path))
+    admin.delete(f"/coupons/{shop['id']}", {"force": "true"})
+    run(app, "import", "coupons", str(path))
+    coupon = admin.get("/coupons/code/a", {"filter[meta]": "true"}).get_json()["coupon"]
+    assert coupon["metadata"] == {"erp": "4711", "o": {"b": 1}, "n": 1.5}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "given", [["metadata[erp]=4711"], ["metadata_key=erp", "metadata_value=4711"]]
+)
+def test_export_is_filtered(app, admin, tmp_path, kind, given):
+    wanted = created(admin, kind, metadata={"erp": "4711", "a": 1})["id"]
+    created(admin, kind, metadata={"erp": "4712"})
+    path = tmp_path / "found.ndjson"
+    filters = [part for each in [*given, "metadata[a]=1"] for part in ("--filter", each)]
+    run(app, "export", f"{kind}s", str(path), *filters)
+    assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == [wanted]
+
+
+def test_erasure_empties_metadata_in_events(admin):
+    customer = created(admin, "customer", metadata={"consent": "yes"})
+    order = created(
+        admin, "order", customer_id=customer["id"], metadata={"a": {"b": "x"}},
+        line_items=[LINE | {"metadata": {"engraving": "Ann"}}],
+    )  # fmt: skip
+    headers = {"Idempotency-Key": "k"}
+    body = {"order": {"customer_id": customer["id"], "metadata": {"a": 1}}}
+    admin.post("/orders", body, headers=headers)
+    assert admin.delete(f"/customers/{customer['id']}").status_code == 200
+    events = admin.get("/events").get_json()["events"]
+    data = [event["data"] for event in events if not event["type"].endswith("deleted")]
+    assert [next(iter(each.values()))["metadata"] for each in data] == [{}, {}, {}]
+    assert data[1]["order"]["line_items"][0]["metadata"] == {}
+    again = admin.post("/orders", body, headers=headers).get_json()["order"]
+    assert again["metadata"] == {}
+    whole = shown(admin, "order", order["id"], **{"filter[meta]": "true"})
+    assert whole["metadata"] == {"a": {"b": "x"}}
+    assert whole["line_items"][0]["metadata"] == {"engraving": "Ann"}
+
+
+def test_legacy_delivery_has_no_metadata(admin):
+    created(admin, "order", metadata={"a": 1}, line_items=[LINE | {"metadata": {"b": 1}}])
+    (event,) = admin.get("/events").get_json()["events"]
+    sent = legacy_body(
+        {
+            "type": event["type"],
+            "resource_id": event["resource_id"],
+            "data": json.dumps(event["data"]),
+        }
+    )
+    order = json.loads(sent)["order"]
+    assert "metadata" not in order
+    assert "metadata" not in order["line_items"][0]
+    assert list(order)[-1] == "customer"
+
+
+def test_copy_of_a_database_contains_metadata(app, admin, shop):
+    with app.app_context():
+        assert {table.name for table in TABLES} <= {table.name for table in tables()}
+
+
+def test_hooks_and_generated_coupons_are_unaffected(admin):
+    body = {"generate": {"count": 1, "coupon": {"metadata": {"a": 1}}}}
+    response = admin.post("/coupons/generate", body)
+    assert response.status_code == 400
+    assert stored(admin, "coupon", created(admin, "coupon")["id"]) == {}
