@@ -73,7 +73,7 @@ def main(file: str, database: str) -> None:
 
     from app import create_app  # noqa: PLC0415  # see above
     from app.catalog import current_catalog  # noqa: PLC0415  # see above
-    from app.cli.import_progress import ImportProgress  # noqa: PLC0415  # see above
+    from app.cli.progress import ImportProgress  # noqa: PLC0415  # see above
     from app.woocommerce.importer import Location, Options, import_shop  # noqa: PLC0415  # see above
     from app.woocommerce.report import Report  # noqa: PLC0415  # see above
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Mapping
@@ -13,19 +14,16 @@ from urllib.parse import quote, unquote, urlsplit
 from flask import current_app
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
+from werkzeug.datastructures import Authorization
 
 from app.auth.api_keys import ApiKeyCredentials, key_with_roles, principal_of
-from app.auth.authorization_header import (
-    authorization_header,
-    parse_authorization,
-    unsupported_scheme,
-)
 from app.auth.encryption import UNKNOWN_KEY_TOKEN, decrypt
 from app.auth.oauth1 import ALGORITHMS, MAX_FORMS, MAX_PARAMETERS, Signature, SignedRequest
 from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
 from app.auth.principal_cache import cached_principal
 from app.auth.principals import UNKNOWN_KEY, Credentials, InvalidCredentials, Principal
 from app.db.session import run_in_transaction
+from app.errors import InvalidParams
 from app.models import OAuthNonce
 
 if TYPE_CHECKING:
@@ -33,6 +31,9 @@ if TYPE_CHECKING:
 
 CLOCK_SKEW = 15 * 60
 """Maximum difference in seconds between the timestamp of a signature and the server time."""
+
+MAX_HEADER_LENGTH = 4096
+"""Longest ``Authorization`` header with parameters. A signature needs about 400 characters."""
 
 FEW_FORMS = 12
 """Number of signature forms to try for an address with many failed logins."""
@@ -51,6 +52,9 @@ QUERY_CREDENTIALS = frozenset(
     }
 )
 """Query parameters with credentials. They are removed from the links in responses."""
+
+_ELEMENT = re.compile(r'(?:[^,"]|"[^"]*")+')
+_PARAMETER = re.compile(r"\s*(?:[^\s=]+\s*=|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +80,11 @@ class Basic:
     def _load_principal(self) -> Principal:
         pair = self._credentials()
         if pair is None:
-            raise InvalidCredentials(unsupported_scheme(self.header) or UNKNOWN_KEY)
+            raise InvalidCredentials(_unsupported_scheme(self.header) or UNKNOWN_KEY)
         return pair.load_principal()
 
     def _credentials(self) -> ApiKeyCredentials | None:
-        given = parse_authorization(self.header)
+        given = _parse_authorization(self.header)
         if given is None or given.type != "basic":
             return None
         return ApiKeyCredentials(given.username or "", given.password or "")
@@ -172,7 +176,7 @@ def _use_nonce(key_id: int, nonce: str, sent: int, now: int) -> bool:
 
 def from_basic(request: Request) -> Credentials | None:
     """Return the credentials of the ``Authorization`` header, or None (decisions 2)."""
-    header = authorization_header(request)
+    header = _authorization_header(request)
     return None if header is None else Basic(header)
 
 
@@ -182,8 +186,8 @@ def from_legacy(request: Request) -> Credentials | None:
     The header takes precedence, with Basic or a signature. The query can contain a signature, or
     the consumer key and secret. These require HTTPS, because proxies log URLs.
     """
-    header = authorization_header(request) or ""
-    given = parse_authorization(header)
+    header = _authorization_header(request) or ""
+    given = _parse_authorization(header)
     if given is not None and given.type == "basic":
         return Basic(header)
     parameters = given.parameters if given is not None and given.type == "oauth" else {}
@@ -205,7 +209,7 @@ def from_legacy(request: Request) -> Credentials | None:
         return SignedCredentials(signed, signature)
     key, secret = request.args.get("consumer_key"), request.args.get("consumer_secret")
     if key is None and secret is None:
-        reason = unsupported_scheme(header, or_oauth=True)
+        reason = _unsupported_scheme(header, or_oauth=True)
         return MalformedCredentials(reason) if reason else None
     if not request.is_secure and not current_app.config["SHOP_LEGACY_ALLOW_INSECURE_QUERY_AUTH"]:
         return MalformedCredentials(
@@ -247,4 +251,58 @@ def _methods(request: Request, sent: OriginalRequest) -> list[str]:
     """
     return (
         list(dict.fromkeys([sent.method, request.method])) if sent.overrides else [request.method]
+    )
+
+
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Request
+
+
+def _authorization_header(request: Request) -> str | None:
+    """Return the ``Authorization`` header, or None (decisions 17).
+
+    Servers join several headers with commas. The worker of this service rejects them before that
+    (``server/gunicorn_worker.py``), but not what a proxy has joined. A comma also separates the
+    parameters of one header, but a parameter has an equals sign after its name, unlike the scheme
+    of a second header.
+
+    Raises:
+        InvalidParams: there are several headers, or a header with parameters is too long.
+    """
+    header: str | None = request.environ.get("HTTP_AUTHORIZATION")
+    if header is None:
+        return None
+    if "," in header:
+        if len(header) > MAX_HEADER_LENGTH:
+            reason = f"must be a single header of at most {MAX_HEADER_LENGTH:,} characters."
+            raise InvalidParams({"Authorization": reason})
+        first, *others = _ELEMENT.findall(header) or [""]
+        basic = first.strip()[:6].lower() == "basic "  # has no parameters
+        if basic or not all(map(_PARAMETER.match, others)):
+            raise InvalidParams({"Authorization": "must be sent only once."})
+    return header
+
+
+def _parse_authorization(header: str) -> Authorization | None:
+    """Return the parsed header, or None for an empty or malformed header."""
+    try:
+        return Authorization.from_header(header)
+    except ValueError:  # raised by werkzeug for characters beyond ASCII
+        return None
+
+
+def _unsupported_scheme(header: str, *, or_oauth: bool = False) -> str:
+    """Return the error for a header without a supported scheme, or an empty string.
+
+    Args:
+        header: the header. It can be empty.
+        or_oauth: whether OAuth is supported, in addition to Basic.
+    """
+    scheme = next(iter(header.split(maxsplit=1)), "basic").lower()
+    if scheme == "basic" or (or_oauth and scheme == "oauth"):
+        return ""
+    signed = ", or sign the request with OAuth 1.0a" if or_oauth else ""
+    return (
+        "The scheme of the Authorization header is not supported. Send an API key by HTTP Basic "
+        f"authentication{signed}."
     )

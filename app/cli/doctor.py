@@ -18,7 +18,7 @@ from flask.cli import with_appcontext
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.auth.failed_login_limiter import is_redis_available
+from app.auth.failed_logins import is_redis_available
 from app.cli import program
 from app.cli.failures import diagnose
 from app.config.loading import unknown_settings

@@ -77,7 +77,7 @@ def woocommerce(
     what has changed since, or to complete an interrupted import.
     """
     # Import on first use, because only these commands need the drivers and the progress bars.
-    from app.cli.import_progress import ImportProgress  # noqa: PLC0415  # see above
+    from app.cli.progress import ImportProgress  # noqa: PLC0415  # see above
     from app.woocommerce.importer import Location, Options, import_shop  # noqa: PLC0415  # see above
 
     require_schema()
@@ -123,7 +123,7 @@ def verify(
     Compares numbers of records, sums of money of each status, and a random sample field by field.
     The exit status is 1 if there are differences.
     """
-    from app.cli.import_progress import ImportProgress  # noqa: PLC0415  # see woocommerce
+    from app.cli.progress import ImportProgress  # noqa: PLC0415  # see woocommerce
     from app.woocommerce.source.loading import Location  # noqa: PLC0415  # see woocommerce
     from app.woocommerce.verification import verify_shop  # noqa: PLC0415  # see woocommerce
 

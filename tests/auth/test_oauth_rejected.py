@@ -273,7 +273,7 @@ def test_several_headers_are_rejected(anonymous, key, other, joint, first):
 
 
 def test_long_header_is_rejected_before_it_is_read(anonymous, key, monkeypatch):
-    monkeypatch.setattr(credentials, "parse_authorization", None)
+    monkeypatch.setattr(credentials, "_parse_authorization", None)
     header = "OAuth " + ",".join(f'x{n}="{"%25" * 60}"' for n in range(4000))
     response = anonymous.get("/wc-api/v3/coupons", headers={"Authorization": header})
     assert codes(response) == (400, "woocommerce_api_invalid_param")

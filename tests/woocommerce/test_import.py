@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from app.auth.encryption import decrypt
 from app.catalog import current_catalog
-from app.cli.import_progress import ImportProgress
+from app.cli.progress import ImportProgress
 from app.db.read_pool import fetch
 from app.models import (
     Coupon,
