@@ -11,14 +11,14 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import MetaData, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
@@ -30,7 +30,7 @@ from app.db.errors import (
     is_schema_mismatch,
 )
 from app.db.migrations import SCHEMA_VERSION, SchemaVersion, is_schema_current
-from app.db.read_pool import fetch, fetching_from, read_from_primary
+from app.db.read_pool import READ, fetch, fetching_from, read_from_primary
 from app.db.replicas import routing as replicas
 
 T = TypeVar("T")
@@ -102,6 +102,19 @@ def init_app(app: Flask) -> None:
         engines.prepare(db.engines, app.config)
         replicas.init_app(app, db.engines, is_schema_current)
     app.extensions[_WRITE_LOCK] = threading.Lock() if engines.is_sqlite(app.config) else None
+
+
+def open_connections(app: Flask) -> None:
+    """Open a connection for reads and one for writes, if the server permits it.
+
+    A worker that has them can serve requests while the server accepts no other connections.
+    """
+    if engines.is_sqlite(app.config):
+        return
+    with app.app_context():
+        for engine in (db.engine, db.engines[READ]):
+            with suppress(SQLAlchemyError), engine.connect():
+                pass
 
 
 def run_in_transaction(work: Callable[[Session], T], *, is_internal: bool = False) -> T:
