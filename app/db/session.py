@@ -29,7 +29,13 @@ from app.db.errors import (
     is_retryable,
     is_schema_mismatch,
 )
-from app.db.migrations import SCHEMA_VERSION, SchemaVersion, is_schema_current
+from app.db.migrations import (
+    SCHEMA_VERSION,
+    SchemaState,
+    SchemaVersion,
+    is_schema_current,
+    state_of,
+)
 from app.db.read_pool import READ, fetch, fetching_from, read_from_primary
 from app.db.replicas import routing as replicas
 
@@ -242,18 +248,24 @@ def _write_lock() -> Iterator[None]:
         lock.release()
 
 
-def schema_is_current() -> bool:
-    """Return whether the database has the latest migration of this version, or newer ones.
+def schema_state(failed: BaseException | None = None) -> SchemaState:
+    """Return whether this version of the service can use the database.
 
     A newer version of the service migrates the database while this version still runs. The database
     contains the oldest version that can use its schema (docs/operations.md, Rolling upgrades).
+
+    Args:
+        failed: the error of a statement. A table or column that is missing from a schema of the
+            right version makes it OLD.
     """
     try:
-        return is_schema_current(SchemaVersion(*row) for row in fetch(SCHEMA_VERSION))
+        state = state_of(SchemaVersion(*row) for row in fetch(SCHEMA_VERSION))
     except DBAPIError as error:
         if is_schema_mismatch(error):
-            return False  # without a schema, or before migration 0030
+            return SchemaState.OLD  # without a schema, or before migration 0030
         raise
+    is_incomplete = state is SchemaState.CURRENT and failed and is_schema_mismatch(failed)
+    return SchemaState.OLD if is_incomplete else state
 
 
 def now() -> datetime:
