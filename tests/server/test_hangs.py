@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+import psycopg
 import pytest
 
 from tests.auth.oauth_requests import sign
@@ -94,6 +95,25 @@ def test_frozen_database_rejects_requests_and_leaves_the_service_alive(cluster, 
     until_it_works(client)
     assert codes(client) == before  # no commit was sent
     assert new(client, f"{name}-{part}-0").status == 201
+
+
+@pytest.mark.parametrize(("name", "other"), [("direct", "pooled"), ("pooled", "direct")])
+def test_frozen_service_or_pooler_does_not_keep_its_locks(cluster, name, other):
+    client = cluster.client(cluster.services[other])
+    path = f"/coupons/{new(client, f'{name}-locked').body['coupon']['id']}"
+    change = {"coupon": {"amount": 1}}
+    part = cluster.bouncer if name == "pooled" else cluster.services[name]
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    holding = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+    with many() as pool, psycopg.connect(cluster.primary.url()) as holder:
+        holder.execute("SELECT id FROM coupons FOR UPDATE")
+        sent = pool.submit(cluster.client(cluster.services[name]).send, "PUT", path, change)
+        wait_until(lambda: cluster.primary.value(waiting) == 1)
+        with programs.frozen(part.process):
+            holder.rollback()
+            wait_until(lambda: cluster.primary.value(holding) == 1)  # who waited has the locks
+            wait_until(lambda: client.send("PUT", path, change).status == 200)
+        assert sent.result().status == 503
 
 
 @pytest.fixture
