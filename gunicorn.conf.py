@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -97,14 +98,17 @@ def post_fork(_: Any, worker: Any) -> None:
         os.sched_setaffinity(0, {worker.cpu})
 
 
-def post_worker_init(_: Any) -> None:
-    """Exclude the loaded app from garbage collection.
+def post_worker_init(worker: Any) -> None:
+    """Exclude the loaded app from garbage collection, and connect to the database.
 
     A full collection would examine all of its objects, which takes 100 ms or more, in the middle of
-    any request.
+    any request. The database may be unavailable, so the worker does not wait for it.
     """
     gc.collect()
     gc.freeze()
+    from app.db.session import open_connections  # noqa: PLC0415  # in a worker only
+
+    threading.Thread(target=open_connections, args=(worker.wsgi,), daemon=True).start()
 
 
 def log_json(server: Any) -> None:

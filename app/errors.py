@@ -99,7 +99,6 @@ class InvalidOrderItems(InvalidInputs):
 
 RETRY_AFTER = {"Retry-After": "5"}
 
-SCHEMA_IS_BEHIND = "The database schema is not current. Run `shop-api db upgrade`."
 IS_DRAINING = "The machine is being drained."
 
 

@@ -19,6 +19,9 @@ CLIENT_TIMEOUT = 60.0
 # macOS has no POLLRDHUP, and reports a client only that has closed its connection completely.
 _GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
+_END = b"\r\n\r\n"
+"""The end of a header."""
+
 
 class ClientSocket:
     """A client socket with a timeout that releases the slot of its request while it waits.
@@ -38,6 +41,8 @@ class ClientSocket:
         self.started = 0.0
         self.is_rejected = False
         """Whether the current request found no slot, so that the app must not run it."""
+        self._header = b""
+        """The header of the response, until its body follows."""
 
     def __getattr__(self, name: str) -> Any:
         """Return the attribute of the socket."""
@@ -55,6 +60,25 @@ class ClientSocket:
         return self._wait(self._sock.recv, size)
 
     def sendall(self, data: bytes) -> None:
+        """Send bytes, the header of a response together with the first bytes of its body.
+
+        A load balancer cannot repeat a request whose response it has begun to forward, so a worker
+        that is killed must not leave a header alone.
+        """
+        if data.startswith(b"HTTP/1.1 ") and data.endswith(_END) and data[9:10] != b"1":
+            self._header = data
+            return
+        if self._header:
+            data, self._header = self._header + data, b""
+        self._send(data)
+
+    def flush(self) -> None:
+        """Send the header of a response without a body."""
+        if self._header:
+            data, self._header = self._header, b""
+            self._send(data)
+
+    def _send(self, data: bytes) -> None:
         """Send bytes. The timeout applies to each piece, so slow but steady clients are served."""
         sent = 0
         if self._is_plain:

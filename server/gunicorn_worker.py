@@ -26,6 +26,9 @@ KEEPALIVE_WAIT_MS = 100
 QUEUE_SECONDS = 5.0
 """How long a request waits for a slot."""
 
+FROZEN_SECONDS = 10.0
+"""How long a worker is silent at least if it was frozen. It then drops requests for as long."""
+
 READS = {"GET", "HEAD", "OPTIONS"}
 
 
@@ -46,6 +49,7 @@ class Worker(ThreadWorker):
         self._reads = Slot(slots)
         self._writes = Slot(threading.Semaphore(max(self.cfg.threads - 1, 1)), slots)
         self._readiness = Slot(threading.Semaphore())
+        self._notified, self._frozen_until = time.monotonic(), 0.0
         # Half of the threads remain for rejections and health checks.
         self._queue = threading.Semaphore(max(self.cfg.worker_connections // 2, 1))
         return ThreadPoolExecutor(self.cfg.worker_connections)
@@ -84,37 +88,53 @@ class Worker(ThreadWorker):
         client.started, client.is_rejected = time.monotonic(), False
         path = req.path.rstrip("/")
         if path == "/healthz":
-            return super().handle_request(req, conn)
+            return self._respond(req, conn)
         if path == "/readyz":
             slot = self._readiness
         else:
             slot = self._reads if req.method in READS else self._writes
-        if not slot.acquire(0) and not self._wait_for(slot, client):
+        has_waited = not slot.acquire(0)
+        if has_waited and not self._wait_for(slot):
             client.is_rejected = True  # the app sends the response
-            return super().handle_request(req, conn)
+            return self._respond(req, conn)
         client.slot = slot
         try:
-            return super().handle_request(req, conn)
+            # Nobody would read the response. If the worker was frozen, the client may have repeated
+            # its write on another machine. Others are not dropped, because a client that has sent
+            # all that it will send looks the same.
+            if (has_waited or self._was_frozen()) and client.is_gone():
+                raise ConnectionResetError(errno.ECONNRESET, "client closed the connection")
+            return self._respond(req, conn)
         finally:
             client.slot = None
             slot.release()
 
-    def _wait_for(self, slot: Slot, client: ClientSocket) -> bool:
-        """Wait for a slot, and return whether there is one.
+    def _respond(self, req: Any, conn: Any) -> Any:
+        """Run the application, and send what is left of its response."""
+        keep_alive = super().handle_request(req, conn)
+        conn.sock.flush()
+        return keep_alive
 
-        Raises:
-            ConnectionResetError: the client has gone, so nobody would read the response.
-        """
+    def _wait_for(self, slot: Slot) -> bool:
+        """Wait for a slot, and return whether there is one."""
         if not self._queue.acquire(blocking=False):
             return False
         try:
-            has_slot = slot.acquire(QUEUE_SECONDS)
+            return slot.acquire(QUEUE_SECONDS)
         finally:
             self._queue.release()
-        if has_slot and client.is_gone():
-            slot.release()
-            raise ConnectionResetError(errno.ECONNRESET, "client closed the connection")
-        return has_slot
+
+    def notify(self) -> None:
+        """Tell the main process that the worker runs, which the main thread does every second."""
+        if self._was_frozen():
+            self._frozen_until = time.monotonic() + FROZEN_SECONDS
+        self._notified = time.monotonic()
+        super().notify()
+
+    def _was_frozen(self) -> bool:
+        """Return whether the worker could not run until a moment ago."""
+        now = time.monotonic()
+        return now - self._notified > FROZEN_SECONDS or now < self._frozen_until
 
     def is_parent_alive(self) -> bool:
         """Return whether the main process runs. Without it, stop as after SIGTERM."""

@@ -25,12 +25,12 @@ from app.db.errors import (
     OutcomeUnknown,
     is_foreign_key_violation,
     is_full_disk,
-    is_schema_mismatch,
     is_unavailable,
 )
-from app.db.session import has_committed, schema_is_current
+from app.db.migrations import SchemaState
+from app.db.session import has_committed, schema_state
 from app.db.timeouts import is_statement_timeout
-from app.errors import RETRY_AFTER, SCHEMA_IS_BEHIND, InvalidParams, ShopError, unavailable
+from app.errors import RETRY_AFTER, InvalidParams, ShopError, unavailable
 
 _ID = re.compile(r"<id:\w+>")
 _VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
@@ -84,9 +84,23 @@ def as_shop_error(error: Exception) -> ShopError:
         return _database_error(error)
     if is_foreign_key_violation(error) and (deleted := deleted_user_error()):
         return deleted
-    if isinstance(error, DBAPIError) and (is_schema_mismatch(error) or not schema_is_current()):
-        return unavailable(SCHEMA_IS_BEHIND)
+    if isinstance(error, DBAPIError) and (unusable := schema_error(error)):
+        return unusable
     return ShopError("shop_api_internal_error")
+
+
+def schema_error(failed: DBAPIError | None = None) -> ShopError | None:
+    """Return the error of a database whose schema this version cannot use, or None.
+
+    Args:
+        failed: the error of a statement, which can show that the schema is incomplete.
+    """
+    state = schema_state(failed)
+    if state is SchemaState.CURRENT:
+        return None
+    if state is SchemaState.TOO_NEW:
+        return unavailable(f"{state}. Install it.")
+    return unavailable(f"{state}. Run `shop-api db upgrade`.")
 
 
 def _database_error(error: BaseException) -> ShopError:

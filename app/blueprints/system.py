@@ -12,14 +12,14 @@ from flask import Flask, Response, current_app, redirect, url_for
 from flask_swagger_ui import get_swaggerui_blueprint
 
 from app.api.blueprint import Blueprint
+from app.api.error_handlers import schema_error
 from app.api.error_pages import prefers_html
 from app.api.responses import json_response
 from app.api.smorest import Api
 from app.config import VERSION
 from app.db import deadline
 from app.db.replicas.routing import current_replicas
-from app.db.session import schema_is_current
-from app.errors import IS_DRAINING, SCHEMA_IS_BEHIND, unavailable
+from app.errors import IS_DRAINING, unavailable
 from app.schemas.system import ApiRootSchema, Health, Readiness
 
 ICON = Path(__file__).parents[1] / "templates" / "favicon.ico"
@@ -120,8 +120,8 @@ def get_readiness() -> Response:
     if Path(current_app.instance_path, DRAINING).exists():
         raise unavailable(IS_DRAINING)
     deadline.shorten(READINESS_SECONDS)
-    if not schema_is_current():
-        raise unavailable(SCHEMA_IS_BEHIND)
+    if unusable := schema_error():
+        raise unusable
     replicas = current_replicas()
     if replicas is None:
         return json_response({"status": "ok"})

@@ -24,10 +24,11 @@ from app.cli.failures import diagnose
 from app.config.loading import unknown_settings
 from app.config.secret_key import MIN_LENGTH
 from app.config.settings import GUNICORN_SETTINGS
+from app.db.migrations import SchemaState
 from app.db.read_pool import fetch, read_engine
 from app.db.replicas.monitor import State
 from app.db.replicas.routing import current_replicas
-from app.db.session import schema_is_current
+from app.db.session import schema_state
 from app.services.api_keys import queries as api_key_queries
 from app.services.webhooks.deliveries import statistics as delivery_statistics
 
@@ -205,9 +206,11 @@ def _replicas() -> Iterator[Finding]:
 
 
 def _schema() -> Finding:
-    if schema_is_current():
+    state = schema_state()
+    if state is SchemaState.CURRENT:
         return Finding("schema", "current")
-    return Finding("schema", "not current", program.upgrade())
+    found = "not current" if state is SchemaState.OLD else "requires a newer version of the service"
+    return Finding("schema", found, program.schema_remedy(state))
 
 
 def _key() -> Finding:

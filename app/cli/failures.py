@@ -20,6 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from app.cli import program
 from app.config.urls import without_password
 from app.db.errors import first_line, is_schema_mismatch, is_unavailable
+from app.db.session import schema_state
 from app.db.timeouts import is_statement_timeout
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
@@ -117,7 +118,8 @@ def diagnose(error: BaseException) -> tuple[str, str] | None:
     if is_statement_timeout(error):
         return "The database statement timed out", "Raise SHOP_STATEMENT_TIMEOUT_SECONDS"
     if is_schema_mismatch(error):
-        return "The database schema is not current", f"Run `{program.upgrade()}`"
+        schema = schema_state(error)
+        return schema, program.schema_remedy(schema, "Run `{}`")
     if isinstance(error, PoolTimeoutError):
         return "All database connections are in use", "Try again"
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error

@@ -19,7 +19,8 @@ from app.auth.api_keys import ApiKeyCredentials
 from app.cli import program
 from app.conversions.dates import parse_timestamp
 from app.conversions.text import is_username
-from app.db.session import schema_is_current
+from app.db.migrations import SchemaState
+from app.db.session import schema_state
 from app.errors import ShopError
 from app.services.api_keys import queries
 from app.services.api_keys import writes as service
@@ -68,9 +69,9 @@ def _expiry(text: str | None) -> datetime | None:
 
 
 def require_schema() -> None:
-    """Raise ClickException with the upgrade command unless the schema is up to date."""
-    if not schema_is_current():
-        raise click.ClickException(f"The database schema is not current. Run: {program.upgrade()}")
+    """Raise ClickException with a remedy unless this version can use the schema."""
+    if (state := schema_state()) is not SchemaState.CURRENT:
+        raise click.ClickException(f"{state}. {program.schema_remedy(state, 'Run: {}')}")
 
 
 @contextmanager

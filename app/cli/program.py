@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from app.db.migrations import SchemaState
+
 SCRIPT = "shop-api"
 """Name of the console script."""
 
@@ -18,6 +20,18 @@ def command(arguments: str) -> str:
 def upgrade() -> str:
     """Return the command line that migrates the database."""
     return command("db upgrade")
+
+
+def schema_remedy(state: SchemaState, run: str = "{}") -> str:
+    """Return how to make the schema usable.
+
+    Args:
+        state: OLD or TOO_NEW.
+        run: how to show a command line.
+    """
+    if state is SchemaState.TOO_NEW:
+        return "Install a newer version of the service"
+    return run.format(upgrade())
 
 
 def new_key() -> str:

@@ -19,6 +19,7 @@ from app.cli.keys import show_new
 from app.cli.supervisor import run_with_worker
 from app.config.settings import GUNICORN_SETTINGS
 from app.db import session
+from app.db.migrations import SchemaState
 from app.files import runtime_folder
 from app.services.api_keys import queries as api_key_queries
 from app.services.api_keys import writes as api_keys
@@ -34,7 +35,7 @@ def serve() -> None:
     SHOP_WORKER=0 starts no worker.
     """
     _require_free_port(current_app.config["HOST"], current_app.config["PORT"])
-    if not session.schema_is_current():
+    if session.schema_state() is not SchemaState.CURRENT:
         click.echo(upgraded().description(), err=True)
     config = current_app.config
     host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]

@@ -78,7 +78,8 @@ def _check_options(name: str, url: str) -> None:
 
 def write_options(config: Mapping[str, Any]) -> Options:
     """Return the options of the write engine."""
-    return _common(config, config["DATABASE_URL"]) | {"max_overflow": config["WEB_THREADS"]}
+    url, idle_seconds = config["DATABASE_URL"], timeouts.idle_seconds(config)
+    return _common(config, url, idle_seconds) | {"max_overflow": config["WEB_THREADS"]}
 
 
 def read_options(config: Mapping[str, Any], url: str) -> Options:
@@ -99,7 +100,7 @@ def stream_options(config: Mapping[str, Any], url: str) -> Options:
     return _common(config, url) | {"max_overflow": 0, "pool_timeout": 0}
 
 
-def _common(config: Mapping[str, Any], url: str) -> Options:
+def _common(config: Mapping[str, Any], url: str, idle_seconds: float = 0) -> Options:
     seconds = config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
     connect: Options
     if is_sqlite(config):
@@ -109,8 +110,8 @@ def _common(config: Mapping[str, Any], url: str) -> Options:
         # PgBouncer rejects `options`, and before 1.21 it fails on prepared statements.
         connect = _CONNECT | {"prepare_threshold": None}
     else:
-        limit = timeouts.postgresql_option(seconds)
-        connect = _CONNECT | {"options": f"-c timezone=UTC {limit}"}
+        limits = timeouts.postgresql_options(seconds, idle_seconds)
+        connect = _CONNECT | {"options": f"-c timezone=UTC {limits}"}
     pool: Options = {} if is_sqlite(config) else {"poolclass": patient_pool.PatientPool}
     limit_each = {timeouts.LOCAL_LIMIT: timeouts.local_limit(seconds)}
     return {
@@ -149,7 +150,9 @@ def prepare(engines: Mapping[str | None, Engine], config: Mapping[str, Any]) -> 
         if on_sqlite:
             sqlite.prepare(engine)
         elif has_pooler(config) and (name is None or name.endswith(STREAM)):
-            timeouts.limit_transactions(engine, config["SHOP_STATEMENT_TIMEOUT_SECONDS"])
+            idle_seconds = 0 if name else timeouts.idle_seconds(config)
+            seconds = config["SHOP_STATEMENT_TIMEOUT_SECONDS"]
+            timeouts.limit_transactions(engine, seconds, idle_seconds)
         if not on_sqlite:
             event.listen(engine, "do_connect", deadline.connect)
         event.listen(engine, "checkout", partial(_check_connection, is_usable))

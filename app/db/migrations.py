@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
@@ -28,13 +29,29 @@ class SchemaVersion(NamedTuple):
     oldest_compatible: str
 
 
-def is_schema_current(versions: Iterable[SchemaVersion]) -> bool:
-    """Return whether this version of the service can use a schema, which can be a newer one."""
+class SchemaState(StrEnum):
+    """Whether this version of the service can use a schema, as a sentence without a period."""
+
+    CURRENT = "The database schema is current"
+    OLD = "The database schema is not current"
+    TOO_NEW = "The database schema requires a newer version of the service"
+
+
+def state_of(versions: Iterable[SchemaVersion]) -> SchemaState:
+    """Return the state of a schema. A newer schema that this version can use is CURRENT."""
     found = list(versions)
-    return len(found) == 1 and (
-        found[0].revision == migration_head()
-        or (is_newer(found[0].revision) and found[0].oldest_compatible <= migration_head())
-    )
+    if len(found) != 1:
+        return SchemaState.OLD
+    ((revision, oldest_compatible),) = found
+    if is_newer(revision):
+        is_usable = oldest_compatible <= migration_head()
+        return SchemaState.CURRENT if is_usable else SchemaState.TOO_NEW
+    return SchemaState.CURRENT if revision == migration_head() else SchemaState.OLD
+
+
+def is_schema_current(versions: Iterable[SchemaVersion]) -> bool:
+    """Return whether this version of the service can use a schema."""
+    return state_of(versions) is SchemaState.CURRENT
 
 
 def is_newer(revision: str) -> bool:

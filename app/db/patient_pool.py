@@ -15,12 +15,28 @@ from app.db import deadline
 
 POLL_SECONDS = 0.01
 
+RETRY_SECONDS = 0.2
+"""How long a request waits before it tries to connect again, without a connection of its worker."""
+
+_FROM_SERVER = ":  "
+"""What libpq puts between the severity and the message of an error that a server has sent."""
+
+_NOT_FULL = (
+    "the database system is ",  # starting up, in recovery mode, shutting down
+    "(server_login_retry)",  # the server behind PgBouncer cannot be reached
+    "authentication failed",
+    "does not exist",
+)
+"""English messages of a server that is not full. Others are taken for a full server."""
+
 
 class PatientPool(QueuePool):
-    """A pool that waits for one of its connections while the server accepts no other.
+    """A pool that waits for a connection while the server accepts no other.
 
     The reason of a rejection is known only as text in the language of the server, so every
-    rejection counts. If the server has stopped, its connections end, and the wait ends with them.
+    rejection counts while a connection of the pool is open. If the server has stopped, its
+    connections end, and the wait ends with them. A pool without a connection tries again, unless
+    the server cannot be reached or states another reason.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -40,10 +56,12 @@ class PatientPool(QueuePool):
                 return super().connect()
             except (ConnectionTimeout, deadline.DeadlineExceeded):
                 raise
-            except psycopg.OperationalError:
+            except psycopg.OperationalError as error:
                 # Commands do not wait, because they have no deadline. Streams do not, because their
                 # clients determine how long they take.
-                if deadline.left() == math.inf or not self.timeout() or not self._wait():
+                if deadline.left() == math.inf or not self.timeout():
+                    raise
+                if not self._wait() and not _wait_for_server(error):
                     raise
 
     def _wait(self) -> bool:
@@ -72,3 +90,14 @@ class PatientPool(QueuePool):
 
     def _note_close(self, _: Any, record: Any) -> None:
         self._idle.discard(id(record))
+
+
+def _wait_for_server(error: psycopg.OperationalError) -> bool:
+    """Wait before the next attempt to connect. Return False if that is useless or too late."""
+    reason = str(error)
+    if _FROM_SERVER not in reason or any(text in reason for text in _NOT_FULL):
+        return False
+    if deadline.left() <= RETRY_SECONDS:
+        return False
+    time.sleep(RETRY_SECONDS)
+    return True

@@ -11,21 +11,32 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import MetaData, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, Session
 
 from app.db import deadline, engines, sqlite
-from app.db.errors import OutcomeUnknown, is_foreign_key_violation, is_retryable, is_schema_mismatch
-from app.db.migrations import SCHEMA_VERSION, SchemaVersion, is_schema_current
-from app.db.read_pool import fetch, fetching_from, read_from_primary
+from app.db.errors import (
+    OutcomeUnknown,
+    is_foreign_key_violation,
+    is_retryable,
+    is_schema_mismatch,
+)
+from app.db.migrations import (
+    SCHEMA_VERSION,
+    SchemaState,
+    SchemaVersion,
+    is_schema_current,
+    state_of,
+)
+from app.db.read_pool import READ, fetch, fetching_from, read_from_primary
 from app.db.replicas import routing as replicas
 
 T = TypeVar("T")
@@ -97,6 +108,19 @@ def init_app(app: Flask) -> None:
         engines.prepare(db.engines, app.config)
         replicas.init_app(app, db.engines, is_schema_current)
     app.extensions[_WRITE_LOCK] = threading.Lock() if engines.is_sqlite(app.config) else None
+
+
+def open_connections(app: Flask) -> None:
+    """Open a connection for reads and one for writes, if the server permits it.
+
+    A worker that has them can serve requests while the server accepts no other connections.
+    """
+    if engines.is_sqlite(app.config):
+        return
+    with app.app_context():
+        for engine in (db.engine, db.engines[READ]):
+            with suppress(SQLAlchemyError), engine.connect():
+                pass
 
 
 def run_in_transaction(work: Callable[[Session], T], *, is_internal: bool = False) -> T:
@@ -233,18 +257,24 @@ def _write_lock() -> Iterator[None]:
         lock.release()
 
 
-def schema_is_current() -> bool:
-    """Return whether the database has the latest migration of this version, or newer ones.
+def schema_state(failed: BaseException | None = None) -> SchemaState:
+    """Return whether this version of the service can use the database.
 
     A newer version of the service migrates the database while this version still runs. The database
     contains the oldest version that can use its schema (docs/operations.md, Rolling upgrades).
+
+    Args:
+        failed: the error of a statement. A table or column that is missing from a schema of the
+            right version makes it OLD.
     """
     try:
-        return is_schema_current(SchemaVersion(*row) for row in fetch(SCHEMA_VERSION))
+        state = state_of(SchemaVersion(*row) for row in fetch(SCHEMA_VERSION))
     except DBAPIError as error:
         if is_schema_mismatch(error):
-            return False  # without a schema, or before migration 0030
+            return SchemaState.OLD  # without a schema, or before migration 0030
         raise
+    is_incomplete = state is SchemaState.CURRENT and failed and is_schema_mismatch(failed)
+    return SchemaState.OLD if is_incomplete else state
 
 
 def now() -> datetime:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -24,6 +24,9 @@ STEPS = 100_000
 
 A check needs the global interpreter lock, which a busy thread can hold for a while. With a check
 every 1000 steps, a long statement takes 2.6 times as long."""
+
+MORE_IDLE_SECONDS = 5.0
+"""How much longer than a request a write transaction may be idle."""
 
 LOCAL_LIMIT = "shop_local_limit"
 """Execution option of an engine: statement that limits each transaction, behind a pooler."""
@@ -62,9 +65,25 @@ class LimitedConnection(sqlite3.Connection):
         return time.monotonic() > self._end
 
 
-def postgresql_option(seconds: float) -> str:
-    """Return the connection option for the statement timeout. 0 seconds means no timeout."""
-    return f"-c statement_timeout={math.ceil(seconds * 1000)}"
+def idle_seconds(config: Mapping[str, Any]) -> float:
+    """Return after how many idle seconds the server ends a write transaction, or 0 for no limit.
+
+    A process or a pooler that is frozen, or whose machine is cut off, would keep its locks. The
+    requests of a process that runs have ended before.
+    """
+    seconds: float = config["SHOP_REQUEST_TIMEOUT_SECONDS"]
+    return seconds + MORE_IDLE_SECONDS if seconds else 0
+
+
+def postgresql_options(seconds: float, idle_seconds: float) -> str:
+    """Return the connection options for the timeouts. 0 seconds means no timeout."""
+    return " ".join(f"-c {name}={value}" for name, value in _limits(seconds, idle_seconds))
+
+
+def _limits(seconds: float, idle_seconds: float) -> Iterator[tuple[str, int]]:
+    yield "statement_timeout", math.ceil(seconds * 1000)
+    if idle_seconds:
+        yield "idle_in_transaction_session_timeout", math.ceil(idle_seconds * 1000)
 
 
 def local_limit(seconds: float) -> str:
@@ -72,12 +91,13 @@ def local_limit(seconds: float) -> str:
     return f"SET LOCAL statement_timeout = {math.ceil(seconds * 1000)}"
 
 
-def limit_transactions(engine: Engine, seconds: float) -> None:
+def limit_transactions(engine: Engine, seconds: float, idle_seconds: float) -> None:
     """Let each transaction of an engine on PostgreSQL set its own limit.
 
     Behind a pooler in transaction mode, a limit of the session would apply to other clients.
     """
-    limit, no_limit = local_limit(seconds), local_limit(0)
+    limits = [f"SET LOCAL {name} = {value}" for name, value in _limits(seconds, idle_seconds)]
+    limit, no_limit = "; ".join(limits), local_limit(0)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -121,6 +141,7 @@ def _lift_session_limit(connection: Connection) -> None:
         return  # `SET` would change the session of other clients
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET statement_timeout = 0")
+        connection.exec_driver_sql("SET idle_in_transaction_session_timeout = 0")
         connection.commit()
     elif isinstance(driver, LimitedConnection):
         driver.seconds = math.inf
@@ -130,6 +151,7 @@ def lift_limit(connection: Connection) -> None:
     """Remove the timeout of a transaction, for commands."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
         return
     driver = connection.connection.driver_connection
     if isinstance(driver, LimitedConnection):

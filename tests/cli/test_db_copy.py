@@ -222,6 +222,11 @@ def test_schema_must_be_current(urls, make_shop):
         connection.execute(text("UPDATE alembic_version SET version_num = '0015'"))
     result = run(target, "db", "copy", urls[0])
     assert (result.exit_code, result.stderr.startswith(which.format("source"))) == (1, True)
+    with source.app_context(), db.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    result = run(target, "db", "copy", urls[0])
+    newer = "Error: The schema of the source database belongs to a newer version of the service."
+    assert (result.exit_code, result.stderr.startswith(newer)) == (1, True)
 
 
 def test_failed_copy_leaves_the_target_empty(urls, make_shop, monkeypatch):

@@ -20,6 +20,7 @@ import psycopg
 
 from tests.cluster import programs
 from tests.cluster.cluster import Cluster, wait_until
+from tests.cluster.pgbouncer import PgBouncer
 from tests.cluster.postgresql import DATABASE, PASSWORD, SUPERUSER, USER
 from tests.cluster.proxies import Proxy
 from tests.serving import ROOT, SECRET, new_shop
@@ -258,9 +259,16 @@ class PatroniCluster(Cluster):
     def _settings(self, settings):
         return {"SECRET_KEY": SECRET} | settings
 
-    def serve_on(self, name, **settings):
-        """Start a service on a machine of its own, with its own HAProxy."""
-        return self.serve(name, DATABASE_URL=self._connect(name), **settings)
+    def serve_on(self, name, *, is_pooled=False, **settings):
+        """Start a service on a machine of its own, with its own HAProxy, and PgBouncer if wanted."""
+        url = self._connect(name)
+        if is_pooled:
+            self.bouncer = PgBouncer(self.folder)
+            self.bouncer.lead_to("127.0.0.1", self.proxies[name].port)
+            self.bouncer.start()
+            url = self.bouncer.url(DATABASE)
+            settings["DATABASE_POOLER"] = "transaction"
+        return self.serve(name, DATABASE_URL=url, **settings)
 
     def query(self, statement, database="postgres"):
         """Run a statement as the superuser on the primary."""
@@ -271,7 +279,7 @@ class PatroniCluster(Cluster):
 
     def leader(self):
         """Return the machine that Patroni has made the primary, or None."""
-        found = [node for node in self.nodes if node.state().get("role") in {"master", "primary"}]
+        found = [node for node in self.nodes if is_primary(node.state())]
         return found[0] if len(found) == 1 else None
 
     def standby(self):
@@ -281,7 +289,7 @@ class PatroniCluster(Cluster):
     def is_healthy(self):
         """Return whether there is a primary with a synchronous and another standby that stream."""
         states = [node.state() for node in self.nodes]
-        leaders = [each for each in states if each.get("role") in {"master", "primary"}]
+        leaders = [each for each in states if is_primary(each)]
         if len(leaders) != 1 or any(each.get("state") != "running" for each in states):
             return False
         links = leaders[0].get("replication") or []
@@ -298,12 +306,18 @@ class PatroniCluster(Cluster):
             service.close()
         for worker in self.workers:
             worker.wait(SECONDS)
-        for proxy in [*self.proxies.values(), *([self.front] if self.front else [])]:
+        more = [each for each in (self.bouncer, self.front) if each]
+        for proxy in [*more, *self.proxies.values()]:
             proxy.close()
         for node in self.nodes:
             node.close()
         self.network.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def is_primary(state):
+    """Return whether a state that Patroni has reported is that of the primary."""
+    return state.get("role") in {"master", "primary"}
 
 
 @contextmanager

@@ -32,6 +32,7 @@ def test_sessions_of_other_clients_are_not_changed(database_url, admin, make_cou
         assert admin.get("/customers", {"filter[limit]": -1}).status_code == 200
     assert ask(database_url, "SELECT count(*) FROM pg_prepared_statements") == 0
     assert ask(database_url, "SHOW statement_timeout") == "0"
+    assert ask(database_url, "SHOW idle_in_transaction_session_timeout") == "0"
     assert ask(database_url, "SHOW timezone") == "America/New_York"
 
 

@@ -6,8 +6,10 @@ import shutil
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from configparser import ConfigParser
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -16,16 +18,19 @@ import psycopg
 import pytest
 from flask_migrate import upgrade
 from sqlalchemy import Boolean, Date, DateTime, Integer, LargeBinary, Numeric, make_url, text
+from sqlalchemy.exc import DBAPIError
 
+from app.cli.failures import explain
 from app.db.migrations import MIGRATIONS
 from app.db.session import db
 from tests.cluster.demonstrations.upgrade import extract, previous_release
 from tests.databases import SECRET
 from tests.db.test_upgrades import REVISIONS, VALUES, old_app, tables  # noqa: F401  # a fixture
-from tests.serving import ROOT, Gunicorn
+from tests.serving import ROOT, Gunicorn, reserved_port
 
 pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
 
+CREDENTIALS = b64encode(b"ck_1:cs_1").decode()
 HEAD = REVISIONS[-1]
 NEXT = f"{int(HEAD) + 1:04}"
 MIGRATION = '''"""A migration of the next version."""
@@ -106,7 +111,70 @@ def test_newer_schema_that_is_incompatible_is_rejected(old_app, upgrade_to_next)
             "version.\n"
         ),
     )
-    assert readiness(old_app) == 503
+
+
+TOO_NEW = "The database schema requires a newer version of the service"
+INSTALL = "Install a newer version of the service"
+
+
+@pytest.fixture
+def app_on_a_newer_schema(old_app, upgrade_to_next):  # noqa: F811  # the imported fixture
+    upgrade_to_next(f'set_oldest_compatible("{NEXT}")')
+    return old_app
+
+
+def test_requests_on_a_schema_that_is_too_new_ask_for_the_newer_version(app_on_a_newer_schema):
+    client = app_on_a_newer_schema.test_client()
+    response = client.get("/readyz")
+    assert response.status_code == 503
+    message = f"{TOO_NEW}. Install it. Try again shortly."
+    assert response.get_json()["errors"][0]["message"] == message
+    db.session.execute(text("DROP TABLE api_keys"))
+    db.session.commit()
+    response = client.get("/coupons", headers={"Authorization": f"Basic {CREDENTIALS}"})
+    assert response.status_code == 503
+    assert response.get_json()["errors"][0]["message"] == message
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["worker"],
+        ["keys", "list"],
+        ["keys", "create", "--login", "erp", "--role", "administrator"],
+        ["demo", "--customers", "1", "--coupons", "1", "--orders", "1", "--seed", "1"],
+        ["coupons", "generate", "--count", "1"],
+        ["export", "all", "-"],
+    ],
+    ids=" ".join,
+)
+def test_commands_on_a_schema_that_is_too_new_ask_for_the_newer_version(
+    app_on_a_newer_schema, command
+):
+    result = app_on_a_newer_schema.test_cli_runner().invoke(args=command)
+    assert (result.exit_code, result.stderr) == (1, f"Error: {TOO_NEW}. {INSTALL}\n")
+
+
+def test_command_that_finds_no_table_in_a_schema_that_is_too_new(app_on_a_newer_schema):
+    with pytest.raises(DBAPIError) as caught:
+        db.session.execute(text("SELECT * FROM api_keys_of_the_next_version"))
+    db.session.rollback()
+    assert explain(caught.value) == f"{TOO_NEW}. {INSTALL}."
+
+
+def test_serve_on_a_schema_that_is_too_new_ends(app_on_a_newer_schema):
+    with closing(reserved_port()) as port:
+        app_on_a_newer_schema.config["PORT"] = port.getsockname()[1]
+    result = app_on_a_newer_schema.test_cli_runner().invoke(args=["serve"])
+    assert result.exit_code == 1
+    assert result.stderr.endswith("Install a newer version.\n")
+
+
+def test_doctor_on_a_schema_that_is_too_new_asks_for_the_newer_version(app_on_a_newer_schema):
+    output = app_on_a_newer_schema.test_cli_runner().invoke(args=["doctor"]).output
+    assert "requires a newer version of the service" in output
+    assert INSTALL in output
+    assert "db upgrade" not in output
 
 
 def unit_commands(code):

@@ -12,7 +12,7 @@ from app.api.blueprint import Blueprint
 from app.api.responses import json_response
 from app.db.read_pool import RowStream, fetch
 from app.db.session import db, run_in_transaction
-from app.db.timeouts import without_limit
+from app.db.timeouts import lift_limit, without_limit
 from app.models import User
 from tests.api_client import Client, codes, refusal, reply
 from tests.databases import assert_nothing_is_open
@@ -163,6 +163,20 @@ def test_migration_has_no_limit_and_keeps_the_limits_of_others(make_app, fresh_d
             assert len(connection.execute(long[db.engine.dialect.name]).all()) == 1
         with db.engine.connect() as connection, pytest.raises(OperationalError):
             connection.execute(ENDLESS)
+
+
+@pytest.mark.parametrize("database_url", ["postgresql", "pgbouncer"], indirect=True)
+@pytest.mark.parametrize(("seconds", "shown"), [(15, "20s"), (0, "0")])
+def test_server_ends_write_transactions_of_a_process_that_is_frozen(make_app, seconds, shown):
+    idle = text("SHOW idle_in_transaction_session_timeout")
+    with make_app(SHOP_REQUEST_TIMEOUT_SECONDS=seconds).app_context():
+        with db.engine.begin() as connection:
+            assert connection.scalar(idle) == shown
+            lift_limit(connection)
+            assert connection.scalar(idle) == "0"  # commands think for longer
+        with db.engine.begin() as connection:
+            assert connection.scalar(idle) == shown
+        assert fetch(idle) == [("0",)]
 
 
 def test_long_lists_leave_room_for_other_reads(make_app, admin, make_customer):

@@ -1,9 +1,11 @@
 """A frozen pooler, server or standby holds a request until its deadline, and not the service."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+import psycopg
 import pytest
 
 from tests.auth.oauth_requests import sign
@@ -16,6 +18,7 @@ pytestmark = pytest.mark.skipif(bool(programs.missing()), reason=programs.missin
 DEADLINE = 2
 SLACK = 2  # seconds for a busy machine
 HEALTHY = (200, {"status": "ok"})
+CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'shop'"
 OUTCOME_UNKNOWN = {
     "errors": [
         {
@@ -92,6 +95,25 @@ def test_frozen_database_rejects_requests_and_leaves_the_service_alive(cluster, 
     until_it_works(client)
     assert codes(client) == before  # no commit was sent
     assert new(client, f"{name}-{part}-0").status == 201
+
+
+@pytest.mark.parametrize(("name", "other"), [("direct", "pooled"), ("pooled", "direct")])
+def test_frozen_service_or_pooler_does_not_keep_its_locks(cluster, name, other):
+    client = cluster.client(cluster.services[other])
+    path = f"/coupons/{new(client, f'{name}-locked').body['coupon']['id']}"
+    change = {"coupon": {"amount": 1}}
+    part = cluster.bouncer if name == "pooled" else cluster.services[name]
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    holding = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+    with many() as pool, psycopg.connect(cluster.primary.url()) as holder:
+        holder.execute("SELECT id FROM coupons FOR UPDATE")
+        sent = pool.submit(cluster.client(cluster.services[name]).send, "PUT", path, change)
+        wait_until(lambda: cluster.primary.value(waiting) == 1)
+        with programs.frozen(part.process):
+            holder.rollback()
+            wait_until(lambda: cluster.primary.value(holding) == 1)  # who waited has the locks
+            wait_until(lambda: client.send("PUT", path, change).status == 200)
+        assert sent.result().status == 503
 
 
 @pytest.fixture
@@ -179,12 +201,53 @@ def test_full_server_lets_requests_wait_for_the_connections_of_their_worker(clus
     client, primary = cluster.client(service), cluster.primary
     # One connection for reads and one for writes.
     assert (new(client, "full").status, client.get("/coupons").status) == (201, 200)
-    mine = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'shop'"
-    primary.query(f"ALTER ROLE shop CONNECTION LIMIT {primary.value(mine)}")
+    with full(primary), many() as pool:
+        sent = [pool.submit(new, cluster.client(service), f"full-{n}") for n in range(30)]
+        sent += [pool.submit(cluster.client(service).get, "/coupons") for _ in range(30)]
+    assert [each.result().status for each in sent] == [201] * 30 + [200] * 30
+
+
+@contextmanager
+def full(primary):
+    """Let the server accept no other connection of the service for as long as the block lasts."""
+    primary.query(f"ALTER ROLE shop CONNECTION LIMIT {primary.value(CONNECTIONS)}")
     try:
-        with many() as pool:
-            sent = [pool.submit(new, cluster.client(service), f"full-{n}") for n in range(30)]
-            sent += [pool.submit(cluster.client(service).get, "/coupons") for _ in range(30)]
-        assert [each.result().status for each in sent] == [201] * 30 + [200] * 30
+        yield
     finally:
         primary.query("ALTER ROLE shop CONNECTION LIMIT -1")
+
+
+def test_full_server_lets_requests_wait_for_the_first_connection(cluster):
+    with many() as pool:
+        with full(cluster.primary):
+            service = cluster.serve("late", WEB_CONCURRENCY="1")
+            sent = [pool.submit(new, cluster.client(service), f"late-{n}") for n in range(6)]
+            sent += [pool.submit(cluster.client(service).get, "/coupons") for _ in range(6)]
+            time.sleep(1)
+            assert not any(each.done() for each in sent)
+        assert [each.result().status for each in sent] == [201] * 6 + [200] * 6
+
+
+def test_full_server_rejects_requests_at_their_deadline(cluster):
+    with full(cluster.primary):
+        service = cluster.serve("short", SHOP_REQUEST_TIMEOUT_SECONDS=str(DEADLINE))
+        reply = new(cluster.client(service), "short")
+    assert reply.status == 503
+    assert reply.body["errors"][0]["message"] in REASONS
+    assert 1 < reply.seconds < DEADLINE + SLACK
+
+
+def test_workers_open_a_connection_for_reads_and_one_for_writes_at_their_start(cluster):
+    url = f"{cluster.primary.url()}?application_name=early"
+    service = cluster.serve("early", DATABASE_URL=url, WEB_CONCURRENCY="2")
+    opened = f"{CONNECTIONS} AND application_name = 'early'"
+    wait_until(lambda: cluster.primary.value(opened) == 4)
+    with full(cluster.primary):
+        client = cluster.client(service)
+        assert (new(client, "early").status, client.get("/coupons").status) == (201, 200)
+
+
+def test_workers_start_without_a_database(cluster):
+    url = "postgresql://shop@127.0.0.1:1/shop"
+    client = cluster.client(cluster.serve("without", DATABASE_URL=url))
+    assert (client.get("/healthz").status, client.get("/readyz").status) == (200, 503)

@@ -1,5 +1,6 @@
 """Writes that wait for a lock leave room for reads and health checks, and for each other."""
 
+import socket
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,17 +9,21 @@ from contextlib import closing, contextmanager
 import psutil
 import pytest
 
+from server.client_socket import ClientSocket
+from tests.cluster import programs
 from tests.cluster.client import Client
 from tests.serving import ShopServer, wait_for
 
 DEADLINE = 4
 QUEUE = 2
+FROZEN = 3
 SLACK = 2  # seconds for a busy machine
 THREADS = 4
 CONFIGURATION = f"""
 exec(open("gunicorn.conf.py").read())
 from server import gunicorn_worker
 gunicorn_worker.QUEUE_SECONDS = {QUEUE}
+gunicorn_worker.FROZEN_SECONDS = {FROZEN}
 """
 WAITED = f"The database did not respond within {DEADLINE} seconds. Try again shortly."
 BUSY = "The service is busy with other requests. Try again shortly."
@@ -112,3 +117,32 @@ def test_request_of_a_client_that_has_gone_is_dropped(service):
         replies = [each.result() for each in (*first, last)]
     assert [reply.status for reply in replies] == [201] * THREADS
     assert sorted(codes(client)) == [*(f"first-{n}" for n in range(THREADS - 1)), "last"]
+
+
+def test_write_that_a_frozen_worker_finds_after_its_client_has_gone_is_dropped(service):
+    client, gone = client_of(service), client_of(service)
+    before = codes(client)
+    with programs.frozen(service.process):
+        gone.send_only("POST", "/coupons", {"coupon": {"code": "late"}})
+        gone.close()
+        time.sleep(FROZEN + 1)
+    wait_for(lambda: connections(service) == 1, "the worker has handled the connection")
+    assert new(client, "next").status == 201
+    assert sorted(codes(client)) == sorted([*before, "next"])
+
+
+def test_header_is_sent_together_with_the_body():
+    sender, receiver = socket.socketpair()
+    with closing(sender), closing(receiver):
+        receiver.setblocking(False)
+        client = ClientSocket(sender)
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+        with pytest.raises(BlockingIOError):
+            receiver.recv(1000)
+        client.sendall(b"{}")
+        assert receiver.recv(1000).endswith(b"\r\n\r\n{}")
+        client.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+        client.flush()
+        assert receiver.recv(1000) == b"HTTP/1.1 204 No Content\r\n\r\n"
+        client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        assert receiver.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from app.db.bulk_inserts import copy_rows
-from app.db.migrations import REVISION, migration_head
+from app.db.migrations import REVISION, is_newer, migration_head
 from app.db.session import db
 from app.models import RowCount
 
@@ -118,6 +118,11 @@ def _require_current_schema(connection: Connection, name: str) -> None:
     found: set[str] = set()
     if inspect(connection).has_table("alembic_version"):
         found = set(connection.scalars(REVISION))
+    if any(is_newer(revision) for revision in found):
+        raise CopyError(
+            f"The schema of the {name} database belongs to a newer version of the service. Copy it "
+            "with that version."
+        )
     if found != {migration_head()}:
         raise CopyError(
             f"The schema of the {name} database is not current. Run `db upgrade` with its "

@@ -30,6 +30,7 @@ from tests.faults.clients import (
 CLIENTS = 6
 BEFORE, AFTER = (0.5, 2.0), 2.0  # seconds of traffic before a failure and after the recovery
 FROZEN = 25.0  # seconds; longer than the ttl of the lock of the primary
+NOTICED = 5.0  # seconds until HAProxy has closed the connections to a server that was demoted
 
 TARGETS = (
     "kill-primary",
@@ -40,13 +41,19 @@ TARGETS = (
     "freeze-standby",
     "kill-etcd",
     "freeze-etcd",
+    "lose-etcd",
+    "lose-machines",
     "kill-haproxy",
     "freeze-haproxy",
+    "kill-bouncer",
+    "freeze-bouncer",
     "kill-service",
     "freeze-service",
     "upgrade",
 )
-"""What can happen. ``primary`` and ``standby`` are whole machines: etcd, Patroni and PostgreSQL."""
+"""What can happen. ``primary`` and ``standby`` are whole machines: etcd, Patroni and PostgreSQL.
+
+``lose-etcd`` kills the other two processes of etcd, and ``lose-machines`` the other two machines."""
 
 BY_DEFAULT = ("kill-primary", "freeze-postgres", "partition-primary", "kill-etcd", "upgrade")
 """What happens in a few minutes."""
@@ -66,17 +73,19 @@ class RepeatedCaller(Caller):
 def run(cluster, seed, order=BY_DEFAULT):
     """Let failures happen in an order; return the problems and the figures.
 
+    The second service uses PgBouncer.
+
     Args:
         order: what happens, one after the other, of TARGETS. Partitions need network namespaces.
     """
+    settings = {
+        "WEB_CONCURRENCY": "2",
+        "SHOP_PAGE_SIZE": "1000000",
+        "SHOP_TRUSTED_PROXIES": "1",
+    }
     services = [
-        cluster.serve_on(
-            f"machine-{number}",
-            WEB_CONCURRENCY="2",
-            SHOP_PAGE_SIZE="1000000",
-            SHOP_TRUSTED_PROXIES="1",
-        )
-        for number in (1, 2)
+        cluster.serve_on("machine-1", **settings),
+        cluster.serve_on("machine-2", is_pooled=True, **settings),
     ]
     cluster.work("machine-1", DATABASE_URL=services[0].environment["DATABASE_URL"])
     cluster.front = proxies.haproxy(cluster.folder, services, tls=False)
@@ -95,7 +104,7 @@ class _Campaign:
         self.cluster, self.random = cluster, random
         self.journals = new_journals(random, CLIENTS)
         self.problems, self.counts, self.outages = [], Counter(), {}
-        self.skipped = []
+        self.skipped, self.more = [], {}
         with closing(self._caller()) as caller:
             wait_until(lambda: caller.send("GET", "/coupons/count")[0] == 200)
             status, answer = caller.send("POST", "/coupons", {"coupon": SHARED})
@@ -133,14 +142,18 @@ class _Campaign:
 
     # --- what happens; each returns how to repair it ---
 
+    def _program(self, part):
+        """Return the HAProxy of the first machine, or the PgBouncer of the second one."""
+        return self.cluster.bouncer if part == "bouncer" else self.cluster.proxies["machine-1"]
+
     def _node(self, part):
         return self.cluster.standby() if part == "standby" else self.cluster.leader()
 
     def _kill(self, part):
-        if part == "haproxy":
-            proxy = self.cluster.proxies["machine-1"]
-            proxy.kill()
-            return proxy.start
+        if part in {"haproxy", "bouncer"}:
+            program = self._program(part)
+            program.kill()
+            return program.start
         if part == "service":
             return self._kill_service()
         node = self._node(part)
@@ -160,11 +173,12 @@ class _Campaign:
         return repair
 
     def _freeze(self, part):
-        if part in {"haproxy", "service"}:
+        if part in {"haproxy", "bouncer", "service"}:
             service = self.cluster.services["machine-1"]
-            processes = [self.cluster.proxies["machine-1"].process]
             if part == "service":
                 processes = [service.process, *service.workers()]
+            else:
+                processes = [self._program(part).process]
 
             def send(number):
                 for process in processes:
@@ -184,6 +198,43 @@ class _Campaign:
         self.cluster.network.partition(node.number)
         time.sleep(FROZEN)
         return lambda: self.cluster.network.partition(node.number, is_connected=True)
+
+    def _lose(self, part):
+        """Kill two of three, and start them again. Without etcd only, the primary goes on."""
+        primary = self.cluster.leader()
+        others = [node for node in self.cluster.nodes if node is not primary]
+        started = time.monotonic()
+        with ThreadPoolExecutor(len(others)) as pool:
+            killed = [
+                pool.submit(node.send_signal, signal.SIGKILL, *self._parts(part)) for node in others
+            ]
+            if part == "machines":
+                wait_until(lambda: primary.state().get("role") == "replica", SECONDS)
+                seconds = round(time.monotonic() - started, 1)
+                self.more["lose-machines: seconds until the primary is a standby"] = seconds
+                time.sleep(NOTICED)
+                self._note_responses()
+            else:
+                time.sleep(FROZEN)
+        for each in killed:
+            each.result()
+        for node in others:
+            node.start()
+        return lambda: None
+
+    def _note_responses(self):
+        """Note the responses of a service while there is no primary, when HAProxy uses no service."""
+        port = self.cluster.services["machine-1"].port
+        with closing(Caller(port, self.cluster.key)) as caller:
+            for kind, method, body in (
+                ("writes", "PUT", {"coupon": {"amount": 1}}),
+                ("reads", "GET", None),
+            ):
+                found = {caller.send(method, "/coupons/1", body)[0] for _ in range(5)}
+                name = f"lose-machines: status of {kind} without a primary"
+                self.more[name] = ", ".join(map(str, sorted(found)))
+                if found != {503}:
+                    self.problems.append(f"{method} without a primary: {found}")
 
     def _upgrade(self, _):
         """Restart one machine after the other with the commands of the unit."""
@@ -226,6 +277,7 @@ class _Campaign:
         found = dict(self.counts)
         for target, seconds in self.outages.items():
             found[f"{target}: seconds without a successful write"] = round(seconds, 1)
+        found |= self.more
         for target in self.skipped:
             found[f"{target}: skipped"] = "needs network namespaces"
         found["acknowledged writes lost"] = len(self.problems)
