@@ -22,6 +22,7 @@ from app.models.imported_record import (
 from app.models.oauth_nonce import OAUTH_NONCES, OAuthNonce
 from app.models.order import ORDERS, Order
 from app.models.order_note import ORDER_NOTES, OrderNote
+from app.models.order_sum import ORDER_SUMS, OrderSum
 from app.models.redemption import REDEMPTIONS, Redemption
 from app.models.row_count import ROW_COUNTS, RowCount
 from app.models.user import USER_ROLES, USERS, User, UserRole
@@ -50,6 +51,7 @@ __all__ = [
     "OAUTH_NONCES",
     "ORDERS",
     "ORDER_NOTES",
+    "ORDER_SUMS",
     "REDEMPTIONS",
     "ROW_COUNTS",
     "USERS",
@@ -72,6 +74,7 @@ __all__ = [
     "OAuthNonce",
     "Order",
     "OrderNote",
+    "OrderSum",
     "Redemption",
     "RowCount",
     "User",
