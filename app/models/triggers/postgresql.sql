@@ -180,6 +180,38 @@ CREATE TRIGGER count_rows_orders_update AFTER UPDATE ON orders
 REFERENCING OLD TABLE AS removed NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION count_rows_orders();
 
+CREATE OR REPLACE FUNCTION count_rows_redemptions() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        PERFORM count_rows('redemptions', '', week, change) FROM (
+            SELECT date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                count(*) AS change FROM added GROUP BY 1 ORDER BY 1
+        ) AS changes;
+    ELSIF TG_OP = 'DELETE' THEN
+        PERFORM count_rows('redemptions', '', week, change) FROM (
+            SELECT date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                -count(*) AS change FROM removed GROUP BY 1 ORDER BY 1
+        ) AS changes;
+    ELSE
+        PERFORM count_rows(
+            'redemptions', '', date_trunc('week', OLD.created_at AT TIME ZONE 'UTC')::date, -1
+        );
+        PERFORM count_rows(
+            'redemptions', '', date_trunc('week', NEW.created_at AT TIME ZONE 'UTC')::date, 1
+        );
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER count_rows_redemptions_insert AFTER INSERT ON redemptions
+REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_rows_redemptions();
+
+CREATE TRIGGER count_rows_redemptions_delete AFTER DELETE ON redemptions
+REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION count_rows_redemptions();
+
+CREATE TRIGGER count_rows_redemptions_update AFTER UPDATE OF created_at ON redemptions
+FOR EACH ROW WHEN (OLD.created_at <> NEW.created_at) EXECUTE FUNCTION count_rows_redemptions();
+
 -- order_sums: the number and total of the orders of each customer by status. Shards as above.
 
 CREATE OR REPLACE FUNCTION add_order_sum(

@@ -91,6 +91,28 @@ WHEN OLD.created_at <> NEW.created_at OR OLD.status <> NEW.status BEGIN
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 
+CREATE TRIGGER count_rows_redemptions_insert AFTER INSERT ON redemptions BEGIN
+    INSERT INTO row_counts (table_name, partition, week, shard, count)
+    VALUES ('redemptions', '', date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+
+CREATE TRIGGER count_rows_redemptions_delete AFTER DELETE ON redemptions BEGIN
+    INSERT INTO row_counts (table_name, partition, week, shard, count)
+    VALUES ('redemptions', '', date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+
+CREATE TRIGGER count_rows_redemptions_update AFTER UPDATE OF created_at ON redemptions
+WHEN OLD.created_at <> NEW.created_at BEGIN
+    INSERT INTO row_counts (table_name, partition, week, shard, count)
+    VALUES ('redemptions', '', date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+    INSERT INTO row_counts (table_name, partition, week, shard, count)
+    VALUES ('redemptions', '', date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+
 -- order_sums: the number and total of the orders of each customer by status.
 
 CREATE TRIGGER order_sums_insert AFTER INSERT ON orders WHEN NEW.customer_id IS NOT NULL BEGIN

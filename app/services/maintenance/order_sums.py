@@ -101,5 +101,6 @@ def _correct(session: Session, batch: dict[str, int]) -> int:
     added = statement.from_select([column.name for column in ORDER_SUMS.c], missing)
     changed = {name: ORDER_SUMS.c[name] + statement.excluded[name] for name in ("orders", "total")}
     key = list(ORDER_SUMS.primary_key)
-    result = session.execute(added.on_conflict_do_update(index_elements=key, set_=changed), batch)
+    adding = added.on_conflict_do_update(index_elements=key, set_=changed)
+    result = session.execute(adding.execution_options(preserve_rowcount=True), batch)
     return cast("CursorResult[Any]", result).rowcount
