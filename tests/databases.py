@@ -14,7 +14,7 @@ from sqlalchemy import make_url
 from app import create_app
 from app.db.replicas.routing import current_replicas
 from app.db.session import db
-from app.models import RowCount
+from app.models import OrderSum, RowCount
 from tests.cluster import programs
 from tests.cluster.pgbouncer import PgBouncer
 from tests.cluster.postgresql import PASSWORD
@@ -177,9 +177,9 @@ def empty(connection):
             connection.exec_driver_sql(f'DELETE FROM "{name}"')
 
 
-# Row counts last: what is deleted before is still counted.
+# The tables of triggers last: what is deleted before is still counted.
 _TABLES = sorted(
     (table.name for table in reversed(db.metadata.sorted_tables)),
-    key=lambda name: name == RowCount.__tablename__,
+    key=lambda name: name in {RowCount.__tablename__, OrderSum.__tablename__},
 )
 _FIND_FILLED = "SELECT " + ", ".join(f'EXISTS (SELECT 1 FROM "{name}")' for name in _TABLES)

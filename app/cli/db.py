@@ -1,4 +1,4 @@
-"""``shop-api db``: upgrade the database schema, show its version, and copy a shop."""
+"""``shop-api db``: upgrade the schema, show its version, rebuild sums, and copy a shop."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from app.db.errors import is_schema_mismatch
 from app.db.migrations import REVISION, is_newer, migration_head
 from app.db.read_pool import fetch
 from app.db.schema_upgrade import NewerSchemaError, SchemaUpgrade, upgrade_schema
+from app.services.maintenance import order_sums
 
 db = AppGroup("db", help="Upgrade the database schema, show its version, and copy a shop.")
 db.add_command(copy)
@@ -54,3 +55,14 @@ def current() -> None:
     head = migration_head()
     state = "current" if revision == head else "newer" if is_newer(revision) else "old"
     click.echo(f"{revision} ({state}; the latest migration of this version is {head})")
+
+
+@db.command("rebuild-sums")
+@with_appcontext
+def rebuild_sums() -> None:
+    """Correct the sums of the orders of each customer, and print how many were wrong.
+
+    Safe to run at any time. `shop-api doctor` verifies the sums.
+    """
+    corrected = order_sums.rebuild_sums()
+    click.echo(f"{corrected} sum{'s were' if corrected != 1 else ' was'} corrected.")

@@ -30,6 +30,7 @@ from app.db.replicas.monitor import State
 from app.db.replicas.routing import current_replicas
 from app.db.session import schema_state
 from app.services.api_keys import queries as api_key_queries
+from app.services.maintenance import order_sums
 from app.services.webhooks.deliveries import statistics as delivery_statistics
 
 FREE_BYTES = 100 * 1024 * 1024
@@ -95,6 +96,7 @@ def _check() -> Iterator[Finding]:
         if not schema.remedy:
             yield _key()
             yield _webhooks()
+            yield _sums()
         yield _clock("database", _database_time())
         yield from _replicas()
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
@@ -226,6 +228,13 @@ def _webhooks() -> Finding:
         state = f"no worker is running, and {stuck} {overdue} overdue"
         return Finding("webhooks", state, f"Start a worker: {program.command('worker')}")
     return Finding("webhooks", f"{active} active, and nothing is overdue")
+
+
+def _sums() -> Finding:
+    if wrong := order_sums.count_wrong_sums():
+        state = f"{wrong} {'differs' if wrong == 1 else 'differ'} from the orders"
+        return Finding("order sums", state, program.command("db rebuild-sums"))
+    return Finding("order sums", "equal to the orders")
 
 
 def _database_time() -> datetime:

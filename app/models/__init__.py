@@ -33,6 +33,7 @@ from app.models.oauth_nonce import OAUTH_NONCES, OAuthNonce
 from app.models.order import ORDERS, Order
 from app.models.order_note import ORDER_NOTES, OrderNote
 from app.models.order_refund import ORDER_REFUNDS, OrderRefund
+from app.models.order_sum import ORDER_SUMS, OrderSum
 from app.models.redemption import REDEMPTIONS, Redemption
 from app.models.row_count import ROW_COUNTS, RowCount
 from app.models.user import USER_ROLES, USERS, User, UserRole
@@ -66,6 +67,7 @@ __all__ = [
     "ORDER_METADATA",
     "ORDER_NOTES",
     "ORDER_REFUNDS",
+    "ORDER_SUMS",
     "REDEMPTIONS",
     "ROW_COUNTS",
     "USERS",
@@ -93,6 +95,7 @@ __all__ = [
     "OrderMetadata",
     "OrderNote",
     "OrderRefund",
+    "OrderSum",
     "Redemption",
     "RowCount",
     "User",

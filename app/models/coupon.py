@@ -89,6 +89,10 @@ class Coupon(Model):
             "status",
             **_where("status = 'published'"),
         ),
+        Index("ix_coupons_status_id", "status", "id"),
+        # With the status, because SQLite would otherwise read it from the records. Not as the first
+        # column, because SQLite would then read all coupons to find several codes.
+        Index("ix_coupons_code", "code", "id", "status", **_where("status = 'published'")),
         Index("ix_coupons_status_created", "status", "created_at", "id"),
         Index("ix_coupons_status_updated", "status", "updated_at", "id"),
         Index("ix_coupons_status_amount", "status", "amount", "id"),

@@ -83,8 +83,17 @@ class Order(BillingColumns, ShippingColumns, Model):
         CheckConstraint("status <> ''", name="status_not_empty"),
         # In cents, so that the sum of thousands of orders of a customer fits into SQLite's 64 bits.
         CheckConstraint("abs(total) <= 1000000000000000", name="total_in_range"),
-        # The statistics of a customer are read from this index alone.
         Index("ix_orders_customer", "customer_id", "status", "total", "id"),
+        # The last order of a customer in a status is the last entry. Without guests, because SQLite
+        # would otherwise read all orders to count those of guests in the trash.
+        Index(
+            "ix_orders_customer_last",
+            "customer_id",
+            "status",
+            "id",
+            sqlite_where=text("customer_id IS NOT NULL"),
+            postgresql_where=text("customer_id IS NOT NULL"),
+        ),
         # Unique, because a download link identifies an order by its key.
         Index("uq_orders_order_key", "order_key", unique=True),
         # With the status, so that a list of several statuses is read from one index in its order.

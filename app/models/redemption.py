@@ -96,7 +96,22 @@ class Redemption(Model):
         # Uses of a coupon by one customer.
         Index("ix_redemptions_coupon_customer", "coupon_id", "customer_id"),
         Index("ix_redemptions_coupon_email", "coupon_id", "email_normalized"),
-        Index("ix_redemptions_created", "created_at", "id"),
+        # With the columns of the live status, which is then read from the index alone.
+        Index("ix_redemptions_created", "created_at", "id", "status", "expires_at"),
+        Index("ix_redemptions_updated", "updated_at", "id", "status", "expires_at"),
+        Index("ix_redemptions_expires", "expires_at", "id"),
+        # PostgreSQL reads an index backwards with the nulls first.
+        Index(
+            "ix_redemptions_expires_desc", text("expires_at DESC NULLS LAST"), text("id DESC")
+        ).ddl_if("postgresql"),
+        Index(
+            "ix_redemptions_confirmed",
+            "created_at",
+            "id",
+            "status",
+            sqlite_where=text("status = 'confirmed'"),
+            postgresql_where=text("status = 'confirmed'"),
+        ),
         Index("ix_redemptions_customer", "customer_id"),
         Index("ix_redemptions_email", "email_normalized"),
         Index("ix_redemptions_reference", "reference"),

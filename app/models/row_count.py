@@ -27,7 +27,8 @@ class RowCount(Model):
 
     __tablename__ = "row_counts"
 
-    # users, user_roles (partitioned by role), coupons and orders (both partitioned by status)
+    # users, user_roles (partitioned by role), coupons and orders (both partitioned by status), and
+    # redemptions
     table_name: Mapped[str] = mapped_column(Key, primary_key=True)
     partition: Mapped[str] = mapped_column(Key, primary_key=True)
     week: Mapped[date] = mapped_column(primary_key=True)

@@ -56,6 +56,8 @@ class WebhookDelivery(Model):
         ),
         Index("uq_webhook_deliveries_event", "webhook_id", "event_id", unique=True),
         Index("ix_webhook_deliveries_event", "event_id"),
+        Index("ix_webhook_deliveries_webhook", "webhook_id", "id"),
+        Index("ix_webhook_deliveries_state", "webhook_id", "state", "id"),
         Index(
             "ix_webhook_deliveries_due",
             "webhook_id",

@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
 from app.cli.doctor import _clock
 from app.db.session import run_in_transaction
-from app.models import Event
+from app.models import ORDER_SUMS, Event
 from app.services.events.outbox import NewEvent, record
 from tests.databases import SECRET
+from tests.factories import insert_order
 
 pytestmark = pytest.mark.one_database
 
@@ -65,8 +66,23 @@ def test_all_is_well(examine, admin):
         "schema",
         "keys",
         "webhooks",
+        "order sums",
         "clock of the database",
     ]
+
+
+def test_wrong_order_sums(app, examine, admin, make_customer):
+    customer_id = make_customer()["id"]
+    insert_order(app, customer_id=customer_id)
+    insert_order(app, customer_id=customer_id, status="pending")
+    assert remedies(examine()) == {}
+    with app.app_context():
+        run_in_transaction(lambda session: session.execute(delete(ORDER_SUMS)))
+    remedy = ".venv/bin/shop-api db rebuild-sums"
+    assert examine()["order sums"] == ("2 differ from the orders", remedy)
+    result = app.test_cli_runner().invoke(args=["db", "rebuild-sums"])
+    assert (result.exit_code, result.stdout) == (0, "2 sums were corrected.\n")
+    assert remedies(examine()) == {}
 
 
 def test_setting_that_is_none(examine, admin):

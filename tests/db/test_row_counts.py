@@ -18,7 +18,7 @@ from app.db.read_pool import fetch
 from app.db.search import comparable, search_text
 from app.db.session import db, run_in_transaction
 from app.db.sql.types import Json
-from app.models import Coupon, Order, RowCount, User, UserRole
+from app.models import Coupon, Order, Redemption, RowCount, User, UserRole
 from app.models.user import with_normalized
 from app.services.customers.columns import BLANK
 from tests.api_client import Client
@@ -90,7 +90,7 @@ class Writer:
 
     def step(self):
         act = self.chance.choice(
-            [self.add_users, self.add_coupons, self.add_orders] * 4
+            [self.add_users, self.add_coupons, self.add_orders, self.add_redemptions] * 4
             + [self.move_users, self.rename, self.change_roles, self.trash, self.change_orders]
             + [self.remove]
         )
@@ -122,6 +122,25 @@ class Writer:
             order.search_text = comparable(self.words())
             self.session.add(order)
         self.session.flush()
+
+    def add_redemptions(self):
+        """Also change those of before; only their time is counted."""
+        self._update(Redemption, {"created_at": self.timestamp()})
+        self._update(Redemption, {"status": "confirmed", "holds_slot": False})
+        rows = [
+            {
+                "code": "any",
+                "reference": f"r{self.chance.getrandbits(60)}",
+                "email": "",
+                "email_normalized": "",
+                "status": self.chance.choice(("reserved", "released")),
+                "holds_slot": False,
+                "created_at": self.timestamp(),
+                "updated_at": START,
+            }
+            for _ in range(self.chance.randrange(1, 5))
+        ]
+        self.session.execute(insert(Redemption), rows)
 
     def move_users(self):
         """The roles follow by their foreign key."""
@@ -155,7 +174,7 @@ class Writer:
 
     def remove(self):
         """The roles of a user go with it."""
-        for model in (User, UserRole, Coupon, Order):
+        for model in (User, UserRole, Coupon, Order, Redemption):
             statement = delete(model).where(self.some(model))
             self.session.execute(statement, execution_options={"synchronize_session": False})
 
@@ -172,6 +191,7 @@ def counted():
         ("user_roles", UserRole.role, UserRole.registered_at),
         ("coupons", Coupon.status, Coupon.created_at),
         ("orders", Order.status, Order.created_at),
+        ("redemptions", None, Redemption.created_at),
     ):
         rows = fetch(select(timestamp, *([label] if label is not None else [])))
         for row in rows:
@@ -200,7 +220,7 @@ def written_shop(app, app_with, client_for):
 
     def write(seed):
         with app.app_context():
-            write_anything(seed, steps=50)
+            write_anything(seed, steps=100)
         return Client(app_with(SHOP_PAGE_SIZE=1000), client_for().key)
 
     return write
@@ -233,6 +253,7 @@ COUNTED = (
     ("/orders", {}),
     ("/orders", {"status": "pending"}),
     ("/orders", {"status": "pending,completed"}),
+    ("/redemptions", {}),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 from sqlalchemy import ARRAY, JSON, BigInteger, DateTime, Dialect, Text
-from sqlalchemy.types import Integer, String, TypeDecorator, TypeEngine
+from sqlalchemy.types import Integer, Numeric, String, TypeDecorator, TypeEngine
 
 Id = BigInteger().with_variant(Integer, "sqlite")
 """A 64-bit key. SQLite assigns row IDs only to columns of type INTEGER."""
@@ -68,6 +68,17 @@ class Money(TypeDecorator[Decimal]):
         PostgreSQL returns sums as a Decimal of cents.
         """
         return lambda value: None if value is None else Decimal(int(value)).scaleb(-2)
+
+
+class MoneySum(Money):
+    """A sum of amounts. On PostgreSQL, it may exceed 64 bits, as the sums of a select."""
+
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the database type."""
+        is_postgresql = dialect.name == "postgresql"
+        return dialect.type_descriptor(Numeric(38, 0) if is_postgresql else BigInteger())
 
 
 class OptionalMoneyText(MoneyText):

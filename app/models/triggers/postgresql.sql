@@ -4,7 +4,7 @@
 -- begins on Monday in UTC. The triggers run once per statement, regardless of the number of rows.
 
 -- A shard that another transaction has changed is left alone. A new shard has the number of this
--- connection, so that no two connections create the same one at the same time.
+-- transaction, so that no two transactions create the same one.
 CREATE OR REPLACE FUNCTION count_rows(of_table text, of_partition text, of_week date, change bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -16,9 +16,7 @@ BEGIN
     );
     IF NOT FOUND THEN
         INSERT INTO row_counts (table_name, partition, week, shard, count)
-        VALUES (of_table, of_partition, of_week, pg_backend_pid(), change)
-        ON CONFLICT (table_name, partition, week, shard) DO UPDATE
-        SET count = row_counts.count + excluded.count;
+        VALUES (of_table, of_partition, of_week, txid_current(), change);
     END IF;
 END $$;
 
@@ -181,6 +179,95 @@ FOR EACH STATEMENT EXECUTE FUNCTION count_rows_orders();
 CREATE TRIGGER count_rows_orders_update AFTER UPDATE ON orders
 REFERENCING OLD TABLE AS removed NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION count_rows_orders();
+
+CREATE OR REPLACE FUNCTION count_rows_redemptions() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        PERFORM count_rows('redemptions', '', week, change) FROM (
+            SELECT date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                count(*) AS change FROM added GROUP BY 1 ORDER BY 1
+        ) AS changes;
+    ELSIF TG_OP = 'DELETE' THEN
+        PERFORM count_rows('redemptions', '', week, change) FROM (
+            SELECT date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                -count(*) AS change FROM removed GROUP BY 1 ORDER BY 1
+        ) AS changes;
+    ELSE
+        PERFORM count_rows(
+            'redemptions', '', date_trunc('week', OLD.created_at AT TIME ZONE 'UTC')::date, -1
+        );
+        PERFORM count_rows(
+            'redemptions', '', date_trunc('week', NEW.created_at AT TIME ZONE 'UTC')::date, 1
+        );
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER count_rows_redemptions_insert AFTER INSERT ON redemptions
+REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_rows_redemptions();
+
+CREATE TRIGGER count_rows_redemptions_delete AFTER DELETE ON redemptions
+REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION count_rows_redemptions();
+
+CREATE TRIGGER count_rows_redemptions_update AFTER UPDATE OF created_at ON redemptions
+FOR EACH ROW WHEN (OLD.created_at <> NEW.created_at) EXECUTE FUNCTION count_rows_redemptions();
+
+-- order_sums: the number and total of the orders of each customer by status. Shards as above.
+
+CREATE OR REPLACE FUNCTION add_order_sum(
+    of_customer bigint, of_status text, more_orders bigint, more_total numeric
+) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    changed order_sums;
+BEGIN
+    UPDATE order_sums SET orders = orders + more_orders, total = total + more_total
+    WHERE customer_id = of_customer AND status = of_status AND shard = (
+        SELECT shard FROM order_sums WHERE customer_id = of_customer AND status = of_status
+        LIMIT 1 FOR UPDATE SKIP LOCKED
+    ) RETURNING * INTO changed;
+    IF NOT FOUND THEN
+        INSERT INTO order_sums (customer_id, status, shard, orders, total)
+        VALUES (of_customer, of_status, txid_current(), more_orders, more_total);
+    ELSIF changed.orders = 0 AND changed.total = 0 THEN
+        DELETE FROM order_sums
+        WHERE customer_id = of_customer AND status = of_status AND shard = changed.shard;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION order_sums() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        PERFORM add_order_sum(customer_id, status, orders, total) FROM (
+            SELECT customer_id, status, count(*) AS orders, sum(total) AS total FROM added
+            WHERE customer_id IS NOT NULL GROUP BY customer_id, status
+        ) AS changes;
+    ELSIF TG_OP = 'DELETE' THEN
+        PERFORM add_order_sum(customer_id, status, orders, total) FROM (
+            SELECT customer_id, status, -count(*) AS orders, -sum(total) AS total FROM removed
+            WHERE customer_id IS NOT NULL GROUP BY customer_id, status
+        ) AS changes;
+    ELSE
+        PERFORM add_order_sum(customer_id, status, orders, total) FROM (
+            SELECT customer_id, status, sum(orders)::bigint AS orders, sum(total) AS total FROM (
+                SELECT customer_id, status, -1 AS orders, -total AS total FROM removed
+                UNION ALL
+                SELECT customer_id, status, 1 AS orders, total FROM added
+            ) AS rows WHERE customer_id IS NOT NULL GROUP BY customer_id, status
+            HAVING sum(orders) <> 0 OR sum(total) <> 0
+        ) AS changes;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER order_sums_insert AFTER INSERT ON orders REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION order_sums();
+
+CREATE TRIGGER order_sums_delete AFTER DELETE ON orders REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION order_sums();
+
+CREATE TRIGGER order_sums_update AFTER UPDATE ON orders
+REFERENCING OLD TABLE AS removed NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION order_sums();
 
 -- Search tables: narrow copies of the texts. EXECUTE plans the delete of many texts each time. The
 -- plan of a first delete from an empty table would be slow for all later ones.

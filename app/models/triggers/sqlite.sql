@@ -91,6 +91,55 @@ WHEN OLD.created_at <> NEW.created_at OR OLD.status <> NEW.status BEGIN
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 
+CREATE TRIGGER count_rows_redemptions_insert AFTER INSERT ON redemptions BEGIN
+    INSERT INTO row_counts (table_name, partition, week, shard, count)
+    VALUES ('redemptions', '', date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+
+CREATE TRIGGER count_rows_redemptions_delete AFTER DELETE ON redemptions BEGIN
+    INSERT INTO row_counts (table_name, partition, week, shard, count)
+    VALUES ('redemptions', '', date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+
+CREATE TRIGGER count_rows_redemptions_update AFTER UPDATE OF created_at ON redemptions
+WHEN OLD.created_at <> NEW.created_at BEGIN
+    INSERT INTO row_counts (table_name, partition, week, shard, count)
+    VALUES ('redemptions', '', date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+    INSERT INTO row_counts (table_name, partition, week, shard, count)
+    VALUES ('redemptions', '', date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
+    ON CONFLICT DO UPDATE SET count = count + excluded.count;
+END;
+
+-- order_sums: the number and total of the orders of each customer by status.
+
+CREATE TRIGGER order_sums_insert AFTER INSERT ON orders WHEN NEW.customer_id IS NOT NULL BEGIN
+    INSERT INTO order_sums (customer_id, status, shard, orders, total)
+    VALUES (NEW.customer_id, NEW.status, 0, 1, NEW.total)
+    ON CONFLICT DO UPDATE SET orders = orders + 1, total = total + excluded.total;
+END;
+
+CREATE TRIGGER order_sums_delete AFTER DELETE ON orders WHEN OLD.customer_id IS NOT NULL BEGIN
+    UPDATE order_sums SET orders = orders - 1, total = total - OLD.total
+    WHERE customer_id = OLD.customer_id AND status = OLD.status;
+    DELETE FROM order_sums
+    WHERE customer_id = OLD.customer_id AND status = OLD.status AND orders = 0;
+END;
+
+CREATE TRIGGER order_sums_update AFTER UPDATE OF customer_id, status, total ON orders
+WHEN OLD.customer_id IS NOT NEW.customer_id OR OLD.status <> NEW.status OR OLD.total <> NEW.total
+BEGIN
+    UPDATE order_sums SET orders = orders - 1, total = total - OLD.total
+    WHERE customer_id = OLD.customer_id AND status = OLD.status;
+    DELETE FROM order_sums
+    WHERE customer_id = OLD.customer_id AND status = OLD.status AND orders = 0;
+    INSERT INTO order_sums (customer_id, status, shard, orders, total)
+    SELECT NEW.customer_id, NEW.status, 0, 1, NEW.total WHERE NEW.customer_id IS NOT NULL
+    ON CONFLICT DO UPDATE SET orders = orders + 1, total = total + excluded.total;
+END;
+
 -- Search tables: full-text indexes that contain no text of their own.
 
 CREATE TRIGGER users_search_insert AFTER INSERT ON users BEGIN

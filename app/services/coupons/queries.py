@@ -160,8 +160,8 @@ def metadata_of(query: Mapping[str, Any]) -> list[Condition]:
 def _matching(query: Mapping[str, Any]) -> Matching:
     """Return the published coupons that match a loaded ``CouponFilter``."""
     conditions, q, orderby = conditions_of(query), query["q"], query["orderby"]
-    # No index contains both the status and these keys in their order.
-    published = frequent(PUBLISHED) if orderby in {"id", "code"} else PUBLISHED
+    # The index of codes contains only published coupons, and does not begin with the status.
+    published = frequent(PUBLISHED) if orderby == "code" else PUBLISHED
     search: Condition | None = None
     if query["type"] is not None:
         has_type = COUPONS.c.type == query["type"]

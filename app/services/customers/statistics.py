@@ -1,7 +1,7 @@
 """Computed columns of customers: role, avatar and order statistics.
 
-The statement that reads the customers computes the statistics from the orders, so they are exact at
-all times and need no statement of their own.
+The statement that reads the customers adds up the sums of their orders, which triggers keep
+(``OrderSum``), so the statistics are exact at all times and need no statement of their own.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from flask import current_app
 from sqlalchemy import ColumnElement, Subquery, bindparam, case, func, literal, select
 
 from app.catalog import current_catalog
-from app.conversions.numbers import INT64_MAX
 from app.db.sql.functions import is_one_of, json_text, json_tuple
 from app.db.sql.types import Money, TextList
-from app.models import ORDERS, USER_ROLES, USERS
+from app.models import ORDER_SUMS, ORDERS, USER_ROLES, USERS
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 
 _known: Any = bindparam("known", callable_=lambda: current_catalog().order_statuses, type_=TextList)
@@ -26,51 +25,50 @@ _paid: Any = bindparam(
 _avatars: Any = bindparam("avatars", callable_=lambda: current_app.config["SHOP_GRAVATAR"])
 
 
-_is_known = is_one_of(ORDERS.c.status, _known)
-_is_paid = is_one_of(ORDERS.c.status, _paid)
+_is_known = is_one_of(ORDER_SUMS.c.status, _known)
+_is_paid = is_one_of(ORDER_SUMS.c.status, _paid)
 
-# Each sum over the orders of a customer, with the condition of these orders.
-_SUMMED: Mapping[str, tuple[Any, ColumnElement[bool]]] = {
-    "orders_count": (func.count(), _is_known),
-    "total_spent": (func.sum(ORDERS.c.total, type_=Money), _is_paid),
+# Each sum over the orders of a customer.
+_SUMMED: Mapping[str, ColumnElement[Any]] = {
+    "orders_count": func.coalesce(func.sum(case((_is_known, ORDER_SUMS.c.orders))), 0),
+    "total_spent": func.sum(case((_is_paid, ORDER_SUMS.c.total)), type_=Money),
 }
 
 
 def _of_orders() -> ColumnElement[Any]:
-    """Return the order statistics of a row's customer, computed from one index lookup.
+    """Return the order statistics of a row's customer, from its sums by status.
 
-    The most recent order is the order with the highest ID (spec 2.2).
+    The most recent order is the order with the highest ID (spec 2.2). It is looked up for each
+    status.
     """
-    counted = select(
-        case((_is_known, ORDERS.c.id)).label("known"),
-        case((_is_paid, ORDERS.c.total)).label("paid"),
-    ).where(ORDERS.c.customer_id == USERS.c.id)
-    # This limit has no effect on the result, but without it, SQLite checks each status three times.
-    theirs = counted.correlate(USERS).limit(INT64_MAX).subquery()
-    known, paid = theirs.c
-    sums = select(
-        func.count(known).label("orders_count"),
-        func.sum(paid, type_=Money).label("total_spent"),
-        func.max(known).label("last_order_id"),
-    ).subquery()
+    last_of_status = (
+        select(func.max(ORDERS.c.id))
+        .where(
+            ORDERS.c.customer_id == ORDER_SUMS.c.customer_id,
+            ORDERS.c.status == ORDER_SUMS.c.status,
+        )
+        .scalar_subquery()
+    )
+    theirs = select(
+        *(value.label(name) for name, value in _SUMMED.items()),
+        func.max(case((_is_known, last_of_status))).label("last_order_id"),
+    ).where(ORDER_SUMS.c.customer_id == USERS.c.id)
+    sums = theirs.correlate(USERS).subquery()
     last = ORDERS.alias("last_order")
     date = select(last.c.created_at).where(last.c.id == sums.c.last_order_id).scalar_subquery()
     return select(json_tuple({**sums.c, "last_order_date": date})).scalar_subquery()
 
 
-def _total(value: Any, which: ColumnElement[bool]) -> ColumnElement[Any]:
-    """Return a single sum for a row's customer; 0 without such orders."""
-    theirs = select(func.coalesce(value, literal(0))).where(
-        ORDERS.c.customer_id == USERS.c.id, which
-    )
+def _total(value: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return a single sum for a row's customer; 0 without orders."""
+    theirs = select(func.coalesce(value, literal(0))).where(ORDER_SUMS.c.customer_id == USERS.c.id)
     return theirs.correlate(USERS).scalar_subquery()
 
 
-def _by_customer(value: Any, which: ColumnElement[bool]) -> Subquery:
-    """Return a select of the IDs and sums of all customers with such orders, in one pass."""
-    sums = select(ORDERS.c.customer_id, value.label("value"))
-    sums = sums.where(ORDERS.c.customer_id.is_not(None), which)
-    return sums.group_by(ORDERS.c.customer_id).subquery()
+def _by_customer(value: ColumnElement[Any]) -> Subquery:
+    """Return a select of the IDs and sums of all customers with orders, in one pass."""
+    sums = select(ORDER_SUMS.c.customer_id, func.coalesce(value, literal(0)).label("value"))
+    return sums.group_by(ORDER_SUMS.c.customer_id).subquery()
 
 
 def _address(prefix: str, parts: Sequence[str]) -> ColumnElement[Any]:
@@ -98,5 +96,5 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "billing_address": _address("billing_", BILLING_PARTS),
     "shipping_address": _address("shipping_", SHIPPING_PARTS),
 }
-TOTALS = {name: _total(*summed) for name, summed in _SUMMED.items()}
-SUMS = {name: _by_customer(*summed) for name, summed in _SUMMED.items()}
+TOTALS = {name: _total(summed) for name, summed in _SUMMED.items()}
+SUMS = {name: _by_customer(summed) for name, summed in _SUMMED.items()}

@@ -16,6 +16,7 @@ from app.db.records import WANTED, Columns, Row, as_printed, select_where
 from app.errors import InvalidParams, ShopError
 from app.models import EVENT_FEED, EVENTS
 from app.services.common.filtering import between
+from app.services.events.places import HAS_ANY_RESOURCE, ids_between
 from app.services.events.sequence import number_events
 
 COLUMNS: Mapping[str, ColumnElement[Any]] = {
@@ -63,10 +64,11 @@ def list_events(
     actor.require("shop_api_user_cannot_read_events", Capability.READ_EVENTS)
     number_events()
     size, after = query["limit"] or default_size, min(query["after"] or 0, INT64_MAX)
+    since, until = ids_between(query)
     columns = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
     page = (
         select(*columns, EVENTS.c.id)
-        .where(EVENTS.c.id > bindparam("after", type_=BigInteger), *conditions)
+        .where(EVENTS.c.id > bindparam("after", type_=BigInteger), EVENTS.c.id < until, *conditions)
         .order_by(EVENTS.c.id)
         .limit(bindparam("size", type_=BigInteger))
         .subquery()
@@ -76,7 +78,7 @@ def list_events(
         select(*page.c, _REMOVED.c.removed_id)
         .select_from(_REMOVED.outerjoin(page, true()))
         .order_by(page.c.id),
-        {"after": after, "size": size + 1},
+        {"after": max(after, since), "size": size + 1},
     )
     removed_id = rows[0].removed_id
     if query["after"] is not None and after < removed_id:
@@ -122,4 +124,6 @@ def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
         conditions.append(EVENTS.c[name].in_(wanted))
     if (resource_id := query["resource_id"]) is not None:
         conditions.append(EVENTS.c.resource_id == min(resource_id, INT64_MAX))
+        if query["resource"] is None:
+            conditions.append(HAS_ANY_RESOURCE)
     return conditions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, case, literal, or_
+from sqlalchemy import ColumnElement, and_, bindparam, case, false, func, literal, not_, or_
 
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
@@ -21,9 +21,10 @@ from app.models.redemption import (
     IS_LIVE_RESERVATION,
     RedemptionStatus,
 )
-from app.services.common.filtering import Matching, between, require_known_status
+from app.services.common.filtering import Matching, Part, between, require_known_status
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
+from app.services.common.row_counts import RowCountFilter
 from app.services.redemptions.stored import is_of_order
 
 _HAS_ID = REDEMPTIONS.c.id == bindparam(WANTED)
@@ -39,6 +40,8 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
         (IS_EXPIRED_RESERVATION, REDEMPTIONS.c.expires_at), else_=REDEMPTIONS.c.updated_at
     ),
 }
+_EVERY = Part(counted=RowCountFilter("redemptions", REDEMPTIONS.c.created_at))
+_IS_AS_STORED = not_(func.coalesce(IS_EXPIRED_RESERVATION, false()))
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
     "date": REDEMPTIONS.c.created_at,
     "id": REDEMPTIONS.c.id,
@@ -104,12 +107,17 @@ def get_redemption(actor: Principal, redemption_id: int, columns: Columns) -> Ro
 
 def _matching(query: Mapping[str, Any]) -> Matching:
     """Return the redemptions that match a loaded ``RedemptionFilter``."""
-    return Matching(REDEMPTIONS.c.id, conditions_of(query))
+    return Matching(REDEMPTIONS.c.id, conditions_of(query), _EVERY)
 
 
 def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     """Return the conditions of a loaded ``RedemptionFilter``."""
-    conditions = between(COLUMNS, query)
+    conditions = between({"created_at": REDEMPTIONS.c.created_at}, query)
+    if query["updated_at_min"] is not None or query["updated_at_max"] is not None:
+        # Each of the two conditions has an index.
+        is_stored = and_(_IS_AS_STORED, *_updated(REDEMPTIONS.c.updated_at, query))
+        is_expired = and_(IS_EXPIRED_RESERVATION, *_updated(REDEMPTIONS.c.expires_at, query))
+        conditions.append(or_(is_stored, is_expired))
     if query["code"] is not None:
         conditions.append(REDEMPTIONS.c.code == query["code"])
     if query["reference"] is not None:
@@ -132,3 +140,7 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     if query["status"] is not None:
         conditions.append(or_(*(_HAS_STATUS[status] for status in query["status"])))
     return conditions
+
+
+def _updated(column: ColumnElement[Any], query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    return between({"updated_at": column}, query)

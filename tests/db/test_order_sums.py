@@ -1,0 +1,170 @@
+"""Sums of the orders of each customer: after any write, they equal the orders."""
+
+import random
+import threading
+from collections import Counter
+from decimal import Decimal
+
+import pytest
+from sqlalchemy import delete, func, insert, select, text, update
+
+from app.db.read_pool import fetch
+from app.db.session import db, run_in_transaction
+from app.models import ORDER_SUMS, ORDERS, USERS, Order
+from app.services.maintenance import order_sums
+from tests.db.test_row_counts import START, STATUSES, Writer, row_count
+from tests.factories import ORDER
+
+
+def summed():
+    """What the sums say, without those that are 0."""
+    key = ORDER_SUMS.c.customer_id, ORDER_SUMS.c.status
+    sums = func.sum(ORDER_SUMS.c.orders), func.sum(ORDER_SUMS.c.total)
+    rows = fetch(select(*key, *sums).group_by(*key))
+    return {tuple(row[:2]): (int(row[2]), row[3]) for row in rows if row[2] or row[3]}
+
+
+def counted():
+    """What the sums must say, counted."""
+    orders, total = Counter(), Counter()
+    for customer, status, each in fetch(
+        select(ORDERS.c.customer_id, ORDERS.c.status, ORDERS.c.total)
+    ):
+        if customer is not None:
+            orders[customer, status] += 1
+            total[customer, status] += each
+    return {key: (number, total[key]) for key, number in orders.items()}
+
+
+def write_orders(seed, steps=25):
+    """Write anything; also, give orders to other customers and guests."""
+    chance = random.Random(seed)
+
+    def change(session):
+        writer = Writer(session, chance)
+        writer.add_orders()
+        writer.step()
+        buyers = [None, *session.scalars(select(USERS.c.id)).all()]
+        values = (
+            {"customer_id": chance.choice(buyers)},
+            {"total": Decimal(chance.randrange(100)), "status": chance.choice(STATUSES)},
+            {"note": "the sums stay the same"},
+        )
+        for each in values:
+            session.execute(
+                update(Order).where(writer.some(Order)).values(each),
+                execution_options={"synchronize_session": False},
+            )
+
+    run_in_transaction(lambda session: Writer(session, chance).add_users())
+    for _ in range(steps):
+        run_in_transaction(change)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_equal_the_orders_after_any_write(app, seed):
+    with app.app_context():
+        write_orders(seed)
+        assert summed() == counted()
+        assert len(summed()) > 3
+        assert order_sums.count_wrong_sums() == 0
+
+
+def test_sums_of_no_orders_are_removed(app):
+    with app.app_context():
+        write_orders(1)
+        assert summed()
+        run_in_transaction(lambda session: session.execute(delete(ORDERS)))
+        assert fetch(select(ORDER_SUMS)) == []
+
+
+def test_sums_are_exact_after_concurrent_writes(app):
+    failures = []
+
+    def write(number):
+        try:
+            with app.app_context():
+                write_orders(number, steps=6)
+        except Exception as error:  # noqa: BLE001  # it is shown by the assertion below
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with app.app_context():
+        assert summed() == counted()
+
+
+def test_rebuilding_corrects_wrong_sums(app, monkeypatch):
+    monkeypatch.setattr(order_sums, "BATCH", 1)
+    with app.app_context():
+        write_orders(2)
+        gone = {"customer_id": 10**15, "status": "pending", "shard": 0, "orders": 1}
+        taken = select(ORDER_SUMS.c.customer_id).order_by(ORDER_SUMS.c.customer_id).limit(1)
+        more = {"orders": ORDER_SUMS.c.orders + 1, "total": ORDER_SUMS.c.total + Decimal(7)}
+        other = select(func.max(ORDERS.c.customer_id))
+        is_first = ORDER_SUMS.c.customer_id == taken.scalar_subquery()
+
+        def damage(session):
+            session.execute(
+                delete(ORDER_SUMS).where(ORDER_SUMS.c.customer_id == other.scalar_subquery())
+            )
+            session.execute(update(ORDER_SUMS).where(is_first).values(more))
+            session.execute(insert(ORDER_SUMS), [gone | {"total": Decimal(5)}])
+
+        run_in_transaction(damage)
+        wrong = order_sums.count_wrong_sums()
+        assert wrong > 2
+        assert summed() != counted()
+        assert order_sums.rebuild_sums() == wrong
+        assert summed() == counted()
+        assert (order_sums.count_wrong_sums(), order_sums.rebuild_sums()) == (0, 0)
+
+
+@pytest.fixture
+def customer(app, make_customer):
+    """The ID of a customer. The tests have concurrent writers, which SQLite has not."""
+    with app.app_context():
+        yield make_customer()["id"]
+
+
+def order_of(customer_id, number):
+    return ORDER | {
+        "customer_id": customer_id,
+        "order_key": f"key-{number}",
+        "created_at": START,
+        "updated_at": START,
+    }
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_writers_of_orders_of_one_customer_do_not_wait_for_each_other(customer):
+    """Each has written and not committed yet; also when an earlier one made the first shard."""
+    for turn in range(3):
+        connections = [db.engine.connect() for _ in range(4)]
+        for number, connection in enumerate(connections if turn % 2 else connections[::-1]):
+            connection.execute(text("SET LOCAL lock_timeout = '2s'"))
+            connection.execute(insert(ORDERS), [order_of(customer, f"{turn}-{number}")])
+        for connection in connections:
+            connection.commit()
+            connection.close()
+    assert sum(orders for orders, _ in summed().values()) == 12
+    assert summed() == counted()
+    assert len(fetch(select(ORDER_SUMS))) == 4  # as many shards as there were writers at once
+    assert sum(number for (table, *_), number in row_count().items() if table == "orders") == 12
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_connection_whose_shard_another_one_uses_does_not_wait(customer):
+    with db.engine.connect() as one, db.engine.connect() as two:
+        one.execute(insert(ORDERS), [order_of(customer, 1)])
+        one.commit()  # the first shard
+        two.execute(insert(ORDERS), [order_of(customer, 2)])
+        one.execute(text("SET LOCAL lock_timeout = '2s'"))
+        one.execute(insert(ORDERS), [order_of(customer, 3)])
+        one.commit()
+        two.commit()
+    assert summed() == counted()
