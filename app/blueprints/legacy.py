@@ -53,9 +53,10 @@ _STRAY = re.compile(
 )
 """A question mark that the Python client appends to signed URLs that have parameters."""
 
-_VARIABLE = re.compile(r"<(?:\w+:)?(?:\w+_(?!id>/(?:notes|deliveries)))?(\w+)>")
+_VARIABLE = re.compile(r"<(?:\w+:)?(?:\w+_(?!id>/(?:notes|refunds|deliveries)))?(\w+)>")
 """A variable of a rule. The legacy API has shorter names, such as ``id`` for ``coupon_id``, except
-for the order of a note and the webhook of a delivery: ``/orders/<order_id>/notes/<id>``."""
+for the order of a note or refund, and the webhook of a delivery: ``/orders/<order_id>/notes/<id>``.
+"""
 
 _METHODS = "HEAD", "GET", "POST", "PUT", "PATCH", "DELETE"
 

@@ -52,15 +52,15 @@ class Order(BillingColumns, ShippingColumns, Model):
     # ID of the next new item. IDs are unique within the order and never reused.
     next_item_id: Mapped[int] = mapped_column(Id, server_default=text("1"), sort_order=1)
     # Payment and origin (records 3). The defaults are for a previous release that still writes.
-    transaction_id: Mapped[str] = mapped_column(Key, server_default="", sort_order=2)
+    transaction_id: Mapped[str] = mapped_column(Key, server_default=text("''"), sort_order=2)
     paid_at: Mapped[datetime | None] = mapped_column(UtcDateTime, sort_order=2)
-    created_via: Mapped[str] = mapped_column(Key, server_default="rest-api", sort_order=2)
+    created_via: Mapped[str] = mapped_column(Key, server_default=text("'rest-api'"), sort_order=2)
     # Not a foreign key, because SQLite cannot add one to a table. Permanent deletes clear it.
     parent_id: Mapped[int | None] = mapped_column(Id, sort_order=2)
     prices_include_tax: Mapped[bool] = mapped_column(server_default=false(), sort_order=2)
     discount_tax: Mapped[Decimal] = mapped_column(Money, server_default=text("0"), sort_order=2)
-    cart_hash: Mapped[str] = mapped_column(Key, server_default="", sort_order=2)
-    version: Mapped[str] = mapped_column(Key, server_default="", sort_order=2)
+    cart_hash: Mapped[str] = mapped_column(Key, server_default=text("''"), sort_order=2)
+    version: Mapped[str] = mapped_column(Key, server_default=text("''"), sort_order=2)
     # Sum of the refunds, changed only while the order is locked.
     total_refunded: Mapped[Decimal] = mapped_column(Money, server_default=text("0"), sort_order=2)
     # Units in the line items, and sum of the fees. None only if a previous release wrote the items.

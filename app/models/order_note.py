@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import ForeignKey, Index, Table
+from sqlalchemy import ForeignKey, Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -24,7 +24,7 @@ class OrderNote(Model):
     # Whether the note is addressed to the customer.
     customer_note: Mapped[bool]
     # Empty for the system.
-    author: Mapped[str] = mapped_column(Key, server_default="")
+    author: Mapped[str] = mapped_column(Key, server_default=text("''"))
 
     __table_args__ = (Index("ix_order_notes_order", "order_id", "id"), AUTOINCREMENT)
 

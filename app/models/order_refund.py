@@ -30,7 +30,7 @@ class RefundedItem(TypedDict):
     tax_class: str | None
 
 
-class RefundRow(TypedDict):
+class OrderRefundRow(TypedDict):
     """Row of a refund."""
 
     id: int
@@ -40,7 +40,7 @@ class RefundRow(TypedDict):
     amount: Decimal
     reason: str
     refunded_by: int | None
-    line_items: list[RefundedItem]
+    line_items: list[dict[str, Any]]
 
 
 class OrderRefund(Model):

@@ -16,24 +16,26 @@ ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 KEY = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 TIME = sa.DateTime().with_variant(sa.DateTime(timezone=True), "postgresql")
 
+EMPTY = sa.text("''")
+
 BATCH = 5000
 
 NEW_COLUMNS = {
     "orders": (
-        sa.Column("transaction_id", KEY, server_default="", nullable=False),
+        sa.Column("transaction_id", KEY, server_default=EMPTY, nullable=False),
         sa.Column("paid_at", TIME),
-        sa.Column("created_via", KEY, server_default="rest-api", nullable=False),
+        sa.Column("created_via", KEY, server_default=sa.text("'rest-api'"), nullable=False),
         sa.Column("parent_id", ID),
         sa.Column("prices_include_tax", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("discount_tax", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
-        sa.Column("cart_hash", KEY, server_default="", nullable=False),
-        sa.Column("version", KEY, server_default="", nullable=False),
+        sa.Column("cart_hash", KEY, server_default=EMPTY, nullable=False),
+        sa.Column("version", KEY, server_default=EMPTY, nullable=False),
         sa.Column("total_refunded", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("items", sa.BigInteger()),
         sa.Column("fees", sa.BigInteger()),
     ),
     "redemptions": (sa.Column("confirmed_at", TIME),),
-    "order_notes": (sa.Column("author", KEY, server_default="", nullable=False),),
+    "order_notes": (sa.Column("author", KEY, server_default=EMPTY, nullable=False),),
 }
 
 _CENTS = "CAST(replace({}, '.', '') AS {integer})"

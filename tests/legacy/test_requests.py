@@ -170,6 +170,8 @@ def test_index(anonymous):
             "/orders/<id>",
             "/orders/<order_id>/notes",
             "/orders/<order_id>/notes/<id>",
+            "/orders/<order_id>/refunds",
+            "/orders/<order_id>/refunds/<id>",
             "/orders/bulk",
             "/orders/count",
             "/orders/statuses",
@@ -226,7 +228,15 @@ def test_document(app_with, mount, version):
     assert "shop_api_" not in text
     assert "X-Total" not in text
     tags = [tag["name"] for tag in document["tags"]]
-    assert tags == ["Coupons", "Customers", "Orders", "Order notes", "Index", "Webhooks"]
+    assert tags == [
+        "Coupons",
+        "Customers",
+        "Orders",
+        "Order notes",
+        "Order refunds",
+        "Index",
+        "Webhooks",
+    ]
     paths = document["paths"]
     assert all(path.startswith(mount) for path in paths)
     coupon = paths[f"{mount}/coupons/{{coupon_id}}"]

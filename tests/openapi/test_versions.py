@@ -13,6 +13,7 @@ RETRIED = {
     "POST /customers",
     "POST /orders",
     "POST /orders/{order_id}/notes",
+    "POST /orders/{order_id}/refunds",
     "POST /redemptions",
     "POST /coupons/generate",
     "POST /keys",
@@ -20,6 +21,7 @@ RETRIED = {
     *(f"POST /{what}/bulk" for what in ("coupons", "customers", "orders")),
 }
 SINGLE_READS = {
+    "GET /orders/{order_id}/refunds/{refund_id}",
     "GET /coupons/{coupon_id}",
     "GET /coupons/code/{code}",
     "GET /customers/{customer_id}",

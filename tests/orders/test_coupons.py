@@ -74,6 +74,7 @@ def test_applied_coupon(admin, make_coupon):
         "status": "reserved",
         "created_at": redemption["created_at"],
         "updated_at": redemption["created_at"],
+        "confirmed_at": None,
         "expires_at": None,
     }
     assert rejected(post(admin, "summer")) == ["usage_limit"]

@@ -19,7 +19,7 @@ ROW_TYPES = {
     name.removesuffix("Row"): (module, row_type)
     for module in MODULES
     for name, row_type in vars(module).items()
-    if is_typeddict(row_type) and hasattr(module, name.removesuffix("Row"))
+    if is_typeddict(row_type) and name.endswith("Row") and hasattr(module, name.removesuffix("Row"))
 }
 
 

@@ -49,6 +49,10 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "param": "order.line_items[0]",
         "reason": "needs a price, a subtotal or a total.",
     },
+    "shop_api_invalid_order_refund": {
+        "param": "order_refund.amount",
+        "reason": "must be at most 4.80, which is left of the order.",
+    },
     "shop_api_invalid_order_status": {
         "statuses": "pending, processing, on-hold, completed, cancelled, refunded, failed"
     },

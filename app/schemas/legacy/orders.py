@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import marshmallow as ma
 
+from app.conversions.legacy_orders import NEWER_FIELDS, legacy_items
 from app.schemas.base import Base, request
 from app.schemas.fields import output as fields
 from app.schemas.fields.output import LegacyMetadata
@@ -83,34 +85,21 @@ LegacyOrderUpdateRequest = request(LegacyOrderUpdate, "order", "shop_api_missing
 
 
 class LegacyLineItems(fields.Lines):
-    """Line items with the keys of the legacy API.
+    """Line items without newer fields."""
 
-    ``product_id`` is the ID of the variation, if the line has one (records 5).
-    """
-
-    @staticmethod
-    def wire(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the line items without newer keys."""
-        return [
-            shown | {"product_id": line["variation_id"]} if line.get("variation_id") else shown
-            for line, shown in zip(lines, _without(lines, "variation_id", "taxes"), strict=True)
-        ]
+    wire = staticmethod(partial(legacy_items, "line_items"))
 
 
 class LegacyShippingLines(fields.Lines):
-    """Shipping lines with the keys of the legacy API."""
+    """Shipping lines without newer fields."""
 
-    wire = staticmethod(lambda lines: _without(lines, "total_tax", "instance_id", "taxes"))
+    wire = staticmethod(partial(legacy_items, "shipping_lines"))
 
 
 class LegacyFeeLines(fields.Lines):
-    """Fee lines with the keys of the legacy API."""
+    """Fee lines without newer fields."""
 
-    wire = staticmethod(lambda lines: _without(lines, "taxes"))
-
-
-def _without(lines: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
-    return [{name: line[name] for name in line if name not in names} for line in lines]
+    wire = staticmethod(partial(legacy_items, "fee_lines"))
 
 
 class LegacyOrderSchema(OrderSchema):
@@ -125,11 +114,7 @@ class LegacyOrderSchema(OrderSchema):
     class Meta(Base.Meta):
         """Options of marshmallow."""
 
-        exclude = (
-            "transaction_id", "paid_at", "created_via", "parent_id", "prices_include_tax",
-            "discount_tax", "cart_hash", "version", "metadata",
-            "total_refunded", "refunds",
-        )  # fmt: skip
+        exclude = (*NEWER_FIELDS, "metadata")
 
 
 LEGACY_ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {

@@ -55,7 +55,6 @@ class LegacyLineItemSchema(Base):
         required=True,
         metadata={"description": "Additional attributes of the line."},
     )
-    metadata = fields.Metadata()
 
 
 class LineItemSchema(LegacyLineItemSchema):
@@ -63,6 +62,7 @@ class LineItemSchema(LegacyLineItemSchema):
 
     variation_id = fields.Number("ID of the variation of the product, or 0.")
     taxes = _taxes()
+    metadata = fields.Metadata()
 
 
 class LegacyShippingLineSchema(Base):
@@ -72,7 +72,6 @@ class LegacyShippingLineSchema(Base):
     method_id = fields.String("Identifier of the shipping method.")
     method_title = fields.String("Title of the shipping method.")
     total = fields.Amount("Shipping cost, without tax.")
-    metadata = fields.Metadata()
 
 
 class ShippingLineSchema(LegacyShippingLineSchema):
@@ -81,6 +80,7 @@ class ShippingLineSchema(LegacyShippingLineSchema):
     total_tax = fields.Amount("Tax on the shipping cost.")
     instance_id = fields.String("ID of the shipping method in its zone.")
     taxes = _taxes()
+    metadata = fields.Metadata()
 
 
 class TaxLineSchema(Base):
@@ -103,13 +103,13 @@ class LegacyFeeLineSchema(Base):
     tax_class = fields.OptionalString("Tax class, or null.")
     total = fields.Amount("Fee amount, without tax.")
     total_tax = fields.Amount("Tax on the fee.")
-    metadata = fields.Metadata()
 
 
 class FeeLineSchema(LegacyFeeLineSchema):
     """Fee line of an order."""
 
     taxes = _taxes()
+    metadata = fields.Metadata()
 
 
 class CouponLineSchema(Base):
@@ -196,9 +196,9 @@ class Refunds(fields.OnRequest):
         "items": {
             "type": "object",
             "properties": {
-                "id": json_schema.IDENTIFIER,
-                "reason": {"type": "string"},
-                "total": {**json_schema.AMOUNT, "description": "Negative amount of the refund."},
+                "id": {"type": "integer", "format": "int64", "description": "Refund ID."},
+                "reason": {"type": "string", "description": "Reason for the refund."},
+                "total": {"type": "string", "description": "Amount, negative."},
             },
             "required": ["id", "reason", "total"],
         },

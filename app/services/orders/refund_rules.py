@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.errors import InvalidInputs
-from app.models.order_refund import RefundedItem, RefundRow
+from app.models.order_refund import OrderRefundRow, RefundedItem
 from app.services.orders.items import Item, OrderItems
 from app.services.orders.sums import amount_text, cents
 
@@ -27,7 +27,7 @@ class InvalidRefund(InvalidInputs):
     error_code = "shop_api_invalid_order_refund"
 
 
-def left_of_items(items: OrderItems, refunds: Iterable[RefundRow]) -> dict[int, Left]:
+def left_of_items(items: OrderItems, refunds: Iterable[OrderRefundRow]) -> dict[int, Left]:
     """Return what is left of each item that can be refunded, by the ID of the item.
 
     Refunded items that the order does not have any more are negative. A shipping line or a fee line
@@ -55,7 +55,7 @@ _PARTS = ("quantity", "total", "total_tax")
 
 
 def refunded_items(
-    data: Mapping[str, Any], items: OrderItems, refunds: Sequence[RefundRow]
+    data: Mapping[str, Any], items: OrderItems, refunds: Sequence[OrderRefundRow]
 ) -> list[RefundedItem]:
     """Return the items of a new refund as they are stored.
 
@@ -152,7 +152,7 @@ def refunded_amount(data: Mapping[str, Any], items: Sequence[RefundedItem], left
 def require_refunds_covered(
     before: tuple[int, OrderItems],
     after: tuple[int, OrderItems],
-    refunds: Sequence[RefundRow],
+    refunds: Sequence[OrderRefundRow],
     data: Mapping[str, Any],
 ) -> None:
     """Raise an error if an update leaves less of an order than was refunded of it.

@@ -23,7 +23,7 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS
-from app.models.order_refund import RefundRow
+from app.models.order_refund import OrderRefundRow
 from app.services.common.bulk import Precondition, Record
 from app.services.common.filtering import Matching, between
 from app.services.common.pagination import Page
@@ -256,11 +256,11 @@ def refund_of_the_rest(order: Record, user_id: int | None, timestamp: datetime) 
     }
 
 
-def stored_refunds(session: Session, ids: Collection[int]) -> list[RefundRow]:
+def stored_refunds(session: Session, ids: Collection[int]) -> list[OrderRefundRow]:
     """Return the refunds of orders that the transaction has locked, oldest first."""
     found = select(ORDER_REFUNDS).where(ORDER_REFUNDS.c.order_id.in_(ids))
     rows = session.execute(found.order_by(ORDER_REFUNDS.c.id)).mappings()
-    return [cast("RefundRow", dict(row)) for row in rows]
+    return [cast("OrderRefundRow", dict(row)) for row in rows]
 
 
 def deleted_refunds(session: Session, orders: Sequence[Record]) -> list[Change]:

@@ -18,7 +18,7 @@ from app.db.bulk_inserts import insert_rows
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDERS
-from app.models.order_refund import RefundRow
+from app.models.order_refund import OrderRefundRow
 from app.services.common.bulk import (
     BulkItem,
     Precondition,
@@ -179,7 +179,7 @@ class _OrderWrites(Writes):
     permissions: dict[int, DownloadPermissions]
     metadata: OrderMetadataWrites
     new_permissions: list[DownloadPermissions] = field(default_factory=list)
-    refunds: Sequence[RefundRow] = ()
+    refunds: Sequence[OrderRefundRow] = ()
     notes: list[tuple[Record, Record]] = field(default_factory=list)
     new_refunds: list[tuple[Record, Record]] = field(default_factory=list)
 
@@ -217,7 +217,7 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Ord
 
 def _refunds(
     session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
-) -> Sequence[RefundRow]:
+) -> Sequence[OrderRefundRow]:
     """Return the refunds of the orders whose items or sums the request can change."""
     changed = {
         item.id

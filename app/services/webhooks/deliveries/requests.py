@@ -12,6 +12,7 @@ import orjson
 from flask import current_app
 
 from app.auth.encryption import decrypt
+from app.conversions.legacy_orders import legacy_order
 from app.db.session import now
 from app.models.webhook import WebhookFormat, WebhookRow
 from app.outbound.client import USER_AGENT
@@ -159,9 +160,11 @@ def legacy_body(event: SentEvent) -> bytes:
     if resource == "customer":
         # Version 3 shows the time of the last update, which is this event.
         shown = _with_last_update(shown, event["created_at"])
-    elif resource == "order" and shown.get("customer", {}).get("id"):
-        updated = event["customer_updated_at"] or event["created_at"]
-        shown["customer"] = _with_last_update(shown["customer"], updated)
+    elif resource == "order":
+        shown = legacy_order(shown)
+        if shown.get("customer", {}).get("id"):
+            updated = event["customer_updated_at"] or event["created_at"]
+            shown["customer"] = _with_last_update(shown["customer"], updated)
     return orjson.dumps({resource: shown})
 
 

@@ -1,0 +1,43 @@
+"""Orders in the form of the legacy API, which lacks newer fields (records 3 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Item = Mapping[str, Any]
+
+NEWER_FIELDS = (
+    "transaction_id", "paid_at", "created_via", "parent_id", "prices_include_tax", "discount_tax",
+    "cart_hash", "version", "total_refunded", "refunds",
+)  # fmt: skip
+"""Fields of an order that the legacy API does not have."""
+
+NEWER_ITEM_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "line_items": ("variation_id", "taxes"),
+    "shipping_lines": ("total_tax", "instance_id", "taxes"),
+    "fee_lines": ("taxes",),
+}
+"""For each list of an order, the fields of its items that the legacy API does not have."""
+
+
+def legacy_items(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the items of a list of an order without newer fields.
+
+    The ``product_id`` of a line item is the ID of its variation, if it has one.
+    """
+    newer = NEWER_ITEM_FIELDS[name]
+    shown = [{key: item[key] for key in item if key not in newer} for item in items]
+    for item, legacy in zip(items, shown, strict=True):
+        if item.get("variation_id"):
+            legacy["product_id"] = item["variation_id"]
+    return shown
+
+
+def legacy_order(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an order of the native API without newer fields."""
+    return {
+        name: legacy_items(name, value) if name in NEWER_ITEM_FIELDS else value
+        for name, value in order.items()
+        if name not in NEWER_FIELDS
+    }
