@@ -35,7 +35,10 @@ SINGLE_READS = {
     "GET /coupons/batches/{batch_id}",
 }
 LISTS = {
-    *(f"GET /{what}" for what in ("coupons", "customers", "orders", "redemptions", "keys")),
+    *(
+        f"GET /{what}"
+        for what in ("coupons", "customers", "orders", "redemptions", "refunds", "keys")
+    ),
     "GET /coupons/trash",
     "GET /coupons/batches",
     "GET /orders/trash",
