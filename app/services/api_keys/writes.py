@@ -108,8 +108,7 @@ def create_key(
             login=user.username,
             role=roles[0] if roles else "",
             permission=permission.value,
-            consumer_key=pair.consumer_key,
-            consumer_secret=pair.consumer_secret,
+            **asdict(pair),
         )
 
     return run_in_transaction(work)
