@@ -53,6 +53,7 @@ SETTINGS = [
     ("SHOP_OPENAPI_VERSION", "3.1.0", "3.0.3", "3.0.3"),
     ("SHOP_TRUSTED_PROXIES", 0, "2", 2),
     ("SHOP_PAID_STATUSES", ("processing", "completed"), "completed, paid,", ("completed", "paid")),
+    ("SHOP_REFUNDED_RELEASES_COUPONS", False, "1", True),
     ("SHOP_GRAVATAR", True, "no", False),
     ("SHOP_ARGON2_TIME_COST", 2, "3", 3),
     ("SHOP_ARGON2_MEMORY_KIB", 19 * 1024, "65536", 65536),

@@ -298,4 +298,4 @@ def test_single_writes_send_as_many_statements_as_a_bulk_of_one(admin, make_cust
     statements.clear()
     admin.delete(f"/customers/{customer['id']}")
     # The account, its roles, its webhooks, the erasure of its data (14), the deletion, the event.
-    assert len(without_key(statements)) == 18
+    assert len(without_key(statements)) == 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import func, insert, select, update
@@ -10,16 +11,26 @@ from sqlalchemy.orm import Session
 
 from app.auth.encryption import encrypt
 from app.cli.demo.redemptions import GENERATED
-from app.models import COUPONS, ORDERS, WEBHOOK_DELIVERIES, WEBHOOKS, CouponBatch, OrderNote
+from app.models import (
+    COUPONS,
+    ORDERS,
+    WEBHOOK_DELIVERIES,
+    WEBHOOKS,
+    CouponBatch,
+    OrderNote,
+    OrderRefund,
+)
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.outbound.signatures import new_secret
 
 Record = dict[str, Any]
 
+_REFUNDED = Decimal("1.00")
+
 
 def add_examples(session: Session, present: datetime, user_id: int) -> None:
-    """Add a batch of coupons, an order note and webhooks to a shop that has none of them.
+    """Add a batch of coupons, an order note, a refund and webhooks to a shop without them.
 
     Args:
         present: the time of the shop.
@@ -29,6 +40,8 @@ def add_examples(session: Session, present: datetime, user_id: int) -> None:
         _add_batch(session, present, user_id)
     if _is_empty(session, OrderNote):
         _add_note(session)
+    if _is_empty(session, OrderRefund):
+        _add_refund(session, user_id)
     if session.scalar(select(WEBHOOKS.c.id).limit(1)) is None:
         _add_webhooks(session, present, user_id)
 
@@ -47,6 +60,25 @@ def _add_batch(session: Session, present: datetime, user_id: int) -> None:
         }  # fmt: skip
         batch_id = session.scalar(insert(CouponBatch).values(batch).returning(CouponBatch.id))
         session.execute(update(COUPONS).where(COUPONS.c.id.in_(ids)).values(batch_id=batch_id))
+
+
+def _add_refund(session: Session, user_id: int) -> None:
+    """Refund a part of the first order."""
+    order = session.execute(select(ORDERS).order_by(ORDERS.c.id).limit(1)).mappings().first()
+    if order is None or order["total"] <= _REFUNDED:
+        return
+    refund = {
+        "order_id": order["id"],
+        "created_at": order["updated_at"],
+        "updated_at": order["updated_at"],
+        "amount": _REFUNDED,
+        "reason": "One mug arrived broken.",
+        "refunded_by": user_id,
+        "line_items": [],
+    }
+    session.execute(insert(OrderRefund).values(refund))
+    of_order = ORDERS.c.id == order["id"]
+    session.execute(update(ORDERS).where(of_order).values(total_refunded=_REFUNDED))
 
 
 def _add_note(session: Session) -> None:

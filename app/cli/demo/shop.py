@@ -31,7 +31,6 @@ from app.services.customers.columns import BLANK
 from app.services.orders.columns import BLANK as BLANK_ORDER
 from app.services.orders.columns import search_text_of
 from app.services.orders.item_changes import created_items
-from app.services.orders.sums import cents
 
 Record = dict[str, Any]
 
@@ -155,6 +154,7 @@ class DemoShop:
             "payment_method_id": payment_id,
             "payment_method_title": payment_title,
             "payment_paid": status in {"completed", "processing", "refunded"},
+            "paid_at": timestamp if status in {"completed", "processing", "refunded"} else None,
             "note": "Please ring twice." if self.random.random() < 0.05 else "",
             "customer_ip": f"192.0.2.{number % 254 + 1}",  # documentation address (RFC 5737)
             "customer_user_agent": "Mozilla/5.0",
@@ -178,7 +178,12 @@ class DemoShop:
             {
                 "line_items": lines,
                 "shipping_lines": [
-                    {"method_id": method_id, "method_title": method_title, "total": shipping}
+                    {
+                        "method_id": method_id,
+                        "method_title": method_title,
+                        "total": shipping,
+                        "total_tax": shipping_tax,
+                    }
                 ],
                 "tax_lines": [
                     {"rate_id": 1, "code": "VAT-1", "title": "VAT", "total": tax + shipping_tax}
@@ -186,7 +191,7 @@ class DemoShop:
                 "coupon_lines": [{"code": PERCENT, "amount": discount}] if discounted else [],
             }
         )
-        return items.columns_with_sums(cents(shipping_tax))
+        return items.columns_with_sums(0)
 
     def _line(self, *, discounted: bool) -> Record:
         number, name, sku, price, _ = self.random.choice(PRODUCTS)
