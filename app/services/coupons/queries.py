@@ -166,7 +166,8 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         search = contains(COUPONS.c.search_text, q, COUPONS.c.id)
     part = Part(
         published,
-        by_index=PUBLISHED if q is None else frequent(PUBLISHED),
+        # Matches of a search and given IDs are looked up, instead of all published coupons.
+        by_index=PUBLISHED if q is None and query["in_"] is None else frequent(PUBLISHED),
         counted=_EVERY,
         others=TRASHED,
         leads=True,
