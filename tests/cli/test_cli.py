@@ -452,4 +452,4 @@ def status_of(port, path):
 def test_db_has_the_commands_of_operators_only(app):
     shown = app.test_cli_runner().invoke(args=["db", "--help"]).output
     lines = shown.partition("Commands:\n")[2].splitlines()
-    assert [line.split()[0] for line in lines] == ["copy", "current", "upgrade"]
+    assert [line.split()[0] for line in lines] == ["copy", "current", "rebuild-sums", "upgrade"]
