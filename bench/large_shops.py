@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 
 from bench.measuring import Goal, Row, Work, alternate, cpu, details, milliseconds, ratio, read
+from bench.servers import Request, Server
 from bench.shops import LARGE, SMALL, Shops
-from bench.workloads import bulk, coupon_updates, new_coupon, new_customer, singles
+from bench.workloads import (
+    bulk,
+    coupon_updates,
+    new_coupon,
+    new_customer,
+    new_order,
+    singles,
+)
 
 
 def large_lists(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
@@ -51,8 +60,14 @@ FULL_LISTS = (
         for name in ("created", "updated")
     ),
     *(
+        (f"customers by {name}", f"/customers?filter[orderby]={name}", 10)
+        for name in ("orders_count", "total_spent")
+    ),
+    *(
         (f"coupons by {name}", f"/coupons?filter[orderby]={name}", 5) for name in ("id", "code")
     ),
+    ("coupons by code, in the middle",
+     f"/coupons?filter[orderby]=code&page={LARGE // 100}", 5),
     ("coupons of a type", "/coupons?filter[type]=percent", 5),
     ("orders of guests", "/orders?filter[customer_id]=0", 5),
     *(
@@ -63,11 +78,65 @@ FULL_LISTS = (
 )  # fmt: skip
 
 
+TILL_ORDERS = 100_000
+
+
+def many_orders(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
+    """Compare a customer with 100,000 orders, such as a till, with one with a single order.
+
+    The orders are created on the first run, in bulk requests.
+    """
+    goal = Goal(1.3, 1.1, unit="times")
+    with shops.shop(database, LARGE).serve() as server:
+        few, many = (_customer(server, f"{name}@example.com") for name in ("single", "till"))
+        for customer_id, wanted in ((few, 1), (many, TILL_ORDERS)):
+            _create_orders(server, customer_id, wanted)
+        for name, make, number in (
+            ("`GET /customers/{id}`", partial(_reads, "/customers/{}"), 50),
+            ("`POST /orders`", _orders_of, 20),
+        ):
+            work, other = (
+                Work(server, partial(make, each), number, connections=1) for each in (many, few)
+            )
+            title = (
+                f"{name} of a customer with {TILL_ORDERS:,} orders, compared with one, {database}"
+            )
+            yield ratio(title, goal, work, other, rounds)
+
+
+def _customer(server: Server, email: str) -> int:
+    try:
+        found = json.loads(server.get(f"/customers/email/{email}"))
+    except RuntimeError:  # not created yet
+        body = json.dumps({"customer": {"email": email}}).encode()
+        server.send([Request("/customers", "POST", body)], 1)
+        found = json.loads(server.get(f"/customers/email/{email}"))
+    return int(found["customer"]["id"])
+
+
+def _create_orders(server: Server, customer_id: int, wanted: int) -> None:
+    shown = json.loads(server.get(f"/customers/{customer_id}"))["customer"]["orders_count"]
+    for start in range(shown, wanted, 100):
+        number = min(100, wanted - start)
+        orders = [{**new_order(), "customer_id": customer_id} for _ in range(number)]
+        server.send([Request("/orders/bulk", "POST", json.dumps({"orders": orders}).encode())], 1)
+
+
+def _reads(path: str, customer_id: int) -> list[Request]:
+    return [Request(path.format(customer_id))] * 50
+
+
+def _orders_of(customer_id: int) -> list[Request]:
+    order = {"order": {**new_order(), "customer_id": customer_id}}
+    return [Request("/orders", "POST", json.dumps(order).encode())] * 20
+
+
 def full_shop(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
     """Measure the CPU time of lists in every sort order and of writes, in milliseconds.
 
     The targets for PostgreSQL are twice as high. Writes come last, because they add records.
     """
+    yield from many_orders(shops, rounds, database)
     times = 2 if database == "PostgreSQL" else 1
     with shops.shop(database, LARGE).serve() as server:
         for name, path, target in FULL_LISTS:

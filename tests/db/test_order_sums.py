@@ -6,6 +6,7 @@ from collections import Counter
 from decimal import Decimal
 
 import pytest
+from flask_migrate import upgrade
 from sqlalchemy import delete, func, insert, select, text, update
 
 from app.db.read_pool import fetch
@@ -13,6 +14,7 @@ from app.db.session import db, run_in_transaction
 from app.models import ORDER_SUMS, ORDERS, USERS, Order
 from app.services.maintenance import order_sums
 from tests.db.test_row_counts import START, STATUSES, Writer, row_count
+from tests.db.test_upgrades import REVISIONS
 from tests.factories import ORDER
 
 
@@ -167,4 +169,49 @@ def test_connection_whose_shard_another_one_uses_does_not_wait(customer):
         one.execute(insert(ORDERS), [order_of(customer, 3)])
         one.commit()
         two.commit()
+    assert summed() == counted()
+
+
+# --- the migration ---
+
+MIGRATION = "0033"
+BEFORE = REVISIONS[REVISIONS.index(MIGRATION) - 1]
+
+
+@pytest.fixture
+def old_shop(make_app, fresh_database_url):
+    """Orders of two customers and of guests, in the schema before the sums."""
+    app = make_app(DATABASE_URL=fresh_database_url)
+    with app.app_context():
+        upgrade(revision=BEFORE)
+        chance = random.Random(1)
+
+        def fill(session):
+            Writer(session, chance).add_users()
+            buyers = [None, *session.scalars(select(USERS.c.id)).all()]
+            orders = [order_of(chance.choice(buyers), number) for number in range(30)]
+            session.execute(insert(ORDERS), orders)
+
+        run_in_transaction(fill)
+        yield app
+
+
+def test_migration_sums_the_orders_of_before(old_shop):
+    upgrade(revision=MIGRATION)
+    assert summed() == counted()
+    assert summed()
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_interrupted_migration_is_continued(old_shop):
+    """It had committed its triggers and a part of the sums, and others wrote afterwards."""
+    upgrade(revision=MIGRATION)
+    with db.engine.begin() as connection:
+        connection.execute(text(f"UPDATE alembic_version SET version_num = '{BEFORE}'"))
+        half = select(func.avg(ORDER_SUMS.c.customer_id)).scalar_subquery()
+        connection.execute(delete(ORDER_SUMS).where(ORDER_SUMS.c.customer_id > half))
+        connection.execute(insert(ORDERS), [order_of(None, "new")])
+        connection.execute(update(ORDERS).values(total=ORDERS.c.total + Decimal(1)))
+    assert summed() != counted()
+    upgrade(revision=MIGRATION)
     assert summed() == counted()

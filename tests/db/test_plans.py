@@ -302,6 +302,15 @@ def looks_at_status(statement, steps):
     )
 
 
+@pytest.mark.parametrize("path", ["/coupons", "/coupons/count"])
+def test_coupons_with_given_ids_are_looked_up(admin, make_coupon, plans, path):
+    ids = [make_coupon()["id"] for _ in range(3)]
+    found = plans(lambda: admin.get(path, {"filter[in]": ",".join(map(str, ids))}))
+    read = [steps for statement, steps in found if "FROM coupons" in statement]
+    assert read
+    assert not any(re.search(r"SCAN coupons|Seq Scan|\(status=\?\)", steps) for steps in read)
+
+
 def add_users(app, usernames):
     """Insert accounts with these usernames, without an address."""
     timestamp = datetime(2026, 1, 1, tzinfo=UTC)

@@ -174,7 +174,11 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     conditions += compared
     part = Part(
         published,
-        by_index=frequent(PUBLISHED) if q is not None or query["metadata"] else PUBLISHED,
+        # Matches of a search or of metadata and given IDs are looked up, instead of all published
+        # coupons.
+        by_index=PUBLISHED
+        if q is None and query["in_"] is None and not query["metadata"]
+        else frequent(PUBLISHED),
         counted=_EVERY,
         others=TRASHED,
         leads=True,

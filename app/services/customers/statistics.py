@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Subquery, bindparam, case, func, literal, 
 
 from app.catalog import current_catalog
 from app.db.sql.functions import is_one_of, json_text, json_tuple
-from app.db.sql.types import Money, TextList
+from app.db.sql.types import Id, Money, TextList
 from app.models import ORDER_SUMS, ORDERS, USER_ROLES, USERS
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 
@@ -28,10 +28,10 @@ _avatars: Any = bindparam("avatars", callable_=lambda: current_app.config["SHOP_
 _is_known = is_one_of(ORDER_SUMS.c.status, _known)
 _is_paid = is_one_of(ORDER_SUMS.c.status, _paid)
 
-# Each sum over the orders of a customer.
-_SUMMED: Mapping[str, ColumnElement[Any]] = {
-    "orders_count": func.coalesce(func.sum(case((_is_known, ORDER_SUMS.c.orders))), 0),
-    "total_spent": func.sum(case((_is_paid, ORDER_SUMS.c.total)), type_=Money),
+# Each sum over the orders of a customer: its column, type, and condition of the status.
+_SUMMED: Mapping[str, tuple[ColumnElement[Any], Any, ColumnElement[bool]]] = {
+    "orders_count": (ORDER_SUMS.c.orders, Id, _is_known),
+    "total_spent": (ORDER_SUMS.c.total, Money, _is_paid),
 }
 
 
@@ -50,7 +50,10 @@ def _of_orders() -> ColumnElement[Any]:
         .scalar_subquery()
     )
     theirs = select(
-        *(value.label(name) for name, value in _SUMMED.items()),
+        *(
+            func.coalesce(func.sum(case((which, column)), type_=kind), 0, type_=kind).label(name)
+            for name, (column, kind, which) in _SUMMED.items()
+        ),
         func.max(case((_is_known, last_of_status))).label("last_order_id"),
     ).where(ORDER_SUMS.c.customer_id == USERS.c.id)
     sums = theirs.correlate(USERS).subquery()
@@ -59,16 +62,17 @@ def _of_orders() -> ColumnElement[Any]:
     return select(json_tuple({**sums.c, "last_order_date": date})).scalar_subquery()
 
 
-def _total(value: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return a single sum for a row's customer; 0 without orders."""
-    theirs = select(func.coalesce(value, literal(0))).where(ORDER_SUMS.c.customer_id == USERS.c.id)
+def _total(column: ColumnElement[Any], kind: Any, which: ColumnElement[bool]) -> ColumnElement[Any]:
+    """Return a single sum for a row's customer; 0 without such orders."""
+    theirs = select(func.coalesce(func.sum(column, type_=kind), literal(0)))
+    theirs = theirs.where(ORDER_SUMS.c.customer_id == USERS.c.id, which)
     return theirs.correlate(USERS).scalar_subquery()
 
 
-def _by_customer(value: ColumnElement[Any]) -> Subquery:
-    """Return a select of the IDs and sums of all customers with orders, in one pass."""
-    sums = select(ORDER_SUMS.c.customer_id, func.coalesce(value, literal(0)).label("value"))
-    return sums.group_by(ORDER_SUMS.c.customer_id).subquery()
+def _by_customer(column: ColumnElement[Any], kind: Any, which: ColumnElement[bool]) -> Subquery:
+    """Return a select of the IDs and sums of all customers with such orders, in one pass."""
+    sums = select(ORDER_SUMS.c.customer_id, func.sum(column, type_=kind).label("value"))
+    return sums.where(which).group_by(ORDER_SUMS.c.customer_id).subquery()
 
 
 def _address(prefix: str, parts: Sequence[str]) -> ColumnElement[Any]:
@@ -96,5 +100,5 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "billing_address": _address("billing_", BILLING_PARTS),
     "shipping_address": _address("shipping_", SHIPPING_PARTS),
 }
-TOTALS = {name: _total(summed) for name, summed in _SUMMED.items()}
-SUMS = {name: _by_customer(summed) for name, summed in _SUMMED.items()}
+TOTALS = {name: _total(*summed) for name, summed in _SUMMED.items()}
+SUMS = {name: _by_customer(*summed) for name, summed in _SUMMED.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
 from typing import Any, cast
@@ -29,7 +30,7 @@ from app.db.sql.types import MoneySum
 from app.models import ORDER_SUMS, ORDERS
 
 BATCH = 20_000
-"""Number of orders in a transaction. All orders of a customer are in the same one."""
+"""Number of orders in a batch. All orders of a customer are in the same one."""
 
 _LOCK = text("SELECT pg_advisory_xact_lock(7310293019)")
 _AFTER: Any = bindparam("after", type_=BigInteger)
@@ -68,21 +69,24 @@ _LAST_OF_BATCH = (
 def count_wrong_sums() -> int:
     """Return the number of customers and statuses whose sums differ from their orders.
 
-    Reads all orders, in the index of customers: about a second for a million.
+    Reads all orders, in the index of customers: one to two seconds for a million.
     """
-    return int(fetch(_NUMBER_OF_WRONG, {"after": 0, "until": INT64_MAX})[0][0])
+    return sum(fetch(_NUMBER_OF_WRONG, batch)[0][0] for batch in _batches())
 
 
 def rebuild_sums() -> int:
     """Correct the sums of all customers, while others write, and return how many were wrong."""
-    after, corrected = 0, 0
+    return sum(run_in_transaction(partial(_correct, batch=batch)) for batch in _batches())
+
+
+def _batches() -> Iterator[dict[str, int]]:
+    """Yield ranges of all customer IDs, so that no statement reaches the statement timeout."""
+    after = 0
     while after < INT64_MAX:
         last = fetch(_LAST_OF_BATCH, {"after": after})
         until = last[0][0] if last else INT64_MAX
-        batch = {"after": after, "until": until}
-        corrected += run_in_transaction(partial(_correct, batch=batch))
+        yield {"after": after, "until": until}
         after = until
-    return corrected
 
 
 def _correct(session: Session, batch: dict[str, int]) -> int:
