@@ -24,7 +24,7 @@ from tests.serving import SECRET
 pytestmark = pytest.mark.skipif(bool(programs.missing("postgres")), reason=programs.missing())
 
 READ_BLUEPRINTS = {
-    "coupons", "coupon_trash", "customers", "customer_orders", "orders", "order_trash", "order_notes",
+    "coupons", "coupon_trash", "customers", "customer_orders", "orders", "order_trash", "order_notes", "order_refunds", "refunds",
     "redemptions",
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from app.models import (
     DownloadPermission,
     Order,
     OrderNote,
+    OrderRefund,
     Redemption,
     RowCount,
     User,
@@ -30,10 +31,12 @@ from app.services.api_keys.writes import create_key
 from app.services.orders.columns import search_text_of
 from tests.api_client import Client
 from tests.databases import empty
-from tests.factories import ORDER
+from tests.factories import NO_SHIPPING_TAX, ORDER
 
-MODELS = (User, UserRole, CouponBatch, Coupon, Order, OrderNote, DownloadPermission, Redemption)
-KINDS = ("customers", "batches", "coupons", "orders", "redemptions")
+MODELS = (
+    User, UserRole, CouponBatch, Coupon, Order, OrderNote, DownloadPermission, OrderRefund, Redemption,
+)  # fmt: skip
+KINDS = ("customers", "batches", "coupons", "orders", "refunds", "redemptions")
 
 HOSTILE = (
     "", " ", "'", '"', "\\", "\\|", "|", "=1+1", "+1", "-1", "@x", "\t", "\r\n", "\n", "''", "null", "true",
@@ -57,7 +60,13 @@ JSON = st.recursive(
 )  # fmt: skip
 LINES = st.lists(
     st.fixed_dictionaries(
-        {"quantity": st.integers(0, 9), "method_title": TEXT}, optional={"meta": JSON, "x": JSON}
+        {
+            "quantity": st.integers(0, 9),
+            "method_title": TEXT,
+            **{name: st.just(value) for name, value in NO_SHIPPING_TAX.items()},
+            "variation_id": st.integers(0, 9),
+        },
+        optional={"meta": JSON, "x": JSON},
     ),
     max_size=2,
 )
@@ -127,13 +136,16 @@ def shops(draw):
              "total": MONEY, "subtotal": MONEY, "cart_tax": MONEY, "note": TEXT,
              "line_items": LINES, "shipping_lines": LINES, "tax_lines": LINES, "fee_lines": LINES, "coupon_lines": LINES,
              "item_details": some(st.dictionaries(TEXT, st.dictionaries(TEXT, JSON, max_size=2), max_size=2)),
-             "next_item_id": st.integers(1, 2**62), "trashed_at": some(TIME), "status_before_trash": some(TEXT)},
+             "next_item_id": st.integers(1, 2**62), "trashed_at": some(TIME), "status_before_trash": some(TEXT),
+             **dict.fromkeys(("transaction_id", "created_via", "cart_hash", "version"), TEXT),
+             "paid_at": some(TIME), "parent_id": some(ID), "prices_include_tax": flag, "discount_tax": MONEY,
+             "total_refunded": MONEY, "items": some(COUNT), "fees": some(MONEY)},
             id=same, order_key=same,
         )
     )  # fmt: skip
     order_ids = [order["id"] for order in orders]
     of_order = st.sampled_from(order_ids) if order_ids else st.nothing()
-    notes = downloads = []
+    notes = downloads = refunds = []
     if order_ids:
         note = {
             "id": ID,
@@ -141,18 +153,22 @@ def shops(draw):
             "created_at": TIME,
             "note": TEXT,
             "customer_note": flag,
+            "author": TEXT,
         }
         notes = draw(records(note, id=same))
         names = ("download_id", "download_name", "download_url", "file_name", "file_url")
         download = {"id": ID, "order_id": of_order, "product_id": ID, **dict.fromkeys(names, TEXT),
                     "downloads_remaining": some(COUNT), "access_expires": some(TIME)}  # fmt: skip
         downloads = draw(records(download, id=same))
+        refund = {"id": ID, "order_id": of_order, **times, "amount": MONEY.filter(lambda amount: amount > 0), "reason": TEXT,
+                  "refunded_by": user_id, "line_items": LINES}  # fmt: skip
+        refunds = draw(records(refund, id=same))
     redemptions = draw(
         records(
             {"id": ID, "coupon_id": st.sampled_from([None, *(coupon["id"] for coupon in coupons)]),
              "code": TEXT, "reference": TEXT, "order_id": some(ID), "customer_id": user_id, "email": TEXT,
              "amount": some(MONEY), "status": st.just("reserved"), "holds_slot": flag, **times,
-             "expires_at": some(TIME)},
+             "expires_at": some(TIME), "confirmed_at": some(TIME)},
             id=same, reference=same, order_id=lambda value: value or object(),
         )
     )  # fmt: skip
@@ -167,6 +183,7 @@ def shops(draw):
         Order: [order | {"search_text": search_text_of(order)} for order in orders],
         OrderNote: notes,
         DownloadPermission: downloads,
+        OrderRefund: refunds,
         Redemption: [use | {"email_normalized": comparable(use["email"])} for use in redemptions],
     }
 
