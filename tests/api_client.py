@@ -7,6 +7,7 @@ from threading import Barrier
 
 from werkzeug.exceptions import HTTPException
 
+from app.config import VERSION
 from app.error_codes import ERRORS
 
 
@@ -35,6 +36,7 @@ class Client:
 
     def _check(self, method, response):
         assert response.headers["X-Request-Id"]
+        assert response.headers.getlist("X-Shop-Version") == [VERSION]
         if not response.is_json or method == "HEAD":
             return
         body = response.get_json()

@@ -1,4 +1,4 @@
-"""Security headers, CORS and protection against cross-site requests."""
+"""Security headers, the version header, CORS and protection against cross-site requests."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from flask import Flask, Response, current_app, request
 from app.api.openapi import document as openapi
 from app.api.versions import SAFE_METHODS
 from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
+from app.config import VERSION
 from app.errors import ShopError
 
-DEFAULT_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+DEFAULT_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "X-Shop-Version": VERSION,
+}
 """Headers of all responses that do not set these headers themselves."""
 
 DOCS = "swagger_ui.show"

@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 import psutil
 import pytest
 
+from app.config import VERSION
 from tests.faults.clients import SECONDS, Caller
 from tests.faults.service import Service
 from tests.serving import wait_for
@@ -67,6 +68,7 @@ def answer(service, raw):
         return None
     head, _, body = received.partition(b"\r\n\r\n")
     assert b"X-Request-Id: " in head
+    assert f"X-Shop-Version: {VERSION}".encode() in head
     return int(re.match(rb"HTTP/1.1 (\d+)", head)[1]), json.loads(body)
 
 

@@ -24,6 +24,12 @@ HEADERS: dict[str, Document] = {
         "required": True,
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"},
     },
+    "X-Shop-Version": {
+        "description": "Version of the service that has responded. Every response has this header, "
+        "including errors.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
     "X-Total": {
         "description": "Number of records that match, on all pages.",
         "required": True,
@@ -80,7 +86,7 @@ PAGE_HEADERS = references("X-Total", "X-TotalPages", "Link")
 LINK_HEADER = references("Link")
 """Headers of a page of a list without totals."""
 
-REQUEST_ID = references("X-Request-Id")
+COMMON_HEADERS = references("X-Request-Id", "X-Shop-Version")
 """Headers of every response."""
 
 SECURITY_SCHEMES: dict[str, Document] = {

@@ -64,7 +64,7 @@ def describe_operation(
     describe_errors(responses, pairs, invalid_input(operation))
     for status, response in responses.items():
         if int(status) < 400:
-            response["headers"] = openapi.REQUEST_ID | response.get("headers", {})
+            response["headers"] = openapi.COMMON_HEADERS | response.get("headers", {})
 
 
 def _common_codes(
