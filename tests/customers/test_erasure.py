@@ -8,7 +8,7 @@ from sqlalchemy import select, text
 
 from app.db.read_pool import fetch
 from app.db.session import db
-from app.models import ORDER_NOTES, ORDERS, Redemption
+from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS, Redemption
 from tests.api_client import codes, reply
 from tests.events.feed import make_order
 from tests.redemptions.calls import expire, move, post, rejected, reserve
@@ -125,6 +125,28 @@ def test_stored_responses_with_notes_are_blanked(admin, ann, make_order, stored_
     for key, (path, note) in enumerate(zip(paths, notes, strict=True)):
         response = admin.post(path, body, headers=once(str(key)))
         assert reply(response) == (201, {"order_note": note | {"note": ""}})
+
+
+def test_refunds_are_blanked_in_events_and_stored_responses(admin, ann, make_order, stored_words):
+    order = make_order(customer_id=ann["id"], transaction_id="gwendolyn-1")
+    guest = make_order(billing_address=ADDRESS)
+    path, paths = f"/orders/{order['id']}/refunds", []
+    body = {"order_refund": {"amount": "1.00", "reason": "Gwendolyn moved to Llandudno."}}
+    for each in (order, guest):
+        paths.append(f"/orders/{each['id']}/refunds")
+        assert admin.post(paths[-1], body, headers=once(paths[-1])).status_code == 201
+    first = admin.get(path).get_json()["order_refunds"][0]["id"]
+    admin.delete(f"{path}/{first}")
+    assert {"events", "idempotency_records", "order_refunds"} <= stored_words()
+    forget(admin, ann)
+    assert stored_words() == {ORDERS.name, ORDER_REFUNDS.name}  # as the notes of orders
+    query = {"filter[type]": "order_refund.created"}
+    events = admin.get("/events", query).get_json()["events"]
+    shown = [event["data"]["order_refund"] for event in events]
+    assert [(each["reason"], each["refunded_by"]) for each in shown] == [("", None)] * 2
+    for path in paths:
+        again = admin.post(path, body, headers=once(path)).get_json()["order_refund"]
+        assert (again["reason"], again["refunded_by"]) == ("", None)
 
 
 @pytest.mark.parametrize("given", [EMAIL, ""], ids=["address", "account"])
