@@ -44,7 +44,7 @@ class Machine:
 
     def __init__(self, cluster, name):
         folder = cluster.folder / f"{name}-bouncer"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         programs.give(folder)
         self.name, self._cluster = name, cluster
         self.bouncer = PgBouncer(folder)
@@ -88,7 +88,7 @@ def machines(cluster):
 @pytest.fixture(scope="module", params=["haproxy", "nginx"])
 def proxy(request, cluster, machines):
     folder = cluster.folder / request.param
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     programs.give(folder)
     proxy = getattr(proxies, request.param)(folder, [machine.service for machine in machines])
     proxy.start()
