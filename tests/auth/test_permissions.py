@@ -65,6 +65,13 @@ TABLE = {
     "getOrderNote":          ("read", STAFF, "401 user_cannot_read_order_notes"),
     "updateOrderNote":       ("write", STAFF, "401 user_cannot_edit_order_note"),
     "deleteOrderNote":       ("write", STAFF, "401 user_cannot_delete_order_note"),
+    "listOrderRefunds":      ("read", STAFF, "401 user_cannot_read_order_refunds"),
+    "createOrderRefund":     ("write", STAFF, "401 user_cannot_create_order_refund"),
+    "getOrderRefund":        ("read", STAFF, "401 user_cannot_read_order_refunds"),
+    "updateOrderRefund":     ("write", STAFF, "401 user_cannot_edit_order_refund"),
+    "deleteOrderRefund":     ("write", STAFF, "401 user_cannot_delete_order_refund"),
+    "listRefunds":           ("read", STAFF, NOTHING),
+    "countRefunds":          ("read", STAFF, "401 user_cannot_read_order_refunds_count"),
     "listTrashedCoupons":    ("read", STAFF, NOTHING),
     "restoreCoupon":         ("write", STAFF, "401 user_cannot_edit_coupon"),
     "emptyCouponTrash":      ("write", STAFF, "401 user_cannot_delete_coupon"),
@@ -101,7 +108,7 @@ TABLE = {
     "redeliverWebhookDelivery": ("write", STAFF, "401 user_cannot_edit_webhook"),
 }  # fmt: skip
 NATIVE_ONLY = {
-    "listTrashedOrders", "restoreOrder", "emptyOrderTrash",
+    "listTrashedOrders", "restoreOrder", "emptyOrderTrash", "listRefunds", "countRefunds",
     "listTrashedCoupons", "restoreCoupon", "emptyCouponTrash", "evaluateCoupons",
     "createCouponBatch", "listCouponBatches", "getCouponBatch", "deleteCouponBatch",
     "listRedemptions", "countRedemptions", "getRedemption", "createRedemption",
@@ -252,6 +259,13 @@ def request_of(app, admin, make_coupon, make_customer):
 
     note, redemption, key = make_note(), make_redemption(), make_key()
 
+    def make_refund():
+        body = {"order_refund": {"amount": "0.01"}}
+        response = admin.post(f"/orders/{order_id}/refunds", body)
+        return response.get_json()["order_refund"]["id"]
+
+    refund = make_refund()
+
     def make_webhook():
         new = {"topic": "coupon.created", "delivery_url": "http://receiver.invalid/"}
         response = admin.post("/wc-api/v3/webhooks", {"webhook": new})
@@ -278,6 +292,7 @@ def request_of(app, admin, make_coupon, make_customer):
             coupon = make_coupon()
             admin.delete(f"/coupons/{coupon['id']}")
         note_id = make_note() if operation == "deleteOrderNote" else note
+        refund_id = make_refund() if operation == "deleteOrderRefund" else refund
         key_id = make_key() if operation in {"deleteApiKey", "rotateApiKey"} else key
         settles = operation in {"confirmRedemption", "releaseRedemption"}
         redemption_id = make_redemption() if settles else redemption
@@ -298,6 +313,8 @@ def request_of(app, admin, make_coupon, make_customer):
             "createOrder": {"order": {"note": f"new {number}"}},
             "createOrderNote": {"order_note": {"note": f"new {number}"}},
             "updateOrderNote": {"order_note": {"note": f"edit {number}"}},
+            "createOrderRefund": {"order_refund": {"amount": "0.01"}},
+            "updateOrderRefund": {"order_refund": {"reason": f"edit {number}"}},
             "updateOrder": {"order": {"note": f"edit {number}"}},
             "evaluateCoupons": {"cart": {"coupons": ["target"], "items": []}},
             "createCouponBatch": {"generate": {"count": 2}},
@@ -324,6 +341,7 @@ def request_of(app, admin, make_coupon, make_customer):
             email=customer["email"],
             order_id=of_order,
             note_id=note_id,
+            refund_id=refund_id,
             redemption_id=redemption_id,
             event_id=event_id,
             key_id=key_id,

@@ -38,6 +38,8 @@ def reads(app, admin, anonymous, make_coupon, make_customer):
     make_coupon(code="summer")
     order = insert_order(app, customer_id=customer)
     note = admin.post(f"/orders/{order}/notes", {"order_note": {"note": "Packed."}}).get_json()
+    refund = {"order_refund": {"amount": "1.00"}}
+    refund_id = admin.post(f"/orders/{order}/refunds", refund).get_json()["order_refund"]["id"]
     use = {"redemption": {"code": "summer", "reference": "cart-1"}}
     redemption = admin.post("/redemptions", use).get_json()
     batch = {"generate": {"count": 1, "pattern": "########"}}
@@ -49,6 +51,7 @@ def reads(app, admin, anonymous, make_coupon, make_customer):
         "customer_id": customer,
         "order_id": order,
         "note_id": note["order_note"]["id"],
+        "refund_id": refund_id,
         "redemption_id": redemption["redemption"]["id"],
         "code": "summer",
         "email": "ada@example.com",

@@ -43,6 +43,7 @@ def test_reserve(admin, make_coupon):
                 "status": "reserved",
                 "created_at": redemption["created_at"],
                 "updated_at": redemption["created_at"],
+                "confirmed_at": None,
                 "expires_at": redemption["expires_at"],
             }
         },
@@ -159,11 +160,14 @@ def test_confirm_and_release(admin, make_coupon):
     confirmed = move(admin, redemption, "confirm")
     assert confirmed == redemption | {
         "status": "confirmed", "expires_at": None, "updated_at": confirmed["updated_at"],
+        "confirmed_at": confirmed["updated_at"],
     }  # fmt: skip
     assert move(admin, redemption, "confirm") == confirmed
     assert usage_count(admin, coupon) == 1
     released = move(admin, redemption, "release")
-    assert released == confirmed | {"status": "released", "updated_at": released["updated_at"]}
+    assert released == confirmed | {
+        "status": "released", "updated_at": released["updated_at"], "confirmed_at": None,
+    }  # fmt: skip
     assert move(admin, redemption, "release") == released
     assert usage_count(admin, coupon) == 0
     response = admin.post(f"/redemptions/{redemption['id']}/confirm")
