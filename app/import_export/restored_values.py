@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Boolean, Column, Date, Integer, String, Table
 from sqlalchemy.types import TypeEngine
 
-from app.conversions.metadata import contains_nul, json_text
+from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
 from app.db.search import comparable, search_text
 from app.db.sql.types import Json, JsonText, Money, UtcDateTime
@@ -28,6 +28,7 @@ from app.models import (
 )
 from app.models.user import with_normalized
 from app.services.common.metadata import METADATA, with_found_value, without_metadata
+from app.services.common.metadata_values import json_text
 from app.services.orders.columns import search_text_of
 from app.services.orders.items import KINDS as ITEM_LISTS
 

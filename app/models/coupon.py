@@ -63,7 +63,7 @@ class Coupon(Model):
     customer_emails: Mapped[list[str]] = mapped_column(Json)
     description: Mapped[str]
     # Number of the changes that other columns do not show, such as those of metadata.
-    revision: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=1)
+    revision: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=2)
     # Lower-cased code and description, for filter[q].
     search_text: Mapped[str] = mapped_column(Key)
     # Time when the coupon was moved to the trash. Null for published coupons.

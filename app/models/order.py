@@ -52,7 +52,7 @@ class Order(BillingColumns, ShippingColumns, Model):
     # ID of the next new item. IDs are unique within the order and never reused.
     next_item_id: Mapped[int] = mapped_column(Id, server_default=text("1"), sort_order=1)
     # Number of the changes that other columns do not show, such as those of metadata.
-    revision: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=1)
+    revision: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=2)
     # Lower-cased text that filter[q] searches.
     search_text: Mapped[str] = mapped_column(Key)
     # Only set while the order is in the trash and its status is TRASH.

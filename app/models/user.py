@@ -56,7 +56,7 @@ class User(BillingColumns, ShippingColumns, Model):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
     # Number of the changes that other columns do not show, such as those of metadata.
-    revision: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=1)
+    revision: Mapped[int] = mapped_column(Id, server_default=text("0"), sort_order=2)
     # Lower-cased text that filter[q] searches.
     search_text: Mapped[str] = mapped_column(Key)
 

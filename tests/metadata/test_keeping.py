@@ -65,19 +65,20 @@ def test_restore_brings_all_entries_with_ids(app, shop, tmp_path, make_app, fres
     run(other, "import", "--restore", str(path))
     with other.app_context():
         assert rows() == before
-        with db.engine.begin() as connection:
-            row = {"coupon_id": shop["id"], "key": "new", "value": "1"}
-            inserted = connection.execute(COUPON_METADATA.insert().values(row))
-            assert inserted.inserted_primary_key[0] > before["coupon_metadata"][-1][0]
     again = tmp_path / "again.ndjson"
     run(other, "export", "all", str(again))
     assert again.read_bytes() == path.read_bytes()
+    with other.app_context(), db.engine.begin() as connection:
+        row = {"coupon_id": shop["id"], "key": "new", "value": "1"}
+        inserted = connection.execute(COUPON_METADATA.insert().values(row))
+        assert inserted.inserted_primary_key[0] > before["coupon_metadata"][-1][0]
 
 
 def test_csv_has_one_column_with_json(app, shop, tmp_path):
     path = tmp_path / "coupons.csv"
     run(app, "export", "coupons", str(path))
-    (row,) = csv.DictReader(path.open(newline=""))
+    with path.open(newline="") as file:
+        (row,) = csv.DictReader(file)
     assert [each["key"] for each in json.loads(row["metadata"])] == ["erp", "o", "n", "erp"]
 
 

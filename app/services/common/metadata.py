@@ -29,7 +29,6 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from app.conversions.metadata import found_text, json_text
 from app.db.read_pool import Fetch
 from app.db.records import as_printed
 from app.db.sql.functions import is_one_of
@@ -38,6 +37,7 @@ from app.db.sql.types import IdList
 from app.errors import ShopError
 from app.models import COUPON_METADATA, CUSTOMER_METADATA, ITEM_METADATA, ORDER_METADATA
 from app.services.common.bulk import BulkItem, Record, Writes
+from app.services.common.metadata_values import found_text, json_text
 
 Metadata = dict[str, Any]
 """The first value of each key, as parsed JSON or as a JSON fragment."""
