@@ -15,7 +15,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--no-emit-index-url --no-header --upgrade pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-all test-list test-rest faults cluster cluster-test bench bench-quick lint audit lint-openapi openapi openapi-diff lock clean
+.PHONY: help setup run demo test test-all test-list test-rest faults cluster cluster-test bench bench-quick lint audit lint-openapi docs openapi openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -71,6 +71,10 @@ lint-openapi: $(VENV)/ready-dev $(SHOP_API) $(SPECTRAL)/ready ## check both vers
 			--ruleset tests/lint/.spectral.yaml $(VENV)/openapi-$$version.json || exit 1; \
 	done; echo "The OpenAPI document: no errors, no warnings"
 
+docs: $(VENV)/ready-dev ## build the documentation site into app/site and check its links
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
+	@echo "The pages are in app/site. A service that starts now shows them at /docs/guides/"
+
 openapi: setup ## write the OpenAPI document to openapi.json
 	@$(SHOP_API) openapi write openapi.json
 
@@ -90,7 +94,7 @@ lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest version
 	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
 
 clean: ## remove installed files and caches; keeps the data in instance/
-	rm -rf $(VENV) $(SPECTRAL) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(SPECTRAL) .pytest_cache .mypy_cache .ruff_cache .hypothesis app/site
 	rm -rf tests/browser/node_modules tests/clients/typescript/node_modules tests/clients/legacy/node_modules tests/clients/generators/node_modules
 
 $(BIN)/python:

@@ -107,14 +107,19 @@ def _is_change_allowed(origin: str | None) -> bool:
 
 
 def _policy(response: Response) -> str:
-    """Return the Content-Security-Policy of a documentation page, including its inline scripts.
-
-    The page contains no data from the request.
-    """
+    """Return the Content-Security-Policy of a page of Swagger UI, including its inline scripts."""
     page = "" if response.direct_passthrough else response.get_data(as_text=True)
+    return _DOCS_POLICY.format(scripts=inline_scripts(page))
+
+
+def inline_scripts(page: str) -> str:
+    """Return the sources of a Content-Security-Policy that allow the inline scripts of a page.
+
+    Args:
+        page: HTML that contains no data from the request.
+    """
     digests = (b64encode(sha256(script.encode()).digest()) for script in _INLINE.findall(page))
-    scripts = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
-    return _DOCS_POLICY.format(scripts=scripts)
+    return " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
 
 
 def _enable_cors(app: Flask, origins: tuple[str, ...]) -> None:

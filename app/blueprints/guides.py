@@ -1,15 +1,30 @@
-"""Guides: the Markdown files in ``docs``, served as HTML pages."""
+"""Guides: the documentation site, or the Markdown files in ``docs`` if it is not built."""
 
 from __future__ import annotations
 
 import re
 from html import escape
 
-from flask import Blueprint, Flask, Response, abort, current_app
+from flask import (
+    Blueprint,
+    Flask,
+    Response,
+    abort,
+    current_app,
+    redirect,
+    request,
+    send_from_directory,
+)
 from markdown_it import MarkdownIt
+from werkzeug.wrappers import Response as BaseResponse
 
 from app.api.openapi.info import GUIDES, guide_title, guide_titles, guide_url
+from app.api.security_headers import inline_scripts
 from app.api.smorest import Api
+from app.files import folder_of
+
+SITE = folder_of("site")
+"""Folder of the site that ``make docs`` builds. Without it, each guide is a plain page."""
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -32,17 +47,49 @@ img {{ max-width: 100% }}
 </html>
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; frame-ancestors 'none'"
+# Allows the files of the site, the inline scripts that MkDocs writes, and icons in its style sheet.
+_SITE_POLICY = (
+    "default-src 'none'; script-src 'self' {scripts}; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 _NAME = re.compile(r"[a-z0-9-]+")
 _LINK_OUTSIDE = re.compile(r'<a href="\.\./[^"]*">(.*?)</a>')
 _HEADING = re.compile(r"<h([2-4])>(.*?)</h\1>")
 
 blp = Blueprint("guides", __name__)
+site = Blueprint("guides", __name__)
 
 
 def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the route of the guides, if they are installed."""
-    if GUIDES.is_dir():
-        app.register_blueprint(blp, url_prefix=f"{app.config['SHOP_URL_PREFIX']}/docs/guides")
+    """Register the routes of the site, or of the plain guides, if they are installed."""
+    is_built = (SITE / "index.html").is_file()
+    if is_built or GUIDES.is_dir():
+        prefix = f"{app.config['SHOP_URL_PREFIX']}/docs/guides"
+        app.register_blueprint(site if is_built else blp, url_prefix=prefix)
+
+
+@site.route("/")
+def show_start() -> BaseResponse:
+    """Return the start page. Its links are relative to an address with a slash at the end."""
+    return show_site("index.html") if request.path.endswith("/") else redirect("guides/")
+
+
+@site.route("/<path:name>")
+def show_site(name: str) -> Response:
+    """Return a file of the site. Browsers ask whether their copy is still current."""
+    response = send_from_directory(SITE, name)
+    if name.endswith(".html"):
+        scripts = inline_scripts((SITE / name).read_text(encoding="utf-8"))
+        response.headers["Content-Security-Policy"] = _SITE_POLICY.format(scripts=scripts)
+    return response
+
+
+@site.route("/<name>.md")
+def redirect_to_page(name: str) -> BaseResponse:
+    """Redirect the address of a guide, as in the OpenAPI document, to its page."""
+    if not _NAME.fullmatch(name) or not (SITE / f"{name}.html").is_file():
+        abort(404)
+    return redirect(f"{name}.html")
 
 
 @blp.route("/")

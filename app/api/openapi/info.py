@@ -94,8 +94,11 @@ def guide_url(config: Mapping[str, Any], name: str) -> str:
 
 
 def guide_titles() -> dict[str, str]:
-    """Return the title of each guide by its name, the guides for users of the API first."""
-    names = sorted(path.stem for path in GUIDES.glob("*.md"))
+    """Return the title of each guide by its name, the guides for users of the API first.
+
+    The start page of the site is not among them.
+    """
+    names = sorted(path.stem for path in GUIDES.glob("*.md") if path.stem != "index")
     ordered = [name for name in _API_GUIDES if name in names]
     ordered += [name for name in names if name not in ordered]
     return {name: _title_of(GUIDES / f"{name}.md") for name in ordered}

@@ -1,0 +1,157 @@
+"""The documentation site: `make docs`, and how a service shows it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from base64 import b64encode
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from app.blueprints import guides
+
+pytestmark = pytest.mark.one_database
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ["mkdocs.yml", "docs", "tools/site_pages.py", "CONTRIBUTING.md", "CHANGELOG.md"]
+PREFIX = "/shop/docs/guides/"
+
+
+def build(folder):
+    """Build the site of a copy of the repository as `make docs` does, without a proxy or network."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--clean"]
+    nowhere = {"HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=folder, timeout=120,
+        env=os.environ | nowhere | {"NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+
+
+def copy_sources(folder):
+    for name in SOURCES:
+        source, target = ROOT / name, folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = copy_sources(tmp_path_factory.mktemp("site"))
+    result = build(folder)
+    assert result.returncode == 0, result.stderr
+    return folder / "app" / "site"
+
+
+@pytest.fixture
+def get(make_app, built, monkeypatch):
+    monkeypatch.setattr(guides, "SITE", built)
+    client = make_app(SHOP_URL_PREFIX="/shop").test_client()
+    return partial(client.get, buffered=True)  # closes the files
+
+
+def test_every_page_is_in_the_navigation(built):
+    page = (built / "index.html").read_text()
+    named = set(re.findall(r'href="([a-z-]+\.html)" class="md-nav__link', page)) - {"index.html"}
+    pages = {path.name for path in built.glob("*.html")} - {"404.html", "index.html"}
+    assert pages == {*(f"{path.stem}.html" for path in (ROOT / "docs").glob("*.md"))} - {
+        "index.html"
+    } | {"contributing.html", "changelog.html"}
+    assert pages == named
+
+
+def test_links_of_pages_lead_to_the_site_or_to_web_pages(built):
+    for path in built.glob("*.html"):
+        page = path.read_text()
+        for target in re.findall(r'<a [^>]*?href="([^"]*)"', page):
+            name, _, anchor = target.partition("#")
+            if path.name == "404.html" or re.match(r"https?:", name):
+                continue
+            linked = built / name if name not in {"", "."} else path
+            assert linked.is_file(), (path.name, target)
+            assert not anchor or f'id="{anchor}"' in linked.read_text(), (path.name, target)
+
+
+def test_pages_load_nothing_from_other_hosts(built):
+    for path in built.glob("*.html"):
+        tags = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", path.read_text())
+        loaded = [tag for tag in tags if re.search(r'(?:src|href)="(?:https?:)?//', tag)]
+        assert loaded == [], path.name
+    for path in built.rglob("*.css"):
+        assert re.findall(r"""(?:url\(|@import )["']?(?:https?:)?//[^)]*""", path.read_text()) == []
+
+
+def test_lists_and_code_are_the_same_as_on_code_hosting_sites(built):
+    """MkDocs and CommonMark differ in the indentation of lists."""
+
+    def count(html):
+        return {
+            tag: len(re.findall(f"<{tag}[ >]", html)) for tag in ("li", "ol", "ul", "pre", "table")
+        }
+
+    for source in (ROOT / "docs").glob("*.md"):
+        page = (built / f"{source.stem}.html").read_text()
+        article = re.search(r"<article.*?</article>", page, re.DOTALL)[0]
+        plain = guides.MarkdownIt("commonmark").enable("table").render(source.read_text())
+        assert count(article) == count(plain), source.name
+
+
+def test_search_index_contains_the_sections(built):
+    index = (built / "search" / "search_index.json").read_text()
+    assert '"location":"webhooks.html#' in index
+
+
+@pytest.mark.parametrize("link", ["missing.md", "webhooks.md#missing", "#missing"])
+def test_a_wrong_link_fails_the_build(tmp_path, link):
+    page = copy_sources(tmp_path) / "docs" / "quickstart.md"
+    page.write_text(page.read_text() + f"\n[A link]({link})\n")
+    result = build(tmp_path)
+    assert result.returncode == 1
+    assert "missing" in result.stderr
+
+
+def test_service_shows_the_site(get, built):
+    for url, name in [("", "index.html"), ("coupons.html", "coupons.html")]:
+        response = get(PREFIX + url)
+        assert (response.status_code, response.mimetype) == (200, "text/html")
+        assert response.data == (built / name).read_bytes()
+        policy = response.headers["Content-Security-Policy"]
+        inline = re.findall(r"<script>(.*?)</script>", response.text, re.DOTALL)
+        assert len(inline) > 1
+        for script in inline:
+            assert f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" in policy
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert response.headers["Cache-Control"] == "no-cache"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_service_shows_the_files_of_the_site(get, built):
+    (script,) = (built / "assets" / "javascripts").glob("bundle.*.js")
+    response = get(f"{PREFIX}assets/javascripts/{script.name}")
+    assert (response.status_code, response.mimetype) == (200, "text/javascript")
+    repeated = get(
+        f"{PREFIX}assets/javascripts/{script.name}",
+        headers={"If-None-Match": response.headers["ETag"]},
+    )
+    assert repeated.status_code == 304
+    assert get(f"{PREFIX}search/search_index.json").mimetype == "application/json"
+    assert get(f"{PREFIX}swagger-ui.png").mimetype == "image/png"
+
+
+def test_address_of_a_guide_leads_to_its_page(get):
+    response = get(f"{PREFIX}orders.md")
+    assert (response.status_code, response.headers["Location"]) == (302, "orders.html")
+    response = get("/shop/docs/guides")  # links of the start page are relative
+    assert (response.status_code, response.headers["Location"]) == (302, "guides/")
+
+
+@pytest.mark.parametrize(
+    "name", ["other.html", "other.md", "../guides.py", "%2e%2e/files.py", "a/"]
+)
+def test_unknown_files_are_not_found(get, name):
+    assert get(PREFIX + name).status_code == 404

@@ -1,0 +1,40 @@
+"""Hooks of MkDocs for the documentation site: pages and links outside of ``docs``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+_ROOT = Path(__file__).parents[1]
+_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+_LINK_OUTSIDE = re.compile(r"(?<!!)\[([^]]*)\]\(\.\./([^)\s]+)\)")
+_LINK_FROM_ROOT = re.compile(r"(?<=\]\()(?![a-z]+:|#|docs/)(?=[^)\s])")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages of contributors, which are at the root of the repository."""
+    for source, name in _PAGES.items():
+        text = _LINK_FROM_ROOT.sub("../", (_ROOT / source).read_text(encoding="utf-8"))
+        text = text.replace("](docs/", "](")
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  # the signature of the hook
+    """Return the text of a page whose links lead to pages of the site only.
+
+    Links to other files of the repository become their text, as the site does not contain them.
+    """
+
+    def on_site(link: re.Match[str]) -> str:
+        text, target = link.groups()
+        path, _, anchor = target.partition("#")
+        if path not in _PAGES:
+            return text
+        return f"[{text}]({_PAGES[path]}{'#' if anchor else ''}{anchor})"
+
+    return _LINK_OUTSIDE.sub(on_site, markdown)
