@@ -1,4 +1,13 @@
 # Build with `docker build -t shop-api .`. docs/operations.md describes how to run the container.
+FROM python:3.11-slim AS site
+WORKDIR /site
+COPY requirements-docs.txt .
+RUN pip install --no-cache-dir --require-hashes -r requirements-docs.txt
+COPY mkdocs.yml CONTRIBUTING.md CHANGELOG.md ./
+COPY tools/site_pages.py tools/site_pages.py
+COPY docs docs
+RUN NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+
 FROM python:3.11-slim
 
 RUN useradd --system --create-home --home-dir /srv/shop-api shop
@@ -12,6 +21,7 @@ COPY server server
 COPY migrations migrations
 COPY app app
 COPY docs docs
+COPY --from=site /site/app/site app/site
 RUN .venv/bin/pip install --no-cache-dir --no-deps --editable .
 RUN install --directory --owner=shop --group=shop --mode=0700 instance
 

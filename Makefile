@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # PYTHONDONTWRITEBYTECODE would make each process compile all tests again, which takes half of a minute.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-header --upgrade pyproject.toml
+	--no-emit-index-url --no-header --upgrade
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo test test-all test-list test-rest faults cluster cluster-test bench bench-quick lint audit lint-openapi docs openapi openapi-diff lock clean
@@ -90,8 +90,9 @@ openapi-diff: $(BIN)/python ## list breaking and additive changes of openapi.jso
 	@$(BIN)/python tools/openapi_diff.py $(BASE)
 
 lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest versions that pyproject.toml allows
-	$(COMPILE) --output-file requirements.txt
-	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
+	$(COMPILE) pyproject.toml --output-file requirements.txt
+	$(COMPILE) pyproject.toml --extra dev --constraint requirements.txt --output-file requirements-dev.txt
+	echo mkdocs-material | $(COMPILE) - --constraint requirements-dev.txt --output-file requirements-docs.txt
 
 clean: ## remove installed files and caches; keeps the data in instance/
 	rm -rf $(VENV) $(SPECTRAL) .pytest_cache .mypy_cache .ruff_cache .hypothesis app/site

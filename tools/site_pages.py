@@ -12,6 +12,7 @@ from mkdocs.structure.pages import Page
 _ROOT = Path(__file__).parents[1]
 _PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 _LINK_OUTSIDE = re.compile(r"(?<!!)\[([^]]*)\]\(\.\./([^)\s]+)\)")
+_FILE_NAME = re.compile(r"\[([a-z-]+\.md)\]\((?=\1[#)])")
 _LINK_FROM_ROOT = re.compile(r"(?<=\]\()(?![a-z]+:|#|docs/)(?=[^)\s])")
 
 
@@ -27,7 +28,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  # the signature of the hook
     """Return the text of a page whose links lead to pages of the site only.
 
-    Links to other files of the repository become their text, as the site does not contain them.
+    Links to other files of the repository become their text, as the site does not contain them. The
+    text of a link that is the name of a file becomes the title of its page.
     """
 
     def on_site(link: re.Match[str]) -> str:
@@ -35,6 +37,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         path, _, anchor = target.partition("#")
         if path not in _PAGES:
             return text
-        return f"[{text}]({_PAGES[path]}{'#' if anchor else ''}{anchor})"
+        shown = path.removesuffix(".md").capitalize() if text == path else text
+        return f"[{shown}]({_PAGES[path]}{'#' if anchor else ''}{anchor})"
 
-    return _LINK_OUTSIDE.sub(on_site, markdown)
+    def with_title(link: re.Match[str]) -> str:
+        first = (Path(config.docs_dir) / link[1]).read_text(encoding="utf-8").partition("\n")[0]
+        return f"[{first.lstrip('# ')}]("
+
+    return _FILE_NAME.sub(with_title, _LINK_OUTSIDE.sub(on_site, markdown))

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 from app.blueprints import guides
 
@@ -98,6 +99,34 @@ def test_lists_and_code_are_the_same_as_on_code_hosting_sites(built):
         article = re.search(r"<article.*?</article>", page, re.DOTALL)[0]
         plain = guides.MarkdownIt("commonmark").enable("table").render(source.read_text())
         assert count(article) == count(plain), source.name
+
+
+def test_wheel_contains_the_site(tmp_path, built):
+    for name in (".gitignore", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(built, tmp_path / "app" / "site")
+    for name in ("docs", "migrations", "server"):
+        (tmp_path / name).mkdir()
+    for name in ("gunicorn.conf.py", "wsgi.py"):
+        (tmp_path / name).touch()
+    files = {
+        each.distribution_path for each in WheelBuilder(str(tmp_path)).recurse_included_files()
+    }
+    assert {"app/site/index.html", "app/site/search/search_index.json"} <= files
+
+
+def test_image_has_the_versions_of_the_development_environment():
+    locked, used = (
+        set(re.findall(r"^([\w.-]+==\S+)", (ROOT / name).read_text(), re.MULTILINE))
+        for name in ("requirements-docs.txt", "requirements-dev.txt")
+    )
+    assert {"mkdocs", "mkdocs-material"} <= {line.partition("==")[0] for line in locked}
+    assert locked <= used
+
+
+def test_links_do_not_have_the_name_of_a_file_as_their_text(built):
+    for path in built.glob("*.html"):
+        assert re.findall(r">([\w-]+\.md)</a>", path.read_text()) == [], path.name
 
 
 def test_search_index_contains_the_sections(built):
