@@ -62,7 +62,7 @@ class WantedMetadata:
         # The legacy API has no metadata of items.
         is_native = self._field is not None and self._field.hides is None
         self._lists_of_schema = lists_with_metadata(schema) if is_native else frozenset()
-        self._all = self._field is not None and query is not None and query["meta"] == "true"
+        self._all = self._field is not None and query is not None and query.get("meta") == "true"
         # The keys of the records and of the items of each list; None for all keys.
         self._keys: Selection = {}
         self._of_record = self._all
