@@ -12,13 +12,14 @@ from bench.measuring import Row
 from bench.shops import DATABASES, SMALL, STREAMED, Shops, open_shops
 
 PARTS = (
-    "reads", "bulk", "redemptions", "orders", "events", "imports", "files", "process", "writers",
-    "whole", "large", "full",
+    "reads", "metadata", "bulk", "redemptions", "orders", "events", "imports", "files", "process",
+    "writers", "whole", "large", "full",
 )  # fmt: skip
 LARGE_PARTS = {"large", "full"}
 
 _REQUESTS = {
     "reads": reads.single_reads,
+    "metadata": reads.metadata,
     "bulk": writes.bulk_creates,
     "orders": writes.order_writes,
     "redemptions": redemptions.redemptions,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from bench.measuring import Goal, Row, Work, alternate, cpu, details, ratio, read
 from bench.servers import Request
 from bench.shops import DATABASES, SMALL, Shops
+from bench.workloads import new_order
 
 CUSTOMERS = "/customers?filter[limit]=100"
 ORDERS = "/orders?filter[limit]=100"
@@ -39,6 +40,20 @@ def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
         yield ratio(name, goal, customers, read(plain, "/customers", 40), rounds)
         name = f"`GET {ORDERS}` with their customers, SQLite"
         yield ratio(name, Goal(20, 12, unit="B"), read(server, ORDERS, 50), bare, rounds)
+
+
+def metadata(shops: Shops, rounds: int) -> Iterator[Row]:
+    """Compare a page of orders with 28 entries of metadata each with the page without them."""
+    entries = {f"_plugin_{number}": f"value {number}" for number in range(28)}
+    for database in DATABASES:
+        with shops.empty(database, "metadata").serve() as server:
+            orders = [new_order() | {"metadata": entries} for _ in range(100)]
+            body = json.dumps({"orders": orders}).encode()
+            server.send([Request("/orders/bulk", "POST", body)], 1)
+            whole = read(server, f"{ORDERS}&filter[meta]=true", 50)
+            name = f"`GET {ORDERS}&filter[meta]=true` with 28 entries each, {database}"
+            title = f"{name}, compared with the page without them"
+            yield ratio(title, Goal(2, 1.5, unit="times"), whole, read(server, ORDERS, 50), rounds)
 
 
 def whole_list(shops: Shops, rounds: int, size: int) -> Iterator[Row]:

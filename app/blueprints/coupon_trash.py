@@ -48,6 +48,9 @@ def list_trashed_coupons(query: Query) -> Response:
 
     Returns a page, filtered like the list of coupons. The list is empty if the user of the key
     cannot read coupons.
+
+    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
+    match.
     """
     serializer = coupons_of(query, TRASHED_COUPON)
     size = current_app.config["SHOP_PAGE_SIZE"]

@@ -65,6 +65,9 @@ def list_coupons(query: Query) -> Response:
 
     Returns the published coupons that match, newest first. Coupons that the user of the key cannot
     read are neither listed nor counted.
+
+    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
+    match.
     """
     serializer = coupons_of(query)
     size = current_app.config["SHOP_PAGE_SIZE"]
@@ -106,6 +109,9 @@ def count_coupons(query: Query) -> Response:
     """Count coupons.
 
     Returns the number of published coupons that match.
+
+    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
+    match.
     """
     return json_response({"count": coupon_queries.count_coupons(current_principal(), query)})
 

@@ -47,6 +47,9 @@ def list_trashed_orders(query: Query) -> Response:
     Returns a page, filtered and sorted like the list of orders. `status` is the status before the
     deletion, which a restored order gets again. The list is empty if the user of the key cannot
     read orders.
+
+    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
+    match.
     """
     serializer = OrderSerializer(query, TRASHED_ORDER)
     size = current_app.config["SHOP_PAGE_SIZE"]

@@ -76,6 +76,9 @@ def list_orders(query: Query) -> Response:
 
     Returns the orders that match, newest first, each with its customer. The list is empty if the
     user of the key cannot read orders.
+
+    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
+    match.
     """
     serializer = OrderSerializer(query)
     size = current_app.config["SHOP_PAGE_SIZE"]
@@ -116,6 +119,9 @@ def count_orders(query: Query) -> Response:
     """Count orders.
 
     Returns the number of orders that match.
+
+    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
+    match.
     """
     return json_response({"count": order_queries.count_orders(current_principal(), query)})
 

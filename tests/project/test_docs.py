@@ -221,9 +221,15 @@ def test_readme_links_every_document():
 # --- the examples of the README and of the quick start ---
 
 
-def curls(name):
-    """Yield the curl and `make demo` commands of a document, split into words, with their comments."""
-    blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", read(name), re.DOTALL)
+def curls(name, section=""):
+    """Yield the curl and `make demo` commands of a document, split into words, with their comments.
+
+    Those of one section, if it is given.
+    """
+    text = read(name)
+    if section:
+        text = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", text, re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     for line in lines:
         words = shlex.split(line.removeprefix("$ "), comments=True)
@@ -239,7 +245,7 @@ def request_of(arguments):
         match word:
             case "-u":
                 user = next(words)
-            case "-i":
+            case "-i" | "-g":
                 pass
             case "-X":
                 method = next(words)
@@ -259,16 +265,17 @@ def run_examples(make_app, migrated_database_url):
     with app.app_context():
         key = create_key("admin", "administrator", principals.Permission.READ_WRITE, "")
     client = Client(app, key)
+    bodies = []
 
     def demo():
         arguments = ["demo", "--customers", "40", "--coupons", "20", "--orders", "60"]
         assert app.test_cli_runner().invoke(args=arguments).exit_code == 0
 
-    def run(name, *, demo_first=False):
+    def run(name, *, section="", demo_first=False):
         first_id = None
         if demo_first:
             demo()
-        for (command, *arguments), remark in curls(name):
+        for (command, *arguments), remark in curls(name, section):
             if command == "make":
                 if not demo_first:
                     demo()
@@ -288,10 +295,13 @@ def run_examples(make_app, migrated_database_url):
             )
             assert (response.status_code in {200, 201}) == (remark != "rejected"), arguments
             assert ("error" in json.dumps(response.get_json())) == bool(remark), arguments
-            if first_id is None and "coupon" in response.get_json():
-                first_id = response.get_json()["coupon"]["id"]
+            for kind in ("coupon", "customer"):
+                if first_id is None and kind in response.get_json():
+                    first_id = response.get_json()[kind]["id"]
+            bodies.append(response.get_json())
             yield method, address.path, remark
 
+    run.bodies = bodies
     return run
 
 
@@ -311,6 +321,15 @@ def test_readme_examples_work_after_the_demo_and_change_none_of_its_coupons(run_
 def test_quick_start_works_and_fails_where_it_says_so(run_examples):
     seen = [remark for _, _, remark in run_examples("docs/quickstart.md")]
     assert seen == ["", "", "rejected", "rejected", "one item fails", ""]
+
+
+def test_metadata_examples_store_a_number_find_the_record_and_remove_it(run_examples):
+    seen = list(run_examples("docs/api.md", section="Metadata"))
+    assert [method for method, _, _ in seen] == ["POST", "GET", "PUT"]
+    stored, found, removed = run_examples.bodies
+    assert stored["customer"]["metadata"] == {"erp_id": "4711"}
+    assert [each["id"] for each in found["customers"]] == [stored["customer"]["id"]]
+    assert removed["customer"]["metadata"] == {}
 
 
 def test_readme_names_the_settings_of_a_first_run():

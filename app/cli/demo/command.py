@@ -17,6 +17,11 @@ from sqlalchemy.orm import Session
 from app.auth.principals import Permission
 from app.cli import program
 from app.cli.demo.examples import add_examples
+from app.cli.demo.metadata import (
+    metadata_of_coupons,
+    metadata_of_customers,
+    metadata_of_orders,
+)
 from app.cli.demo.names import PRODUCTS
 from app.cli.demo.redemptions import add_cart_redemptions, add_order_redemptions, limited_coupons
 from app.cli.demo.shop import EXAMPLE, EXAMPLE_EMAIL, DemoShop, Record
@@ -25,9 +30,21 @@ from app.conversions import dates
 from app.db import timeouts
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
-from app.models import DEMO_RUNS, Coupon, DemoRun, DownloadPermission, Order, User, UserRole
+from app.models import (
+    COUPON_METADATA,
+    CUSTOMER_METADATA,
+    DEMO_RUNS,
+    ORDER_METADATA,
+    Coupon,
+    DemoRun,
+    DownloadPermission,
+    Order,
+    User,
+    UserRole,
+)
 from app.models.user import role_of
 from app.services.api_keys import writes as api_keys
+from app.services.common.metadata_values import found_text, json_text
 from app.services.customers.columns import NEW_ROLE
 from app.services.maintenance.import_runs import record_import
 
@@ -208,11 +225,23 @@ def _add_roles(session: Session, ids: list[int], users: list[Record]) -> None:
         for user_id, user in zip(ids, users, strict=True)
     ]
     session.execute(insert(UserRole), rows)
+    session.execute(insert(CUSTOMER_METADATA), [*map(_stored, metadata_of_customers(ids))])
+
+
+def _add_coupon_metadata(session: Session, ids: list[int], coupons: list[Record]) -> None:
+    session.execute(insert(COUPON_METADATA), [*map(_stored, metadata_of_coupons(ids, coupons))])
+
+
+def _stored(entry: Record) -> Record:
+    """Return an entry of metadata as its table stores it."""
+    text = json_text(entry["value"])
+    return entry | {"value": text, "found_value": found_text(text)}
 
 
 def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> None:
-    """Add download permissions for digital products and the uses of coupons."""
+    """Add metadata, download permissions for digital products and the uses of coupons."""
     add_order_redemptions(session, ids, orders)
+    session.execute(insert(ORDER_METADATA), [*map(_stored, metadata_of_orders(ids, orders))])
     digital = {number: name for number, name, _, _, is_digital in PRODUCTS if is_digital}
     granted = [
         {
@@ -239,6 +268,6 @@ def _add_downloads(session: Session, ids: list[int], orders: list[Record]) -> No
 
 
 CUSTOMERS = Part("customers", User, DemoShop.customer, _add_roles)
-COUPONS = Part("coupons", Coupon, DemoShop.coupon)
+COUPONS = Part("coupons", Coupon, DemoShop.coupon, _add_coupon_metadata)
 ORDERS = Part("orders", Order, DemoShop.order, _add_downloads)
 PARTS = (CUSTOMERS, COUPONS, ORDERS)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, literal_column
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import Numeric
+from sqlalchemy.types import Numeric, String
 
 from app.db.sql.types import JsonObjectText, JsonTuple, UtcDateTime
 
@@ -111,3 +111,27 @@ def _cast_postgresql(element: leading_number, compiler: Any, **kwargs: Any) -> s
     # Limit the digits, so that both databases accept a text with thousands of digits.
     digits = r"[-+]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,2})?"
     return f"coalesce(substring({text} from '^\\s*({digits})')::float8, 0)"
+
+
+class json_entries(FunctionElement[str]):  # noqa: N801  # named like an SQL function
+    """An aggregate: IDs, texts and JSON texts of rows as a JSON array of arrays, in any order.
+
+    Reading one long text for each record takes a third of the time of reading its rows.
+    """
+
+    inherit_cache = True
+    type = String()
+
+
+@compiles(json_entries)
+def _json_entries(element: json_entries, compiler: Any, **kwargs: Any) -> str:
+    row, text, value = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    entry = f"'[' || {row} || ',' || json_quote({text}) || ',' || {value} || ']'"
+    return f"'[' || group_concat({entry}, ',') || ']'"
+
+
+@compiles(json_entries, "postgresql")
+def _json_entries_on_postgresql(element: json_entries, compiler: Any, **kwargs: Any) -> str:
+    row, text, value = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    entry = f"'[' || {row} || ',' || to_json({text})::text || ',' || {value} || ']'"
+    return f"'[' || string_agg({entry}, ',') || ']'"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -30,8 +31,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.db.read_pool import Fetch
-from app.db.records import as_printed
-from app.db.sql.functions import is_one_of
+from app.db.sql.functions import is_one_of, json_entries
 from app.db.sql.index_hints import Condition
 from app.db.sql.types import IdList
 from app.errors import ShopError
@@ -40,7 +40,7 @@ from app.services.common.bulk import BulkItem, Record, Writes
 from app.services.common.metadata_values import found_text, json_text
 
 Metadata = dict[str, Any]
-"""The first value of each key, as parsed JSON or as a JSON fragment."""
+"""The first value of each key, as parsed JSON."""
 
 Key = int | tuple[int, int]
 """ID of a record, or the IDs of an order and of one of its items. Negative for a new record."""
@@ -51,6 +51,7 @@ Filters = Sequence[tuple[str, str | None]]
 METADATA, ITEMS_METADATA = "metadata", "items_metadata"
 """Names in a written record of its metadata, and of that of its items by the ID of the item."""
 
+_ID = itemgetter(0)
 _IDS = bindparam("ids", type_=IdList)
 
 
@@ -71,10 +72,9 @@ class MetadataTable:
         self.of_records = is_one_of(self.record_id, _IDS)
         order = (self.record_id, table.c.id)
         self.select_rows = select(*self.rows).where(self.of_records).order_by(*order)
+        entries = json_entries(table.c.id, table.c.key, table.c.value)
         self.select_shown = (
-            select(*self.identity, table.c.key, as_printed(table.c.value))
-            .where(self.of_records)
-            .order_by(*order)
+            select(*self.identity, entries).where(self.of_records).group_by(*self.identity)
         )
 
 
@@ -95,21 +95,20 @@ def metadata_of(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> dict[i
         kind: the table. For items, use ``metadata_with_items``.
         ids: IDs of the records. Records without metadata are omitted.
     """
-    found: dict[int, Metadata] = {}
-    for record_id, key, value in fetch(kind.select_shown, {"ids": ids}) if ids else ():
-        found.setdefault(record_id, {}).setdefault(key, value)
-    return found
+    rows = fetch(kind.select_shown, {"ids": ids}) if ids else ()
+    return {record_id: _first_values(entries) for record_id, entries in rows}
 
 
-_WITH_ITEMS = (
-    select(ORDER_METADATA.c.order_id, literal_column("0").label("item_id"), ORDER_METADATA.c.id,
-           ORDER_METADATA.c.key, as_printed(ORDER_METADATA.c.value))
-    .where(ORDER.of_records)
-    .union_all(
-        select(*ITEM.identity, ITEM_METADATA.c.id, ITEM_METADATA.c.key,
-               as_printed(ITEM_METADATA.c.value)).where(ITEM.of_records)
+_WITH_ITEMS: Any = (
+    select(
+        ORDER.record_id,
+        literal_column("0").label("item_id"),
+        json_entries(ORDER_METADATA.c.id, ORDER_METADATA.c.key, ORDER_METADATA.c.value),
     )
-)  # fmt: skip
+    .where(ORDER.of_records)
+    .group_by(ORDER.record_id)
+    .union_all(ITEM.select_shown)
+)
 
 
 def metadata_with_items(fetch: Fetch, ids: Sequence[int]) -> dict[int, dict[int, Metadata]]:
@@ -119,10 +118,18 @@ def metadata_with_items(fetch: Fetch, ids: Sequence[int]) -> dict[int, dict[int,
         For each order the metadata by the ID of the item; 0 for that of the order itself.
     """
     found: dict[int, dict[int, Metadata]] = {}
-    rows = fetch(_WITH_ITEMS, {"ids": ids}) if ids else []
-    for order_id, item_id, _, key, value in sorted(rows, key=lambda row: row[:3]):
-        found.setdefault(order_id, {}).setdefault(item_id, {}).setdefault(key, value)
+    for order_id, item_id, entries in fetch(_WITH_ITEMS, {"ids": ids}) if ids else ():
+        found.setdefault(order_id, {})[item_id] = _first_values(entries)
     return found
+
+
+def _first_values(text: str) -> Metadata:
+    """Return the first value of each key of entries, which are a JSON array in any order."""
+    entries = sorted(orjson.loads(text), key=_ID)
+    values = {key: value for _, key, value in entries}
+    if len(values) < len(entries):  # several entries with one key
+        values |= {key: value for _, key, value in reversed(entries)}
+    return values
 
 
 # --- filters ---
