@@ -69,7 +69,7 @@ FULL_LISTS = (
     ("coupons by code, in the middle",
      f"/coupons?filter[orderby]=code&page={LARGE // 100}", 5),
     *(
-        (f"{noun} by a value of their metadata", f"/{noun}?filter[metadata][erp_id]={value}", 10)
+        (f"{noun} by a value of their metadata", f"/{noun}?filter[metadata][erp_id]={value}", 5)
         for noun, value in (("customers", f"K-{LARGE // 2:06}"), ("orders", f"A-{LARGE // 2:07}"))
     ),
     ("coupons of a type", "/coupons?filter[type]=percent", 5),

@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from app.db.read_pool import Fetch
+from app.db.read_pool import Fetch, fetch
 from app.db.sql.functions import is_one_of, json_entries
 from app.db.sql.index_hints import Condition
 from app.db.sql.types import IdList
@@ -47,6 +47,9 @@ Key = int | tuple[int, int]
 
 Filters = Sequence[tuple[str, str | None]]
 """Keys, each with the text that a value is compared with; None for any value."""
+
+MANY = 1001
+"""Number of entries of a value that is not rare (records 5)."""
 
 METADATA, ITEMS_METADATA = "metadata", "items_metadata"
 """Names in a written record of its metadata, and of that of its items by the ID of the item."""
@@ -136,16 +139,36 @@ def _first_values(text: str) -> Metadata:
 
 
 def conditions_of(
-    kind: MetadataTable, record_id: ColumnElement[int], filters: Filters
+    kind: MetadataTable,
+    record_id: ColumnElement[int],
+    filters: Filters,
+    fetch: Fetch = fetch,
 ) -> list[Condition]:
-    """Return the conditions that records have entries with these keys and values.
+    """Return the conditions that records have entries with these keys and values, rare ones first.
 
     Args:
         kind: the table of the metadata.
         record_id: the column to compare with the IDs of the records.
         filters: the keys and values.
+        fetch: runs the select that tells rare values from frequent ones.
     """
+    if len(filters) > 1:
+        # SQLite assumes that all values of an index are equally rare.
+        numbers = fetch(select(*(_up_to_many(kind, *each) for each in filters)))[0]
+        by_number = sorted(range(len(filters)), key=numbers.__getitem__)
+        filters = [filters[place] for place in by_number]
     return [_condition(kind, record_id, key, value) for key, value in filters]
+
+
+def _up_to_many(kind: MetadataTable, key: str, value: str | None) -> ColumnElement[int]:
+    """Return the number of entries that a filter finds, counted up to MANY."""
+    found = select(literal_column("1")).where(*_has(kind, key, value)).limit(MANY).subquery()
+    return select(func.count()).select_from(found).scalar_subquery()
+
+
+def _has(kind: MetadataTable, key: str, value: str | None) -> list[ColumnElement[bool]]:
+    has_key = kind.table.c.key == key
+    return [has_key] if value is None else [has_key, kind.table.c.found_value == value]
 
 
 def with_metadata(
@@ -164,9 +187,7 @@ def with_metadata(
 def _condition(
     kind: MetadataTable, record_id: ColumnElement[int], key: str, value: str | None
 ) -> Condition:
-    has = [kind.table.c.key == key]
-    if value is not None:
-        has.append(kind.table.c.found_value == value)
+    has = _has(kind, key, value)
     return Condition(
         exists().where(kind.record_id == record_id, *has),
         record_id.in_(select(kind.record_id).where(*has)),

@@ -158,7 +158,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
     role, orderby = query["role"], query["orderby"]
     if role == ALL_ROLES:
         counted = RowCountFilter("users", USERS.c.created_at)
-        return _of_users(query, Part(counted=counted, others=()))
+        return _of_users(query, Part(counted=counted, others=()), fetch)
     counted = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (role,))
     is_changed_then = query["updated_at_min"] or query["updated_at_max"]
     searches = query["q"] or query["metadata"]
@@ -171,19 +171,21 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
     numbers = {(kind, label): int(number) for kind, label, number in fetch(_NUMBERS)}
     if numbers.get(("user_roles", role), 0) <= plans.FEW_FOUND:
         has_role = USERS.c.id.in_(select(USER_ROLES.c.user_id).where(USER_ROLES.c.role == role))
-        return _of_users(query, Part(has_role, by_index=has_role), few=plans.FEW_FOUND)
+        return _of_users(query, Part(has_role, by_index=has_role), fetch, few=plans.FEW_FOUND)
     others = _users_without_role(role, numbers, fetch)
     has_role = (
         exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == role)
         if others is None
         else USERS.c.id.not_in(others)
     )
-    return _of_users(query, Part(has_role, counted=counted, others=others))
+    return _of_users(query, Part(has_role, counted=counted, others=others), fetch)
 
 
-def _of_users(query: Mapping[str, Any], part: Part, few: int | None = None) -> Matching:
+def _of_users(
+    query: Mapping[str, Any], part: Part, fetch: Fetch, few: int | None = None
+) -> Matching:
     by_text = matches(USERS.c.search_text, _TEXTS, query["q"] or "", USERS.c.id)
-    filters = metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query["metadata"])
+    filters = metadata.conditions_of(metadata.CUSTOMER, USERS.c.id, query["metadata"], fetch)
     search, compared = metadata.with_metadata(by_text, filters)
     has_period = query["updated_at_min"] or query["updated_at_max"]
     if has_period and query["orderby"] in {"registered", "id"} and search is None:
