@@ -84,6 +84,8 @@ class Worker(ThreadWorker):
                 if is_authorized:
                     raise RepeatedHeader("Authorization")
                 is_authorized = True
+        if not isinstance(conn.sock, ClientSocket):  # replaced by a TLS socket after ``handle``
+            conn.sock = ClientSocket(conn.sock)
         client: ClientSocket = conn.sock
         client.started, client.is_rejected = time.monotonic(), False
         path = req.path.rstrip("/")
