@@ -4,6 +4,8 @@ All new columns have defaults, so that the previous release can write during an 
 and ``fees`` of the orders that it writes stay null until a sweep of the worker.
 """
 
+from contextlib import nullcontext
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -64,11 +66,15 @@ def _figures() -> str:
 
 
 def _in_batches(table: str, assignments: str, condition: str) -> None:
-    """Update the rows of a table. On PostgreSQL each batch is a transaction of its own."""
+    """Update the rows of a table. On PostgreSQL each batch is a transaction of its own.
+
+    On SQLite the migration stays one transaction, so that concurrent upgrades wait for each other.
+    """
     bind = op.get_bind()
+    on_postgresql = bind.dialect.name == "postgresql"
     # Names and expressions of this file.
     last = bind.scalar(sa.text(f"SELECT max(id) FROM {table}")) or 0  # noqa: S608
-    with op.get_context().autocommit_block():
+    with op.get_context().autocommit_block() if on_postgresql else nullcontext():
         for first in range(1, last + 1, BATCH):
             op.get_bind().execute(
                 sa.text(

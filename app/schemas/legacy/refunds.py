@@ -62,7 +62,7 @@ def _line(item: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class LegacyRefundLineV3Schema(LegacyLineItemSchema):
+class LegacyRefundedLineSchema(LegacyLineItemSchema):
     """Refunded line item in version 3."""
 
     refunded_item_id = fields.String("ID of the item of the order, as text.")
@@ -82,7 +82,7 @@ class LegacyOrderRefundSchema(OrderRefundSchema):
 class LegacyOrderRefundV3Schema(LegacyOrderRefundSchema):
     """Refund in responses of version 3 of the legacy API."""
 
-    line_items = LegacyRefundItemsV3(LegacyRefundLineV3Schema)
+    line_items = LegacyRefundItemsV3(LegacyRefundedLineSchema)
 
 
 class LegacyRefundItemArray(ItemArray):
