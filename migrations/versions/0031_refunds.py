@@ -44,8 +44,8 @@ _CENTS = "CAST(replace({}, '.', '') AS {integer})"
 _SUM = "(SELECT coalesce(sum({}), 0) FROM {each}({lists}) AS item)"
 
 
-def _figures() -> str:
-    """Return the assignments that compute the figures of an order from its items."""
+def _figures() -> dict[str, str]:
+    """Return the expressions that compute the figures of an order from its items."""
     if op.get_bind().dialect.name == "postgresql":
         words = {"each": "json_array_elements", "integer": "bigint"}
         value, largest = "(item.value ->> '{}')", "greatest"
@@ -59,30 +59,28 @@ def _figures() -> str:
     units = f"CAST({value.format('quantity')} AS {words['integer']})"
     discounts = f"{cents('subtotal_tax')} - {cents('total_tax')}"
     lines, fees = {"lists": "line_items", **words}, {"lists": "fee_lines", **words}
-    return (
-        f"items = {_SUM.format(units, **lines)}, fees = {_SUM.format(cents('total'), **fees)}, "
-        f"discount_tax = {largest}(0, {_SUM.format(discounts, **lines)})"
-    )
+    return {
+        "items": _SUM.format(units, **lines),
+        "fees": _SUM.format(cents("total"), **fees),
+        "discount_tax": f"{largest}(0, {_SUM.format(discounts, **lines)})",
+    }
 
 
-def _in_batches(table: str, assignments: str, condition: str) -> None:
+def _in_batches(table: str, values: dict[str, str], condition: str) -> None:
     """Update the rows of a table. On PostgreSQL each batch is a transaction of its own.
 
     On SQLite the migration stays one transaction, so that concurrent upgrades wait for each other.
     """
     bind = op.get_bind()
     on_postgresql = bind.dialect.name == "postgresql"
-    # Names and expressions of this file.
-    last = bind.scalar(sa.text(f"SELECT max(id) FROM {table}")) or 0  # noqa: S608
+    rows = sa.table(table, sa.column("id"), *map(sa.column, values))
+    new = {name: sa.text(expression) for name, expression in values.items()}
+    last = bind.scalar(sa.select(sa.func.max(rows.c.id))) or 0
     with op.get_context().autocommit_block() if on_postgresql else nullcontext():
         for first in range(1, last + 1, BATCH):
-            op.get_bind().execute(
-                sa.text(
-                    f"UPDATE {table} SET {assignments} "  # noqa: S608
-                    f"WHERE id BETWEEN :first AND :last AND {condition}"
-                ),
-                {"first": first, "last": first + BATCH - 1},
-            )
+            of_batch = rows.c.id.between(first, first + BATCH - 1)
+            changed = sa.update(rows).where(of_batch, sa.text(condition))
+            op.get_bind().execute(changed.values(new))
 
 
 def _add_refunds() -> None:
@@ -133,7 +131,7 @@ def upgrade() -> None:
     _in_batches("orders", _figures(), "items IS NULL")
     _in_batches(
         "redemptions",
-        "confirmed_at = updated_at",
+        {"confirmed_at": "updated_at"},
         "status = 'confirmed' AND confirmed_at IS NULL",
     )
 

@@ -4,6 +4,7 @@ import re
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,10 @@ from app.db.migrations import MIGRATIONS
 from app.db.read_pool import fetch
 from app.db.search import is_of_models
 from app.db.session import db
-from app.models import Order, User, triggers
+from app.models import Order, Redemption, User, triggers
 from app.services.api_keys.writes import create_key
 from tests.api_client import Client
-from tests.factories import ORDER
+from tests.factories import ORDER, TIMESTAMP
 
 pytestmark = [
     # SQLAlchemy cannot describe the indexes on expressions of earlier schemas in SQLite, nor can
@@ -251,6 +252,36 @@ def test_order_keys_become_unique(fresh_app):
     assert found == ["a", "a-2", "b", "a-4", "a-2-5"]
     with db.engine.connect() as connection, pytest.raises(IntegrityError):
         connection.execute(insert(Order), rows[:1])
+
+
+def test_orders_from_before_get_their_figures_and_confirmations_their_time(fresh_app):
+    upgrade(revision="0030")
+    lines = [
+        {"id": 1, "quantity": 2, "subtotal_tax": "1.50", "total_tax": "1.00"},
+        {"id": 2, "quantity": 3, "subtotal_tax": "0.10", "total_tax": "0.10"},
+    ]
+    fees = [{"id": 3, "total": "-0.50", "total_tax": "0.00"}, {"id": 4, "total": "1.25"}]
+    rows = [
+        ORDER | {"order_key": "a", "line_items": lines, "fee_lines": fees},
+        ORDER | {"order_key": "b", "line_items": [], "fee_lines": []},
+    ]
+    use = {
+        "code": "x", "reference": "cart", "email": "", "email_normalized": "", "holds_slot": False,
+        "created_at": TIMESTAMP, "updated_at": TIMESTAMP,
+    }  # fmt: skip
+    uses = [use | {"status": status} for status in ("confirmed", "released")]
+    with db.engine.begin() as connection:
+        connection.execute(insert(Order), rows)
+        connection.execute(insert(Redemption), uses)
+    upgrade()
+    with db.engine.connect() as connection:
+        figures = select(Order.items, Order.fees, Order.discount_tax).order_by(Order.id)
+        assert connection.execute(figures).all() == [
+            (5, Decimal("0.75"), Decimal("0.50")),
+            (0, Decimal(0), Decimal(0)),
+        ]
+        times = select(Redemption.confirmed_at).order_by(Redemption.id)
+        assert connection.scalars(times).all() == [TIMESTAMP, None]
 
 
 def test_upgrading_twice_changes_nothing(fresh_app):
