@@ -21,7 +21,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.api.openapi.info import GUIDES, guide_title, guide_titles, guide_url
 from app.api.security_headers import inline_scripts
 from app.api.smorest import Api
-from app.files import folder_of
+from app.config.files import folder_of
 
 SITE = folder_of("site")
 """Folder of the site that ``make docs`` builds. Without it, each guide is a plain page."""

@@ -17,10 +17,10 @@ from app.cli import program
 from app.cli.db import upgraded
 from app.cli.keys import show_new
 from app.cli.supervisor import run_with_worker
+from app.config.files import runtime_folder
 from app.config.settings import GUNICORN_SETTINGS
 from app.db import session
 from app.db.migrations import SchemaState
-from app.files import runtime_folder
 from app.services.api_keys import queries as api_key_queries
 from app.services.api_keys import writes as api_keys
 

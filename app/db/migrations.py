@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy import text
 
-from app.files import folder_of
+from app.config.files import folder_of
 
 MIGRATIONS = folder_of("migrations")
 

@@ -15,7 +15,7 @@ FILES = {
 
 # A part is a package of app/, or a module directly in it. A part imports parts of the layers below it.
 CORE = {
-    "catalog", "config", "conversions", "error_codes", "errors", "files", "pricing",
+    "catalog", "config", "conversions", "error_codes", "errors", "pricing",
 }  # fmt: skip
 LAYERS = ["db", "models", "auth", "outbound", "services", "woocommerce", "api", "blueprints"]
 TOP = {"app", "cli", "main", "plugin_api", "wsgi"}

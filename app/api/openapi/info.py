@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app.files import folder_of
+from app.config.files import folder_of
 
 GUIDES = folder_of("docs")
 """Folder of the guides. An installation without it has no links to guides."""
