@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
@@ -67,8 +67,7 @@ def list_api_keys(query: Query) -> Response:
     Returns all keys, newest first. A caller without `manage_api_keys` gets only their own keys.
     """
     serializer = API_KEY.only(query["selection"])
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = api_key_queries.list_keys(current_principal(), query, serializer.columns, size)
+    page = api_key_queries.list_keys(current_principal(), query, serializer.columns)
     return page_response("keys", serializer.rows, page)
 
 
@@ -141,9 +140,7 @@ def delete_api_key(key_id: int) -> Response:
 
 @blp.route("/<id:key_id>/rotate", methods=["POST"])
 @blp.errors(
-    "shop_api_invalid_key_id",
-    "shop_api_user_cannot_edit_key",
-    "shop_api_insufficient_key_rights",
+    "shop_api_invalid_key_id", "shop_api_user_cannot_edit_key", "shop_api_insufficient_key_rights"
 )
 @blp.response(200, ApiKeyWithSecretResponse, example={"key": examples.ROTATED_API_KEY})
 def rotate_api_key(key_id: int) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
@@ -84,8 +84,7 @@ def list_coupon_batches(query: Query) -> Response:
     The list is empty for a caller who cannot read coupons.
     """
     serializer = COUPON_BATCH.only(query["selection"])
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = coupon_batch_queries.list_batches(current_principal(), query, serializer.columns, size)
+    page = coupon_batch_queries.list_batches(current_principal(), query, serializer.columns)
     return page_response("batches", serializer.rows, page)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
@@ -14,10 +14,7 @@ from app.api.representations import coupons as coupons_of
 from app.api.responses import json_response, page_response
 from app.api.smorest import Api
 from app.schemas.base import EmptyTrashResponse
-from app.schemas.coupons.coupon import (
-    CouponResponse,
-    TrashedCouponList,
-)
+from app.schemas.coupons.coupon import CouponResponse, TrashedCouponList
 from app.schemas.examples import coupons as examples
 from app.schemas.queries import CouponListQuery, TrashQuery
 from app.services.coupons import trash as coupon_trash
@@ -53,8 +50,7 @@ def list_trashed_coupons(query: Query) -> Response:
     match.
     """
     serializer = coupons_of(query, TRASHED_COUPON)
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = coupon_trash.list_trash(current_principal(), query, serializer.columns, size)
+    page = coupon_trash.list_trash(current_principal(), query, serializer.columns)
     return page_response("coupons", serializer.rows, page)
 
 

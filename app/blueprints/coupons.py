@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
@@ -70,8 +70,7 @@ def list_coupons(query: Query) -> Response:
     match.
     """
     serializer = coupons_of(query)
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = coupon_queries.list_coupons(current_principal(), query, serializer.columns, size)
+    page = coupon_queries.list_coupons(current_principal(), query, serializer.columns)
     return page_response("coupons", serializer.rows, page)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
@@ -52,9 +52,8 @@ def list_customer_orders(query: Query, customer_id: int) -> Response:
     Returns all orders of the customer, oldest first.
     """
     serializer = OrderSerializer(query)
-    size = current_app.config["SHOP_PAGE_SIZE"]
     page = order_queries.orders_of_customer(
-        current_principal(), customer_id, query, serializer.columns, size
+        current_principal(), customer_id, query, serializer.columns
     )
     return page_response("orders", serializer.rows, page)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
@@ -29,11 +29,7 @@ from app.schemas.customers import (
     CustomerUpdateRequest,
 )
 from app.schemas.examples import customers as examples
-from app.schemas.queries import (
-    CustomerCountQuery,
-    CustomerListQuery,
-    RecordQuery,
-)
+from app.schemas.queries import CustomerCountQuery, CustomerListQuery, RecordQuery
 from app.services.customers import queries as customer_queries
 from app.services.customers import writes as customers
 
@@ -75,8 +71,7 @@ def list_customers(query: Query) -> Response:
     match.
     """
     serializer = customers_of(query)
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = customer_queries.list_customers(current_principal(), query, serializer.columns, size)
+    page = customer_queries.list_customers(current_principal(), query, serializer.columns)
     return page_response("customers", serializer.rows, page)
 
 

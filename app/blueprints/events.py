@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
@@ -43,8 +43,7 @@ def list_events(query: Query) -> Response:
     read appears later.
     """
     serializer = EVENT.only(query["selection"])
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = event_queries.list_events(current_principal(), query, serializer.columns, size)
+    page = event_queries.list_events(current_principal(), query, serializer.columns)
     links = next_link("filter[after]", page.rows[-1][-1]) if page.has_more else {}
     return json_response({"events": serializer.rows(page.rows)}, headers=links)
 

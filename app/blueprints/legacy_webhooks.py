@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api import webhook_error_codes
 from app.api.authentication import current_principal
@@ -61,8 +61,7 @@ def list_webhooks(query: Query) -> Response:
     Returns the webhooks that match, newest first, without those that were created in the native
     API.
     """
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = legacy_webhooks.list_legacy_webhooks(current_principal(), query, size)
+    page = legacy_webhooks.list_legacy_webhooks(current_principal(), query)
     return page_response(
         "webhooks",
         lambda rows: [_selected(legacy_webhooks.webhook_record(row), query) for row in rows],
@@ -146,9 +145,9 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
 
     Returns the deliveries with their last attempt, newest first.
     """
-    actor, size = current_principal(), current_app.config["SHOP_PAGE_SIZE"]
+    actor = current_principal()
     url = legacy_webhooks.get_legacy_webhook(actor, webhook_id)["delivery_url"]
-    page = legacy_webhooks.list_legacy_deliveries(actor, webhook_id, query, size)
+    page = legacy_webhooks.list_legacy_deliveries(actor, webhook_id, query)
     return page_response(
         "webhook_deliveries",
         lambda rows: [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
@@ -154,10 +154,7 @@ def delete_order_refund(order_id: int, refund_id: int) -> Response:
 @all_refunds.route("")
 @blp.arguments(RefundListQuery, location="query")
 @blp.response(
-    200,
-    OrderRefundList,
-    headers=PAGE_HEADERS,
-    example={"order_refunds": [examples.ORDER_REFUND]},
+    200, OrderRefundList, headers=PAGE_HEADERS, example={"order_refunds": [examples.ORDER_REFUND]}
 )
 def list_refunds(query: Query) -> Response:
     """List the refunds of all orders.
@@ -166,8 +163,7 @@ def list_refunds(query: Query) -> Response:
     read orders.
     """
     serializer = in_version(ORDER_REFUND).only(query["selection"])
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = refunds.list_all_refunds(current_principal(), query, serializer.columns, size)
+    page = refunds.list_all_refunds(current_principal(), query, serializer.columns)
     return page_response("order_refunds", serializer.rows, page)
 
 

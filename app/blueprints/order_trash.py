@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
@@ -52,16 +52,13 @@ def list_trashed_orders(query: Query) -> Response:
     match.
     """
     serializer = OrderSerializer(query, TRASHED_ORDER)
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = order_trash.list_trash(current_principal(), query, serializer.columns, size)
+    page = order_trash.list_trash(current_principal(), query, serializer.columns)
     return page_response("orders", serializer.rows, page)
 
 
 @blp.route("/<id:order_id>/restore", methods=["POST"])
 @blp.errors(
-    "shop_api_invalid_order_id",
-    "shop_api_user_cannot_edit_order",
-    "shop_api_coupon_not_applicable",
+    "shop_api_invalid_order_id", "shop_api_user_cannot_edit_order", "shop_api_coupon_not_applicable"
 )
 @blp.response(200, OrderResponse, example={"order": examples.ORDER})
 def restore_order(order_id: int) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
@@ -30,17 +30,8 @@ from app.schemas.orders.input import (
     OrderUpdate,
     OrderUpdateRequest,
 )
-from app.schemas.orders.order import (
-    OrderList,
-    OrderResponse,
-    OrderStatusList,
-)
-from app.schemas.queries import (
-    DeleteQuery,
-    OrderCountQuery,
-    OrderListQuery,
-    RecordQuery,
-)
+from app.schemas.orders.order import OrderList, OrderResponse, OrderStatusList
+from app.schemas.queries import DeleteQuery, OrderCountQuery, OrderListQuery, RecordQuery
 from app.services.common.bulk import BulkItem, WriteResult
 from app.services.orders import queries as order_queries
 from app.services.orders import writes as orders
@@ -81,8 +72,7 @@ def list_orders(query: Query) -> Response:
     match.
     """
     serializer = OrderSerializer(query)
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = order_queries.list_orders(current_principal(), query, serializer.columns, size)
+    page = order_queries.list_orders(current_principal(), query, serializer.columns)
     return page_response("orders", serializer.rows, page)
 
 
@@ -184,9 +174,7 @@ def update_order(body: Body, order_id: int) -> Response:
 @blp.route("/<id:order_id>", methods=["DELETE"])
 @blp.status("trashed")
 @blp.errors(
-    "shop_api_invalid_order_id",
-    "shop_api_user_cannot_delete_order",
-    "shop_api_precondition_failed",
+    "shop_api_invalid_order_id", "shop_api_user_cannot_delete_order", "shop_api_precondition_failed"
 )
 @blp.arguments(DeleteQuery, location="query")
 @blp.response(200, DeleteResponse, example={"message": "Deleted order"})

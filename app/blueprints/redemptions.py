@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
@@ -62,8 +62,7 @@ def list_redemptions(query: Query) -> Response:
     cannot read orders.
     """
     serializer = REDEMPTION.only(query["selection"])
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = redemption_queries.list_redemptions(current_principal(), query, serializer.columns, size)
+    page = redemption_queries.list_redemptions(current_principal(), query, serializer.columns)
     return page_response("redemptions", serializer.rows, page)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response, current_app
+from flask import Flask, Response
 
 from app.api import webhook_error_codes
 from app.api.authentication import current_principal
@@ -18,9 +18,7 @@ from app.api.responses import delete_response, json_response, page_response
 from app.api.smorest import Api
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import webhooks as examples
-from app.schemas.queries import (
-    ReadQuery,
-)
+from app.schemas.queries import ReadQuery
 from app.schemas.webhooks.queries import (
     WebhookCountQuery,
     WebhookDeliveryListQuery,
@@ -80,8 +78,7 @@ def list_webhooks(query: Query) -> Response:
     webhooks.
     """
     serializer = WEBHOOK.only(query["selection"])
-    size = current_app.config["SHOP_PAGE_SIZE"]
-    page = webhook_queries.list_webhooks(current_principal(), query, serializer.columns, size)
+    page = webhook_queries.list_webhooks(current_principal(), query, serializer.columns)
     return page_response("webhooks", serializer.rows, page)
 
 
@@ -205,9 +202,8 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
     its event.
     """
     serializer = WEBHOOK_DELIVERY.only(query["selection"])
-    size = current_app.config["SHOP_PAGE_SIZE"]
     page = webhook_queries.list_deliveries(
-        current_principal(), webhook_id, query, serializer.columns, size
+        current_principal(), webhook_id, query, serializer.columns
     )
     return page_response("webhook_deliveries", serializer.rows, page)
 

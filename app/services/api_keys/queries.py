@@ -29,15 +29,12 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
 SORT_KEYS: Mapping[str, ColumnElement[Any]] = {"date": API_KEYS.c.created_at, "id": API_KEYS.c.id}
 
 
-def list_keys(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> Page:
+def list_keys(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
     """Return a page of keys: all keys for an actor who manages keys, otherwise their own.
 
     Args:
         query: a loaded ``ApiKeyListQuery``.
         columns: what to select, of COLUMNS.
-        default_size: rows on a page when the query sets no limit.
     """
     conditions = []
     if not actor.can(Capability.MANAGE_API_KEYS):
@@ -48,13 +45,7 @@ def list_keys(
         )  # larger IDs match no user
     matching = Matching(API_KEYS.c.id, conditions)
     return fetch_page(
-        columns,
-        API_KEYS.c.id,
-        matching,
-        key=SORT_KEYS[query["orderby"]],
-        query=query,
-        default_size=default_size,
-        may_read=True,
+        columns, API_KEYS.c.id, matching, query, key=SORT_KEYS[query["orderby"]], may_read=True
     )
 
 

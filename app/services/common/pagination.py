@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from app.config.limits import current_limit
 from app.db.read_pool import RowStream
 
 MAX_LINK_BYTES = 4000
@@ -61,7 +62,12 @@ class Page:
         return headers | {"Link": links} if 0 < len(links) <= MAX_LINK_BYTES else headers
 
 
-def page_size(query: Mapping[str, Any], default: int) -> int | None:
+def page_size(query: Mapping[str, Any]) -> int | None:
     """Return the rows per page: ``limit``, where -1 means no limit and 0 the default (spec 4.2)."""
     limit = query.get("limit")  # some lists have no limit parameter
-    return None if limit == -1 else limit or default
+    return None if limit == -1 else limit or default_page_size()
+
+
+def default_page_size() -> int:
+    """Return the rows per page of a list without a limit."""
+    return current_limit("SHOP_PAGE_SIZE")

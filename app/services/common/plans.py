@@ -40,7 +40,7 @@ from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.db.search import Search
 from app.db.sql.index_hints import unindexed
 from app.services.common.filtering import Find, Matching, Part
-from app.services.common.pagination import Page, page_size
+from app.services.common.pagination import Page, default_page_size, page_size
 from app.services.common.row_counts import RowCountFilter
 
 FEW = 1000
@@ -69,10 +69,9 @@ def fetch_page(
     columns: Columns,
     record_id: ColumnElement[int],
     find: Find,
+    query: Mapping[str, Any],
     *,
     key: ColumnElement[Any],
-    query: Mapping[str, Any],
-    default_size: int,
     may_read: bool,
 ) -> Page:
     """Return a page of records, which is empty if the actor may not read them (spec 5).
@@ -81,15 +80,15 @@ def fetch_page(
         columns: the columns to select, which the record's ID follows.
         record_id: the column with the ID.
         find: the matching records.
+        query: ``order``, ``limit``, ``offset`` (if absent or 0, ``page`` determines it) and
+            ``page``.
         key: the sort key. Nulls come last. Equal keys are sorted by ID in the same direction, so
             that pages never overlap. Unique keys need no ID.
-        query: ``order``, ``offset`` (if absent or 0, ``page`` determines it) and ``page``.
-        default_size: rows per page if the query has no limit.
         may_read: whether the actor may read these records.
     """
-    size = page_size(query, default_size)
+    size = page_size(query)
     if not may_read:
-        return Page([], 0, query["page"], size or default_size)
+        return Page([], 0, query["page"], size or default_page_size())
     # Without a limit, the list has a single page, and all later pages are empty.
     offset = query["offset"] or (size or INT64_MAX) * (query["page"] - 1)
     rows: Sequence[Row] | RowStream = ()

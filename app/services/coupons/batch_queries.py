@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    and_,
-    bindparam,
-    exists,
-    func,
-    literal_column,
-    select,
-)
+from sqlalchemy import ColumnElement, and_, bindparam, exists, func, literal_column, select
 
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
@@ -67,9 +59,7 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
 }
 
 
-def list_batches(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> Page:
+def list_batches(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
     """Return a page of the batches, newest first unless ``query`` says otherwise.
 
     The page is empty without the capability to read coupons (decisions 13).
@@ -77,7 +67,6 @@ def list_batches(
     Args:
         query: a loaded ``CouponBatchListQuery``.
         columns: what to select, of COLUMNS.
-        default_size: rows on a page when the query sets no limit.
     """
     conditions = between({"created_at": COUPON_BATCHES.c.created_at}, query)
     matching = Matching(COUPON_BATCHES.c.id, conditions)
@@ -85,9 +74,8 @@ def list_batches(
         columns,
         COUPON_BATCHES.c.id,
         matching,
+        query,
         key=COUPON_BATCHES.c.created_at,
-        query=query,
-        default_size=default_size,
         may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
     )
 

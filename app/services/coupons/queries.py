@@ -49,9 +49,7 @@ SORT_KEYS: Mapping[str, Column[Any]] = {
 }
 
 
-def list_coupons(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> Page:
+def list_coupons(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
     """Return a page of the published coupons that match, by default newest first.
 
     The page is empty without the capability to read coupons (spec 4.1).
@@ -59,30 +57,24 @@ def list_coupons(
     Args:
         query: a loaded ``CouponListQuery``.
         columns: what to select.
-        default_size: rows on a page when the query sets no limit.
 
     Raises:
         InvalidParams: the type in the filter is unknown.
     """
     require_known_filter(query)
-    return fetch_coupons(actor, _matching(query), query, columns, default_size)
+    return fetch_coupons(actor, _matching(query), query, columns)
 
 
 def fetch_coupons(
-    actor: Principal,
-    matching: Matching,
-    query: Mapping[str, Any],
-    columns: Columns,
-    default_size: int,
+    actor: Principal, matching: Matching, query: Mapping[str, Any], columns: Columns
 ) -> Page:
     """Return a page of the matching coupons, sorted by ``query``."""
     return fetch_page(
         columns,
         COUPONS.c.id,
         matching,
+        query,
         key=SORT_KEYS[query["orderby"]],
-        query=query,
-        default_size=default_size,
         may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
     )
 

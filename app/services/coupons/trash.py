@@ -34,21 +34,18 @@ from app.services.events.bulk import notify_deleted
 from app.services.events.hooks import notify
 
 
-def list_trash(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> Page:
+def list_trash(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
     """Return a page of the coupons in the trash that match.
 
     Args:
         query: a loaded ``CouponListQuery``.
         columns: what to select.
-        default_size: rows on a page when the query sets no limit.
 
     Raises:
         InvalidParams: the type in the filter is unknown.
     """
     require_known_filter(query)
-    return fetch_coupons(actor, _matching(query), query, columns, default_size)
+    return fetch_coupons(actor, _matching(query), query, columns)
 
 
 def _matching(query: Mapping[str, Any]) -> Matching:
@@ -85,11 +82,7 @@ def restore(actor: Principal, coupon_id: int) -> Record:
         same_code = select(COUPONS.c.id).where(COUPONS.c.code == coupon["code"], PUBLISHED)
         if session.execute(same_code).first():
             raise ShopError("shop_api_coupon_code_already_exists")
-        restored = {
-            "status": CouponStatus.PUBLISHED,
-            "trashed_at": None,
-            "updated_at": now(),
-        }
+        restored = {"status": CouponStatus.PUBLISHED, "trashed_at": None, "updated_at": now()}
         session.execute(update(COUPONS).where(COUPONS.c.id == coupon_id).values(restored))
         after = {**coupon, **restored}
         notify(session, actor, [Change("coupon.restored", coupon, after)])

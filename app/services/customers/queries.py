@@ -66,9 +66,7 @@ _TEXTS = [USERS.c.email_normalized, USERS.c.username_normalized, USERS.c.name_no
 _SUM_KEYS = {name: func.coalesce(sums.c[1], literal(0)) for name, sums in SUMS.items()}
 
 
-def list_customers(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> Page:
+def list_customers(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
     """Return a page of the users that match, by default in the order of their registration.
 
     The page is empty without the capability to list users (spec 4.2).
@@ -76,7 +74,6 @@ def list_customers(
     Args:
         query: a loaded ``CustomerListQuery``.
         columns: what to select, of COLUMNS.
-        default_size: rows on a page when the query sets no limit.
 
     Raises:
         InvalidParams: ``orderby`` requires a field to sort by.
@@ -85,9 +82,8 @@ def list_customers(
         columns,
         USERS.c.id,
         partial(_matching, query),
+        query,
         key=_sort_key(query),
-        query=query,
-        default_size=default_size,
         may_read=actor.can(Capability.LIST_USERS),
     )
 

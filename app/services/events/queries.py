@@ -16,6 +16,7 @@ from app.db.records import WANTED, Columns, Row, as_printed, select_where
 from app.errors import InvalidParams, ShopError
 from app.models import EVENT_FEED, EVENTS
 from app.services.common.filtering import between
+from app.services.common.pagination import default_page_size
 from app.services.events.places import HAS_ANY_RESOURCE, ids_between
 from app.services.events.sequence import number_events
 
@@ -46,15 +47,12 @@ class EventPage:
     has_more: bool
 
 
-def list_events(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> EventPage:
+def list_events(actor: Principal, query: Mapping[str, Any], columns: Columns) -> EventPage:
     """Return the events that match, oldest first. Numbers committed events first.
 
     Args:
         query: a loaded ``EventListQuery``.
         columns: what to select, of COLUMNS.
-        default_size: events on a page when the query sets no limit.
 
     Raises:
         ShopError: the capability is missing, a filter is invalid, or events after
@@ -63,7 +61,7 @@ def list_events(
     conditions = _conditions(query)
     actor.require("shop_api_user_cannot_read_events", Capability.READ_EVENTS)
     number_events()
-    size, after = query["limit"] or default_size, min(query["after"] or 0, INT64_MAX)
+    size, after = query["limit"] or default_page_size(), min(query["after"] or 0, INT64_MAX)
     since, until = ids_between(query)
     columns = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
     page = (

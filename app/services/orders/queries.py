@@ -11,14 +11,7 @@ from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
-from app.db.records import (
-    WANTED,
-    Columns,
-    Row,
-    as_printed,
-    fetch_by_ids,
-    select_where,
-)
+from app.db.records import WANTED, Columns, Row, as_printed, fetch_by_ids, select_where
 from app.db.search import contains
 from app.db.session import now
 from app.db.sql.index_hints import Condition, frequent
@@ -60,18 +53,15 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
 }
 
 
-def list_orders(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> Page:
+def list_orders(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
     """Return a page of the orders that match, newest first by default.
 
     Args:
         query: a loaded ``OrderListQuery``.
         columns: what to select, of COLUMNS.
-        default_size: rows on a page when the query sets no limit.
     """
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
-    return fetch_orders(_matching(query), query, columns, default_size, may_read=may_read)
+    return fetch_orders(_matching(query), query, columns, may_read=may_read)
 
 
 def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
@@ -102,11 +92,7 @@ def get_order(actor: Principal, order_id: int, columns: Columns) -> Row:
 
 
 def orders_of_customer(
-    actor: Principal,
-    customer_id: int,
-    query: Mapping[str, Any],
-    columns: Columns,
-    default_size: int,
+    actor: Principal, customer_id: int, query: Mapping[str, Any], columns: Columns
 ) -> Page:
     """Return all orders of a customer, oldest first (spec 4.2, decisions 7), or a page of them.
 
@@ -116,12 +102,11 @@ def orders_of_customer(
             and the client asked for it, a loaded ``OrderListQuery`` (decisions 14). ``totals``:
             whether the list of all orders has totals.
         columns: what to select, of COLUMNS.
-        default_size: rows on a page when the query sets no limit.
     """
     get_customer(actor, customer_id, [])
     if "page" in query:
         query = {**query, "customer_id": customer_id}
-        return fetch_orders(_matching(query), query, columns, default_size, may_read=True)
+        return fetch_orders(_matching(query), query, columns, may_read=True)
     theirs = select_where(tuple(columns), ORDERS.c.id, _IS_OF_CUSTOMER, *_OLDEST_FIRST)
     rows = fetch(theirs, {WANTED: customer_id})
     return Page(rows, total=len(rows) if query.get("totals") else None)
@@ -159,12 +144,7 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
 
 
 def fetch_orders(
-    matching: Matching,
-    query: Mapping[str, Any],
-    columns: Columns,
-    default_size: int,
-    *,
-    may_read: bool,
+    matching: Matching, query: Mapping[str, Any], columns: Columns, *, may_read: bool
 ) -> Page:
     """Return a page of the matching orders in the sort order of ``query``.
 
@@ -173,13 +153,7 @@ def fetch_orders(
     """
     require_known_status(query, current_catalog().order_statuses)
     return fetch_page(
-        columns,
-        ORDERS.c.id,
-        matching,
-        key=SORT_KEYS[query["orderby"]],
-        query=query,
-        default_size=default_size,
-        may_read=may_read,
+        columns, ORDERS.c.id, matching, query, key=SORT_KEYS[query["orderby"]], may_read=may_read
     )
 
 
@@ -198,9 +172,7 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def search_of(
-    query: Mapping[str, Any],
-) -> tuple[Condition | None, list[ColumnElement[bool]]]:
+def search_of(query: Mapping[str, Any]) -> tuple[Condition | None, list[ColumnElement[bool]]]:
     """Return the search of a loaded ``OrderFilter`` by text and metadata, and its conditions."""
     q, of_metadata = query["q"], query["metadata"]
     search = None if q is None else contains(ORDERS.c.search_text, q, ORDERS.c.id)

@@ -69,23 +69,19 @@ def get_refund(actor: Principal, order_id: int, refund_id: int, columns: Columns
     return row
 
 
-def list_all_refunds(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> Page:
+def list_all_refunds(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
     """Return a page of the refunds of all orders, newest first.
 
     Args:
         query: a loaded ``RefundListQuery``.
         columns: what to select, of the columns of a refund.
-        default_size: rows on a page when the query sets no limit.
     """
     return fetch_page(
         columns,
         ORDER_REFUNDS.c.id,
         _matching(query),
+        query,
         key=ORDER_REFUNDS.c.created_at,
-        query=query,
-        default_size=default_size,
         may_read=actor.can(Capability.READ_PRIVATE_SHOP_ORDERS),
     )
 

@@ -23,13 +23,7 @@ from app.services.orders.columns import Record, with_total_tax
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.items import items_of
 from app.services.orders.locks import clear_parents, lock_coupons, lock_orders
-from app.services.orders.queries import (
-    COLUMNS,
-    IS_TRASHED,
-    conditions_of,
-    fetch_orders,
-    search_of,
-)
+from app.services.orders.queries import COLUMNS, IS_TRASHED, conditions_of, fetch_orders, search_of
 from app.services.orders.refunds import stored_refunds
 from app.services.redemptions.changes import notify_with_coupons
 
@@ -40,15 +34,12 @@ TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
 }
 
 
-def list_trash(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> Page:
+def list_trash(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
     """Return a page of the orders in the trash that match, filtered and sorted like the list.
 
     Args:
         query: a loaded ``OrderListQuery``; its status is the one before the trash.
         columns: what to select, of TRASH_COLUMNS.
-        default_size: rows on a page when the query sets no limit.
 
     Raises:
         InvalidParams: a status in the filter is unknown.
@@ -59,7 +50,7 @@ def list_trash(
     search, compared = search_of(query)
     matching = Matching(ORDERS.c.id, [*conditions, *compared], search=search)
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
-    return fetch_orders(matching, query, columns, default_size, may_read=may_read)
+    return fetch_orders(matching, query, columns, may_read=may_read)
 
 
 def restore(actor: Principal, order_id: int) -> Record:

@@ -56,23 +56,19 @@ _HAS_STATUS: Mapping[str, ColumnElement[bool]] = {
 }
 
 
-def list_redemptions(
-    actor: Principal, query: Mapping[str, Any], columns: Columns, default_size: int
-) -> Page:
+def list_redemptions(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
     """Return a page of the redemptions that match, newest first by default.
 
     Args:
         query: a loaded ``RedemptionListQuery``.
         columns: what to select, of COLUMNS.
-        default_size: rows on a page when the query sets no limit.
     """
     return fetch_page(
         columns,
         REDEMPTIONS.c.id,
         _matching(query),
+        query,
         key=SORT_KEYS[query["orderby"]],
-        query=query,
-        default_size=default_size,
         may_read=actor.can(Capability.READ_PRIVATE_SHOP_ORDERS),
     )
 

@@ -29,9 +29,9 @@ _WEBHOOK: Columns = tuple(WEBHOOKS.c)
 _DELIVERY: Columns = tuple(WEBHOOK_DELIVERIES.c)
 
 
-def list_legacy_webhooks(actor: Principal, query: Mapping[str, Any], default_size: int) -> Page:
+def list_legacy_webhooks(actor: Principal, query: Mapping[str, Any]) -> Page:
     """Return a page of the legacy webhooks, for ``webhook_record``."""
-    return list_webhooks(actor, query, _WEBHOOK, default_size, LEGACY_ONLY)
+    return list_webhooks(actor, query, _WEBHOOK, LEGACY_ONLY)
 
 
 def get_legacy_webhook(actor: Principal, webhook_id: int) -> Record:
@@ -39,9 +39,7 @@ def get_legacy_webhook(actor: Principal, webhook_id: int) -> Record:
     return webhook_record(get_webhook(actor, webhook_id, _WEBHOOK, LEGACY_ONLY))
 
 
-def list_legacy_deliveries(
-    actor: Principal, webhook_id: int, query: Mapping[str, Any], default_size: int
-) -> Page:
+def list_legacy_deliveries(actor: Principal, webhook_id: int, query: Mapping[str, Any]) -> Page:
     """Return a page of the deliveries of a legacy webhook, for ``delivery_record``.
 
     Raises:
@@ -49,7 +47,7 @@ def list_legacy_deliveries(
             the events of the webhook, which the deliveries contain.
     """
     _require_readable(actor, webhook_id)
-    return list_deliveries(actor, webhook_id, query, _DELIVERY, default_size, formats=LEGACY_ONLY)
+    return list_deliveries(actor, webhook_id, query, _DELIVERY, formats=LEGACY_ONLY)
 
 
 def get_legacy_delivery(actor: Principal, webhook_id: int, delivery_id: int) -> Record:

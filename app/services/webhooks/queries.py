@@ -27,7 +27,6 @@ def list_webhooks(
     actor: Principal,
     query: Mapping[str, Any],
     columns: Columns,
-    default_size: int,
     formats: Sequence[str] = ALL_FORMATS,
 ) -> Page:
     """Return a page of the webhooks that match, newest first unless ``query`` says otherwise.
@@ -37,7 +36,6 @@ def list_webhooks(
     Args:
         query: a loaded ``WebhookListQuery``.
         columns: what to select, of the columns of a webhook.
-        default_size: rows on a page when the query sets no limit.
         formats: the forms of deliveries to include.
     """
     matching = _matching(query, formats)
@@ -45,9 +43,8 @@ def list_webhooks(
         columns,
         WEBHOOKS.c.id,
         matching,
+        query,
         key=WEBHOOKS.c.id,
-        query=query,
-        default_size=default_size,
         may_read=actor.can(Capability.MANAGE_WEBHOOKS),
     )
 
@@ -89,7 +86,6 @@ def list_deliveries(
     webhook_id: int,
     query: Mapping[str, Any],
     columns: Columns,
-    default_size: int,
     *,
     formats: Sequence[str] = ALL_FORMATS,
 ) -> Page:
@@ -110,9 +106,8 @@ def list_deliveries(
         columns,
         WEBHOOK_DELIVERIES.c.id,
         matching,
+        query,
         key=WEBHOOK_DELIVERIES.c.id,
-        query=query,
-        default_size=default_size,
         may_read=True,
     )
 
