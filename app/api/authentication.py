@@ -14,7 +14,7 @@ from typing import Any
 
 from flask import Flask, current_app, g, request
 
-from app.api.versions import current_api_version
+from app.api.versions import current_dialect
 from app.api.view_docs import resources_of
 from app.auth.api_keys import (
     authenticate,
@@ -76,7 +76,7 @@ def _credentials() -> Credentials | None:
     For an address over its limit, only the most common forms are tried, so that valid requests are
     still accepted.
     """
-    given = current_api_version().credentials(request)
+    given = current_dialect().credentials(request)
     failed_logins: FailedLogins = current_app.extensions[_FAILED_LOGINS]
     if isinstance(given, SignedCredentials) and failed_logins.is_blocked(request.remote_addr or ""):
         return replace(given, forms=FEW_FORMS)

@@ -70,7 +70,7 @@ def bulk_response(
         load=load,
         save=lambda loaded: save(principal, loaded),
         dump=dump,
-        name=api_version.translate,
+        name=api_version.dialect.translate,
     )
     status = api_version.status("bulk_created") if results.created else 200
     return json_response({f"{record}s": results.items}, status)

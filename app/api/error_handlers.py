@@ -18,7 +18,7 @@ from werkzeug.exceptions import (
 from app.api.authentication import authentication_error, deleted_user_error
 from app.api.error_pages import error_page
 from app.api.responses import json_response
-from app.api.versions import SAFE_METHODS, current_api_version
+from app.api.versions import SAFE_METHODS, current_dialect
 from app.conversions.text import nearest_name
 from app.db import deadline
 from app.db.errors import (
@@ -39,7 +39,7 @@ _VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
 def handle_exception(error: Exception) -> Response:
     """Return the error response for an exception (decisions 1)."""
     shop_error = as_shop_error(error)
-    if shop_error.code == "shop_api_no_route" and current_api_version().authenticates_first:
+    if shop_error.code == "shop_api_no_route" and current_dialect().authenticates_first:
         shop_error = authentication_error() or shop_error
     if shop_error.status == 503:
         # Log without a traceback, because an outage causes many of these errors.
@@ -48,9 +48,14 @@ def handle_exception(error: Exception) -> Response:
         current_app.logger.error(shop_error.code, exc_info=error)
     if page := error_page(shop_error):
         return page
-    translate = current_api_version().translate
-    entries = [entry | {"code": translate(entry["code"])} for entry in shop_error.entries]
-    return json_response({"errors": entries}, shop_error.status, shop_error.headers)
+    dialect = current_dialect()
+    if dialect.error_body:
+        body = dialect.error_body(shop_error)
+    else:
+        codes = (dialect.translate(entry["code"]) for entry in shop_error.entries)
+        entries = zip(shop_error.entries, codes, strict=True)
+        body = {"errors": [entry | {"code": code} for entry, code in entries]}
+    return json_response(body, shop_error.status, shop_error.headers)
 
 
 def _cause(error: Exception) -> str:
@@ -65,7 +70,7 @@ def as_shop_error(error: Exception) -> ShopError:
         error = error.original_exception  # raised by a hook or an error handler
     if isinstance(error, ShopError):
         return error
-    if isinstance(error, MethodNotAllowed) and not current_api_version().hides_methods:
+    if isinstance(error, MethodNotAllowed) and not current_dialect().hides_methods:
         allowed = ", ".join(sorted(error.valid_methods or ()))
         return ShopError(
             "shop_api_method_not_allowed",

@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from app.api.authentication import current_principal
 from app.api.strictness import is_strict
-from app.api.versions import current_api_version
+from app.api.versions import current_api_version, current_dialect
 from app.auth.principals import Capability
 from app.errors import InvalidParams, ShopError
 from app.schemas.loading import checker_of, instance_of, invalid_params
@@ -52,7 +52,7 @@ class ArgumentParser(FlaskParser):
             return {name: {} for name in super().parse(checker, *args, **kwargs)}
         schema = instance_of(kind, strict=strict) if substitute or strict else argmap
         # Do not cache queries that can contain a secret.
-        if isinstance(schema, Query) and not current_api_version().key_in_query:
+        if isinstance(schema, Query) and not current_dialect().key_in_query:
             text = request.query_string
             if len(text) <= MAX_QUERY_LENGTH:
                 return dict(self._load_query(schema, text))

@@ -16,7 +16,7 @@ import orjson
 from flask import Response, current_app, request, stream_with_context
 from flask.json.provider import JSONProvider
 
-from app.api.versions import current_api_version
+from app.api.versions import current_api_version, current_dialect
 from app.auth.credentials import QUERY_CREDENTIALS
 from app.db.read_pool import RowStream
 from app.services.common.pagination import Page
@@ -136,10 +136,9 @@ def page_response(wrapper: str, make: Make, page: Page) -> Response:
         page: the page.
     """
     query = [pair for pair in request.args.items(multi=True) if pair[0] not in QUERY_CREDENTIALS]
-    api_version = current_api_version()
+    translate = current_dialect().translate
     headers = {
-        api_version.translate(name): value
-        for name, value in page.headers(request_address(), query).items()
+        translate(name): value for name, value in page.headers(request_address(), query).items()
     }
     if not isinstance(page.rows, RowStream):
         return json_response({wrapper: make(page.rows)}, headers=headers)

@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Response, after_this_request, current_app, request
 
-from app.api.versions import NATIVE, current_api_version
+from app.api.versions import current_dialect
 from app.api.view_docs import has_query
 from app.errors import InvalidParams
 from app.schemas.strict import unknown_names
@@ -30,8 +30,8 @@ def is_strict() -> bool:
     prefer = request.environ.get("HTTP_PREFER")
     if prefer is None:
         by_default: bool = current_app.config["SHOP_STRICT"]
-        return by_default and current_api_version() is NATIVE
-    return _handling(prefer) == "strict" and current_api_version() is NATIVE
+        return by_default and current_dialect().has_strict_requests
+    return _handling(prefer) == "strict" and current_dialect().has_strict_requests
 
 
 def _handling(prefer: str) -> str:

@@ -19,6 +19,7 @@ from flask import Request, request
 
 from app.auth.credentials import from_basic, from_legacy
 from app.auth.principals import Credentials
+from app.errors import ShopError
 from app.schemas.customers import CustomerSchema, CustomerV3Schema, LegacyCustomerSchema
 from app.schemas.legacy.metadata import LEGACY_METADATA
 from app.schemas.legacy.orders import LEGACY_ORDERS
@@ -39,20 +40,46 @@ IN_ENVIRON = "shop_api.api_version"
 
 
 @dataclass(frozen=True, slots=True)
+class Dialect:
+    """What the frame of every request needs to know. Each mount of the API has one.
+
+    Args:
+        words: replacements for prefixes of native names in error codes, headers and the OpenAPI
+            document.
+        credentials: function that returns the credentials of a request, or None.
+        key_in_query: whether the query can contain a consumer key and secret.
+        hides_methods: whether a method that is not allowed gets the error for an unknown route.
+        authenticates_first: whether invalid credentials take precedence over an unknown route.
+        has_strict_requests: whether a client can ask for strict handling.
+        error_body: function that takes an error and returns the body of its response, or None for
+            the native form. It can change the status of the error.
+    """
+
+    words: Mapping[str, str] = field(default_factory=dict)
+    credentials: Callable[[Request], Credentials | None] = from_basic
+    key_in_query: bool = False
+    hides_methods: bool = False
+    authenticates_first: bool = False
+    has_strict_requests: bool = False
+    error_body: Callable[[ShopError], Any] | None = None
+
+    def translate(self, text: str) -> str:
+        """Replace native names in a text with the names of this dialect."""
+        for native, own in self.words.items():
+            text = text.replace(native, own)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
 class ApiVersion:
-    """The conventions of an API version.
+    """A mount of the API: its dialect, and what it substitutes in the native blueprints.
 
     Args:
         name: name of the version, used as a prefix of blueprint names.
-        words: replacements for prefixes of native names in error codes, headers and the OpenAPI
-            document.
+        dialect: the dialect of its requests.
         statuses: the status for ``trashed`` and ``bulk_created``, if it is not 200.
         like_put: methods that are accepted in addition to PUT.
-        hides_methods: whether a method that is not allowed gets the error for an unknown route.
-        authenticates_first: whether invalid credentials take precedence over an unknown route.
         schemas: replacements for schemas, in requests, responses and the OpenAPI document.
-        credentials: function that returns the credentials of a request, or None.
-        key_in_query: whether the query can contain a consumer key and secret.
         converters: replacements for native path converters, by name.
         native_object: function that takes a schema and a parsed object, such as a body or the item
             of a bulk request, and returns the object that the schema loads.
@@ -60,23 +87,13 @@ class ApiVersion:
     """
 
     name: str
-    words: Mapping[str, str] = field(default_factory=dict)
+    dialect: Dialect = field(default_factory=Dialect)
     statuses: Mapping[str, int] = field(default_factory=dict)
     like_put: Sequence[str] = ()
-    hides_methods: bool = False
-    authenticates_first: bool = False
     schemas: Mapping[type[ma.Schema], type[ma.Schema]] = field(default_factory=dict)
-    credentials: Callable[[Request], Credentials | None] = from_basic
-    key_in_query: bool = False
     converters: Mapping[str, str] = field(default_factory=dict)
     native_object: Callable[[ma.Schema, Any], Any] = lambda _, value: value
     removes_trashed: bool = False
-
-    def translate(self, text: str) -> str:
-        """Replace native names in a text with the names of this version."""
-        for native, own in self.words.items():
-            text = text.replace(native, own)
-        return text
 
     def schema(self, native: type[ma.Schema]) -> type[ma.Schema]:
         """Return the replacement for a native schema, or the native schema."""
@@ -97,7 +114,21 @@ class ApiVersion:
         return native
 
 
-NATIVE = ApiVersion("native")
+NATIVE = ApiVersion("native", Dialect(has_strict_requests=True))
+
+
+_LEGACY = Dialect(
+    words={
+        # The code of the legacy server has a plural here, unlike those of other records.
+        "shop_api_user_cannot_create_webhook": "woocommerce_api_user_cannot_create_webhooks",
+        "shop_api_": "woocommerce_api_",
+        "X-Total": "X-WC-Total",
+    },
+    credentials=from_legacy,
+    key_in_query=True,
+    hides_methods=True,
+    authenticates_first=True,
+)
 
 
 def _woocommerce(
@@ -105,16 +136,9 @@ def _woocommerce(
 ) -> ApiVersion:
     return ApiVersion(
         f"wc-api-{version}",
-        words={
-            # The code of the legacy server has a plural here, unlike those of other records.
-            "shop_api_user_cannot_create_webhook": "woocommerce_api_user_cannot_create_webhooks",
-            "shop_api_": "woocommerce_api_",
-            "X-Total": "X-WC-Total",
-        },
+        _LEGACY,
         statuses={"trashed": 202, "bulk_created": 201},
         like_put=("POST", "PATCH"),
-        hides_methods=True,
-        authenticates_first=True,
         schemas={
             **QUERIES,
             **LEGACY_METADATA,
@@ -124,8 +148,6 @@ def _woocommerce(
             DownloadList: LegacyDownloadList,
             **(schemas or {}),
         },
-        credentials=from_legacy,
-        key_in_query=True,
         converters={"code": "legacy_code"},
         native_object=native_object,
         removes_trashed=True,
@@ -174,3 +196,8 @@ def current_api_version() -> ApiVersion:
     except RuntimeError:
         return NATIVE
     return api_version
+
+
+def current_dialect() -> Dialect:
+    """Return the dialect of the current request, or that of NATIVE outside of a request."""
+    return current_api_version().dialect

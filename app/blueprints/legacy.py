@@ -8,18 +8,15 @@ statuses and formats, and a WSGI middleware normalizes paths and overridden meth
 from __future__ import annotations
 
 import re
-import string
-from collections.abc import Iterable
 from typing import Any
-from urllib.parse import parse_qs, unquote
 
 from flask import Flask, Response, current_app, request
 
 from app.api.blueprint import Blueprint
+from app.api.mounted_requests import MountedRequests
 from app.api.responses import json_response, request_address
 from app.api.smorest import Api
-from app.api.versions import IN_ENVIRON, OTHER_VERSION, WOOCOMMERCE, current_api_version
-from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
+from app.api.versions import OTHER_VERSION, WOOCOMMERCE, ApiVersion, current_api_version
 from app.config import VERSION
 from app.schemas.legacy.requests import StoreResponse
 
@@ -46,13 +43,6 @@ and `Link` describe the pages.
 records have all documented fields.
 """
 
-_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-_STRAY = re.compile(
-    r"%3F(?=&oauth_consumer_key=[^&]*&oauth_timestamp=[^&]*&oauth_nonce=[^&]*"
-    r"&oauth_signature_method=[^&]*&oauth_signature=[^&]*$)"
-)
-"""A question mark that the Python client appends to signed URLs that have parameters."""
-
 _VARIABLE = re.compile(r"<(?:\w+:)?(?:\w+_(?!id>/(?:notes|refunds|deliveries)))?(\w+)>")
 """A variable of a rule. The legacy API has shorter names, such as ``id`` for ``coupon_id``, except
 for the order of a note or refund, and the webhook of a delivery: ``/orders/<order_id>/notes/<id>``.
@@ -74,62 +64,14 @@ def init_app(app: Flask, api: Api) -> None:
         for blp in mounted:
             mount.register_blueprint(blp)
         mount.register_blueprint(store)
-    app.wsgi_app = LegacyRequests(  # type: ignore[method-assign] # as documented by Flask
-        app.wsgi_app, app.config["SHOP_URL_PREFIX"]
+    app.wsgi_app = MountedRequests(  # type: ignore[method-assign] # as documented by Flask
+        app.wsgi_app, app.config["SHOP_URL_PREFIX"], "/wc-api/", _version_of
     )
 
 
-class LegacyRequests:
-    """WSGI middleware that sets the API version of requests below ``/wc-api/``.
-
-    It also converts paths to lower case and applies overridden methods.
-
-    Args:
-        app: the wrapped WSGI application.
-        prefix: ``SHOP_URL_PREFIX``.
-    """
-
-    def __init__(self, app: Any, prefix: str) -> None:
-        self._app = app
-        self._start = f"{prefix}/wc-api/".lower()
-
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Handle a request."""
-        path = "/" + environ["PATH_INFO"].lstrip("/")  # as in routing
-        start = len(self._start)
-        if f"{path}/"[:start].translate(_LOWER) == self._start:
-            query = environ.get("QUERY_STRING", "")
-            environ["QUERY_STRING"] = _STRAY.sub("", query)
-            overrides = _overrides(environ["QUERY_STRING"])
-            environ[ORIGINAL_REQUEST] = OriginalRequest(
-                environ["REQUEST_METHOD"], path, query, overrides
-            )
-            # Also codes and e-mail addresses. Letters beyond ASCII stay unchanged.
-            rest = path[start:].translate(_LOWER)
-            environ["PATH_INFO"] = path[: start - len("/wc-api/")] + "/wc-api/" + rest
-            environ[IN_ENVIRON] = WOOCOMMERCE.get(rest.partition("/")[0], OTHER_VERSION)
-            header = environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "")
-            if method := _method(overrides[-1] if overrides else header):
-                environ["REQUEST_METHOD"] = method
-        return self._app(environ, start_response)  # type: ignore[no-any-return] # WSGI
-
-
-def _overrides(query: str) -> list[str]:
-    """Return the values of ``_method`` in a query that are not empty."""
-    # Any character of a name can be percent-encoded. Most queries have no such text.
-    return parse_qs(query).get("_method", []) if "_method" in unquote(query) else []
-
-
-def _method(name: str) -> str:
-    """Return the method with a name, in upper case, or an empty string if it cannot be a method.
-
-    HEAD is replaced with GET. gunicorn knows only the original method, so it would announce a body
-    that is never sent.
-    """
-    method = name.strip().upper()
-    if method == "HEAD":
-        return "GET"
-    return method if method.isalpha() and method.isascii() else ""
+def _version_of(path: str) -> ApiVersion:
+    """Return the API version of a path below the mount."""
+    return WOOCOMMERCE.get(path.partition("/")[0], OTHER_VERSION)
 
 
 @store.route("/")

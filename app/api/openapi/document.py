@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from app.api.versions import ApiVersion
+from app.api.versions import ApiVersion, Dialect
 from app.plugins import Registry
 from app.schemas.fields.json_schema import KNOWN, LIMIT
 
@@ -115,7 +115,9 @@ def security(api_version: ApiVersion) -> list[dict[str, list[str]]]:
     """Return the alternative ways to authenticate a request."""
     basic: dict[str, list[str]] = {"basicAuth": []}
     return (
-        [basic, {"consumerKey": [], "consumerSecret": []}] if api_version.key_in_query else [basic]
+        [basic, {"consumerKey": [], "consumerSecret": []}]
+        if api_version.dialect.key_in_query
+        else [basic]
     )
 
 
@@ -186,8 +188,8 @@ def describe_version(document: Document, api_version: ApiVersion) -> None:
             operation["tags"] = [_tag(name, api_version) for name in operation["tags"]]
     for tag in document.get("tags", ()):
         tag["name"] = _tag(tag["name"], api_version)
-    if api_version.words:
-        _translate(document, api_version)
+    if api_version.dialect.words:
+        _translate(document, api_version.dialect)
 
 
 def remove_unused_tags(document: Document) -> None:
@@ -207,14 +209,14 @@ def _tag(name: str, api_version: ApiVersion) -> str:
     return re.sub("^Api ", "API ", words[:1].upper() + words[1:])
 
 
-def _translate(part: Any, api_version: ApiVersion) -> Any:
+def _translate(part: Any, dialect: Dialect) -> Any:
     """Return a part of a document with the names of an API version. Changes dicts and lists."""
     if isinstance(part, str):
-        return api_version.translate(part)
+        return dialect.translate(part)
     if isinstance(part, list):
-        part[:] = [_translate(inner, api_version) for inner in part]
+        part[:] = [_translate(inner, dialect) for inner in part]
     if isinstance(part, dict):
-        items = [(api_version.translate(key), _translate(part[key], api_version)) for key in part]
+        items = [(dialect.translate(key), _translate(part[key], dialect)) for key in part]
         part.clear()
         part.update(items)
     return part

@@ -1,0 +1,78 @@
+"""Requests of other dialects before routing: paths, overridden methods and the API version."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from app.api.versions import IN_ENVIRON, ApiVersion
+from app.auth.original_request import ORIGINAL_REQUEST, OriginalRequest
+
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_STRAY = re.compile(
+    r"%3F(?=&oauth_consumer_key=[^&]*&oauth_timestamp=[^&]*&oauth_nonce=[^&]*"
+    r"&oauth_signature_method=[^&]*&oauth_signature=[^&]*$)"
+)
+"""A question mark that the Python client appends to signed URLs that have parameters."""
+
+
+class MountedRequests:
+    """WSGI middleware that sets the API version of requests below a path.
+
+    It also converts paths to lower case and applies overridden methods.
+
+    Args:
+        app: the wrapped WSGI application.
+        prefix: ``SHOP_URL_PREFIX``, whose letter case counts.
+        mount: the path of the mount, with a slash at the end.
+        version_of: function that returns the API version of a path below ``mount``.
+    """
+
+    def __init__(
+        self, app: Any, prefix: str, mount: str, version_of: Callable[[str], ApiVersion]
+    ) -> None:
+        self._app = app
+        self._mount = mount
+        self._start = f"{prefix}{mount}".lower()
+        self._version_of = version_of
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Handle a request."""
+        path = "/" + environ["PATH_INFO"].lstrip("/")  # as in routing
+        start = len(self._start)
+        if f"{path}/"[:start].translate(_LOWER) == self._start:
+            query = environ.get("QUERY_STRING", "")
+            environ["QUERY_STRING"] = _STRAY.sub("", query)
+            overrides = _overrides(environ["QUERY_STRING"])
+            environ[ORIGINAL_REQUEST] = OriginalRequest(
+                environ["REQUEST_METHOD"], path, query, overrides
+            )
+            # Also codes and e-mail addresses. Letters beyond ASCII stay unchanged.
+            rest = path[start:].translate(_LOWER)
+            environ["PATH_INFO"] = path[: start - len(self._mount)] + self._mount + rest
+            environ[IN_ENVIRON] = self._version_of(rest)
+            header = environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "")
+            if method := _method(overrides[-1] if overrides else header):
+                environ["REQUEST_METHOD"] = method
+        return self._app(environ, start_response)  # type: ignore[no-any-return] # WSGI
+
+
+def _overrides(query: str) -> list[str]:
+    """Return the values of ``_method`` in a query that are not empty."""
+    # Any character of a name can be percent-encoded. Most queries have no such text.
+    return parse_qs(query).get("_method", []) if "_method" in unquote(query) else []
+
+
+def _method(name: str) -> str:
+    """Return the method with a name, in upper case, or an empty string if it cannot be a method.
+
+    HEAD is replaced with GET. gunicorn knows only the original method, so it would announce a body
+    that is never sent.
+    """
+    method = name.strip().upper()
+    if method == "HEAD":
+        return "GET"
+    return method if method.isalpha() and method.isascii() else ""
