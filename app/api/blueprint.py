@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import flask_smorest
+from flask import Flask
 from flask.blueprints import BlueprintSetupState
 
 from app.api import strictness
@@ -21,6 +22,11 @@ from app.api.view_docs import document, documented
 from app.auth.principals import Capability
 from app.error_codes import ERRORS
 from app.schemas.loading import instance_of
+
+Query = dict[str, Any]
+"""A loaded query, which a view receives."""
+Body = dict[str, Any]
+"""A loaded body, which a view receives, or a body to return."""
 
 
 class _Mount(BlueprintSetupState):
@@ -77,6 +83,10 @@ class Blueprint(flask_smorest.Blueprint):
             )
             self.before_request(strictness.apply_handling)
         self._prepare_doc_cbks.append(self._prepare_shop_doc)
+
+    def init_app(self, app: Flask, api: Any) -> None:  # as in every plugin
+        """Register the blueprint. This is the ``init_app`` of a plugin with one blueprint."""
+        api.register_blueprint(self)
 
     def make_setup_state(
         self, app: Any, options: dict[str, Any], first_registration: bool = False

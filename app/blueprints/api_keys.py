@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Body, Query
 from app.api.idempotency import idempotent_with_secret
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import API_KEY
 from app.api.responses import json_response, page_response
-from app.api.smorest import Api
 from app.schemas.api_keys import (
     ApiKeyCreateRequest,
     ApiKeyList,
@@ -27,9 +26,6 @@ from app.schemas.examples import api_keys as examples
 from app.schemas.queries import ReadQuery
 from app.services.api_keys import queries as api_key_queries
 from app.services.api_keys import writes as api_keys
-
-Query = dict[str, Any]
-Body = dict[str, Any]
 
 SECRETS = ("consumer_key", "consumer_secret")
 
@@ -53,9 +49,7 @@ def _require_again(response: Body) -> None:
     api_keys.require_new_key_again(current_principal(), response["key"]["id"])
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the routes of API keys."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 @blp.route("")

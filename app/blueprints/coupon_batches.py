@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Body, Query
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import COUPON_BATCH
 from app.api.responses import json_response, page_response
-from app.api.smorest import Api
 from app.auth.principals import Capability
 from app.schemas.coupons.batch import (
     CouponBatchCreateRequest,
@@ -27,10 +24,6 @@ from app.schemas.queries import ReadQuery
 from app.services.coupons import batch_queries as coupon_batch_queries
 from app.services.coupons import batches as coupon_batches
 
-Query = dict[str, Any]
-Body = dict[str, Any]
-
-
 blp = Blueprint(
     "coupon_batches",
     __name__,
@@ -39,11 +32,7 @@ blp = Blueprint(
     always_strict=True,
     extends_orders=True,
 )
-
-
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the routes of generated coupons."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 @blp.route("/generate", methods=["POST"])

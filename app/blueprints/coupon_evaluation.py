@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.responses import json_response
-from app.api.smorest import Api
 from app.schemas.coupons.cart import CartRequest, EvaluationResponse
 from app.schemas.examples import redemptions as examples
 from app.services.coupons import evaluation as coupon_evaluation
@@ -21,11 +20,7 @@ blp = Blueprint(
     description="Compute the discounts of a cart without storing anything.",
     any_permission=True,
 )
-
-
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the route."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 @blp.route("/evaluate", methods=["POST"])

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Query
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import TRASHED_COUPON
 from app.api.representations import coupons as coupons_of
 from app.api.responses import json_response, page_response
-from app.api.smorest import Api
 from app.schemas.base import EmptyTrashResponse
 from app.schemas.coupons.coupon import CouponResponse, TrashedCouponList
 from app.schemas.examples import coupons as examples
 from app.schemas.queries import CouponListQuery, TrashQuery
 from app.services.coupons import trash as coupon_trash
-
-Query = dict[str, Any]
 
 blp = Blueprint(
     "coupon_trash",
@@ -28,11 +23,7 @@ blp = Blueprint(
     description="List, restore and permanently delete coupons in the trash.",
     reads_replicas=True,
 )
-
-
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the routes of the coupon trash."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 @blp.route("/trash")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Query
 from app.api.representations import DOWNLOAD, OrderSerializer
 from app.api.responses import json_response, page_response
-from app.api.smorest import Api
 from app.api.versions import current_api_version
 from app.schemas.examples import orders as examples
 from app.schemas.orders.order import DownloadList, OrderList
 from app.schemas.queries import CustomerOrdersQuery, ReadQuery
 from app.services.orders import queries as order_queries
-
-Query = dict[str, Any]
 
 READ_ERRORS = (
     "shop_api_invalid_customer_id",
@@ -34,11 +29,7 @@ blp = Blueprint(
     reads_replicas=True,
     in_legacy_api=True,
 )
-
-
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the routes of the orders and downloads of a customer."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 @blp.route("/<id:customer_id>/orders", tags=TAGS)

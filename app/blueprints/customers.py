@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Body, Query
 from app.api.bulk_requests import bulk_response
 from app.api.etags import precondition, record_response, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import customers as customers_of
 from app.api.responses import delete_response, json_response, page_response
-from app.api.smorest import Api
 from app.auth.principals import Capability
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.customers import (
@@ -33,10 +32,6 @@ from app.schemas.queries import CustomerCountQuery, CustomerListQuery, RecordQue
 from app.services.customers import queries as customer_queries
 from app.services.customers import writes as customers
 
-Query = dict[str, Any]
-Body = dict[str, Any]
-
-
 blp = Blueprint(
     "customers",
     __name__,
@@ -52,9 +47,7 @@ def _body(customer: Mapping[str, Any]) -> Body:
     return {"customer": customers_of().record(customer)}
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the customer routes."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 @blp.route("")

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Query
 from app.api.etags import with_etag
 from app.api.openapi.document import LINK_HEADER
 from app.api.representations import EVENT
 from app.api.responses import json_response, next_link
-from app.api.smorest import Api
 from app.schemas.events import EventList, EventListQuery, EventResponse
 from app.schemas.examples import events as examples
 from app.schemas.queries import ReadQuery
 from app.services.events import queries as event_queries
 
-Query = dict[str, Any]
-
-
 blp = Blueprint(
     "events", __name__, url_prefix="/events", description="Read the feed of all changes of records."
 )
-
-
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the routes of events."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 @blp.route("")

@@ -8,7 +8,7 @@ from flask import Flask, Response
 
 from app.api import webhook_error_codes
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Body, Query
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.responses import delete_response, json_response, page_response
@@ -34,9 +34,6 @@ from app.services.webhooks import legacy as legacy_webhooks
 from app.services.webhooks import queries as webhook_queries
 from app.services.webhooks import writes as webhooks
 from app.services.webhooks.queries import LEGACY_ONLY
-
-Query = dict[str, Any]
-Body = dict[str, Any]
 
 blp = Blueprint(
     "webhooks",

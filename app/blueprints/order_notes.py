@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Body, Query
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.representations import ORDER_NOTE
 from app.api.responses import delete_response, json_response
-from app.api.smorest import Api
 from app.schemas.base import DeleteResponse
 from app.schemas.examples import orders as examples
 from app.schemas.orders.note import (
@@ -24,9 +23,6 @@ from app.schemas.orders.note import (
 )
 from app.schemas.queries import ReadQuery
 from app.services.orders import notes as order_notes
-
-Query = dict[str, Any]
-Body = dict[str, Any]
 
 blp = Blueprint(
     "order_notes",
@@ -42,9 +38,7 @@ def _body(note: Mapping[str, Any]) -> Body:
     return {"order_note": ORDER_NOTE.record(note)}
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the routes of order notes."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 @blp.route("/<id:order_id>/notes")

@@ -8,7 +8,7 @@ from typing import Any
 from flask import Flask, Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Body, Query
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
@@ -27,9 +27,6 @@ from app.schemas.orders.refund import (
 )
 from app.schemas.queries import ReadQuery
 from app.services.orders import refunds
-
-Query = dict[str, Any]
-Body = dict[str, Any]
 
 blp = Blueprint(
     "order_refunds",

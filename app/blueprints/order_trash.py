@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Query
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import TRASHED_ORDER, OrderSerializer
 from app.api.responses import json_response, page_response
-from app.api.smorest import Api
 from app.schemas.base import EmptyTrashResponse
 from app.schemas.examples import orders as examples
 from app.schemas.orders.order import OrderResponse, TrashedOrderList
 from app.schemas.queries import OrderListQuery, TrashQuery
 from app.services.orders import trash as order_trash
-
-Query = dict[str, Any]
-
 
 blp = Blueprint(
     "order_trash",
@@ -29,11 +23,7 @@ blp = Blueprint(
     extends_orders=True,
     reads_replicas=True,
 )
-
-
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the routes of the order trash."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 @blp.route("/trash")

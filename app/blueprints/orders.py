@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Body, Query
 from app.api.bulk_requests import bulk_response
 from app.api.etags import precondition, record_response, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import OrderSerializer
 from app.api.responses import delete_response, json_response, page_response
-from app.api.smorest import Api
 from app.api.versions import current_api_version
 from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
@@ -36,9 +35,6 @@ from app.services.common.bulk import BulkItem, WriteResult
 from app.services.orders import queries as order_queries
 from app.services.orders import writes as orders
 
-Query = dict[str, Any]
-Body = dict[str, Any]
-
 blp = Blueprint(
     "orders",
     __name__,
@@ -48,11 +44,7 @@ blp = Blueprint(
     reads_replicas=True,
     in_legacy_api=True,
 )
-
-
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the order routes."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 def _body(order: Mapping[str, Any]) -> Body:

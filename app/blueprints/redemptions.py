@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response
+from flask import Response
 
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Body, Query
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import REDEMPTION
 from app.api.responses import json_response, page_response
-from app.api.smorest import Api
 from app.schemas.base import CountResponse
 from app.schemas.examples import redemptions as examples
 from app.schemas.queries import ReadQuery
@@ -27,10 +26,6 @@ from app.schemas.redemptions.redemption import (
 from app.services.redemptions import queries as redemption_queries
 from app.services.redemptions import reservations
 from app.services.redemptions import writes as redemptions
-
-Query = dict[str, Any]
-Body = dict[str, Any]
-
 
 blp = Blueprint(
     "redemptions",
@@ -45,9 +40,7 @@ def _response(redemption: Mapping[str, Any], status: int = 200) -> Response:
     return json_response({"redemption": REDEMPTION.record(redemption)}, status)
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the redemption routes."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 @blp.route("")

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response
+from flask import Response
 
 from app.api import webhook_error_codes
 from app.api.authentication import current_principal
-from app.api.blueprint import Blueprint
+from app.api.blueprint import Blueprint, Body, Query
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent_with_secret
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import WEBHOOK, WEBHOOK_DELIVERY
 from app.api.responses import delete_response, json_response, page_response
-from app.api.smorest import Api
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import webhooks as examples
 from app.schemas.queries import ReadQuery
@@ -41,10 +40,6 @@ from app.services.webhooks import queries as webhook_queries
 from app.services.webhooks import replays as webhook_replays
 from app.services.webhooks import writes as webhooks
 
-Query = dict[str, Any]
-Body = dict[str, Any]
-
-
 blp = Blueprint(
     "webhooks",
     __name__,
@@ -63,9 +58,7 @@ def _require_again(response: Body) -> None:
     webhooks.require_creator(current_principal(), response["webhook"]["topics"])
 
 
-def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
-    """Register the routes of webhooks."""
-    api.register_blueprint(blp)
+init_app = blp.init_app
 
 
 @blp.route("")
