@@ -208,6 +208,8 @@ ERRORS: dict[str, tuple[int, str]] = {
         401,
         "You do not have permission to count webhooks.",
     ),
+    # reports
+    "shop_api_user_cannot_view_reports": (401, "You do not have permission to view reports."),
     # API keys (decisions 2)
     "shop_api_missing_key_data": (400, "The request body has no 'key' object."),
     "shop_api_invalid_key_id": (404, "No API key has this ID."),

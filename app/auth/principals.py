@@ -32,6 +32,7 @@ class Capability(StrEnum):
     READ_EVENTS = "read_events"
     MANAGE_API_KEYS = "manage_api_keys"
     MANAGE_WEBHOOKS = "manage_webhooks"
+    VIEW_REPORTS = "view_reports"
 
 
 ROLES: dict[str, frozenset[Capability]] = {

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import marshmallow as ma
 from sqlalchemy import URL
@@ -126,6 +127,19 @@ class NetworkList(DelimitedList):
             except ValueError as error:
                 raise ma.ValidationError(f"{error}.") from None
         return networks
+
+
+class TimeZone(ma.fields.String):
+    """The IANA name of a time zone."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        name: str = super()._deserialize(value, attr, data, **kwargs)
+        try:
+            return ZoneInfo(name).key
+        except (KeyError, ValueError, OSError):  # unknown, not a name, or a folder of names
+            raise ma.ValidationError(
+                "Not the IANA name of a time zone. Examples: UTC, America/New_York."
+            ) from None
 
 
 class Contact(ma.fields.String):

@@ -19,6 +19,7 @@ from app.config.fields import (
     PathPrefix,
     RedisUrl,
     ReplicaUrlList,
+    TimeZone,
 )
 
 GUNICORN_SETTINGS = ("HOST", "PORT", "WEB_CONCURRENCY", "WEB_THREADS", "WEB_CPU_AFFINITY")
@@ -241,6 +242,12 @@ class SettingsSchema(ma.Schema):
         "USD",
         "Currency of new orders (ISO 4217), also shown in the index of the legacy API.",
         validate=ma.validate.Regexp(r"^[A-Z]{3}$", error="Must be three capital letters."),
+    )
+    SHOP_TIMEZONE = _setting(
+        TimeZone,
+        "UTC",
+        "Time zone of the days in reports, as an IANA name such as `Europe/Berlin`. Date-times in "
+        "responses are always in UTC.",
     )
 
     class Meta:

@@ -84,6 +84,7 @@ SETTINGS = [
     ("SHOP_STRICT", False, "1", True),
     ("SHOP_CONTACT", "", "ops@shop.example", "ops@shop.example"),
     ("SHOP_CURRENCY", "USD", "EUR", "EUR"),
+    ("SHOP_TIMEZONE", "UTC", "Asia/Kathmandu", "Asia/Kathmandu"),
 ]
 NAMES = [name for name, *_ in SETTINGS]
 
@@ -233,6 +234,9 @@ BAD = [
     ("SHOP_LEGACY_API", "perhaps"),
     ("SHOP_CONTACT", "me"),
     ("SHOP_CONTACT", "me@"),
+    ("SHOP_TIMEZONE", "Mars/Olympus"),
+    ("SHOP_TIMEZONE", "America"),
+    ("SHOP_TIMEZONE", "../UTC"),
     ("SHOP_CONTACT", "javascript://shop.example"),
     ("SHOP_CURRENCY", "euro"),
 ]

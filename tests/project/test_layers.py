@@ -38,8 +38,8 @@ for part in ("api", "blueprints"):
     MAY_IMPORT[part] |= {"schemas", "plugins"}
 # A folder of services imports only the folders to its left.
 SERVICES = [
-    "common", "events", "webhooks", "coupons", "redemptions", "customers", "orders", "api_keys",
-    "maintenance",
+    "common", "events", "webhooks", "coupons", "redemptions", "customers", "orders", "reports",
+    "api_keys", "maintenance",
 ]  # fmt: skip
 BELOW_THE_REQUEST = {
     *CORE, "db", "models", "auth", "outbound", "services", "woocommerce", "worker", "schemas", "plugins",

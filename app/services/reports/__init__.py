@@ -1,0 +1,1 @@
+"""Reports, computed from the records when they are requested (reports)."""

@@ -1,0 +1,97 @@
+"""The period of a report, in days of the shop's time zone (reports 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import current_app
+
+from app.auth.principals import Capability, Principal
+from app.conversions.intervals import DAY, Interval, intervals, start_of_day
+from app.db.session import now
+from app.errors import InvalidParams
+
+DEFAULT_DAYS = 30
+MAX_INTERVALS = 1000
+FROM, TO = "filter[from]", "filter[to]"
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Days of the shop's time zone, from ``first`` to ``last``, divided into intervals."""
+
+    first: date
+    last: date
+    zone: ZoneInfo
+    interval: str = DAY
+
+    @property
+    def since(self) -> datetime:
+        """Return the first instant, in UTC."""
+        return start_of_day(self.first, self.zone)
+
+    @property
+    def until(self) -> datetime:
+        """Return the instant after the last one, in UTC."""
+        return start_of_day(self.last + timedelta(days=1), self.zone)
+
+    @property
+    def previous(self) -> Period:
+        """Return the period with the same number of days before this period."""
+        end = self.first - timedelta(days=1)
+        return replace(self, first=end - (self.last - self.first), last=end)
+
+    def intervals(self) -> list[Interval]:
+        """Return the intervals in ascending order.
+
+        Raises:
+            InvalidParams: there are more than MAX_INTERVALS.
+        """
+        found = intervals(self.first, self.last, self.interval, self.zone)
+        listed = list(islice(found, MAX_INTERVALS + 1))
+        if len(listed) > MAX_INTERVALS:
+            reason = f"the period has more than {MAX_INTERVALS:,} intervals of a {self.interval}."
+            raise InvalidParams({FROM: reason})
+        return listed
+
+
+def require_reports(actor: Principal) -> None:
+    """Raise ShopError unless the user may view reports."""
+    actor.require("shop_api_user_cannot_view_reports", Capability.VIEW_REPORTS)
+
+
+def shop_zone() -> ZoneInfo:
+    """Return the time zone of the shop."""
+    return ZoneInfo(current_app.config["SHOP_TIMEZONE"])
+
+
+def period_of(query: Mapping[str, Any]) -> Period:
+    """Return the period of a loaded ``ReportQuery``: by default, 30 days until today.
+
+    Args:
+        query: ``since`` and ``until``, dates or None, and optionally ``interval``.
+
+    Raises:
+        InvalidParams: the period ends before it begins.
+    """
+    zone = shop_zone()
+    last = query["until"] or now().astimezone(zone).date()
+    first = query["since"] or last - timedelta(days=DEFAULT_DAYS - 1)
+    if last < first:
+        raise InvalidParams({TO: f"must not be before {FROM}."})
+    return Period(first, last, zone, query.get("interval") or DAY)
+
+
+def currency_of(query: Mapping[str, Any]) -> str:
+    """Return the currency of a loaded ``ReportQuery``, by default that of the shop."""
+    return query["currency"] or current_app.config["SHOP_CURRENCY"]  # type: ignore[no-any-return] # a setting
+
+
+def text_of(instant: datetime) -> str:
+    """Return an instant as responses contain it: 2026-11-20T09:38:00Z."""
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
