@@ -122,10 +122,12 @@ def _create_partial_index(name: str, column: str, condition: str) -> None:
 
 
 def upgrade() -> None:
-    _add_refunds()
-    for table, columns in NEW_COLUMNS.items():
-        for column in columns:
-            op.add_column(table, column._copy())
+    # One transaction, which is committed before the first index is created on PostgreSQL.
+    if not sa.inspect(op.get_bind()).has_table("order_refunds"):  # or the migration was interrupted
+        _add_refunds()
+        for table, columns in NEW_COLUMNS.items():
+            for column in columns:
+                op.add_column(table, column._copy())
     _create_partial_index("ix_orders_parent", "parent_id", "parent_id IS NOT NULL")
     _create_partial_index("ix_orders_without_figures", "id", "items IS NULL")
     _in_batches("orders", _figures(), "items IS NULL")

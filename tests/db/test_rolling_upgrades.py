@@ -9,7 +9,8 @@ import time
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from configparser import ConfigParser
-from contextlib import closing
+from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -17,7 +18,17 @@ from threading import Event
 import psycopg
 import pytest
 from flask_migrate import upgrade
-from sqlalchemy import Boolean, Date, DateTime, Integer, LargeBinary, Numeric, make_url, text
+from sqlalchemy import (
+    Boolean,
+    Date,
+    DateTime,
+    Integer,
+    LargeBinary,
+    Numeric,
+    event,
+    make_url,
+    text,
+)
 from sqlalchemy.exc import DBAPIError
 
 from app.cli.failures import explain
@@ -25,13 +36,16 @@ from app.db.migrations import MIGRATIONS
 from app.db.session import db
 from tests.cluster.demonstrations.upgrade import extract, previous_release
 from tests.databases import SECRET
-from tests.db.test_upgrades import REVISIONS, VALUES, old_app, tables  # noqa: F401  # a fixture
+from tests.db.test_upgrades import REVISIONS, VALUES, fill, old_app, tables  # noqa: F401  # a fixture
 from tests.serving import ROOT, Gunicorn, reserved_port
 
 pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
 
 CREDENTIALS = b64encode(b"ck_1:cs_1").decode()
 HEAD = REVISIONS[-1]
+FIRST = "0027"
+"""The first migration that must not block writers. Earlier ones create indexes with a lock."""
+
 NEXT = f"{int(HEAD) + 1:04}"
 MIGRATION = '''"""A migration of the next version."""
 import sqlalchemy as sa
@@ -277,11 +291,50 @@ def test_interrupted_index_is_created_again(old_app, fresh_database_url):  # noq
     assert index.endswith("btree (created_at, id, customer_id) WHERE (customer_id IS NULL)")
 
 
+class Interrupted(Exception):
+    """Ends an upgrade as a signal does."""
+
+
+@contextmanager
+def interrupting(number):
+    """Interrupt an upgrade before one of its statements, counted from 1."""
+    counted = count(1)
+
+    def interrupt(*_):
+        if next(counted) == number:
+            raise Interrupted
+
+    event.listen(db.engine, "before_cursor_execute", interrupt)
+    try:
+        yield
+    finally:
+        event.remove(db.engine, "before_cursor_execute", interrupt)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("revision", REVISIONS[REVISIONS.index(FIRST) :])
+def test_interrupted_upgrade_continues_where_it_stopped(old_app, revision):  # noqa: F811
+    """Each attempt is interrupted a statement later than the one before."""
+    upgrade(revision=REVISIONS[REVISIONS.index(revision) - 1])
+    fill()
+    for number in count(1):
+        try:
+            with interrupting(number):
+                upgrade(revision=revision)
+            break
+        except Interrupted:
+            pass
+    assert number > 5
+    upgrade()
+    assert readiness(old_app) == 200
+
+
 # --- writers during a migration ---
 
-ROWS = 1_000_000  # orders; the other tables have a tenth
-FIRST = "0027"
-"""The first migration that must not block writers. Earlier ones create indexes with a lock."""
+ROWS = 1_000_000
+ROWS_OF = {"orders": ROWS, "redemptions": ROWS, "events": ROWS}
+"""The tables that grow with the orders. The others have a tenth."""
 
 WAIT = "1s"
 
@@ -326,19 +379,25 @@ def generated(table, column):
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_writers_do_not_wait_for_migrations(old_app, fresh_database_url):  # noqa: F811
-    """Each migration since 0027 runs with a million orders, writers and long reads."""
+    """Each migration since 0027 runs with a million orders and redemptions, writers and long reads."""
     upgrade(revision=REVISIONS[REVISIONS.index(FIRST) - 1])
-    found = tables()
     address = make_url(fresh_database_url).set(drivername="postgresql")
     address = address.render_as_string(hide_password=False)
-    with psycopg.connect(address, autocommit=True) as connection:
-        for table in found:
-            rows = ROWS if table.name == "orders" else ROWS // 10
-            for statement in filling(table, rows).split("; "):
-                connection.execute(statement)
-        connection.execute("ANALYZE")
-    numbered = [table for table in found if "id" in table.columns]
-    written = [table.name for table in numbered if isinstance(table.columns["id"].type, Integer)]
+    filled, written = set(), []
+
+    def fill_new_tables():
+        with psycopg.connect(address, autocommit=True) as connection:
+            for table in tables():
+                if table.name in filled:
+                    continue
+                for statement in filling(table, ROWS_OF.get(table.name, ROWS // 10)).split("; "):
+                    connection.execute(statement)
+                connection.execute(f"ANALYZE {table.name}")
+                filled.add(table.name)
+                if isinstance(getattr(table.columns.get("id"), "type", None), Integer):
+                    written.append(table.name)
+
+    fill_new_tables()
     assert {"orders", "coupons", "users", "redemptions", "events"} <= set(written)
     problems, done, writes = [], Event(), []
 
@@ -369,6 +428,7 @@ def test_writers_do_not_wait_for_migrations(old_app, fresh_database_url):  # noq
         try:
             for revision in REVISIONS[REVISIONS.index(FIRST) :]:
                 upgrade(revision=revision)
+                fill_new_tables()
         finally:
             done.set()
         for each in running:
