@@ -20,6 +20,7 @@ from app.api.error_handlers import handle_exception
 from app.api.openapi import document as openapi
 from app.api.openapi import fields as openapi_fields
 from app.api.openapi import info as openapi_info
+from app.api.openapi.served import ServedDocument
 from app.api.versions import NATIVE, ApiVersion
 from app.catalog import EXTENSION
 from app.config import VERSION
@@ -51,6 +52,7 @@ class Api(flask_smorest.Api):
         self._pending: list[Callable[[], None]] = []
         self._is_loaded = False
         self._error: Exception | None = None
+        self._served: ServedDocument | None = None
         self._lock = RLock()
         super().__init__(
             config_prefix="" if api_version is NATIVE else api_version.name.replace("-", "_")
@@ -87,6 +89,7 @@ class Api(flask_smorest.Api):
     def describe_later(self, describe: Callable[[], None]) -> None:
         """Call a function that adds to ``spec``, when it is first used."""
         self._pending.append(describe)
+        self._served = None
 
     def init_app(self, app: Flask, *, description: str | None = None) -> None:
         """Initialize the OpenAPI document and its routes.
@@ -154,6 +157,12 @@ class Api(flask_smorest.Api):
             self._is_loaded = is_loaded
         if resource := getattr(blp, "resource", None):
             self._app.extensions[EXTENSION].resources.add(resource)
+
+    def _openapi_json(self) -> Response:
+        """Return the response with the document. Extension point of flask-smorest."""
+        with self._lock:
+            self._served = self._served or ServedDocument.of(self.spec.to_dict())
+        return self._served.response()
 
     def _path_schema(self, converter: BaseConverter) -> dict[str, Any]:
         return openapi_fields.as_version(

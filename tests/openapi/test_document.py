@@ -3,11 +3,13 @@
 Source: decisions 2 and 10.
 """
 
+import gzip
 import json
 import re
 from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit
 
+import orjson
 import pytest
 from openapi_spec_validator import validate
 
@@ -44,6 +46,33 @@ def walk(node):
         node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
     ):
         yield from walk(inner)
+
+
+def test_document_is_compact_compressed_and_not_sent_again(session_app, document):
+    client = session_app.test_client()
+    plain, compressed = (
+        client.get("/openapi.json", headers={"Accept-Encoding": encoding})
+        for encoding in ("identity", "br, gzip")
+    )
+    assert plain.data == orjson.dumps(document)
+    assert (plain.content_encoding, compressed.content_encoding) == (None, "gzip")
+    assert gzip.decompress(compressed.data) == plain.data
+    assert len(compressed.data) < len(plain.data) / 10
+    assert plain.headers["ETag"] != compressed.headers["ETag"]
+    for first, encoding in ((plain, "identity"), (compressed, "gzip")):
+        headers = {"Accept-Encoding": encoding, "If-None-Match": first.headers["ETag"]}
+        again = client.get("/openapi.json", headers=headers)
+        assert (again.status_code, again.data) == (304, b"")
+        for response in (first, again):
+            caching = [response.headers[name] for name in ("ETag", "Vary", "Cache-Control")]
+            assert caching == [first.headers["ETag"], "Accept-Encoding", "no-cache"]
+
+
+@pytest.mark.parametrize("refused", ["gzip;q=0", "*;q=0, identity", "br"])
+def test_document_is_not_compressed_for_a_client_that_does_not_accept_it(session_app, refused):
+    response = session_app.test_client().get("/openapi.json", headers={"Accept-Encoding": refused})
+    assert response.content_encoding is None
+    assert response.get_json()["openapi"] == "3.1.0"
 
 
 def test_document_is_valid(document):
