@@ -171,10 +171,19 @@ def empty(connection):
 
     It runs before each test, so it sends SQL as text, which saves the time to compile it.
     """
+    _restart_item_ids(connection)
     filled = connection.exec_driver_sql(_FIND_FILLED).one()
     for name, is_filled in zip(_TABLES, filled, strict=True):
         if is_filled:
             connection.exec_driver_sql(f'DELETE FROM "{name}"')
+
+
+def _restart_item_ids(connection):
+    """Let items of orders have the IDs 1, 2 and so on."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'item_ids'")
+    else:
+        connection.exec_driver_sql("ALTER SEQUENCE item_ids_id_seq RESTART")
 
 
 # The tables of triggers last: what is deleted before is still counted.

@@ -16,7 +16,7 @@ from flask import Response, request
 
 from app.api.blueprint import Blueprint
 from app.api.metadata import RecordSerializer
-from app.api.representations import OrderSerializer
+from app.api.representations import OrderSerializer, RefundSerializer
 from app.api.responses import json_response
 from app.errors import ShopError
 from app.services.common.bulk import Precondition
@@ -65,7 +65,9 @@ def precondition(
 
 
 def record_response(
-    name: str, serializer: RecordSerializer | OrderSerializer, row: Sequence[Any]
+    name: str,
+    serializer: RecordSerializer | OrderSerializer | RefundSerializer,
+    row: Sequence[Any],
 ) -> Response:
     """Return the response to the read of a record, with its entity tag for ``with_etag``.
 
@@ -77,7 +79,7 @@ def record_response(
         row: the row, which ends with the revision of the record and with its ID.
     """
     plain = serializer.plain(row)
-    response = json_response({name: serializer.with_metadata(plain, row[-1])})
+    response = json_response({name: serializer.with_metadata(plain, row)})
     response.headers["ETag"] = _tag({name: plain}, row[-2])
     return response
 

@@ -99,6 +99,11 @@ class WantedMetadata:
         return rest
 
     @property
+    def has_items(self) -> bool:
+        """Return whether the metadata of items is wanted."""
+        return bool(self._lists)
+
+    @property
     def is_wanted(self) -> bool:
         """Return whether the records or their items have metadata."""
         return self._of_record or bool(self._lists)
@@ -118,21 +123,27 @@ class WantedMetadata:
         """
         if not self.is_wanted or not objects:
             return list(objects)
-        if self._lists:
-            found = metadata_with_items(fetch, ids)
-            objects = [
-                self._with_items(each, found.get(record_id, {}))
-                for each, record_id in zip(objects, ids, strict=True)
-            ]
-            of_records = {record_id: each.get(0, {}) for record_id, each in found.items()}
-        else:
-            of_records = metadata_of(fetch, kind, ids)
-        if not self._of_record:
-            return list(objects)
+        found = (
+            metadata_with_items(fetch, ids)
+            if self._lists
+            else {record_id: {0: each} for record_id, each in metadata_of(fetch, kind, ids).items()}
+        )
         return [
-            {**each, self._name: self._chosen(of_records.get(record_id, {}), self._keys)}
+            self.with_found(each, found.get(record_id, {}))
             for each, record_id in zip(objects, ids, strict=True)
         ]
+
+    def with_found(self, shown: Object, found: Mapping[int, Any]) -> Object:
+        """Return an object with the metadata of its record and of its items.
+
+        Args:
+            shown: the object.
+            found: the metadata by the ID of the item; 0 for that of the record itself.
+        """
+        result = self._with_items(shown, found)
+        if self._of_record:
+            result[self._name] = self._chosen(found.get(0, {}), self._keys)
+        return result
 
     def add_written(self, shown: Object, record: Mapping[str, Any]) -> Object:
         """Return the object of a written record, with the metadata that the request wrote."""
@@ -199,9 +210,9 @@ class RecordSerializer:
         """Return the object of a row without metadata."""
         return self._serializer.row(row)
 
-    def with_metadata(self, shown: Object, record_id: int) -> Object:
-        """Return the object of a record with its metadata."""
-        return self._wanted.add(self._kind, [shown], [record_id])[0]
+    def with_metadata(self, shown: Object, row: Any) -> Object:
+        """Return the object of a row with its metadata."""
+        return self._wanted.add(self._kind, [shown], [row[-1]])[0]
 
     def record(self, record: Mapping[str, Any]) -> Object:
         """Return the object of a record by column name, with the metadata that was written."""

@@ -68,9 +68,7 @@ def init_app(app: Flask) -> None:
         "coupon": _coupons,
         "customer": _customers,
         "order": _orders,
-        "order_refund": lambda found: [
-            {"order_refund": ORDER_REFUND.record(each)} for each in found
-        ],
+        "order_refund": _refunds,
         "order_note": lambda found: [
             {"order_note": ORDER_NOTE.record(each), "order_id": each["order_id"]} for each in found
         ],
@@ -115,6 +113,66 @@ def _orders(found: Sequence[Record]) -> list[Body]:
     with in_native_form():
         shown = OrderSerializer().records([with_total_tax(order) for order in found])
     return [{"order": order} for order in shown]
+
+
+def _refunds(found: Sequence[Record]) -> list[Body]:
+    with in_native_form():
+        serializer = RefundSerializer()
+    return [{"order_refund": serializer.record(each)} for each in found]
+
+
+class RefundSerializer:
+    """Converts rows to refunds, with metadata if the request asks for it.
+
+    Args:
+        query: the loaded query of a read; None for the response to a write.
+
+    Raises:
+        InvalidParams: the request is strict and selects an unknown name.
+    """
+
+    def __init__(self, query: Mapping[str, Any] | None = None) -> None:
+        serializer = in_version(ORDER_REFUND)
+        self._wanted = WantedMetadata(serializer.schema, query)
+        self._serializer = serializer.only(self._wanted.selection)
+        self.columns = self._serializer.columns
+        if self._wanted.has_items:  # the items of an order have other IDs
+            self.columns += (ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.line_items)
+
+    def rows(self, rows: Sequence[Any]) -> list[Body]:
+        """Return the refunds of rows, whose last value is the ID of the refund."""
+        return self._with_metadata(self._serializer.rows(rows), rows)
+
+    def _with_metadata(self, refunds: list[Body], rows: Sequence[Any]) -> list[Body]:
+        if not self._wanted.is_wanted or not refunds:
+            return refunds
+        first = len(self._serializer.columns)
+        stored = [row[first : first + 2] if self._wanted.has_items else (0, ()) for row in rows]
+        of_refunds, of_items = metadata.metadata_of_refunds(
+            fetch, [row[-1] for row in rows], list({order_id for order_id, _ in stored})
+        )
+        return [
+            self._wanted.with_found(
+                refund,
+                {
+                    0: of_refunds.get(row[-1], {}),
+                    **{item["id"]: of_items.get(item.get("item_id"), {}) for item in items},
+                },
+            )
+            for refund, row, (_, items) in zip(refunds, rows, stored, strict=True)
+        ]
+
+    def plain(self, row: Any) -> Body:
+        """Return the refund of a row without metadata."""
+        return self._serializer.row(row)
+
+    def with_metadata(self, shown: Body, row: Any) -> Body:
+        """Return the refund of a row with its metadata."""
+        return self._with_metadata([shown], [row])[0]
+
+    def record(self, record: Mapping[str, Any]) -> Body:
+        """Return the refund of a record by column name, with the metadata that was written."""
+        return self._wanted.add_written(self._serializer.record(record), record)
 
 
 _REFUNDS = {"total_refunded", "refunds"}
@@ -176,9 +234,9 @@ class OrderSerializer:
         """Return the order of a row without metadata."""
         return self._extended([self._serializer.row(row)])[0]
 
-    def with_metadata(self, order: dict[str, Any], order_id: int) -> dict[str, Any]:
-        """Return an order with its metadata."""
-        return self._with_metadata([order], [order_id])[0]
+    def with_metadata(self, order: dict[str, Any], row: Any) -> dict[str, Any]:
+        """Return the order of a row with its metadata."""
+        return self._with_metadata([order], [row[-1]])[0]
 
     def _with_metadata(
         self, orders: list[dict[str, Any]], ids: Sequence[int]

@@ -9,10 +9,10 @@ from flask import Flask, Response
 
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Body, Query
-from app.api.etags import precondition, with_etag
+from app.api.etags import precondition, record_response, with_etag
 from app.api.idempotency import idempotent
 from app.api.openapi.document import PAGE_HEADERS
-from app.api.representations import ORDER_REFUND, in_version
+from app.api.representations import RefundSerializer
 from app.api.responses import delete_response, json_response, page_response
 from app.api.smorest import Api
 from app.schemas.base import CountResponse, DeleteResponse
@@ -25,7 +25,7 @@ from app.schemas.orders.refund import (
     RefundCountQuery,
     RefundListQuery,
 )
-from app.schemas.queries import ReadQuery
+from app.schemas.queries import RecordQuery
 from app.services.orders import refunds
 
 blp = Blueprint(
@@ -53,19 +53,19 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
 
 
 def _body(refund: Mapping[str, Any]) -> Body:
-    return {"order_refund": in_version(ORDER_REFUND).record(refund)}
+    return {"order_refund": RefundSerializer().record(refund)}
 
 
 @blp.route("/<id:order_id>/refunds")
 @blp.errors("shop_api_invalid_order_id", "shop_api_user_cannot_read_order_refunds")
-@blp.arguments(ReadQuery, location="query")
+@blp.arguments(RecordQuery, location="query")
 @blp.response(200, OrderRefundList, example={"order_refunds": [examples.ORDER_REFUND]})
 def list_order_refunds(query: Query, order_id: int) -> Response:
     """List the refunds of an order.
 
     Returns all refunds, oldest first.
     """
-    serializer = in_version(ORDER_REFUND).only(query["selection"])
+    serializer = RefundSerializer(query)
     rows = refunds.list_refunds(current_principal(), order_id, serializer.columns)
     return json_response({"order_refunds": serializer.rows(rows)})
 
@@ -76,6 +76,7 @@ def list_order_refunds(query: Query, order_id: int) -> Response:
     "shop_api_invalid_order_id",
     "shop_api_user_cannot_create_order_refund",
     "shop_api_invalid_order_refund",
+    "shop_api_invalid_metadata",
 )
 @blp.arguments(OrderRefundCreateRequest, example={"order_refund": examples.NEW_ORDER_REFUND})
 @idempotent
@@ -98,16 +99,16 @@ def create_order_refund(body: Body, order_id: int) -> Response:
     "shop_api_invalid_order_refund_id",
     "shop_api_user_cannot_read_order_refunds",
 )
-@blp.arguments(ReadQuery, location="query")
+@blp.arguments(RecordQuery, location="query")
 @blp.response(200, OrderRefundResponse, example={"order_refund": examples.ORDER_REFUND})
 def get_order_refund(query: Query, order_id: int, refund_id: int) -> Response:
     """Retrieve a refund.
 
     The refund must belong to the order.
     """
-    serializer = in_version(ORDER_REFUND).only(query["selection"])
+    serializer = RefundSerializer(query)
     row = refunds.get_refund(current_principal(), order_id, refund_id, serializer.columns)
-    return json_response({"order_refund": serializer.row(row)})
+    return record_response("order_refund", serializer, row)
 
 
 @blp.route("/<id:order_id>/refunds/<id:refund_id>", methods=["PUT"])
@@ -117,13 +118,14 @@ def get_order_refund(query: Query, order_id: int, refund_id: int) -> Response:
     "shop_api_invalid_order_refund_id",
     "shop_api_user_cannot_edit_order_refund",
     "shop_api_precondition_failed",
+    "shop_api_invalid_metadata",
 )
 @blp.arguments(OrderRefundUpdateRequest, example={"order_refund": examples.ORDER_REFUND_UPDATE})
 @blp.response(200, OrderRefundResponse, example={"order_refund": examples.UPDATED_ORDER_REFUND})
 def update_order_refund(body: Body, order_id: int, refund_id: int) -> Response:
     """Update a refund.
 
-    Only the reason can be updated; amounts and items are ignored.
+    The reason and the metadata can be updated; amounts and items are ignored.
     """
     refund = refunds.update_refund(
         current_principal(), order_id, refund_id, body["order_refund"], precondition(_body)
@@ -158,8 +160,11 @@ def list_refunds(query: Query) -> Response:
 
     Returns the refunds that match, newest first. The list is empty if the user of the key cannot
     read orders.
+
+    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
+    match.
     """
-    serializer = in_version(ORDER_REFUND).only(query["selection"])
+    serializer = RefundSerializer(query)
     page = refunds.list_all_refunds(current_principal(), query, serializer.columns)
     return page_response("order_refunds", serializer.rows, page)
 
@@ -172,5 +177,8 @@ def count_refunds(query: Query) -> Response:
     """Count the refunds of all orders.
 
     Returns the number of refunds that match.
+
+    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
+    match.
     """
     return json_response({"count": refunds.count_all_refunds(current_principal(), query)})

@@ -182,16 +182,36 @@ def _of_orders(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     }
 
 
+def _of_refunds(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
+    metadata = _metadata_of(metadata_tables.REFUND)(fetch, ids)
+    of_refunds = select(ORDER_REFUNDS.c.id, ORDER_REFUNDS.c.order_id)
+    of_these = of_refunds.where(is_one_of(ORDER_REFUNDS.c.id, _IDS))
+    orders: dict[int, int] = dict(map(tuple, fetch(of_these, {"ids": ids})))
+    items: dict[int, dict[int, list[Record]]] = {}
+    for order_id, item_id, entry in _entries(fetch, metadata_tables.ITEM, [*orders.values()]):
+        items.setdefault(order_id, {}).setdefault(item_id, []).append(entry)
+    return {
+        refund_id: metadata[refund_id] | {ITEMS_METADATA: items.get(orders[refund_id])}
+        for refund_id in ids
+    }
+
+
 def with_items_metadata(record: Record) -> Record:
-    """Return a record whose items contain their metadata."""
+    """Return a record whose items contain their metadata.
+
+    An item of a refund has an ID of its own, next to that of the item of the order.
+    """
     if (of_items := record.pop(ITEMS_METADATA, None)) is None:
         return record
     lists = {
         name: [
-            item | {METADATA: of_items[item["id"]]} if item.get("id") in of_items else item
+            item | {METADATA: of_items[item_id]}
+            if (item_id := item.get("item_id", item.get("id"))) in of_items
+            else item
             for item in record[name]
         ]
         for name in ITEM_LISTS
+        if name in record
     }
     return record | lists
 
@@ -260,6 +280,8 @@ KINDS: Mapping[str, Kind] = {
             "order_refund",
             ORDER_REFUNDS,
             Serializer(_StoredRefundSchema, dict(ORDER_REFUNDS.c)),
+            related=_of_refunds,
+            related_names=(METADATA,),
         ),
         Kind(
             "redemptions",

@@ -13,7 +13,7 @@ from werkzeug.datastructures import MultiDict
 from app.catalog import TRASH, current_catalog
 from app.db.search import contains, matches
 from app.errors import InvalidParams
-from app.models import COUPON_BATCHES, COUPONS, ORDERS, USER_ROLES, USERS
+from app.models import COUPON_BATCHES, COUPONS, ORDER_REFUNDS, ORDERS, USER_ROLES, USERS
 from app.models.coupon import CouponStatus
 from app.schemas.fields.query import ChoiceParam, TextParam
 from app.schemas.loading import invalid_params
@@ -143,11 +143,16 @@ def _of_orders(query: Loaded) -> list[ColumnElement[bool]]:
     return [*found, *_of_metadata(metadata.ORDER, ORDERS.c.id, query)]
 
 
+def _of_refunds(query: Loaded) -> list[ColumnElement[bool]]:
+    of_metadata = _of_metadata(metadata.REFUND, ORDER_REFUNDS.c.id, query)
+    return [*refunds.conditions_of(query), *of_metadata]
+
+
 _CONDITIONS: Mapping[str, Callable[[Loaded], list[ColumnElement[bool]]]] = {
     "coupons": _of_coupons,
     "customers": _of_customers,
     "orders": _of_orders,
-    "refunds": refunds.conditions_of,
+    "refunds": _of_refunds,
     "redemptions": redemption_queries.conditions_of,
     "batches": lambda query: between({"created_at": COUPON_BATCHES.c.created_at}, query),
 }

@@ -20,10 +20,13 @@ from app.models import (
     COUPONS,
     CUSTOMER_METADATA,
     DOWNLOADS,
+    ITEM_IDS,
     ITEM_METADATA,
     ORDER_METADATA,
     ORDER_NOTES,
+    ORDERS,
     REDEMPTIONS,
+    REFUND_METADATA,
 )
 from app.services.maintenance.import_runs import record_import
 
@@ -41,12 +44,16 @@ _WITHOUT_KIND = [
     COUPON_METADATA,
     CUSTOMER_METADATA,
     ORDER_METADATA,
+    REFUND_METADATA,
     ITEM_METADATA,
+    ITEM_IDS,
 ]
 # IDs of orders are never reused, because redemptions refer to deleted orders.
 _ALSO_USED: Mapping[str, ColumnElement[Any]] = {
     "orders": REDEMPTIONS.c.order_id,
     "coupon_batches": COUPONS.c.batch_id,
+    # Items have no table.
+    "item_ids": ORDERS.c.next_item_id - 1,
 }
 
 _ADD_SEQUENCE = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
@@ -24,6 +24,7 @@ from app.models import (
     ITEM_METADATA,
     ORDER_METADATA,
     ORDER_NOTES,
+    REFUND_METADATA,
     USER_ROLES,
 )
 from app.models.user import with_normalized
@@ -127,16 +128,12 @@ def _coupon(table: Table, record: Record) -> Rows:
 
 
 def _order(table: Table, record: Record) -> Rows:
-    lists, of_items = _items(record)
+    lists, of_items = _items(record, "id")
     of_parent = {"parent_id": record.get("parent_id") or None}  # 0 in responses
     row = _row(table, _of_guest(record) | lists | of_parent, search_text="")
     row["search_text"] = search_text_of(row)
     rows = {table: [row], **_metadata(ORDER_METADATA, record, order_id=row["id"])}
-    rows[ITEM_METADATA] = [
-        entry
-        for item_id, item in of_items
-        for entry in _entries(ITEM_METADATA, item, order_id=row["id"], item_id=item_id)
-    ]
+    rows[ITEM_METADATA] = _of_items(row["id"], of_items)
     for name, child in (("notes", ORDER_NOTES), ("downloads", DOWNLOADS)):
         given = record.get(name)
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
@@ -145,14 +142,19 @@ def _order(table: Table, record: Record) -> Rows:
     return rows
 
 
-def _items(record: Record) -> tuple[Record, list[tuple[int, Record]]]:
-    """Return the lists of items without metadata, and each item that has metadata, with its ID."""
+def _items(record: Record, key: str) -> tuple[Record, list[tuple[int, Record]]]:
+    """Return the lists of items without metadata, and each item that has metadata, with its ID.
+
+    Args:
+        record: an order or a refund.
+        key: the name of the ID of an item.
+    """
     lists: Record = {}
     of_items = []
     for name in ITEM_LISTS:
         if isinstance(given := record.get(name), list):
             of_items += [
-                (_integer(f"{name}.id", item.get("id")), item)
+                (_integer(f"{name}.{key}", item.get(key)), item)
                 for item in given
                 if isinstance(item, dict) and METADATA in item
             ]
@@ -185,7 +187,20 @@ def _entries(table: Table, record: Record, **owner: int) -> Iterator[Record]:
 
 
 def _refund(table: Table, record: Record) -> Rows:
-    return {table: [_row(table, record)]}
+    lists, of_items = _items(record, "item_id")
+    row = _row(table, record | lists)
+    rows = {table: [row], **_metadata(REFUND_METADATA, record, refund_id=row["id"])}
+    rows[ITEM_METADATA] = _of_items(row["order_id"], of_items)
+    return rows
+
+
+def _of_items(order_id: int, items: Iterable[tuple[int, Record]]) -> list[Record]:
+    """Return the rows of the metadata of items."""
+    return [
+        entry
+        for item_id, item in items
+        for entry in _entries(ITEM_METADATA, item, order_id=order_id, item_id=item_id)
+    ]
 
 
 def _redemption(table: Table, record: Record) -> Rows:

@@ -19,15 +19,18 @@ from app.models.imported_record import (
     ImportedRecord,
     ImportSource,
 )
+from app.models.item_id import ITEM_IDS, ItemId
 from app.models.metadata import (
     COUPON_METADATA,
     CUSTOMER_METADATA,
     ITEM_METADATA,
     ORDER_METADATA,
+    REFUND_METADATA,
     CouponMetadata,
     CustomerMetadata,
     ItemMetadata,
     OrderMetadata,
+    RefundMetadata,
 )
 from app.models.oauth_nonce import OAUTH_NONCES, OAuthNonce
 from app.models.order import ORDERS, Order
@@ -61,6 +64,7 @@ __all__ = [
     "IMPORTED_RECORDS",
     "IMPORT_RUNS",
     "IMPORT_SOURCES",
+    "ITEM_IDS",
     "ITEM_METADATA",
     "OAUTH_NONCES",
     "ORDERS",
@@ -69,6 +73,7 @@ __all__ = [
     "ORDER_REFUNDS",
     "ORDER_SUMS",
     "REDEMPTIONS",
+    "REFUND_METADATA",
     "ROW_COUNTS",
     "USERS",
     "USER_ROLES",
@@ -89,6 +94,7 @@ __all__ = [
     "ImportRun",
     "ImportSource",
     "ImportedRecord",
+    "ItemId",
     "ItemMetadata",
     "OAuthNonce",
     "Order",
@@ -97,6 +103,7 @@ __all__ = [
     "OrderRefund",
     "OrderSum",
     "Redemption",
+    "RefundMetadata",
     "RowCount",
     "User",
     "UserRole",

@@ -75,8 +75,22 @@ class OrderMetadata(FoundEntry, Model):
     )
 
 
+class RefundMetadata(FoundEntry, Model):
+    """Entry of a refund. Deleted with the refund."""
+
+    __tablename__ = "refund_metadata"
+
+    refund_id: Mapped[int] = mapped_column(Id, ForeignKey("order_refunds.id", ondelete="CASCADE"))
+
+    __table_args__ = (
+        Index("ix_refund_metadata_refund", "refund_id", "id"),
+        Index("ix_refund_metadata_found", "key", "found_value", "refund_id"),
+        AUTOINCREMENT,
+    )
+
+
 class ItemMetadata(Entry, Model):
-    """Entry of an item of an order. Deleted with the item and with the order."""
+    """Entry of an item of an order or of a refund. Deleted with the item and with the order."""
 
     __tablename__ = "item_metadata"
 
@@ -90,4 +104,5 @@ class ItemMetadata(Entry, Model):
 COUPON_METADATA = cast("Table", CouponMetadata.__table__)
 CUSTOMER_METADATA = cast("Table", CustomerMetadata.__table__)
 ORDER_METADATA = cast("Table", OrderMetadata.__table__)
+REFUND_METADATA = cast("Table", RefundMetadata.__table__)
 ITEM_METADATA = cast("Table", ItemMetadata.__table__)

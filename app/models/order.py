@@ -49,7 +49,7 @@ class Order(BillingColumns, ShippingColumns, Model):
     coupon_lines: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     # Stored properties that responses do not contain, by item ID. None if there are none.
     item_details: Mapped[dict[str, dict[str, Any]] | None] = mapped_column(Json, sort_order=1)
-    # ID of the next new item. IDs are unique within the order and never reused.
+    # Above the IDs of all items that the order and its refunds have ever had.
     next_item_id: Mapped[int] = mapped_column(Id, server_default=text("1"), sort_order=1)
     # Payment and origin (records 3). The defaults are for a previous release that still writes.
     transaction_id: Mapped[str] = mapped_column(Key, server_default=text("''"), sort_order=2)

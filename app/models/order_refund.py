@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypedDict, cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Table
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -19,7 +19,8 @@ class RefundedItem(TypedDict):
     Amounts are strings with 2 decimals.
     """
 
-    id: int  # of the item of the order
+    id: int  # of the item of the order; 0 if an import does not know it
+    item_id: int  # of this item, which is unique in the shop
     quantity: int
     total: str
     total_tax: str
@@ -41,6 +42,7 @@ class OrderRefundRow(TypedDict):
     reason: str
     refunded_by: int | None
     line_items: list[dict[str, Any]]
+    revision: int
 
 
 class OrderRefund(Model):
@@ -57,6 +59,8 @@ class OrderRefund(Model):
     # None for a command, and after the account was deleted.
     refunded_by: Mapped[int | None] = mapped_column(Id, ForeignKey("users.id", ondelete="SET NULL"))
     line_items: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    # Number of the changes that other columns do not show, such as those of metadata.
+    revision: Mapped[int] = mapped_column(Id, server_default=text("0"))
 
     __table_args__ = (
         CheckConstraint("amount > 0", name="amount_positive"),

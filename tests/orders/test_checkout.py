@@ -41,7 +41,10 @@ def calls(admin, make_customer):
         "Create an order for a guest": lambda: create(customer_id=0),
         "Create an order for an account": create,
         "… with download permissions": lambda: create(download_permissions=[BOOK] * 3),
-        "Update fields or items": update(note="Ring twice.", line_items=[LINE]),
+        "Update fields or items": update(
+            note="Ring twice.", line_items=[{"id": order["line_items"][0]["id"], "quantity": 5}]
+        ),
+        "… adding items": update(line_items=[LINE]),
         "Update the status": update(status="completed"),
         "… with download permissions, adding some": update(
             status="on-hold", download_permissions=[BOOK]

@@ -24,7 +24,7 @@ from app.cli.demo.metadata import (
 )
 from app.cli.demo.names import PRODUCTS
 from app.cli.demo.redemptions import add_cart_redemptions, add_order_redemptions, limited_coupons
-from app.cli.demo.shop import EXAMPLE, EXAMPLE_EMAIL, DemoShop, Record
+from app.cli.demo.shop import EXAMPLE, EXAMPLE_EMAIL, MAX_ITEMS, DemoShop, Record
 from app.cli.keys import require_schema, show_new
 from app.conversions import dates
 from app.db import timeouts
@@ -47,6 +47,7 @@ from app.services.api_keys import writes as api_keys
 from app.services.common.metadata_values import found_text, json_text
 from app.services.customers.columns import NEW_ROLE
 from app.services.maintenance.import_runs import record_import
+from app.services.orders.locks import new_ids
 
 CHUNK = 5000  # rows per statement and transaction
 
@@ -179,22 +180,38 @@ def _load(part: Part, run: Record, shop: DemoShop) -> None:
     ) as bar:
         bar.update(done)
         while done < length:
-            shop.begin(f"{part.name} {done}")
             end = min(done + CHUNK, length)
-            first = run[part.first]
-            rows = [
-                part.make(shop.at(number / length), first + number) for number in range(done, end)
-            ]
-            run_in_transaction(partial(_insert, part=part, run_id=run["id"], rows=rows, done=done))
+            make = partial(_rows, part, shop, run, range(done, end))
+            run_in_transaction(partial(_insert, part=part, run_id=run["id"], make=make, done=done))
             bar.update(end - done)
             done = end
     if not on_terminal:
         click.echo(f"{label}: {length:,} loaded", err=True)
 
 
-def _insert(session: Session, *, part: Part, run_id: int, rows: list[Record], done: int) -> None:
+def _rows(
+    part: Part, shop: DemoShop, run: Record, numbers: range, session: Session
+) -> list[Record]:
+    """Return the records of a chunk. They are the same when an interrupted run is resumed."""
+    shop.begin(f"{part.name} {numbers.start}")
+    if part is ORDERS:
+        _, ids = new_ids(session, 0, len(numbers) * MAX_ITEMS)
+        shop.item_ids = iter(ids)
+    first, length = run[part.first], run[part.name]
+    return [part.make(shop.at(number / length), first + number) for number in numbers]
+
+
+def _insert(
+    session: Session,
+    *,
+    part: Part,
+    run_id: int,
+    make: Callable[[Session], list[Record]],
+    done: int,
+) -> None:
     """Insert a chunk and update the progress of the run."""
     timeouts.lift_limit(session.connection())
+    rows = make(session)
     loaded = DEMO_RUNS.c[f"{part.name}_loaded"]
     progress = update(DemoRun).where(DemoRun.id == run_id, loaded == done)
     result: Any = session.execute(progress.values({loaded: done + len(rows)}))

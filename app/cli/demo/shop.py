@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import unicodedata
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from operator import itemgetter
@@ -38,6 +39,9 @@ EXAMPLE = "grace"
 EXAMPLE_EMAIL = f"{EXAMPLE}@example.com"
 """Account of the first customer, which the examples of the OpenAPI document name."""
 
+MAX_ITEMS = 6
+"""Items of an order: three lines, and one of each other kind."""
+
 YEARS = timedelta(days=3 * 365)
 CENT = Decimal("0.01")
 
@@ -54,6 +58,8 @@ class DemoShop:
         self.progress = 0.0
         self.example_number: int | None = None
         """The number of the customer with the example account, if it is available."""
+        self.item_ids: Iterator[int] = iter(())
+        """IDs for the items of orders."""
         self.limited_coupons: dict[int, Record] = {}
         """Limits of the example coupons whose codes are available, by coupon number."""
 
@@ -189,7 +195,8 @@ class DemoShop:
                     {"rate_id": 1, "code": "VAT-1", "title": "VAT", "total": tax + shipping_tax}
                 ],
                 "coupon_lines": [{"code": PERCENT, "amount": discount}] if discounted else [],
-            }
+            },
+            self.item_ids,
         )
         return items.columns_with_sums(0)
 

@@ -19,6 +19,8 @@ from app.schemas.orders.refund import (
     OrderRefundCreate,
     OrderRefundCreateRequest,
     OrderRefundSchema,
+    OrderRefundUpdate,
+    OrderRefundUpdateRequest,
     RefundItemCreate,
 )
 
@@ -85,6 +87,15 @@ class LegacyOrderRefundV3Schema(LegacyOrderRefundSchema):
     line_items = LegacyRefundItemsV3(LegacyRefundedLineSchema)
 
 
+class LegacyRefundItemCreate(RefundItemCreate):
+    """What is refunded of an item of the order, in the legacy API."""
+
+    class Meta(RefundItemCreate.Meta):
+        """Options of marshmallow."""
+
+        exclude = ("metadata",)
+
+
 class LegacyRefundItemArray(ItemArray):
     """Refunded items: the native list, or an object by the IDs of the items."""
 
@@ -92,7 +103,7 @@ class LegacyRefundItemArray(ItemArray):
 
     def __init__(self) -> None:
         super().__init__(
-            RefundItemCreate,
+            LegacyRefundItemCreate,
             "Refunded items. Also an object: by the ID of an item its `qty`, `refund_total` and "
             "`refund_tax`.",
             limit=MAX_ITEMS,
@@ -132,10 +143,25 @@ class LegacyOrderRefundCreate(OrderRefundCreate):
 
     line_items = LegacyRefundItemArray()
 
+    class Meta(OrderRefundCreate.Meta):
+        """Options of marshmallow."""
+
+        exclude = ("metadata",)
+
+
+class LegacyOrderRefundUpdate(OrderRefundUpdate):
+    """Fields of a refund that can be updated in the legacy API."""
+
+    class Meta(OrderRefundUpdate.Meta):
+        """Options of marshmallow."""
+
+        exclude = ("metadata",)
+
 
 LEGACY_REFUNDS: dict[type[ma.Schema], type[ma.Schema]] = {
     OrderRefundSchema: LegacyOrderRefundSchema,
     OrderRefundCreate: LegacyOrderRefundCreate,
     OrderRefundCreateRequest: request(LegacyOrderRefundCreate, "order_refund", MISSING),
+    OrderRefundUpdateRequest: request(LegacyOrderRefundUpdate, "order_refund", MISSING),
 }
 """Replacements for native schemas of refunds."""

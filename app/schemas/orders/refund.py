@@ -13,7 +13,14 @@ from app.schemas.fields import output as fields
 from app.schemas.fields.list_input import ItemArray
 from app.schemas.fields.query import IntegerParam
 from app.schemas.orders.item_input import item_array
-from app.schemas.queries import CountQuery, LimitQuery, PageQuery, ReadQuery, Times
+from app.schemas.queries import (
+    CountQuery,
+    LimitQuery,
+    MetadataFilter,
+    PageQuery,
+    RecordQuery,
+    Times,
+)
 
 _AMOUNT = "Refunded amount, taxes included."
 _REASON = "Reason for the refund."
@@ -29,6 +36,7 @@ class RefundItemSchema(Base):
     quantity = fields.Number("Refunded quantity.")
     total = fields.Amount("Refunded amount of the item, without tax.")
     total_tax = fields.Amount("Refunded tax of the item.")
+    metadata = fields.Metadata()
 
 
 class RefundItems(fields.Lines):
@@ -37,7 +45,10 @@ class RefundItems(fields.Lines):
     @staticmethod
     def wire(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the items as the native API shows them."""
-        return [{name: item[name] for name in RefundItemSchema._declared_fields} for item in items]
+        return [{name: item[name] for name in _ITEM_NAMES} for item in items]
+
+
+_ITEM_NAMES = ("id", "quantity", "total", "total_tax")
 
 
 class OrderRefundSchema(Base):
@@ -53,6 +64,7 @@ class OrderRefundSchema(Base):
         "ID of the user of the key. Null for a command, and after the user was deleted."
     )
     line_items: fields.Lines = RefundItems(RefundItemSchema, _ITEMS)
+    metadata = fields.Metadata()
 
 
 class RefundItemCreate(Base):
@@ -62,6 +74,7 @@ class RefundItemCreate(Base):
     quantity = inputs.Integer("Refunded quantity: at most what is left of it. By default 0.")
     total = inputs.AmountInput("Amount without tax: at most what is left of it. By default 0.00.")
     total_tax = inputs.AmountInput("Tax: at most what is left of it. By default 0.00.")
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class OrderRefundCreate(Base):
@@ -75,15 +88,17 @@ class OrderRefundCreate(Base):
     line_items: ItemArray = item_array(
         RefundItemCreate, "What is refunded of the items of the order."
     )
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 class OrderRefundUpdate(Base):
     """Fields of a refund that can be updated."""
 
     reason = inputs.Text(_REASON, openapi=json_schema.LONG_TEXT_IN, load_default=ma.missing)
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
-class RefundFilter(Times):
+class RefundFilter(Times, MetadataFilter):
     """Filter of refunds (records 2)."""
 
     order_id = IntegerParam("filter[order_id]", "Only refunds of this order.")
@@ -93,7 +108,7 @@ class RefundCountQuery(CountQuery, LimitQuery, RefundFilter):
     """Query of a count of refunds."""
 
 
-class RefundListQuery(PageQuery, LimitQuery, RefundFilter, ReadQuery):
+class RefundListQuery(PageQuery, LimitQuery, RefundFilter, RecordQuery):
     """Query of a list of refunds."""
 
 

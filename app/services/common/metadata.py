@@ -35,7 +35,13 @@ from app.db.sql.functions import is_one_of, json_entries
 from app.db.sql.index_hints import Condition
 from app.db.sql.types import IdList
 from app.errors import ShopError
-from app.models import COUPON_METADATA, CUSTOMER_METADATA, ITEM_METADATA, ORDER_METADATA
+from app.models import (
+    COUPON_METADATA,
+    CUSTOMER_METADATA,
+    ITEM_METADATA,
+    ORDER_METADATA,
+    REFUND_METADATA,
+)
 from app.services.common.bulk import BulkItem, Record, Writes
 from app.services.common.metadata_values import found_text, json_text
 
@@ -84,6 +90,7 @@ class MetadataTable:
 COUPON = MetadataTable(COUPON_METADATA, "coupon_id")
 CUSTOMER = MetadataTable(CUSTOMER_METADATA, "customer_id")
 ORDER = MetadataTable(ORDER_METADATA, "order_id")
+REFUND = MetadataTable(REFUND_METADATA, "refund_id")
 ITEM = MetadataTable(ITEM_METADATA, "order_id", "item_id")
 
 
@@ -123,6 +130,42 @@ def metadata_with_items(fetch: Fetch, ids: Sequence[int]) -> dict[int, dict[int,
     found: dict[int, dict[int, Metadata]] = {}
     for order_id, item_id, entries in fetch(_WITH_ITEMS, {"ids": ids}) if ids else ():
         found.setdefault(order_id, {})[item_id] = _first_values(entries)
+    return found
+
+
+_REFUND_IDS, _ORDER_IDS = (bindparam(name, type_=IdList) for name in ("refunds", "orders"))
+_OF_REFUNDS: Any = (
+    select(
+        REFUND.record_id,
+        literal_column("0").label("item_id"),
+        json_entries(REFUND_METADATA.c.id, REFUND_METADATA.c.key, REFUND_METADATA.c.value),
+    )
+    .where(is_one_of(REFUND.record_id, _REFUND_IDS))
+    .group_by(REFUND.record_id)
+    .union_all(
+        select(*ITEM.identity, json_entries(*(ITEM_METADATA.c[n] for n in ("id", "key", "value"))))
+        .where(is_one_of(ITEM.record_id, _ORDER_IDS))
+        .group_by(*ITEM.identity)
+    )
+)
+
+
+def metadata_of_refunds(
+    fetch: Fetch, ids: Sequence[int], orders: Sequence[int]
+) -> tuple[dict[int, Metadata], dict[int, Metadata]]:
+    """Return the metadata of refunds and of the items of their orders, in one statement.
+
+    Args:
+        fetch: runs the select.
+        ids: IDs of the refunds.
+        orders: IDs of the orders whose items are wanted, also the items of refunds.
+
+    Returns:
+        The metadata of the refunds by their IDs, and that of the items by their IDs.
+    """
+    found: tuple[dict[int, Metadata], dict[int, Metadata]] = {}, {}
+    for record_id, item_id, entries in fetch(_OF_REFUNDS, {"refunds": ids, "orders": orders}):
+        found[bool(item_id)][item_id or record_id] = _first_values(entries)
     return found
 
 

@@ -5,7 +5,7 @@ The functions are pure and do not use the database.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -22,35 +22,39 @@ MAX_CENTS = 10**18 - 1
 """Largest amount of an item: 16 digits before the point (decisions 13)."""
 
 
-def created_items(data: Data, errors: Mapping[str, str] | None = None) -> OrderItems:
+def created_items(
+    data: Data, ids: Iterator[int], errors: Mapping[str, str] | None = None
+) -> OrderItems:
     """Return the items of a new order.
 
     Args:
         data: the loaded fields of the order. Missing lists are empty.
+        ids: IDs for new items, ascending, as many as ``number_of_new_items``.
         errors: rules that other lists of the order violate, reported together with these.
 
     Raises:
         InvalidOrderItems: with every item that violates a rule.
         ShopError: a list has too many items.
     """
-    return changed_items(OrderItems(), data, errors)
+    return changed_items(OrderItems(), data, ids, errors)
 
 
 def changed_items(
-    items: OrderItems, data: Data, errors: Mapping[str, str] | None = None
+    items: OrderItems, data: Data, ids: Iterator[int], errors: Mapping[str, str] | None = None
 ) -> OrderItems:
     """Return the items of an order after an update (orders 3).
 
     Args:
         items: the items before the update, which this function does not modify.
         data: the loaded fields of the update.
+        ids: IDs for new items, ascending, as many as ``number_of_new_items``.
         errors: rules that other lists of the order violate, reported together with these.
 
     Raises:
         InvalidOrderItems: with every item that violates a rule.
         ShopError: a list has too many items.
     """
-    change = _Change(items)
+    change = _Change(items, ids)
     for name in KINDS:
         change.apply(name, data.get(name) or ())
     change.errors |= errors or {}
@@ -62,6 +66,11 @@ def changed_items(
     return change.after
 
 
+def number_of_new_items(data: Data) -> int:
+    """Return the number of items in the fields of an order that have no ID."""
+    return sum(item.get("id") is None for name in KINDS for item in data.get(name) or ())
+
+
 class _Change:
     """Changes of items that have not been completed yet.
 
@@ -70,12 +79,13 @@ class _Change:
         errors: the reason for each violated rule, by its location.
     """
 
-    def __init__(self, before: OrderItems) -> None:
+    def __init__(self, before: OrderItems, ids: Iterator[int]) -> None:
         lists = {name: list(items) for name, items in before.lists.items()}
         own_tax = before.own_shipping_tax
         self.after = OrderItems(lists, before.next_id, own_shipping_tax=own_tax)
         self.errors: dict[str, str] = {}
         self._seen: set[int] = set()
+        self._ids = ids
 
     def apply(self, name: str, given: Sequence[Data]) -> None:
         """Change one list."""
@@ -135,8 +145,8 @@ class _Change:
         if len(self.errors) > known:
             return None
         if before is None:
-            item["id"] = self.after.next_id
-            self.after.next_id += 1
+            item["id"] = next(self._ids)
+            self.after.next_id = item["id"] + 1
         return item
 
     def _line(self, item: Item, before: Item | None, given: Data, place: str) -> None:

@@ -111,7 +111,7 @@ class OrderItems:
 
     Attributes:
         lists: the items of each list, in their order, with amounts in cents.
-        next_id: ID of the next new item. IDs ascend and are never reused.
+        next_id: ID after the last one of the order. Further items get this ID or a higher one.
         places: location of an item in the request body (``order.line_items[2]``), by its ID. Items
             that the request does not contain have no location.
         own_shipping_tax: whether the tax on shipping was supplied. Otherwise, it is the sum of the
@@ -182,15 +182,20 @@ def items_of(order: Mapping[str, Any]) -> OrderItems:
         name: [_stored(kind, item, details.get(str(item["id"]), {})) for item in order[name]]
         for name, kind in KINDS.items()
     }
-    ids = [item["id"] for items in lists.values() for item in items]
-    # Before migration 0012, orders had no ``next_item_id``.
-    items = OrderItems(lists, max(order["next_item_id"] or 1, 1 + max(ids, default=0)))
+    items = OrderItems(lists, 1 + last_item_id(order))
     # Orders that an earlier release wrote have no detail.
     items.own_shipping_tax = (
         details.get(_OF_ORDER, {}).get(_OWN_SHIPPING_TAX, False)
         or cents(order["shipping_tax"]) != items.shipping_taxes
     )
     return items
+
+
+def last_item_id(order: Mapping[str, Any]) -> int:
+    """Return the highest ID of the items that a stored order and its refunds have ever had."""
+    ids = [item["id"] for name in KINDS for item in order[name]]
+    # Before migration 0012, orders had no ``next_item_id``.
+    return max((order["next_item_id"] or 1) - 1, max(ids, default=0))
 
 
 def _shown(kind: ItemKind, item: Item) -> Item:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from sqlalchemy import bindparam, func, or_, select, text, union, update
+from sqlalchemy import bindparam, or_, select, text, union, update
 from sqlalchemy.orm import Session
 
 from app.catalog import TRASH
@@ -102,13 +102,47 @@ def lock_coupons_of_items(
     )
 
 
-def new_ids(session: Session, number: int) -> Sequence[int]:
-    """Return IDs for new orders, ascending.
+def new_ids(
+    session: Session, orders: int, items: int, after: int = 0
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Return IDs for new orders, and for new items of orders and of refunds, ascending.
 
     The order number and the references of redemptions contain the ID before the order is written.
+    IDs of items are unique in the shop (records 5).
+
+    Args:
+        session: the session of the transaction.
+        orders: number of new orders.
+        items: number of new items.
+        after: the last ID of an item of an order that gets new items. It can be above the last ID
+            of all items if a previous release has assigned it.
     """
+    if not orders and not items:
+        return (), ()
     if session.get_bind().dialect.name == "sqlite":  # one transaction writes at a time
-        last = session.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = 'orders'")) or 0
-        return range(last + 1, last + 1 + number)
-    sequence = func.nextval(func.pg_get_serial_sequence("orders", "id"))
-    return sorted(session.scalars(select(sequence).select_from(func.generate_series(1, number))))
+        statement = _ADD_ITEMS if items else _LAST_ORDER
+        last, last_item = session.execute(statement, {"items": items, "after": after}).one()
+        first = (last or 0) + 1
+        return range(first, first + orders), range(last_item - items + 1, last_item + 1)
+    ids = session.execute(_NEXT_IDS, {"orders": orders, "items": items}).all()
+    of_orders, of_items = (
+        sorted(each for is_of_item, each in ids if is_of_item is kind) for kind in (False, True)
+    )
+    if of_items and of_items[0] <= after:
+        _, skipped = new_ids(session, 0, after - of_items[0] + items)
+        of_items = list(skipped[-items:])
+    return of_orders, of_items
+
+
+_LAST_ORDER = text("SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'orders'), 0")
+_ADD_ITEMS = text(
+    "REPLACE INTO item_ids (id, single) "
+    "SELECT max(coalesce(max(seq), 0), :after) + :items, 1 "
+    "FROM sqlite_sequence WHERE name = 'item_ids' "
+    "RETURNING (SELECT seq FROM sqlite_sequence WHERE name = 'orders'), id"
+)
+_NEXT_IDS = text(
+    "SELECT false, nextval(pg_get_serial_sequence('orders', 'id')) "
+    "FROM generate_series(1, :orders) UNION ALL "
+    "SELECT true, nextval(pg_get_serial_sequence('item_ids', 'id')) FROM generate_series(1, :items)"
+)

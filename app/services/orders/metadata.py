@@ -1,4 +1,4 @@
-"""Changes of the metadata of orders and of their items (records 1 and 5)."""
+"""Changes of the metadata of orders, of refunds and of their items (records 1 and 5)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app.services.common.metadata import (
     ITEMS_METADATA,
     METADATA,
     ORDER,
+    REFUND,
     Entry,
     Key,
     MetadataWrites,
@@ -145,6 +146,83 @@ class OrderMetadataWrites:
         delete_items(session, self.removed)
         self.orders.write(session, new_ids)
         self.items.write(session, new_ids)
+
+
+@dataclass(slots=True)
+class RefundMetadataWrites:
+    """The metadata of a refund and of its items in one transaction.
+
+    Attributes:
+        refund: the changes of the metadata of the refund.
+        items: the metadata of its items.
+        of_items: the metadata to show, by the ID of the item of the order.
+    """
+
+    refund: MetadataWrites
+    items: MetadataWrites
+    of_items: dict[int, Any] | None = None
+    is_shown: bool = False
+
+    @classmethod
+    def of_new(
+        cls, order_id: int, items: Sequence[Mapping[str, Any]], data: Mapping[str, Any]
+    ) -> RefundMetadataWrites:
+        """Return the metadata of a new refund.
+
+        Args:
+            order_id: the order.
+            items: the refunded items, in the order of the request.
+            data: the loaded fields of the refund.
+
+        Raises:
+            ShopError: the metadata is beyond a limit.
+        """
+        writes = cls(MetadataWrites(REFUND), MetadataWrites(ITEM))
+        writes._change(_NEW, data)
+        given = data.get("line_items") or ()
+        for index, (item, fields) in enumerate(zip(items, given, strict=True)):
+            if METADATA in fields:
+                key = (order_id, item["item_id"])
+                place = f"order_refund.line_items[{index}].{METADATA}"
+                entries = writes.items.changed(key, fields[METADATA], place)
+                writes.items.entries[key] = entries
+                writes.of_items = {**(writes.of_items or {}), item["id"]: shown(entries)}
+        return writes
+
+    @classmethod
+    def of_stored(
+        cls, session: Session, refund_id: int, data: Mapping[str, Any]
+    ) -> RefundMetadataWrites:
+        """Return the change of the metadata of a stored refund, whose order is locked.
+
+        Raises:
+            ShopError: the result is beyond a limit, and larger than before in this respect.
+        """
+        given = [data[METADATA]] if METADATA in data else []
+        stored = MetadataWrites.read(session, REFUND, [refund_id] if given else [], given)
+        writes = cls(stored, MetadataWrites(ITEM))
+        writes._change(refund_id, data)
+        return writes
+
+    def _change(self, key: int, data: Mapping[str, Any]) -> None:
+        if METADATA in data:
+            place = f"order_refund.{METADATA}"
+            self.refund.entries[key] = self.refund.changed(key, data[METADATA], place)
+            self.is_shown = True
+
+    def write(self, session: Session, refund: Record) -> None:
+        """Write the metadata, and add it to the refund for the response and the event."""
+        self.refund.write(session, [refund["id"]])
+        self.items.write(session)
+        if self.is_shown:
+            (entries,) = self.refund.entries.values()
+            refund[METADATA] = shown(entries)
+        if self.of_items is not None:
+            refund[ITEMS_METADATA] = self.of_items
+
+
+_NEW = -1
+"""Key of the only new record of a transaction."""
 
 
 def _given_to_items(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -5,7 +5,7 @@ The functions are pure and do not use the database. Amounts are in cents.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -55,7 +55,10 @@ _PARTS = ("quantity", "total", "total_tax")
 
 
 def refunded_items(
-    data: Mapping[str, Any], items: OrderItems, refunds: Sequence[OrderRefundRow]
+    data: Mapping[str, Any],
+    items: OrderItems,
+    refunds: Sequence[OrderRefundRow],
+    ids: Iterator[int],
 ) -> list[RefundedItem]:
     """Return the items of a new refund as they are stored.
 
@@ -63,6 +66,7 @@ def refunded_items(
         data: a loaded ``OrderRefundCreate``.
         items: the items of the order.
         refunds: the earlier refunds of the order.
+        ids: IDs for the items, ascending.
 
     Raises:
         InvalidRefund: with every item that violates a rule.
@@ -88,7 +92,7 @@ def refunded_items(
                 "total_tax": cents(given.get("total_tax") or Decimal(0)),
             }
             errors |= _errors_of(place, parts, left[item_id], item)
-            found[item_id] = _stored(name, item, parts)
+            found[item_id] = _stored(name, item, parts, next(ids))
     if errors:
         raise InvalidRefund(errors)
     return list(found.values())
@@ -106,9 +110,10 @@ def _errors_of(place: str, parts: Left, left: Left, item: Item) -> dict[str, str
     return errors
 
 
-def _stored(name: str, item: Item, parts: Left) -> RefundedItem:
+def _stored(name: str, item: Item, parts: Left, item_id: int) -> RefundedItem:
     return {
         "id": item["id"],
+        "item_id": item_id,
         "quantity": parts["quantity"],
         "total": amount_text(parts["total"]),
         "total_tax": amount_text(parts["total_tax"]),

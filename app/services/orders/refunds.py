@@ -24,14 +24,17 @@ from app.db.sql.types import IdList
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS
 from app.models.order_refund import OrderRefundRow
+from app.services.common import metadata as metadata_tables
 from app.services.common.bulk import Precondition, Record
 from app.services.common.filtering import Matching, between
+from app.services.common.metadata import METADATA, delete_items, with_metadata, without_metadata
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.orders.columns import REFUNDED, note_created, status_note
 from app.services.orders.coupons import plan_coupons
-from app.services.orders.items import items_of
-from app.services.orders.locks import lock_coupons, lock_orders
+from app.services.orders.items import items_of, last_item_id
+from app.services.orders.locks import lock_coupons, lock_orders, new_ids
+from app.services.orders.metadata import RefundMetadataWrites
 from app.services.orders.refund_rules import refunded_amount, refunded_items
 from app.services.orders.sums import cents
 from app.services.redemptions.changes import notify_with_coupons
@@ -56,14 +59,14 @@ def list_refunds(actor: Principal, order_id: int, columns: Columns) -> list[Row]
 
 
 def get_refund(actor: Principal, order_id: int, refund_id: int, columns: Columns) -> Row:
-    """Return one refund of an order.
+    """Return one refund of an order: the columns, the revision and the ID.
 
     Raises:
         ShopError: the order or the refund does not exist, the refund belongs to another order, or
             the capability is missing.
     """
     of_order = and_(ORDER_REFUNDS.c.order_id == ORDERS.c.id, ORDER_REFUNDS.c.id == refund_id)
-    row = _fetch(actor, order_id, columns, of_order)[0]
+    row = _fetch(actor, order_id, [*columns, ORDER_REFUNDS.c.revision], of_order)[0]
     if row[-1] is None:
         raise ShopError("shop_api_invalid_order_refund_id")
     return row
@@ -128,7 +131,8 @@ def create_refund(actor: Principal, order_id: int, data: Mapping[str, Any]) -> R
         actor.require("shop_api_user_cannot_create_order_refund", Capability.EDIT_SHOP_ORDERS)
         items = items_of(order)
         left = cents(order["total"]) - cents(order["total_refunded"])
-        refunded = refunded_items(data, items, stored_refunds(session, [order_id]))
+        _, ids = new_ids(session, 0, len(data.get("line_items") or ()), last_item_id(order))
+        refunded = refunded_items(data, items, stored_refunds(session, [order_id]), iter(ids))
         amount = refunded_amount(data, refunded, left)
         timestamp = now()
         refund = {
@@ -139,10 +143,13 @@ def create_refund(actor: Principal, order_id: int, data: Mapping[str, Any]) -> R
             "reason": data.get("reason", ""),
             "refunded_by": actor.user_id,
             "line_items": refunded,
+            "revision": 0,
         }
-        changes: list[Change] = [insert_refund(session, refund, order)]
+        metadata = RefundMetadataWrites.of_new(order_id, refunded, data)
+        changes: list[Change] = [insert_refund(session, refund, order, metadata)]
         after = {
             **order,
+            "next_item_id": max(order["next_item_id"], *(each + 1 for each in ids), 1),
             "total_refunded": order["total_refunded"] + refund["amount"],
             "updated_at": timestamp,
         }
@@ -162,14 +169,14 @@ def update_refund(
     data: Mapping[str, Any],
     precondition: Precondition | None = None,
 ) -> Record:
-    """Change the reason of a refund; return the refund by its column names.
+    """Change the reason or the metadata of a refund; return the refund by its column names.
 
     Args:
         data: a loaded ``OrderRefundUpdate``; without fields, nothing changes.
 
     Raises:
-        ShopError: the order or the refund does not exist, the capability is missing, or the
-            precondition fails.
+        ShopError: the order or the refund does not exist, the capability is missing, the
+            precondition fails, or the metadata is beyond a limit.
     """
 
     def work(session: Session) -> Record:
@@ -180,10 +187,16 @@ def update_refund(
             precondition(refund)
         if not data:
             return refund
-        changed = {**data, "updated_at": now()}
+        metadata = RefundMetadataWrites.of_stored(session, refund_id, data)
+        changed = {
+            **without_metadata(data),
+            "updated_at": now(),
+            "revision": refund["revision"] + bool(METADATA in data),
+        }
         of_refund = ORDER_REFUNDS.c.id == refund_id
         session.execute(update(ORDER_REFUNDS).where(of_refund).values(changed))
         after = refund | changed
+        metadata.write(session, after)
         updated = _change("order_refund.updated", refund, after, order)
         of_order = _update_order(session, order, {**order, "updated_at": changed["updated_at"]})
         notify_with_coupons(session, actor, [updated, of_order])
@@ -209,6 +222,9 @@ def delete_refund(
         if precondition:
             precondition(refund)
         session.execute(delete(ORDER_REFUNDS).where(ORDER_REFUNDS.c.id == refund_id))
+        # Items that an earlier release wrote have no ID of their own.
+        items = {(order_id, item.get("item_id", 0)) for item in refund["line_items"]}
+        delete_items(session, items)
         after = {
             **order,
             "total_refunded": order["total_refunded"] - refund["amount"],
@@ -220,15 +236,24 @@ def delete_refund(
     run_in_transaction(work)
 
 
-def insert_refund(session: Session, refund: Record, order: Record) -> Change:
+def insert_refund(
+    session: Session,
+    refund: Record,
+    order: Record,
+    metadata: RefundMetadataWrites | None = None,
+) -> Change:
     """Insert a refund, complete it with its ID, and return its change.
 
     Args:
+        session: the session of the transaction.
         refund: the refund by its column names, modified in place.
         order: its order, which the transaction has locked.
+        metadata: its metadata.
     """
     new = insert(ORDER_REFUNDS).values(refund).returning(ORDER_REFUNDS.c.id)
     refund["id"] = session.execute(new).scalar_one()
+    if metadata:
+        metadata.write(session, refund)
     return _change("order_refund.created", None, refund, order)
 
 
@@ -249,6 +274,7 @@ def refund_of_the_rest(order: Record, user_id: int | None, timestamp: datetime) 
         "reason": FULLY_REFUNDED,
         "refunded_by": user_id,
         "line_items": [],
+        "revision": 0,
     }
 
 
@@ -290,11 +316,16 @@ _IS_OF_TRASHED = exists(
 
 def _matching(query: Mapping[str, Any]) -> Matching:
     """Return the refunds that match a loaded ``RefundFilter``, without those of trashed orders."""
-    return Matching(ORDER_REFUNDS.c.id, [*conditions_of(query), ~_IS_OF_TRASHED])
+    filters = metadata_tables.conditions_of(
+        metadata_tables.REFUND, ORDER_REFUNDS.c.id, query["metadata"]
+    )
+    search, compared = with_metadata(None, filters)
+    conditions = [*conditions_of(query), *compared, ~_IS_OF_TRASHED]
+    return Matching(ORDER_REFUNDS.c.id, conditions, search=search)
 
 
 def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of a loaded ``RefundFilter``, for refunds of any order."""
+    """Return the conditions of a loaded ``RefundFilter`` on columns, for refunds of any order."""
     conditions = between(ORDER_REFUNDS.c, query)
     if query["order_id"] is not None:
         # Larger IDs identify no order.

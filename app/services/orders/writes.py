@@ -53,8 +53,8 @@ from app.services.orders.downloads import (
     permissions_of,
     write_permissions,
 )
-from app.services.orders.item_changes import changed_items, created_items
-from app.services.orders.items import KINDS, OrderItems, items_of
+from app.services.orders.item_changes import changed_items, created_items, number_of_new_items
+from app.services.orders.items import KINDS, OrderItems, items_of, last_item_id
 from app.services.orders.locks import (
     clear_parents,
     held_parents,
@@ -162,7 +162,8 @@ class _OrderWrites(Writes):
         accounts: rows of ACCOUNTS for the customers of the request, by ID.
         parents: the parents of the request that are orders and not in the trash.
         taken_keys: the order keys of the request that orders have.
-        new_ids: IDs of the new orders, if they are needed before the orders are written.
+        new_ids: IDs for the new orders.
+        item_ids: IDs for the new items of orders.
         permissions: the download permissions of stored orders that the request can change.
         new_permissions: the download permissions of each created order.
         metadata: the changes of the metadata of orders and of their items.
@@ -176,6 +177,7 @@ class _OrderWrites(Writes):
     parents: set[int]
     taken_keys: set[str]
     new_ids: Iterator[int]
+    item_ids: Iterator[int]
     permissions: dict[int, DownloadPermissions]
     metadata: OrderMetadataWrites
     new_permissions: list[DownloadPermissions] = field(default_factory=list)
@@ -194,9 +196,7 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Ord
     keys = [item.data["order_key"] for item in items if item.data.get("order_key")]
     used = select(ORDERS.c.order_key).where(ORDERS.c.order_key.in_(keys))
     taken_keys = set(session.scalars(used)) if keys else set()
-    # Redemptions contain the ID of their order.
-    created = [item for item in items if item.id is None]
-    has_coupons = any(item.data.get("coupon_lines") for item in created)
+    order_ids, item_ids = _new_ids(session, items, orders)
     return _OrderWrites(
         session=session,
         actor=actor,
@@ -206,13 +206,31 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Ord
         parents=held_parents(session, [item.data.get("parent_id") or 0 for item in items]),
         taken_keys=taken_keys,
         refunds=_refunds(session, items, orders),
-        new_ids=iter(new_ids(session, len(created)) if has_coupons else ()),
+        new_ids=iter(order_ids),
+        item_ids=iter(item_ids),
         permissions=permissions_of(
             session,
             [item.id for item in items if item.id in orders and _permission_items(item.data)],
         ),
         metadata=OrderMetadataWrites.of_items(session, items, orders),
     )
+
+
+def _new_ids(
+    session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Return IDs for the orders and for the items of orders that the request can create."""
+    numbers = [number_of_new_items(item.data) for item in items]
+    last = max(
+        (
+            last_item_id(orders[item.id])
+            for item, number in zip(items, numbers, strict=True)
+            if number and item.id is not None and item.id in orders
+        ),
+        default=0,
+    )
+    created = sum(item.id is None for item in items)
+    return new_ids(session, created, sum(numbers), last)
 
 
 def _refunds(
@@ -259,7 +277,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     }
     order["paid_at"] = paid_at(None, order)
     permissions, errors = DownloadPermissions().changed(_permission_items(data))
-    items = created_items(data, errors)
+    items = created_items(data, writes.item_ids, errors)
     of_items = ItemChanges.take(OrderItems(), items)
     if data.get("order_key") in writes.taken_keys:
         reason = "another order has this order key."
@@ -267,11 +285,11 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     plan = plan_coupons(session, None, order, items, recompute=True, accounts=writes.accounts)
     items.own_shipping_tax = "shipping_tax" in data
     order |= items.columns_with_sums(cents(data.get("shipping_tax", Decimal(0))))
-    # ``_write`` sets a missing ID and the values derived from it.
-    order["order_number"] = data.get("order_number")
+    order["id"] = next(writes.new_ids)
+    order["order_number"] = data.get("order_number") or str(order["id"])
+    order["search_text"] = search_text_of(order)
     key = data.get("order_key")
     order["order_key"] = new_key() if key is None else key
-    order["id"] = next(writes.new_ids, None)
     writes.metadata.apply(writes, data, of_items, None, order)
     if plan:
         writes.changes += plan.write(session, order["id"])
@@ -308,7 +326,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     permissions, errors = permissions.changed(_permission_items(data))
     before = items = items_of(order)
     if changed or errors:
-        items = changed_items(before, data, errors)
+        items = changed_items(before, data, writes.item_ids, errors)
     of_items = ItemChanges.take(before, items)
     plan = _plan_update(writes, order, after, items, changed)
     if changed or "shipping_tax" in data:
@@ -372,12 +390,6 @@ def _write(writes: _OrderWrites, results: Sequence[WriteResult]) -> list[WriteRe
     """Write the accepted orders. The number of statements for new orders is constant."""
     session, created = writes.session, writes.created
     if created:
-        if created[0]["id"] is None:
-            writes.new_ids = iter(new_ids(session, len(created)))
-        for order in created:
-            order["id"] = order["id"] or next(writes.new_ids)
-            order["order_number"] = order["order_number"] or str(order["id"])
-            order["search_text"] = search_text_of(order)
         insert_rows(session, ORDERS, created)
     for order_id, after in writes.records.items():
         before = writes.stored[order_id]
