@@ -255,7 +255,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_internal_error": (500, "An internal error occurred."),
     "shop_api_unavailable": (503, "{reason} Try again shortly."),
     "shop_api_outcome_unknown": (
-        503,
+        504,
         "The change may be stored. Repeat with the same Idempotency-Key, or read the record first.",
     ),
 }

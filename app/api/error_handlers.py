@@ -41,7 +41,7 @@ def handle_exception(error: Exception) -> Response:
     shop_error = as_shop_error(error)
     if shop_error.code == "shop_api_no_route" and current_dialect().authenticates_first:
         shop_error = authentication_error() or shop_error
-    if shop_error.status == 503:
+    if shop_error.status in {503, 504}:
         # Log without a traceback, because an outage causes many of these errors.
         current_app.logger.warning("%s: %s", shop_error.code, _cause(error))
     elif shop_error.status >= 500:

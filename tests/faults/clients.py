@@ -8,7 +8,7 @@ from base64 import b64encode
 from tests.faults.journal import ABSENT, Journal
 
 SECONDS = 60  # no request takes this long unless it hangs
-REFUSED = {503}  # possible responses while the database is unavailable
+REFUSED = {503, 504}  # possible responses while the database is unavailable
 PAUSE = 0.02  # seconds before the next request to an unavailable service
 
 

@@ -108,7 +108,7 @@ def test_every_response_has_its_headers(document):
             # Described once, with the success: every response has it.
             expected = {"X-Request-Id", "X-Shop-Version"} if int(status) < 400 else set()
             expected |= {"WWW-Authenticate"} if status == "401" else set()
-            expected |= {"Retry-After"} if status in {"429", "503"} else set()
+            expected |= {"Retry-After"} if status in {"429", "503", "504"} else set()
             if label in LISTS and status == "200":
                 expected |= {"X-Total", "X-TotalPages", "Link"}
             if label == "GET /events" and status == "200":

@@ -255,6 +255,37 @@ def test_machine_without_pgbouncer(proxy, cluster, machines):
     assert load.lost() == []
 
 
+def test_unknown_outcome_of_a_write_reaches_the_client(proxy, cluster, machines):
+    """The other machine would say that nothing was changed, because the record is locked."""
+
+    def send(method, path, body, **headers):
+        with closing(Client(proxy.port, cluster.key)) as client:
+            return client.send(method, path, body, **headers)
+
+    code = f"code-{uuid4()}"
+    status, text = send("POST", "/coupons", {"coupon": {"code": code}})
+    assert status == 201
+    path = f"/coupons/{json.loads(text)['coupon']['id']}"
+    key = f"key-{uuid4()}"
+    requests = [
+        ("PUT", path, {"coupon": {"description": "changed"}}, {}),
+        ("POST", "/coupons", {"coupon": {"code": key}}, {"Idempotency_Key": key}),
+    ]
+    cluster.primary.configure(synchronous_standby_names="absent")
+    try:
+        with ThreadPoolExecutor(len(requests)) as pool:
+            sent = [pool.submit(send, *each[:3], **each[3]) for each in requests]
+            responses = [each.result() for each in sent]
+    finally:
+        cluster.primary.configure(synchronous_standby_names="")
+    codes = [json.loads(text)["errors"][0]["code"] for _, text in responses]
+    assert codes == ["shop_api_outcome_unknown"] * 2
+    wait_until(lambda: send("PUT", path, {"coupon": {}})[0] == 200)
+    assert json.loads(send("GET", path, None)[1])["coupon"]["description"] == "changed"
+    method, target, body, headers = requests[1]
+    assert send(method, target, body, **headers)[0] == 201
+
+
 def test_killed_machine(proxy, cluster, machines):
     with Load(proxy, cluster) as load:
         machines[1].kill()

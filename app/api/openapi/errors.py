@@ -81,6 +81,7 @@ _HEADERS = {
     401: references("WWW-Authenticate"),
     429: references("Retry-After"),
     503: references("Retry-After"),
+    504: references("Retry-After"),
 }
 
 

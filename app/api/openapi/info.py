@@ -31,7 +31,8 @@ name. A rejected request changes nothing.
 records have all documented fields.
 
 **Retries.** An `Idempotency-Key` makes a request that creates records safe to retry. `ETag` and
-`If-Match` prevent lost updates. Wait for the seconds in `Retry-After` after 429 and 503.
+`If-Match` prevent lost updates. Wait for the seconds in `Retry-After` after 429 and 503. After 504,
+it is unknown whether a change was stored: repeat the request only with the same `Idempotency-Key`.
 
 **Strictness.** This document describes the input to send. The service accepts more: unknown fields
 and parameters are ignored, `null` means that a field is absent, and values are converted. With the
