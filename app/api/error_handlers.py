@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from typing import Any
 
 from flask import Response, current_app, request
 from sqlalchemy.exc import DBAPIError
@@ -17,7 +18,7 @@ from werkzeug.exceptions import (
 
 from app.api.authentication import authentication_error, deleted_user_error
 from app.api.error_pages import error_page
-from app.api.responses import json_response
+from app.api.responses import json_response, name_as_sent
 from app.api.versions import SAFE_METHODS, current_dialect
 from app.conversions.text import nearest_name
 from app.db import deadline
@@ -52,10 +53,18 @@ def handle_exception(error: Exception) -> Response:
     if dialect.error_body:
         body = dialect.error_body(shop_error)
     else:
-        codes = (dialect.translate(entry["code"]) for entry in shop_error.entries)
-        entries = zip(shop_error.entries, codes, strict=True)
-        body = {"errors": [entry | {"code": code} for entry, code in entries]}
+        entries = map(_as_sent, shop_error.entries)
+        body = {"errors": [e | {"code": dialect.translate(e["code"])} for e in entries]}
     return json_response(body, shop_error.status, shop_error.headers)
+
+
+def _as_sent(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry of an error that names a parameter in the form that the request uses."""
+    param = entry.get("param", "")
+    own = name_as_sent(param)
+    if own == param:
+        return entry
+    return entry | {"param": own, "message": entry["message"].replace(param, own, 1)}
 
 
 def _cause(error: Exception) -> str:

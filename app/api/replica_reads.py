@@ -74,8 +74,8 @@ def wanted() -> Wanted | None:
         return position and Wanted(position, max_lag)
     if max_lag is not None:
         return Wanted(max_lag=max_lag)
-    every = request.args.get("filter[limit]", "").strip() == "-1"
-    return Wanted() if every else None
+    limit = request.args.get("filter[limit]", request.args.get("limit", ""))
+    return Wanted() if limit.strip() == "-1" else None
 
 
 def _routed(view: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ import orjson
 from flask import request
 from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
+from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from app.api.authentication import current_principal
@@ -61,6 +62,17 @@ class ArgumentParser(FlaskParser):
     @lru_cache(MAX_QUERIES)  # noqa: B019  # the parser is a singleton
     def _load_query(self, schema: Query, text: bytes) -> Any:  # the cache key
         return super().parse(schema, location="query")
+
+    def load_querystring(self, req: Any, schema: Any) -> Any:
+        """Return the query. The native API also accepts the plain names of filters."""
+        sent = req.args
+        if isinstance(schema, Query) and current_dialect().has_plain_filters:
+            named = [(schema.specified_name(name), name, value)
+                     for name, value in sent.items(multi=True)]  # fmt: skip
+            # The specified name takes precedence over the plain name (decisions 16).
+            sent = MultiDict((own, value) for own, name, value in named
+                             if own == name or own not in sent)  # fmt: skip
+        return self._makeproxy(sent, schema)
 
     def load_json(self, req: Any, schema: Any) -> Any:
         """Return the JSON object in the body, or {} for other values. Ignores the Content-Type."""

@@ -19,6 +19,7 @@ from flask.json.provider import JSONProvider
 from app.api.versions import current_api_version, current_dialect
 from app.auth.credentials import QUERY_CREDENTIALS
 from app.db.read_pool import RowStream
+from app.schemas.fields.query import plain
 from app.services.common.pagination import Page
 
 MAX_DRAIN_BYTES = 64 * 1024 * 1024
@@ -151,6 +152,17 @@ def page_response(wrapper: str, make: Make, page: Page) -> Response:
     return response
 
 
+def name_as_sent(parameter: str) -> str:
+    """Return the name of a parameter in the form that the request uses for filters.
+
+    Args:
+        parameter: the name as the specification has it: ``filter[after]``.
+    """
+    sent, own = request.args, plain(parameter)
+    uses_plain = own in sent or (sent and not any("filter[" in name for name in sent))
+    return own if uses_plain and current_dialect().has_plain_filters else parameter
+
+
 def next_link(parameter: str, value: int) -> dict[str, str]:
     """Return the ``Link`` header to the next page of a feed (RFC 8288).
 
@@ -158,6 +170,7 @@ def next_link(parameter: str, value: int) -> dict[str, str]:
         parameter: the parameter with the cursor.
         value: the cursor after the current page.
     """
+    parameter = name_as_sent(parameter)
     query = [
         pair
         for pair in request.args.items(multi=True)

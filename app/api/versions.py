@@ -51,6 +51,7 @@ class Dialect:
         hides_methods: whether a method that is not allowed gets the error for an unknown route.
         authenticates_first: whether invalid credentials take precedence over an unknown route.
         has_strict_requests: whether a client can ask for strict handling.
+        has_plain_filters: whether ``limit`` means the same as ``filter[limit]`` (decisions 16).
         error_body: function that takes an error and returns the body of its response, or None for
             the native form. It can change the status of the error.
     """
@@ -61,6 +62,7 @@ class Dialect:
     hides_methods: bool = False
     authenticates_first: bool = False
     has_strict_requests: bool = False
+    has_plain_filters: bool = False
     error_body: Callable[[ShopError], Any] | None = None
 
     def translate(self, text: str) -> str:
@@ -114,7 +116,7 @@ class ApiVersion:
         return native
 
 
-NATIVE = ApiVersion("native", Dialect(has_strict_requests=True))
+NATIVE = ApiVersion("native", Dialect(has_strict_requests=True, has_plain_filters=True))
 
 
 _LEGACY = Dialect(

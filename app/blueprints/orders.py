@@ -113,7 +113,7 @@ def count_orders(query: Query) -> Response:
 def list_order_statuses() -> Response:
     """List the order statuses.
 
-    Returns the label of each status. The keys are the values of `status` and `filter[status]`.
+    Returns the label of each status. The keys are the values of `status` in orders and in filters.
     """
     return json_response({"order_statuses": current_catalog().order_statuses})
 

@@ -35,7 +35,7 @@ def format_of(given: str | None, file: str) -> str:
     "filters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Only records that match, as in filter[NAME]=VALUE of the API. Can be repeated.",
+    help="Only records that match, as in lists of the API. Can be repeated.",
 )
 @click.option(
     "--password-hashes", is_flag=True, help="Include the hashes of the passwords of accounts."

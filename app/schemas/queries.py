@@ -1,5 +1,8 @@
 """Query parameters of each list and count, with their names: ``filter[limit]``, ``page``.
 
+The names are those of the specification. The native API also accepts their plain
+names, such as ``limit``, and documents these (decisions 16).
+
 ``app.schemas.fields.query`` converts each parameter. The functions in ``app.services`` that end in
 ``_queries`` turn a loaded query into SQL.
 """
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import marshmallow as ma
@@ -33,6 +37,7 @@ from app.schemas.fields.query import (
     TextParam,
     TimestampParam,
     TrueWord,
+    plain,
 )
 
 TIMES = "A date-time in UTC or with an offset."
@@ -51,6 +56,20 @@ class Query(Base):
 
     undocumented: frozenset[str] = frozenset()
     further: re.Pattern[str] | None = None
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The name of each parameter by its plain name: ``filter[limit]`` by ``limit``."""
+        names = [field.data_key or name for name, field in self.load_fields.items()]
+        return {plain(name): name for name in names} | {name: name for name in names}
+
+    def specified_name(self, name: str) -> str:
+        """Return the name of a parameter, given its name or plain name. Others are unchanged."""
+        first, bracket, rest = name.partition("[")
+        further = f"filter[{first}]{bracket}{rest}"
+        if self.further and self.further.fullmatch(further):
+            return further
+        return self.names.get(name, name)
 
 
 class ReadQuery(Query):
@@ -125,7 +144,7 @@ class MetadataFilter(Query):
         key, value = data.pop("metadata_key", None), data.pop("metadata_value", None)
         conditions = [(key, value)] if key else []
         if value and not key:
-            raise ma.ValidationError("requires filter[metadata_key].", "filter[metadata_value]")
+            raise ma.ValidationError("requires metadata_key.", "filter[metadata_value]")
         conditions += self._bracketed(original)
         if len(conditions) > MAX_METADATA_FILTERS:
             reason = f"has more than {MAX_METADATA_FILTERS} conditions."

@@ -64,7 +64,7 @@ def make_strict(schema: ma.Schema) -> ma.Schema:
                 setattr(field, "load_item", field.inner.schema.load)  # noqa: B010  # mypy does not allow assigning to a method
     schema.unknown = ma.EXCLUDE  # ``_load`` reports unknown names, with suggestions
     known = {field.data_key or name for name, field in schema.load_fields.items()}
-    known = known if isinstance(schema, Query) else known | IGNORED
+    known |= schema.names.keys() if isinstance(schema, Query) else IGNORED
     schema.load = partial(_load, schema, known)  # type: ignore[method-assign] # see above
     return schema
 

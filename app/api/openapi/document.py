@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from app.api.versions import ApiVersion, Dialect
+from app.api.versions import ApiVersion
 from app.plugins import Registry
 from app.schemas.fields.json_schema import KNOWN, LIMIT
+from app.schemas.fields.query import plain
 
 Document = dict[str, Any]
 
@@ -189,7 +190,10 @@ def describe_version(document: Document, api_version: ApiVersion) -> None:
     for tag in document.get("tags", ()):
         tag["name"] = _tag(tag["name"], api_version)
     if api_version.dialect.words:
-        _translate(document, api_version.dialect)
+        _translate(document, api_version.dialect.translate)
+    if api_version.dialect.has_plain_filters:
+        _translate(document["paths"], plain)
+        _translate(document["components"], plain)
 
 
 def remove_unused_tags(document: Document) -> None:
@@ -209,14 +213,14 @@ def _tag(name: str, api_version: ApiVersion) -> str:
     return re.sub("^Api ", "API ", words[:1].upper() + words[1:])
 
 
-def _translate(part: Any, dialect: Dialect) -> Any:
-    """Return a part of a document with the names of an API version. Changes dicts and lists."""
+def _translate(part: Any, translate: Callable[[str], str]) -> Any:
+    """Return a part of a document with all texts and keys translated. Changes dicts and lists."""
     if isinstance(part, str):
-        return dialect.translate(part)
+        return translate(part)
     if isinstance(part, list):
-        part[:] = [_translate(inner, dialect) for inner in part]
+        part[:] = [_translate(inner, translate) for inner in part]
     if isinstance(part, dict):
-        items = [(dialect.translate(key), _translate(part[key], dialect)) for key in part]
+        items = [(translate(key), _translate(part[key], translate)) for key in part]
         part.clear()
         part.update(items)
     return part

@@ -27,6 +27,10 @@ name. A rejected request changes nothing.
 **Pages.** Lists are paginated. `page` selects a page, and the response headers `X-Total`,
 `X-TotalPages` and `Link` describe the pages.
 
+**Filters.** `q=ada` and `filter[q]=ada` mean the same, and so on for all filters, limits and sort
+orders of lists and counts. This document uses the short names. If a request contains both, the
+parameter with brackets applies.
+
 **Fields.** `fields=id,code` limits the fields of the records in a response. Without `fields`,
 records have all documented fields.
 

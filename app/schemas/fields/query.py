@@ -27,6 +27,17 @@ class StrictSelection(Selection):
     """The selection of a strict request, whose names must be known."""
 
 
+_FILTER = re.compile(r"filter\[(\w+)\]")
+
+
+def plain(text: str) -> str:
+    """Return a text with the plain names of filters: ``limit`` for ``filter[limit]``.
+
+    The name ``filter[metadata][erp_id]`` becomes ``metadata[erp_id]``.
+    """
+    return _FILTER.sub(r"\1", text)
+
+
 def _entries(value: str) -> list[str]:
     """Return the trimmed, non-empty entries of a comma-separated list."""
     return [entry.strip() for entry in value.split(",") if entry.strip()]

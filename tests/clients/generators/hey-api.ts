@@ -19,7 +19,7 @@ assert.ok(created.data);
 const id: number = created.data.coupon.id;
 assert.equal(created.data.coupon.amount, "15.00");
 
-const listed = await listCoupons({ query: { "filter[q]": "summer" } });
+const listed = await listCoupons({ query: { q: "summer" } });
 assert.deepEqual(listed.data?.coupons.map((coupon) => coupon.code.toUpperCase()), ["SUMMER"]);
 
 const refused = await createCoupon({ body: { coupon: { code: "summer" } } });

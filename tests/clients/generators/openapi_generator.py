@@ -25,7 +25,7 @@ with shop.ApiClient(configuration) as client:
     created = coupons.create_coupon(shop.CouponCreateRequest(coupon=new)).coupon
     assert (created.code, created.amount, created.usage_limit) == ("summer", "15.00", 100)
 
-    listed = coupons.list_coupons(filter_q="summer").coupons
+    listed = coupons.list_coupons(q="summer").coupons
     assert [coupon.id for coupon in listed] == [created.id]
 
     again = shop.CouponCreateRequest(coupon=shop.CouponCreate(code="x", amount="15"))

@@ -13,7 +13,7 @@ assert.ok(created.status === 201);
 const id: number = created.data.coupon.id;
 assert.equal(created.data.coupon.amount, "15.00");
 
-const listed = await listCoupons({ "filter[q]": "summer" }, key);
+const listed = await listCoupons({ q: "summer" }, key);
 assert.ok(listed.status === 200);
 assert.deepEqual(listed.data.coupons.map((coupon) => coupon.code.toUpperCase()), ["SUMMER"]);
 

@@ -41,7 +41,7 @@ from shop_client.models import (
     ErrorResponse,
     GuestCustomer,
     LineItemCreate,
-    ListCouponsFilterorderby,
+    ListCouponsOrderby,
     OrderCreate,
     OrderCreateRequest,
     OrderResponse,
@@ -78,8 +78,8 @@ def all_codes(client: AuthenticatedClient) -> list[str]:
         answer = list_coupons.sync_detailed(
             client=client,
             page=page,
-            filterorderby=ListCouponsFilterorderby.ID,
-            filterorder=SortOrder.ASC,
+            orderby=ListCouponsOrderby.ID,
+            order=SortOrder.ASC,
         )
         assert isinstance(answer.parsed, CouponList)
         assert len(answer.parsed.coupons) <= 2
@@ -128,10 +128,10 @@ def coupons(client: AuthenticatedClient) -> None:
     assert isinstance(found, CouponResponse)
     assert found.coupon == summer
 
-    listed = list_coupons.sync(client=client, filterq="summer", filterin=str(summer.id))
+    listed = list_coupons.sync(client=client, q="summer", in_=str(summer.id))
     assert isinstance(listed, CouponList)
     assert listed.coupons == [summer]
-    assert count_coupons.sync(client=client, filterq="summer") == CountResponse(count=1)
+    assert count_coupons.sync(client=client, q="summer") == CountResponse(count=1)
     assert all_codes(client) == ["summer-2030", "autumn", "winter", "spring"]
 
     edited = update_coupon.sync(

@@ -34,7 +34,7 @@ async function allCodes(shop: Shop): Promise<string[]> {
   let pages = 1;
   for (let page = 1; page <= pages; page += 1) {
     const { data, response } = await shop.GET("/coupons", {
-      params: { query: { page, fields: "code", "filter[orderby]": "id", "filter[order]": "asc" } },
+      params: { query: { page, fields: "code", orderby: "id", order: "asc" } },
     });
     assert.ok(data);
     assert.ok(data.coupons.length <= 2);
@@ -86,11 +86,11 @@ async function coupons(shop: Shop): Promise<void> {
   assert.deepEqual(found.data?.coupon, summer);
 
   const listed = await shop.GET("/coupons", {
-    params: { query: { "filter[q]": "summer", "filter[type]": "percent" } },
+    params: { query: { q: "summer", type: "percent" } },
   });
   assert.deepEqual(listed.data?.coupons, [summer]);
   const counted = await shop.GET("/coupons/count", {
-    params: { query: { "filter[type]": "percent" } },
+    params: { query: { type: "percent" } },
   });
   assert.equal(counted.data?.count, 1);
   assert.deepEqual(await allCodes(shop), ["summer-2030", "autumn", "winter", "spring"]);
