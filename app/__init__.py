@@ -1,23 +1,19 @@
-"""The Shop Administration API: coupons, customers and orders of a shop over HTTP."""
+"""The Shop Administration API: coupons, customers and orders of a shop over HTTP.
+
+The functions import what they use, so that ``shop-api --help`` imports nothing of it.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask
-from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app import cli, logging, plugins
-from app.api import replica_reads, representations, request_handling, security_headers
-from app.api.smorest import Api
-from app.config.loading import SettingsError, load_settings, unknown_settings
-from app.config.secret_key import MIN_LENGTH, secret_key
-from app.db import engines, session
-from app.db.replicas.routing import current_replicas
-from app.services.webhooks.deliveries import statistics as delivery_statistics
+if TYPE_CHECKING:
+    from app.logging import Observe
 
 
 def create_app(config: Mapping[str, Any] | None = None) -> Flask:
@@ -31,6 +27,14 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
         SettingsError: a setting is invalid.
         PluginError: a plugin cannot be loaded.
     """
+    from app import logging, plugins
+    from app.api import replica_reads, representations, request_handling, security_headers
+    from app.api.smorest import Api
+    from app.cli import group
+    from app.config.loading import unknown_settings
+    from app.config.secret_key import MIN_LENGTH
+    from app.db import session
+
     overrides = dict(config or {})
     app = Flask(
         __name__, instance_relative_config=True, instance_path=overrides.pop("INSTANCE_PATH", None)
@@ -39,7 +43,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     session.init_app(app)
     logging.init_app(app, _metrics(app) if app.config["SHOP_METRICS"] else None)
     security_headers.init_app(app)
-    cli.init_app(app)
+    group.init_app(app)
     request_handling.init_app(app)
     api = Api()
     api.init_app(app)
@@ -57,6 +61,12 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
 
 def _configure(app: Flask, overrides: Mapping[str, Any]) -> None:
     """Load the settings from the environment, ``instance/config.py`` and the overrides."""
+    from werkzeug.middleware.proxy_fix import ProxyFix
+
+    from app.config.loading import SettingsError, load_settings
+    from app.config.secret_key import secret_key
+    from app.db import engines
+
     instance = Path(app.instance_path)
     try:
         app.config.from_pyfile("config.py", silent=True)
@@ -72,8 +82,11 @@ def _configure(app: Flask, overrides: Mapping[str, Any]) -> None:
         app.wsgi_app = proxied  # type: ignore[method-assign] # as documented by Flask
 
 
-def _metrics(app: Flask) -> logging.Observe:
-    from app import metrics  # noqa: PLC0415  # slow import, needed only with SHOP_METRICS
+def _metrics(app: Flask) -> Observe:
+    from app import metrics
+    from app.db import session
+    from app.db.replicas.routing import current_replicas
+    from app.services.webhooks.deliveries import statistics as delivery_statistics
 
     with app.app_context():
         return metrics.init_app(

@@ -17,12 +17,11 @@ import marshmallow as ma
 from flask import Flask, current_app
 
 from app.catalog import EXTENSION, Catalog, DuplicateNameError, RedemptionEffect
+from app.config import PLUGINS
 from app.config.loading import check_order_statuses
 
-GROUP = "shop_api.plugins"
-
 BUILTIN = tuple(
-    EntryPoint(name=name, value=f"app.blueprints.{name}", group=GROUP)
+    EntryPoint(name=name, value=f"app.blueprints.{name}", group=PLUGINS)
     for name in (
         "coupons",
         "coupon_batches",
@@ -103,7 +102,7 @@ def init_app(app: Flask, api: Any) -> None:
     app.extensions[EXTENSION] = found = Registry()
     if app.config["SHOP_REFUNDED_RELEASES_COUPONS"]:
         found.redemption_effects["refunded"] = RedemptionEffect.RELEASE
-    plugins = [*BUILTIN, *sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
+    plugins = [*BUILTIN, *sorted(entry_points(group=PLUGINS), key=lambda entry: entry.name)]
     counts = Counter(entry.name for entry in plugins)
     if duplicates := [name for name, count in counts.items() if count > 1]:
         raise PluginError(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import click
 import psycopg
 from flask import current_app
-from flask.cli import AppGroup, ScriptInfo
+from flask.cli import ScriptInfo
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -57,31 +55,6 @@ _POSTGRESQL = {
     "53300": "Lower WEB_CONCURRENCY or WEB_THREADS, or raise max_connections.",
     "25006": "Set DATABASE_URL to the primary server. This server is read-only.",
 }
-
-
-class Commands(AppGroup):
-    """The command group of the app, whose commands report errors in one line.
-
-    Extension point: ``Flask.cli``.
-    """
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command that reports its errors."""
-        command = super().get_command(ctx, cmd_name)
-        return command and reporting(command)
-
-
-def reporting(command: click.Command) -> click.Command:
-    """Return a copy of a command that reports errors in one line."""
-
-    class Reporting(type(command)):  # type: ignore[misc]  # a dynamic base class
-        def invoke(self, ctx: click.Context) -> Any:
-            with reported(ctx):
-                return super().invoke(ctx)
-
-    wrapped = copy.copy(command)
-    wrapped.__class__ = Reporting
-    return wrapped
 
 
 @contextmanager

@@ -13,8 +13,10 @@ import orjson
 from flask.cli import with_appcontext
 
 from app.auth.principals import Principal
+from app.cli import import_woocommerce  # noqa: F401  # adds its commands to the group
 from app.cli.coupons import author
 from app.cli.export import FORMAT_HELP, FORMATS, format_of
+from app.cli.import_group import imports
 from app.cli.keys import require_schema
 from app.cli.progress import showing_progress
 from app.import_export.export_kinds import KINDS
@@ -55,13 +57,6 @@ def _file_import(kind: str) -> click.Command:
              dry_run=dry_run)  # fmt: skip
 
     return command
-
-
-def add_commands(imports: click.Group) -> None:
-    """Add the commands that read files to the group ``import``."""
-    for kind in TARGETS:
-        imports.add_command(_file_import(kind))
-    imports.add_command(restore_files)
 
 
 def _run(
@@ -147,3 +142,8 @@ def _position(path: str) -> int:
             return singular.index(first["kind"])
         except (ValueError, LookupError, TypeError):
             return 0  # the error is reported when the line is read
+
+
+for name in TARGETS:
+    imports.add_command(_file_import(name))
+imports.add_command(restore_files)

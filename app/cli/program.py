@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from app.cli import SCRIPT
 from app.db.migrations import SchemaState
-
-SCRIPT = "shop-api"
-"""Name of the console script."""
 
 
 def command(arguments: str) -> str:

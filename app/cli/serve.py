@@ -30,9 +30,9 @@ RUNTIME = runtime_folder()
 @click.command("serve")
 @with_appcontext
 def serve() -> None:
-    """Upgrade the database schema, create a first API key if needed, and run gunicorn and a worker.
+    """Upgrade the database schema, create a first API key if needed, and run gunicorn.
 
-    SHOP_WORKER=0 starts no worker.
+    Also runs a worker, unless SHOP_WORKER is 0.
     """
     _require_free_port(current_app.config["HOST"], current_app.config["PORT"])
     if session.schema_state() is not SchemaState.CURRENT:

@@ -2,3 +2,6 @@
 
 VERSION = "1.0.0"
 """API version, ``info.version`` in the OpenAPI document (decisions 9)."""
+
+PLUGINS = "shop_api.plugins"
+"""Group of the entry points of plugins."""

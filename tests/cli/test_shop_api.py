@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from app.config import VERSION
+from app.main import main
 from tests.databases import SECRET
 from tests.serving import PATIENCE, reserved_port
 
@@ -173,3 +175,17 @@ def get(port, path, headers):
             response = connection.getresponse()
             return response.status, json.loads(response.read())
     raise TimeoutError
+
+
+@pytest.mark.one_database
+def test_list_of_commands_imports_none_of_them(app, monkeypatch, capsys):
+    """Both lists are equal: the quick one, and the one of an app with its commands."""
+    program = [sys.executable, "-X", "importtime", "-m", "app.main", "--help"]
+    shown = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"sqlalchemy", "app.services"} & set(re.findall(r"[\w.]+$", shown.stderr, re.M))
+    monkeypatch.setattr("app.main.entry_points", lambda group: [group])  # a plugin is installed
+    monkeypatch.setattr("app.main.create_app", lambda: app)
+    monkeypatch.setattr(sys, "argv", ["shop-api", "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    assert shown.stdout == capsys.readouterr().out

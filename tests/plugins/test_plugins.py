@@ -14,8 +14,9 @@ from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.auth.principals import Capability, Permission
 from app.catalog import EXTENSION, DuplicateNameError
+from app.config import PLUGINS
 from app.errors import ShopError
-from app.plugins import GROUP, PluginError, registry
+from app.plugins import PluginError, registry
 from app.pricing.discounts import COUPON_TYPES
 from app.schemas.base import Base
 from app.services.api_keys.writes import create_key
@@ -100,7 +101,7 @@ def install(monkeypatch, make_app):
     """Return a function: an app in whose environment these entry points are installed."""
 
     def make(*doors, **settings):
-        found = [EntryPoint(name=name, value=value, group=GROUP) for name, value in doors]
+        found = [EntryPoint(name=name, value=value, group=PLUGINS) for name, value in doors]
 
         def entry_points(*, group):
             assert group == "shop_api.plugins"
@@ -306,7 +307,7 @@ def test_example_of_the_documentation_works(app, install, monkeypatch):
     (group, name, value) = re.search(
         r'```toml\n.*?\[project\.entry-points\."(.+?)"\]\n(\w+) = "(\w+)"', text, re.DOTALL
     ).groups()
-    assert group == GROUP
+    assert group == PLUGINS
     module = ModuleType(value)
     monkeypatch.setitem(sys.modules, value, module)
     exec(compile(source, f"{value}.py", "exec"), module.__dict__)

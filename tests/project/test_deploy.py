@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from app.cli.program import SCRIPT
+from app.cli import COMMANDS, SCRIPT
 from app.config.settings import SettingsSchema
 from app.db.deadline import COMMIT_SECONDS
 from app.outbound.client import TOTAL_SECONDS
@@ -108,7 +108,7 @@ def test_compose_file_fits_the_image_and_the_commands(app):
     # The program is in PATH, and the app has the command.
     assert "PATH=/srv/shop-api/.venv/bin:" in dockerfile
     assert worker["command"][0] == SCRIPT
-    assert worker["command"][1] in app.cli.commands
+    assert worker["command"][1] in COMMANDS
     # The address of the database is that of its container.
     user, name = (database["environment"][key] for key in ("POSTGRES_USER", "POSTGRES_DB"))
     url = service["environment"]["DATABASE_URL"]
