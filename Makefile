@@ -15,7 +15,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--no-emit-index-url --no-header --upgrade
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-all test-list test-rest faults cluster cluster-test bench bench-quick lint audit lint-openapi docs openapi openapi-diff lock clean
+.PHONY: help setup run demo test test-all test-list test-rest histories cluster cluster-test bench bench-quick lint audit lint-openapi docs openapi openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -41,8 +41,8 @@ test-list: $(VENV)/ready-dev ## list what test deselects, and why; ARGS=-v lists
 test-rest: $(VENV)/ready-dev ## run only the tests that test-all runs in addition to test, as CI does
 	@$(PYTEST) --rest $(ARGS)
 
-faults: $(VENV)/ready-dev ## kill the service and its database during writes and check the data; ARGS=--help
-	@$(BIN)/python -m tests.faults $(ARGS)
+histories: $(VENV)/ready-dev ## record what concurrent clients see, with faults, and check each operation; ARGS=--help
+	@$(BIN)/python -m tests.histories $(ARGS)
 
 cluster: $(VENV)/ready-dev ## run PostgreSQL with two standbys, PgBouncer, two services and a worker until Ctrl-C
 	@$(BIN)/python -m tests.cluster start

@@ -1,4 +1,4 @@
-"""A gunicorn with a port and a key, for the tests, ``make faults`` and ``make bench``."""
+"""A gunicorn with a port and a key, for the tests, ``make histories`` and ``make bench``."""
 
 from __future__ import annotations
 

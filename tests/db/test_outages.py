@@ -25,7 +25,7 @@ from app.db.session import db
 from app.services.api_keys.writes import create_key
 from tests.api_client import Client, refusal, reply
 from tests.databases import SECRET, assert_nothing_is_open, close
-from tests.faults.databases import PostgreSQL
+from tests.histories.databases import PostgreSQL
 
 FULL = refusal("shop_api_unavailable", reason="The disk of the database is full.")
 UNKNOWN = refusal("shop_api_outcome_unknown")

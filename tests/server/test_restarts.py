@@ -14,8 +14,8 @@ from threading import Event
 import psutil
 import pytest
 
-from tests.faults.clients import SECONDS, Caller
-from tests.faults.service import Service
+from tests.cluster.writers import SECONDS, Caller
+from tests.server.service import Service
 from tests.serving import ROOT, reserved_port, wait_for
 
 CLIENTS = 12

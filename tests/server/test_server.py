@@ -9,8 +9,8 @@ from threading import Barrier
 
 import pytest
 
-from tests.faults.clients import SECONDS, Caller
-from tests.faults.service import Service
+from tests.cluster.writers import SECONDS, Caller
+from tests.server.service import Service
 from tests.serving import wait_for
 
 BODY_LIMIT = 100_000

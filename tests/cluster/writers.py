@@ -5,7 +5,7 @@ import json
 import time
 from base64 import b64encode
 
-from tests.faults.journal import ABSENT, Journal
+from tests.cluster.journal import ABSENT, Journal
 
 SECONDS = 60  # no request takes this long unless it hangs
 REFUSED = {503, 504}  # possible responses while the database is unavailable
@@ -263,8 +263,8 @@ def new_journals(random, clients):
     return [
         (
             f"c{number}r{random.getrandbits(24):x}",
-            kind := KINDS[number % len(KINDS)],
-            Journal(kind.name),
+            KINDS[number % len(KINDS)],
+            Journal(),
         )
         for number in range(clients)
     ]

@@ -1,4 +1,4 @@
-"""The service of a campaign: gunicorn, which is killed and restarted on the same address."""
+"""A service for tests of the server: gunicorn, which is killed and restarted on the same address."""
 
 from tests.serving import ShopServer
 from tests.webhooks.receivers import LOOPBACK
@@ -27,11 +27,6 @@ class Service(ShopServer):
         """
         super().wait_until_ready()
         caller.close()
-
-    def kill_worker(self, random):
-        """Kill one worker. The main process starts another worker."""
-        if workers := self.workers():
-            random.choice(workers).kill()
 
     def kill_master(self):
         """Kill the main process. Its workers detect this and finish their requests."""

@@ -1,0 +1,294 @@
+"""A run: segments of traffic with faults, and at each pause the checks."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from tests.histories.checkers import Checkers
+from tests.histories.checkers.queries import ask
+from tests.histories.client import LOST, Client
+from tests.histories.deliveries import Deliveries
+from tests.histories.faults import Faults
+from tests.histories.generator import CODES, CUSTOMERS, GUESTS, WEIGHTS, Generator, World
+from tests.histories.history import UNKNOWN, Operation, Segment, Violation
+from tests.histories.snapshots import FeedReader, snapshot
+from tests.histories.system import SHOPS, Shop
+
+CLIENTS = 16
+SEGMENT = 2.0  # seconds
+MOST = 4  # times the seconds, if something has not been tested, as on a busy machine
+LONG = 300  # seconds; a run of this length needs MANY of each kind of operation and fault
+MANY, FEW = 20, 5
+OVERLAP = 4  # operations on a coupon at the same time
+REFUSALS = 0.2, 0.8  # share of the attempts to use a coupon
+
+
+@dataclass
+class Result:
+    """The result of a run.
+
+    Attributes:
+        violations: what the checkers have found.
+        not_tested: kinds of operations and faults that did not occur often enough, and other
+            reasons why the run shows little.
+        figures: numbers of what has happened.
+        segments: the recorded segments, if the run keeps them.
+    """
+
+    violations: list[Violation] = field(default_factory=list)
+    not_tested: list[str] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
+    segments: list[Segment] = field(default_factory=list)
+
+
+def run(
+    database: str,
+    seed: int,
+    seconds: float,
+    *,
+    plant: str = "",
+    faults: bool = True,
+    keep: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Result:
+    """Run a campaign and return its result. It ends early at the first violation.
+
+    Args:
+        database: sqlite, postgresql or cluster.
+        seed: of the operations and the faults.
+        seconds: of traffic, without the pauses.
+        plant: the planted defect, or an empty string.
+        faults: whether to disturb the processes.
+        keep: whether the result contains all segments.
+        tell: is called with a line about each segment.
+    """
+    shop = SHOPS[database](seed, plant)
+    try:
+        shop.start()
+        campaign = _Campaign(shop, seed, seconds, faults=faults, keep=keep)
+        try:
+            return campaign.run(tell)
+        finally:
+            campaign.close()
+    finally:
+        shop.close()
+
+
+class _Campaign:
+    def __init__(self, shop: Shop, seed: int, seconds: float, *, faults: bool, keep: bool) -> None:
+        self._shop, self._seconds, self._keep = shop, seconds, keep
+        self._start = time.monotonic()
+        needed = MANY if seconds >= LONG else FEW
+        self._needed = needed
+        self.result = Result()
+        self.world = World(seed)
+        number = len(range(0, int(seconds), int(SEGMENT))) or 1
+        self.faults = Faults(shop, seed, needed if faults else 0, 0.0)
+        if faults:
+            each = max(1.0, 1.1 * needed * len(self.faults.kinds) / number)
+            self.faults = Faults(shop, seed, needed, each)
+        ports = shop.ports()
+        self._clients = [
+            (Generator(n, self.world, seed, needed), Client(ports[n % len(ports)], shop.key))
+            for n in range(CLIENTS)
+        ]
+        self._reader_client = Client(shop.services[0].port, shop.key)
+        self._feed = FeedReader(Client(shop.services[0].port, shop.key), self.clock)
+        self._deliveries = Deliveries(seed)
+        self._checkers = Checkers()
+        self._lost: list[Operation] = []
+        self._kinds: Counter[str] = Counter()
+        self._seen = Counter[str]()
+        self._state: dict[str, Any] = {}
+        self._random = Random(f"queries-{seed}")
+
+    def clock(self) -> float:
+        """Return the seconds since the start of the run."""
+        return time.monotonic() - self._start
+
+    def run(self, tell: Callable[[str], None]) -> Result:
+        """Run all segments and return the result."""
+        self._create_records()
+        self._feed.start()
+        number, active = 0, 0.0
+        while not self.result.violations and (
+            active < self._seconds or (active < MOST * self._seconds and self._not_tested())
+        ):
+            segment = Segment(number, self.clock(), time.time() - self.clock(), before=self._state)
+            self._traffic(segment)
+            active += SEGMENT
+            segment.ended = self.clock()
+            self._pause(segment)
+            began = self.clock()
+            self.result.violations += self._checkers.check(segment)
+            self._note(segment, self.clock() - began)
+            if self._keep:
+                self.result.segments.append(segment)
+            tell(
+                f"{segment.ended:7.1f} s  segment {number}: {len(segment.operations)} operations, "
+                f"{len(segment.events)} events, {len(self.result.violations)} violations"
+            )
+            number += 1
+        if not self.result.violations:
+            self.result.violations += self._deliveries.missing(
+                self._reader_client, self._checkers.feed
+            )
+        self._finish(number)
+        return self.result
+
+    def _create_records(self) -> None:
+        client = self._reader_client
+        self._deliveries.create_webhook(client)
+        generator = self._clients[0][0]
+        for code in CODES:
+            client.exchange("POST", "/coupons", {"coupon": generator.new_coupon(code)})
+        for number in range(CUSTOMERS):
+            new = {"email": f"Customer{number}@example.com", "first_name": "A"}
+            client.exchange("POST", "/customers", {"customer": new})
+        client.exchange("POST", "/customers", {"customer": {"email": GUESTS[2]}})
+        self._read_state()
+        self._feed.take()
+        self._checkers.begin(self._state, self._feed.cursor)
+        self._deliveries.begin(self._feed.cursor)
+
+    def _read_state(self) -> None:
+        """Read a state and all events until it, although reservations can expire in between."""
+        for _ in range(50):
+            self._feed.read()
+            state = snapshot(self._reader_client, time.time() - 30)
+            state["queries"] = ask(self._get, self._random, state)
+            state["taken"] = time.time()
+            if not self._feed.read():
+                self._state = state
+                self.world.refresh(state)
+                return
+        raise AssertionError("the state changes during a pause")
+
+    def _get(self, path: str) -> tuple[Any, dict[str, str]]:
+        return self._reader_client.get(path), self._reader_client.headers
+
+    def _traffic(self, segment: Segment) -> None:
+        self.world.hot = CODES[segment.number % len(CODES)]
+        end = self.clock() + SEGMENT
+        threads = self.faults.start(SEGMENT)
+        segment.skew = self.faults.skew
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            running = [
+                pool.submit(self._act, generator, client, end, segment.operations)
+                for generator, client in self._clients
+            ]
+            for each in running:
+                each.result()
+        for thread in threads:
+            thread.join()
+
+    def _act(
+        self, generator: Generator, client: Client, end: float, operations: list[Operation]
+    ) -> None:
+        while self.clock() < end:
+            operation = self._lost.pop() if self._lost else generator.next()
+            operation.client = generator.client
+            again: Operation | None = operation
+            while again:
+                operations.append(again)
+                if again.args.get("needs_etag"):
+                    self._take_etag(client, again)
+                client.send(again, self.clock)
+                generator.learn(again, client.headers)
+                if again.status is UNKNOWN:
+                    time.sleep(0.05)
+                again = generator.repeat(again) if self.clock() < end else None
+
+    @staticmethod
+    def _take_etag(client: Client, operation: Operation) -> None:
+        try:
+            client.exchange("GET", operation.path)
+            operation.args["etag"] = client.headers.get("etag")
+        except LOST:
+            return
+
+    def _pause(self, segment: Segment) -> None:
+        """Let all requests end, repair the shop, and read its state."""
+        self._shop.repair()
+        for _, client in self._clients:
+            client.close()
+        self._reader_client.close()
+        self._read_state()
+        segment.operations.sort(key=lambda operation: operation.invoked)
+        segment.events = self._feed.take()
+        segment.after = self._state
+        segment.delivered = self._deliveries.take()
+        # The outcome is known now, and a repetition must find it.
+        self._lost = [
+            operation
+            for generator, _ in self._clients
+            for lost in segment.operations
+            if lost.client == generator.client and lost.status is UNKNOWN
+            if (operation := generator.repeat(lost))
+        ]
+
+    def _note(self, segment: Segment, seconds: float) -> None:
+        self._kinds.update(each.kind for each in segment.operations if each.status is not UNKNOWN)
+        seen = self._seen
+        seen["operations"] += len(segment.operations)
+        seen["unknown"] += sum(each.status is UNKNOWN for each in segment.operations)
+        seen["repetitions"] += sum(bool(each.args.get("is_repeat")) for each in segment.operations)
+        seen["events"] += len(segment.events)
+        seen["milliseconds of checks"] += int(1000 * seconds)
+        grants = [each for each in segment.operations if each.kind in {"reserve", "create_order"}]
+        seen["attempts"] += sum(each.status in {200, 201, 400} for each in grants)
+        seen["refusals"] += sum(each.status == 400 for each in grants)
+        seen["expiries"] += sum(
+            event.type == "coupon.released" and event.request_id is None for event in segment.events
+        )
+        seen["restores"] += sum(event.type.endswith(".restored") for event in segment.events)
+
+    def _finish(self, segments: int) -> None:
+        result, seen = self.result, self._seen
+        seen["cuts"] = self._shop.proxy.cuts
+        overlap = self._checkers.overlap()
+        refusals = seen["refusals"] / max(1, seen["attempts"])
+        result.figures = {
+            "segments": segments,
+            **seen,
+            "overlap per coupon": round(overlap, 1),
+            "refusals": round(refusals, 2),
+            **self._checkers.figures(),
+            "faults": dict(self.faults.done),
+        }
+        result.not_tested = self._not_tested()
+
+    def _not_tested(self) -> list[str]:
+        """Return what did not occur often enough, and other reasons why the run shows little."""
+        seen, overlap = self._seen, self._checkers.overlap()
+        refusals = seen["refusals"] / max(1, seen["attempts"])
+        seen["cuts"] = self._shop.proxy.cuts
+        found = [
+            f"{kind}: {self._kinds[kind]} times"
+            for kind in WEIGHTS
+            if self._kinds[kind] < self._needed
+        ]
+        found += [f"{kind}: {self.faults.done[kind]} times" for kind in self.faults.not_tested()]
+        for name in ("expiries", "restores", "cuts", "repetitions"):
+            if seen[name] < self._needed:
+                found.append(f"{name}: {seen[name]} times")
+        if overlap < OVERLAP:
+            found.append(f"overlap per coupon: {overlap:.1f}")
+        if not REFUSALS[0] <= refusals <= REFUSALS[1]:
+            found.append(f"refusals: {refusals:.0%}")
+        return found
+
+    def close(self) -> None:
+        """Stop the reader and the receiver."""
+        if self._feed.is_alive():
+            self._feed.stop()
+        self._deliveries.close()
+        for _, client in self._clients:
+            client.close()
+        self._reader_client.close()

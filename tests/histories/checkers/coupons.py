@@ -1,0 +1,679 @@
+"""Coupons: linearizability, and conservation at each grant.
+
+The feed is a witness: its events of a coupon, in their order, are replayed through the model. Each
+response must then be that of the model at a moment between its invocation and its return. Where
+this fails, a search looks for another order (``search``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from tests.histories.accounts import Accounts, key_of
+from tests.histories.history import Event, Operation, Segment, Violation
+from tests.histories.model import (
+    CONFIRMED,
+    DELETED,
+    PER_USER,
+    PUBLISHED,
+    RESERVED,
+    TRASH,
+    USAGE,
+    Coupon,
+    Person,
+    Rejected,
+    Use,
+    coupon_of,
+)
+from tests.histories.search import Action, find_order
+
+LIMITS, CONSERVATION = "linearizability", "conservation"
+MARGIN = 0.05  # seconds; between reading the clock and sending or receiving
+
+
+@dataclass
+class Step:
+    """An event of a coupon, and the coupon after it."""
+
+    event: Event
+    after: Coupon
+    operation: Operation | None
+    earliest: float
+    latest: float
+
+
+@dataclass
+class Timeline:
+    """A coupon during a segment."""
+
+    before: Coupon
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def last(self) -> Coupon:
+        """Return the coupon after the last event."""
+        return self.steps[-1].after if self.steps else self.before
+
+    def states(self, operation: Operation) -> Iterator[Coupon]:
+        """Return the states of the coupon while an operation ran."""
+        first, last = 0, len(self.steps)
+        for index, step in enumerate(self.steps):
+            if step.latest < operation.invoked:
+                first = index + 1
+            if step.earliest > operation.returned and index < last:
+                last = index
+        for index in range(first, last + 1):
+            request = self.steps[index - 1].event.request_id if index else None
+            inside = (
+                index < len(self.steps)
+                and request
+                and (self.steps[index].event.request_id == request)
+            )
+            if not inside:  # a transaction is visible as a whole
+                yield self.steps[index - 1].after if index else self.before
+
+
+class CouponChecker:
+    """Replays the feed and compares each response with the model."""
+
+    def __init__(self) -> None:
+        self.figures: Counter[str] = Counter()
+        self.accounts = Accounts()
+        self._coupons: dict[int, Coupon] = {}
+        self._holders: dict[int, tuple[int, str]] = {}  # ID and e-mail of the customer, by order
+        self._use_holders: dict[int, tuple[int, str]] = {}  # the same, by redemption
+        self._references: dict[int, dict[str, Any]] = {}  # redemptions by ID
+        self._overlap: list[float] = []
+
+    def begin(self, state: dict[str, Any]) -> None:
+        """Take over the state before the first segment."""
+        self._coupons = {id_: coupon_of(each) for id_, each in state["coupons"].items()}
+        self.accounts.begin(state["customers"])
+
+    def overlap(self) -> float:
+        """Return how many operations on a coupon run at the same time, on average."""
+        return sum(self._overlap) / max(1, len(self._overlap))
+
+    # --- replay ---
+
+    def check(self, segment: Segment) -> list[Violation]:
+        """Return the violations in a segment."""
+        self._segment = segment
+        self._requests = segment.by_request()
+        self._learn(segment)
+        self.accounts.observe(segment.events, self._requests, segment.after["customers"])
+        self._timelines = {id_: Timeline(coupon) for id_, coupon in self._coupons.items()}
+        self._last_events = {
+            (event.data["resource_id"], event.request_id or event.id): event
+            for event in segment.events
+            if event.data["resource"] == "coupon"
+        }
+        found: list[Violation] = []
+        for event in segment.events:
+            found += self._replay(event)
+        for timeline in self._timelines.values():
+            found += self._in_real_time(timeline)
+        found += self._cycles()
+        if not found:
+            found = self._responses()
+        found += self._at_the_end(segment)
+        self._coupons = {
+            id_: each.last for id_, each in self._timelines.items() if each.last.status != DELETED
+        }
+        self._measure(segment)
+        return found
+
+    def _learn(self, segment: Segment) -> None:
+        """Collect the expiry and the holder of redemptions, which events do not contain."""
+        known = {
+            id_: each for id_, each in segment.after["redemptions"].items() if each["coupon_id"]
+        }
+        self._references |= known
+        self._by_request: dict[str, dict[str, Any]] = {}
+        for operation in segment.operations:
+            redemption = (operation.response or {}).get("redemption") if operation.is_done else None
+            if redemption and operation.kind in {"reserve", "confirm", "release"}:
+                self._by_request[operation.request_id] = redemption
+                self._references.setdefault(redemption["id"], redemption)
+
+    def _replay(self, event: Event) -> list[Violation]:
+        resource, id_ = event.data["resource"], event.data["resource_id"]
+        operation = self._requests.get(event.request_id or "")
+        if resource == "order" and not event.type.endswith(".deleted"):
+            return self._hold(event, operation, id_)
+        if event.type == "customer.deleted":
+            return self._erase(event)
+        if event.type == "coupon_batch.created" or resource != "coupon":
+            return []
+        if event.type == "coupon.created":
+            self._timelines[id_] = Timeline(replace(coupon_of(event.record), status=DELETED))
+            return self._add(self._timelines[id_], event, operation, coupon_of(event.record))
+        timeline = self._timelines.get(id_)
+        if timeline is None:
+            return []  # of a generated batch
+        try:
+            # The events of a transaction show the coupon at its end.
+            is_last = self._last_events[id_, event.request_id or event.id] is event
+            after = self._after(timeline.last, event, operation, is_counted=is_last)
+        except Rejected as error:
+            return [self._broken(timeline, event, operation, error)]
+        return self._add(timeline, event, operation, after)
+
+    def _add(
+        self, timeline: Timeline, event: Event, operation: Operation | None, after: Coupon
+    ) -> list[Violation]:
+        earliest, latest = event.earliest, event.latest
+        if operation:
+            earliest = max(earliest, operation.invoked)
+            if operation.status is not None:
+                latest = min(latest, operation.returned)
+        timeline.steps.append(Step(event, after, operation, earliest, latest))
+        return []
+
+    def _after(
+        self, coupon: Coupon, event: Event, operation: Operation | None, *, is_counted: bool = True
+    ) -> Coupon:
+        """Return the coupon after an event. Raises Rejected if the model does not permit it.
+
+        Args:
+            is_counted: whether to compare the count in the event, which needs the order of the feed.
+        """
+        if event.type in {"coupon.redeemed", "coupon.released"}:
+            use = event.data["data"]["redemption"]
+            after = (self._redeemed if event.type == "coupon.redeemed" else self._released)(
+                coupon, event, operation, use
+            )
+            # The event of a reservation of a coupon without limits can show an older count.
+            is_exact = is_counted and (
+                coupon.limit or coupon.per_user or after.count != coupon.count
+            )
+            if is_exact and after.count != event.record["usage_count"]:
+                shown = event.record["usage_count"]
+                raise Rejected(f"usage_count is {shown} and not {after.count}")
+            return after
+        if event.type == "coupon.deleted":
+            return replace(coupon, status=DELETED if event.data["data"]["permanent"] else TRASH)
+        shown = coupon_of(event.record, PUBLISHED, uses=coupon.uses)
+        change = operation.args.get("change", {}) if operation else {}
+        count = change.get("usage_count", coupon.count)
+        if is_counted and shown.count != count:
+            raise Rejected(f"usage_count is {shown.count} and not {count}")
+        for name, ours, theirs in (
+            ("code", coupon.code, shown.code),
+            ("usage_limit", coupon.limit, shown.limit),
+            ("usage_limit_per_user", coupon.per_user, shown.per_user),
+        ):
+            if theirs != (change.get(name, ours) if event.type == "coupon.updated" else ours):
+                raise Rejected(f"{name} is {theirs} and not {change.get(name, ours)}")
+        return replace(shown, count=count)
+
+    def _redeemed(
+        self, coupon: Coupon, event: Event, operation: Operation | None, use: dict[str, Any]
+    ) -> Coupon:
+        held = coupon.uses.get(use["id"])
+        new = self._new_use(event, operation, use)
+        if held is None:
+            if operation and operation.kind == "reserve" and coupon.status != PUBLISHED:
+                raise Rejected("the coupon is not published")
+            self._require_slot(coupon, new, operation, event)
+            return coupon.take(new, Person())
+        if held.status == RESERVED == use["status"]:
+            raise Rejected(f"redemption {use['id']} takes a second use")
+        if held.expires and self._is_over(held.expires, operation, event):
+            # Its slot may have been free. Without the event of its expiry, it is taken again here.
+            self._require_slot(coupon.release(held.id), new, operation, event)
+        return coupon.move(use["id"], use["status"])
+
+    def _new_use(self, event: Event, operation: Operation | None, use: dict[str, Any]) -> Use:
+        if use["order_id"]:
+            customer, email = self._holders.get(use["order_id"], (0, ""))
+            return Use(use["id"], use["status"], customer, email, use["order_id"])
+        shown = self._by_request.get(event.request_id or "") or self._references.get(use["id"], {})
+        customer, email = shown.get("customer_id") or 0, shown.get("email") or ""
+        if operation and operation.kind == "reserve":
+            customer, email = operation.args["customer_id"], operation.args["email"]
+        expires = None
+        if use["status"] == RESERVED and shown.get("expires_at"):
+            expires = seconds_of(shown["expires_at"])
+        elif use["status"] == CONFIRMED:
+            customer, email = self._use_holders.get(use["id"], (customer, email))
+        return Use(use["id"], use["status"], customer, key_of(email), None, expires)
+
+    def _require_slot(
+        self, coupon: Coupon, use: Use, operation: Operation | None, event: Event
+    ) -> None:
+        """Check the limits at a grant."""
+        self._use_holders[use.id] = (use.customer, use.email)
+        start, end = event.earliest, event.latest
+        if operation:
+            start = operation.invoked
+            end = operation.returned if operation.status is not None else event.latest
+        persons = self.accounts.persons(use.customer, use.email, start, end)
+        reasons = [coupon.reasons(person, use.order) for person in persons]
+        if all(reasons):
+            raise Rejected(reasons[0])
+
+    def _released(
+        self, coupon: Coupon, event: Event, operation: Operation | None, use: dict[str, Any]
+    ) -> Coupon:
+        held = coupon.uses.get(use["id"])
+        if held is None:
+            raise Rejected(f"use {use['id']} is released and was not held")
+        is_meant = operation and (
+            use["order_id"]
+            or (operation.kind, operation.args.get("redemption")) == ("release", held.id)
+        )
+        if not is_meant:
+            wall = event.latest + self._segment.wall + self._segment.skew + MARGIN
+            if held.status != RESERVED or held.expires is None or wall < held.expires:
+                raise Rejected(f"use {held.id} is released and has not expired")
+        return coupon.release(held.id)
+
+    def _is_over(self, expires: float, operation: Operation | None, event: Event) -> bool:
+        """Return whether a reservation has expired before an operation, by any clock."""
+        start = operation.invoked if operation else event.earliest
+        return start + self._segment.wall - self._segment.skew - 1 - MARGIN > expires
+
+    def _hold(self, event: Event, operation: Operation | None, order_id: int) -> list[Violation]:
+        """Note the customer of an order, for whom its uses count."""
+        customer, email = event.record["customer_id"], event.record["billing_address"]["email"]
+        if not email and operation:
+            email = _email_in(operation, event.record)
+        holder = customer, key_of(email)
+        if self._holders.get(order_id) in {holder, None}:
+            self._holders[order_id] = holder
+            return []
+        self._holders[order_id] = holder
+        for timeline in self._timelines.values():
+            for use in list(timeline.last.uses.values()):
+                if use.order == order_id:
+                    changed = replace(use, customer=customer, email=key_of(email))
+                    uses = {**timeline.last.uses, use.id: changed}
+                    self._change_holder(timeline, replace(timeline.last, uses=uses))
+        return []
+
+    @staticmethod
+    def _change_holder(timeline: Timeline, coupon: Coupon) -> None:
+        if timeline.steps:
+            timeline.steps[-1].after = coupon
+        else:
+            timeline.before = coupon
+
+    def _erase(self, event: Event) -> list[Violation]:
+        """Let the uses of a deleted account count for its address."""
+        id_ = event.data["resource_id"]
+        address = self.accounts.deleted.get(id_, "")
+        for timeline in self._timelines.values():
+            uses = {
+                use.id: replace(use, email=use.email or address) if use.customer == id_ else use
+                for use in timeline.last.uses.values()
+            }
+            if uses != timeline.last.uses:
+                self._change_holder(timeline, replace(timeline.last, uses=uses))
+        return []
+
+    def _broken(
+        self, timeline: Timeline, event: Event, operation: Operation | None, error: Rejected
+    ) -> Violation:
+        coupon = timeline.last
+        reason = error.args[0]
+        if isinstance(reason, set):
+            uses = f"{coupon.count} confirmed and {coupon.reserved()} reserved uses"
+            limits = f"limit {coupon.limit}, per user {coupon.per_user}"
+            text = f"coupon {coupon.id}: a use is granted beyond {', '.join(sorted(reason))}: {uses}, {limits}"
+        else:
+            text = f"coupon {coupon.id}: {reason}"
+        # Only the events of what is held, of the limits, and the one that breaks the promise.
+        held = set(coupon.uses) | {event.data["data"].get("redemption", {}).get("id")}
+        steps = [
+            step
+            for step in timeline.steps
+            if step.event.type not in {"coupon.redeemed", "coupon.released"}
+            or step.event.data["data"]["redemption"]["id"] in held
+        ]
+        operations = [step.operation for step in steps if step.operation]
+        if operation:
+            operations.append(operation)
+        events = [step.event for step in steps] + [event]
+        return Violation(CONSERVATION, text, list(dict.fromkeys(operations)), events)
+
+    def _in_real_time(self, timeline: Timeline) -> list[Violation]:
+        """Check that the order of the feed is consistent with the times of the requests."""
+        latest = None
+        for step in timeline.steps:
+            if latest and step.latest < latest.earliest:
+                text = f"coupon {timeline.before.id}: event {step.event.id} belongs before {latest.event.id}"
+                operations = [each for each in (latest.operation, step.operation) if each]
+                return [Violation(LIMITS, text, operations, [latest.event, step.event])]
+            if latest is None or step.earliest > latest.earliest:
+                latest = step
+        return []
+
+    def _cycles(self) -> list[Violation]:
+        """Check that requests with several coupons have the same order in all of them."""
+        places: dict[str, dict[int, int]] = {}
+        for id_, timeline in self._timelines.items():
+            for index, step in enumerate(timeline.steps):
+                if step.event.request_id:
+                    places.setdefault(step.event.request_id, {}).setdefault(id_, index)
+        several = [(request, each) for request, each in places.items() if len(each) > 1]
+        for number, (request, ours) in enumerate(several):
+            for other, theirs in several[:number]:
+                shared = [id_ for id_ in ours if id_ in theirs and self._is_limited(id_)]
+                if len({ours[id_] < theirs[id_] for id_ in shared}) > 1:
+                    text = f"coupons {shared} have two requests in different orders"
+                    operations = [self._requests[each] for each in (request, other)]
+                    return [Violation(LIMITS, text, operations)]
+        return []
+
+    def _is_limited(self, id_: int) -> bool:
+        timeline = self._timelines[id_]
+        states = [timeline.before, *(step.after for step in timeline.steps)]
+        return all(state.limit or state.per_user for state in states)
+
+    # --- responses ---
+
+    def _responses(self) -> list[Violation]:
+        """Compare each response without an event of its own with the states of its time."""
+        effects = {
+            step.event.request_id for each in self._timelines.values() for step in each.steps
+        }
+        failed: list[tuple[Operation, str]] = []
+        for operation in self._segment.operations:
+            if operation.status is None or operation.replayed:
+                continue
+            if problem := self._problem(operation, operation.request_id in effects):
+                failed.append((operation, problem))
+        self.figures["responses compared"] += len(self._segment.operations)
+        found = []
+        for operation, problem in failed:
+            self.figures["searches"] += 1
+            if not self._is_found_by_search(operation):
+                found.append(self._unexplained(operation, problem))
+        return found
+
+    def _problem(self, operation: Operation, has_effect: bool) -> str:
+        """Return why no state explains a response, or an empty text."""
+        kind, timelines = operation.kind, self._timelines.values()
+        if operation.reasons and kind != "evaluate":
+            return self._rejected(operation)
+        if kind == "evaluate" and operation.is_done:
+            results = operation.response["evaluation"]["coupons"]
+            bad = [each["code"] for each in results if not self._evaluated(operation, each)]
+            return f"no state explains the evaluation of {bad}" if bad else ""
+        if kind in {"confirm", "release", "read_redemption"} and not has_effect:
+            return self._status(operation)
+        if kind == "reserve" and operation.status == 200 and not has_effect:
+            return self._status(operation)
+        if kind == "read_coupon" and operation.is_done:
+            return self._count_of(operation)
+        if kind == "read_code" and operation.is_done:
+            states = (state for each in timelines for state in each.states(operation))
+            has_code = any(self._has_code(state, operation) for state in states)
+            return "" if has_code else "no coupon has the code"
+        if kind == "read_code" and operation.status == 404:
+            return self._not_found(operation, operation.args["code"])
+        if kind in {"list_redemptions", "count"} and operation.is_done:
+            return self._listed(operation)
+        return ""
+
+    @staticmethod
+    def _has_code(coupon: Coupon, operation: Operation) -> bool:
+        return coupon.status == PUBLISHED and coupon.code == operation.args["code"]
+
+    def _rejected(self, operation: Operation) -> str:
+        """Check a rejection with reasons: one of the coupons that it can mean explains it."""
+        codes = operation.args.get("codes") or [operation.args.get("code")]
+        if "not_found" in operation.reasons:
+            return (
+                ""
+                if any(not self._not_found(operation, code) for code in codes)
+                else "a coupon has the code"
+            )
+        for timeline in self._timelines.values():
+            for state in timeline.states(operation):
+                # An order, and a redemption that is confirmed, keep a coupon that was renamed.
+                if self._explains(state, operation, operation.reasons):
+                    return ""
+        reached = ", ".join(sorted(operation.reasons))
+        return f"no coupon had reached {reached} while the request ran"
+
+    def _not_found(self, operation: Operation, code: str | None) -> str:
+        for timeline in self._timelines.values():
+            states = list(timeline.states(operation))
+            if all(each.status == PUBLISHED and each.code == code for each in states):
+                return f"coupon {timeline.before.id} has the code {code}"
+        return ""
+
+    def _persons(self, operation: Operation) -> list[Person]:
+        customer, email = operation.args.get("customer_id"), operation.args.get("email", "")
+        if operation.kind == "confirm":
+            customer, email = self._use_holders.get(operation.args["redemption"], (0, ""))
+        elif customer is None:
+            order = operation.args.get("order")
+            customer, email = self._holders.get(order, (0, "")) if order else (0, "")
+        return self.accounts.persons(customer or 0, email, operation.invoked, operation.returned)
+
+    def _bounds(self, coupon: Coupon, operation: Operation) -> tuple[Coupon, Coupon]:
+        """Return a coupon with as few, and with as many, live uses as the clocks permit."""
+        skew = self._segment.skew + MARGIN
+        start = operation.invoked + self._segment.wall - skew - 1
+        end = operation.returned + self._segment.wall + skew
+        few = {u.id: u for u in coupon.uses.values() if u.expires is None or u.expires > end}
+        many = {u.id: u for u in coupon.uses.values() if u.expires is None or u.expires > start}
+        return replace(coupon, uses=few), replace(coupon, uses=many)
+
+    def _explains(self, coupon: Coupon, operation: Operation, reasons: set[str]) -> bool:
+        few, many = self._bounds(coupon, operation)
+        reasons = reasons & {USAGE, PER_USER}
+        order = operation.args.get("order")
+        persons = self._persons(operation)
+        if operation.kind in {"bulk_orders", "change_coupons", "change_items"}:
+            persons = [*persons, Person()]
+        return any(
+            few.reasons(person, order) <= reasons <= many.reasons(person, order)
+            or (order is not None and reasons <= many.reasons(person, order))
+            for person in persons
+        )
+
+    def _evaluated(self, operation: Operation, result: dict[str, Any]) -> bool:
+        reasons = {each["code"] for each in result["reasons"]}
+        if "not_found" in reasons:
+            return not self._not_found(operation, result["code"])
+        return any(
+            state.status == PUBLISHED
+            and state.code == result["code"]
+            and self._explains(state, operation, reasons)
+            for timeline in self._timelines.values()
+            for state in timeline.states(operation)
+        )
+
+    def _status(self, operation: Operation) -> str:
+        """Check the status of a redemption in a response without an effect."""
+        if operation.status == 409:
+            return ""
+        shown = (operation.response or {}).get("redemption")
+        if not shown or shown["coupon_id"] is None:
+            return ""
+        timeline = self._timelines.get(shown["coupon_id"])
+        if timeline is None:
+            return ""
+        for state in timeline.states(operation):
+            if state.status == DELETED:
+                return ""
+            few, many = self._bounds(state, operation)
+            held = state.uses.get(shown["id"])
+            statuses = {held.status} if held and held.id in many.uses else set()
+            if shown["id"] not in few.uses:
+                statuses.add("released")
+            if held and held.status == CONFIRMED:
+                statuses = {CONFIRMED}
+            if shown["status"] in statuses:
+                return ""
+        return f"redemption {shown['id']} was not {shown['status']} while the request ran"
+
+    def _count_of(self, operation: Operation) -> str:
+        shown = operation.response["coupon"]
+        timeline = self._timelines.get(shown["id"])
+        if timeline is None or operation.position:
+            return ""
+        counts = [state.count for state in timeline.states(operation)]
+        if shown["usage_count"] in counts:
+            return ""
+        return f"usage_count is {shown['usage_count']}, and was {sorted(set(counts))}"
+
+    def _listed(self, operation: Operation) -> str:
+        """Check a list or a count of the redemptions of a coupon with a status."""
+        timeline = self._timelines.get(operation.args["coupon"])
+        if timeline is None or operation.position:
+            return ""
+        body, status = operation.response, operation.args["status"]
+        number = body["count"] if operation.kind == "count" else len(body["redemptions"])
+        sizes = []
+        for state in timeline.states(operation):
+            if state.status == DELETED:
+                return ""
+            few, many = self._bounds(state, operation)
+            low, high = (
+                sum(use.status == status for use in each.uses.values()) for each in (few, many)
+            )
+            if low <= number <= high:
+                return ""
+            sizes.append((low, high))
+        return f"{number} uses are {status}, and there were {sizes}"
+
+    def _is_found_by_search(self, operation: Operation) -> bool:
+        """Search for an order of the operations of a coupon in which the response is right."""
+        return any(
+            find_order(
+                timeline.before, [*self._actions(timeline), self._reading(timeline, operation)]
+            )
+            for timeline in self._timelines.values()
+            if operation.args.get("coupon") in {None, timeline.before.id}
+        )
+
+    def _actions(self, timeline: Timeline) -> list[Action]:
+        """Return the requests that have changed a coupon, and the expiries, as actions."""
+        requests: dict[str, list[Step]] = {}
+        for step in timeline.steps:
+            requests.setdefault(step.event.request_id or f"event {step.event.id}", []).append(step)
+
+        def apply(steps: list[Step], coupon: Coupon) -> Coupon:
+            for step in steps:
+                coupon = self._after(coupon, step.event, step.operation, is_counted=False)
+            return coupon
+
+        return [
+            Action(
+                request,
+                max(step.earliest for step in steps),
+                min(step.latest for step in steps),
+                partial(apply, steps),
+            )
+            for request, steps in requests.items()
+        ]
+
+    def _reading(self, timeline: Timeline, operation: Operation) -> Action:
+        """Return an operation that changes nothing as an action."""
+
+        def apply(coupon: Coupon) -> Coupon:
+            timelines = self._timelines
+            self._timelines = timelines | {timeline.before.id: Timeline(coupon)}
+            try:
+                if problem := self._problem(operation, has_effect=False):
+                    raise Rejected(problem)
+            finally:
+                self._timelines = timelines
+            return coupon
+
+        return Action(operation.request_id, operation.invoked, operation.returned, apply)
+
+    def _unexplained(self, operation: Operation, problem: str) -> Violation:
+        shown: list[Operation] = []
+        events: list[Event] = []
+        codes = operation.args.get("codes") or [operation.args.get("code")]
+        for timeline in self._timelines.values():
+            is_meant = timeline.before.code in codes or timeline.before.id == operation.args.get(
+                "coupon"
+            )
+            for step in timeline.steps:
+                near = (
+                    step.latest >= operation.invoked - 0.5 and step.earliest <= operation.returned
+                )
+                if is_meant and near:
+                    events.append(step.event)
+                    shown += [step.operation] if step.operation else []
+        operations = list(dict.fromkeys([*shown, operation]))
+        return Violation(LIMITS, problem, operations, events)
+
+    # --- the end of a segment ---
+
+    def _at_the_end(self, segment: Segment) -> list[Violation]:
+        """Compare the counts of each coupon with its redemptions, and both with the feed."""
+        found = []
+        taken = segment.after["taken"]
+        for id_, timeline in self._timelines.items():
+            coupon = timeline.last
+            stored = segment.after["coupons"].get(id_)
+            redemptions = {
+                each["id"]: each["status"]
+                for each in segment.after["redemptions"].values()
+                if each["coupon_id"] == id_ and each["status"] != "released"
+            }
+            uses = {
+                use.id: use.status
+                for use in coupon.uses.values()
+                if use.expires is None or use.expires > taken + segment.skew + 1
+            }
+            possible = {use.id: use.status for use in coupon.uses.values()}
+            if coupon.status == DELETED:
+                continue
+            problems = []
+            if stored and stored["usage_count"] != coupon.count:
+                problems.append(
+                    f"usage_count is {stored['usage_count']}, by the feed {coupon.count}"
+                )
+            if (
+                not uses.items() <= redemptions.items()
+                or not redemptions.items() <= possible.items()
+            ):
+                problems.append(f"live redemptions are {redemptions}, by the feed {possible}")
+            for text in problems:
+                steps = timeline.steps
+                operations = [step.operation for step in steps if step.operation]
+                events = [step.event for step in steps]
+                operations = list(dict.fromkeys(operations))
+                found.append(Violation(CONSERVATION, f"coupon {id_}: {text}", operations, events))
+        return found
+
+    def _measure(self, segment: Segment) -> None:
+        """Count for each operation on a code how many others ran at the same time."""
+        by_code: dict[str, list[Operation]] = {}
+        for operation in segment.operations:
+            for code in operation.args.get("codes") or [operation.args.get("code")]:
+                if code:
+                    by_code.setdefault(code, []).append(operation)
+        for operations in by_code.values():
+            for one in operations:
+                others = sum(
+                    two.invoked < one.returned and two.returned > one.invoked for two in operations
+                )
+                self._overlap.append(others)
+
+
+def _email_in(operation: Operation, order: dict[str, Any]) -> str:
+    """Return the e-mail address of an order, which the deletion of a customer removes from events."""
+    if "email" in operation.args:
+        return str(operation.args["email"])
+    shown = (operation.response or {}).get("order") if operation.is_done else None
+    return str(shown["billing_address"]["email"]) if shown and shown["id"] == order["id"] else ""
+
+
+def seconds_of(text: str) -> float:
+    """Return the seconds since 1970 of a time in a response."""
+    return datetime.fromisoformat(text).timestamp()

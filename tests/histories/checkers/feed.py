@@ -1,0 +1,133 @@
+"""Feed and deliveries: no event is missed or repeated, and each change has its events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.histories.history import Event, Operation, Segment, Violation
+
+NAME = "feed and deliveries"
+
+EVENTS = {
+    "create_order": "order.created", "set_status": "order.updated", "change_items": "order.updated",
+    "change_coupons": "order.updated", "change_customer": "order.updated",
+    "trash_order": "order.deleted", "restore_order": "order.restored",
+    "delete_order": "order.deleted", "refund": "order_refund.created",
+    "change_limit": "coupon.updated", "conditional_update": "coupon.updated",
+    "set_usage_count": "coupon.updated", "rename": "coupon.updated",
+    "trash_coupon": "coupon.deleted", "restore_coupon": "coupon.restored",
+    "delete_coupon": "coupon.deleted", "create_coupon": "coupon.created",
+    "generate": "coupon_batch.created", "change_email": "customer.updated",
+    "create_customer": "customer.created", "delete_customer": "customer.deleted",
+}  # fmt: skip
+"""The event that a successful operation writes once."""
+
+
+class FeedChecker:
+    """Compares the feed with the responses to writes.
+
+    Attributes:
+        ids: all events so far.
+    """
+
+    def __init__(self) -> None:
+        self.ids: set[int] = set()
+        self._cursor = 0
+        self._delivered: dict[tuple[str, int], int] = {}
+        self._arrived: set[int] = set()
+
+    def begin(self, cursor: int) -> None:
+        """Start after an event."""
+        self._cursor = cursor
+
+    def check(self, segment: Segment) -> list[Violation]:
+        """Return the violations in a segment."""
+        found = []
+        by_request: dict[str, list[Event]] = {}
+        for event in segment.events:
+            if event.id <= self._cursor:
+                text = f"event {event.id} was read after event {self._cursor}"
+                found.append(Violation(NAME, text, events=[event]))
+            self._cursor = max(self._cursor, event.id)
+            self.ids.add(event.id)
+            by_request.setdefault(event.request_id or "", []).append(event)
+        for operation in segment.operations:
+            found += _missing(operation, by_request.get(operation.request_id, []))
+        return found + self.deliveries(segment.delivered)
+
+    def deliveries(self, delivered: list[tuple[int, str, int]]) -> list[Violation]:
+        """Check that deliveries of a record arrive in the order of its events."""
+        found = []
+        for event_id, resource, resource_id in delivered:
+            if event_id in self._arrived:
+                continue  # a repetition
+            self._arrived.add(event_id)
+            latest = self._delivered.get((resource, resource_id), 0)
+            if event_id < latest:
+                text = f"event {event_id} of {resource} {resource_id} was delivered after {latest}"
+                found.append(Violation(NAME, text))
+            self._delivered[resource, resource_id] = event_id
+        return found
+
+
+def _missing(operation: Operation, events: list[Event]) -> list[Violation]:
+    """Return violations if a response and the events of its request do not agree."""
+    if operation.status is None or operation.replayed:
+        return []
+    types = [event.type for event in events]
+    if not operation.is_done:
+        text = f"a rejected request has written {', '.join(types)}"
+        return [Violation(NAME, text, [operation], events)] if types else []
+    wanted = EVENTS.get(operation.kind)
+    if wanted and types.count(wanted) != 1:
+        text = f"{types.count(wanted)} events {wanted} of a request, instead of one"
+        return [Violation(NAME, text, [operation], events)]
+    if operation.kind == "bulk_orders":
+        written = sorted(
+            "order.updated" if "id" in item else "order.created"
+            for item, result in zip(
+                operation.body["orders"], operation.response["orders"], strict=True
+            )
+            if "error" not in result
+        )
+        of_orders = sorted(each for each in types if each.startswith("order."))
+        if written != of_orders:
+            text = f"events {of_orders} of a bulk request that has written {written}"
+            return [Violation(NAME, text, [operation], events)]
+    return _differences(operation, events)
+
+
+PERSONAL = frozenset(
+    ("customer", "billing_address", "shipping_address", "note", "customer_ip", "email", "username",
+     "customer_user_agent", "first_name", "last_name", "transaction_id", "avatar_url", "metadata",
+     "orders_count", "total_spent", "last_order_id", "last_order_date", "customer_id", "last_update")
+)  # fmt: skip
+"""Fields that change without an event of the record, or are removed with a customer."""
+
+
+def impersonal(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record without PERSONAL."""
+    return {name: value for name, value in record.items() if name not in PERSONAL}
+
+
+def _differences(operation: Operation, events: list[Event]) -> list[Violation]:
+    """Compare the record in a response with the one in its event."""
+    if operation.path.startswith("/wc-api"):
+        return []
+    for event in events:
+        resource = event.data["resource"]
+        shown = (operation.response or {}).get(resource)
+        if not isinstance(shown, dict) or event.type.endswith(
+            (".deleted", ".redeemed", ".released")
+        ):
+            continue
+        ours, theirs = impersonal(shown), impersonal(event.record)
+        if shown["id"] == event.data["resource_id"] and ours != theirs:
+            differ = {
+                name: (ours.get(name), theirs.get(name))
+                for name in ours.keys() | theirs.keys()
+                if ours.get(name) != theirs.get(name)
+            }
+            text = f"the response and event {event.id} differ: {differ}"
+            return [Violation(NAME, text, [operation], [event])]
+    return []

@@ -1,0 +1,69 @@
+"""Idempotency: one effect per key, also if the response was lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.histories.checkers.feed import impersonal
+from tests.histories.history import Operation, Segment, Violation
+
+NAME = "idempotency"
+
+
+class IdempotencyChecker:
+    """Compares all requests with one key."""
+
+    def __init__(self) -> None:
+        self._requests: dict[str, list[Operation]] = {}
+        self._effects: dict[str, set[str]] = {}
+
+    def check(self, segment: Segment) -> list[Violation]:
+        """Return the violations in a segment and the one before it."""
+        with_events = {event.request_id for event in segment.events}
+        touched = set()
+        for operation in segment.operations:
+            if operation.key:
+                touched.add(operation.key)
+                self._requests.setdefault(operation.key, []).append(operation)
+                if operation.request_id in with_events:
+                    self._effects.setdefault(operation.key, set()).add(operation.request_id)
+        found = [violation for key in sorted(touched) for violation in self._of_key(key)]
+        # Requests are repeated in the same segment or in the next one.
+        self._requests = {key: self._requests[key] for key in touched}
+        self._effects = {key: each for key, each in self._effects.items() if key in touched}
+        return found
+
+    def _of_key(self, key: str) -> list[Violation]:
+        requests, effects = self._requests[key], self._effects.get(key, set())
+        done = [each for each in requests if each.is_done]
+        stored = [each for each in requests if each.replayed]
+        text = ""
+        if len(effects) > 1:
+            text = f"{len(effects)} requests with one key had an effect"
+        elif any(not each.is_done for each in stored):
+            text = "the response to a rejected request was stored"
+        elif len({_shown(each) for each in done}) > 1:
+            text = "requests with one key have different responses"
+        elif len(done) - len(stored) > 1:
+            text = "several requests with one key were processed"
+        elif done and not effects and _writes(done[0]):
+            text = "a request has succeeded without an effect"
+        return [Violation(NAME, text, requests)] if text else []
+
+
+def _writes(operation: Operation) -> bool:
+    """Return whether a successful request always writes an event."""
+    if operation.kind == "reserve":
+        return operation.status == 201
+    if operation.kind == "bulk_orders":
+        return any("error" not in each for each in operation.response["orders"])
+    return True
+
+
+def _shown(operation: Operation) -> str:
+    """Return what all responses must have in common."""
+    shown: Any = {}
+    for name, value in (operation.response or {}).items():
+        records = value if isinstance(value, list) else [value]
+        shown[name] = [impersonal(each) if isinstance(each, dict) else each for each in records]
+    return f"{operation.status} {shown}"

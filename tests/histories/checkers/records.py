@@ -1,0 +1,196 @@
+"""Reads of orders, coupons and customers: each shows a version that was current meanwhile.
+
+The versions of a record are those in its events. A client never goes back in time. A read with an
+``X-Shop-Position`` can come from a replica: it shows at least what the client has written or seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from tests.histories.checkers.feed import impersonal
+from tests.histories.history import Event, Operation, Segment, Violation
+
+NAME = "sessions"
+READS = {"read_order": "order", "read_coupon": "coupon", "read_customer": "customer"}
+LISTS = {"list_orders": "order", "list_coupons": "coupon"}
+IGNORED = frozenset({"usage_count"})  # ``CouponChecker`` knows it
+
+
+@dataclass
+class Version:
+    """A state of a record. ``record`` is None while it does not exist or is in the trash."""
+
+    record: dict[str, Any] | None
+    earliest: float
+    latest: float
+    customers: frozenset[int] = frozenset()
+    event: Event | None = None
+
+
+Key = tuple[str, int]
+
+
+class RecordChecker:
+    """Compares reads with the versions of the records."""
+
+    def __init__(self) -> None:
+        self.figures: Counter[str] = Counter()
+        self._versions: dict[Key, list[Version]] = {}
+        self._seen: dict[tuple[int, Key], int] = {}
+
+    def check(self, segment: Segment) -> list[Violation]:
+        """Return the violations in a segment."""
+        self._observe(segment)
+        self._seen = {}
+        found = []
+        for operation in sorted(segment.operations, key=lambda each: each.invoked):
+            if operation.status is None or operation.replayed:
+                continue
+            if kind := READS.get(operation.kind):
+                shown = (operation.response or {}).get(kind) if operation.is_done else None
+                if operation.is_done or operation.status == 404:
+                    key = (kind, operation.args["record"][1])
+                    found += self._read(segment, operation, key, shown)
+            elif (kind := LISTS.get(operation.kind)) and operation.is_done:
+                found += self._list(segment, operation, kind)
+        return found + self._at_the_end(segment)
+
+    def _observe(self, segment: Segment) -> None:
+        """Build the versions from the state before the segment and its events."""
+        inf = float("inf")
+        self._versions = {
+            (kind, id_): [Version(_shown(record), -inf, -inf, _owner(record))]
+            for kind in ("order", "coupon", "customer")
+            for id_, record in segment.before[f"{kind}s"].items()
+            if not is_generated(record)
+        }
+        for event in segment.events:
+            kind, id_ = event.data["resource"], event.data["resource_id"]
+            if kind not in {"order", "coupon", "customer"}:
+                continue
+            versions = self._versions.setdefault((kind, id_), [Version(None, -inf, -inf)])
+            if is_generated(event.record):
+                continue
+            is_gone = event.type.endswith(".deleted")
+            record = None if is_gone else _shown(event.record)
+            if event.type in {"coupon.redeemed", "coupon.released"}:
+                # The terms in such an event can be older (docs/events.md). They change no terms.
+                record = versions[-1].record
+            owner = frozenset() if is_gone else _owner(event.record)
+            versions.append(Version(record, event.earliest, event.latest, owner, event))
+        by_request = segment.by_request()
+        for versions in self._versions.values():
+            for version in versions:
+                operation = version.event and by_request.get(version.event.request_id or "")
+                if version.event and operation:
+                    version.earliest = max(version.earliest, operation.invoked)
+                    if operation.status is not None:
+                        version.latest = min(version.latest, operation.returned)
+
+    def _window(self, operation: Operation, key: Key) -> tuple[list[Version], int, int]:
+        """Return the versions of a record, and the first and last that an operation can see."""
+        versions = self._versions.get(key, [])
+        last = max(
+            (i for i, v in enumerate(versions) if v.earliest <= operation.returned), default=0
+        )
+        since = operation.invoked
+        if operation.position:
+            since = operation.args.get("floor", 0.0)
+        first = max((i for i, v in enumerate(versions) if v.latest < since), default=0)
+        first = max(first, self._seen.get((operation.client, key), 0))
+        return versions, min(first, last), last
+
+    def _read(
+        self, segment: Segment, operation: Operation, key: Key, shown: dict[str, Any] | None
+    ) -> list[Violation]:
+        versions, first, last = self._window(operation, key)
+        if not versions:
+            return []
+        self.figures["reads compared"] += 1
+        record = None if shown is None else _shown(shown)
+        for index in range(first, last + 1):
+            if versions[index].record == record:
+                self._seen[operation.client, key] = index
+                return []
+        text = f"{key[0]} {key[1]}: the response shows none of the versions {first} to {last} of {len(versions) - 1}"
+        return [self._violation(segment, operation, versions, text)]
+
+    @staticmethod
+    def _violation(
+        segment: Segment, operation: Operation, versions: list[Version], text: str
+    ) -> Violation:
+        events = [version.event for version in versions if version.event]
+        wanted = {event.request_id for event in events}
+        operations = [each for each in segment.operations if each.request_id in wanted]
+        return Violation(NAME, text, [*operations, operation], events)
+
+    def _list(self, segment: Segment, operation: Operation, kind: str) -> list[Violation]:
+        """Check a list: each record of it, and those that are missing."""
+        records = operation.response[f"{kind}s"]
+        shown = {record["id"]: record for record in records if not is_generated(record)}
+        where = operation.args["where"]
+        found = []
+        for key in [key for key in self._versions if key[0] == kind]:
+            versions, first, last = self._window(operation, key)
+            possible = versions[first : last + 1]
+            if key[1] in shown:
+                if all(version.record != _shown(shown[key[1]]) for version in possible):
+                    text = f"{kind} {key[1]} in a list shows none of its versions {first} to {last}"
+                    found.append(self._violation(segment, operation, versions, text))
+            elif all(_matches(version, where) for version in possible):
+                text = f"{kind} {key[1]} is missing in a list"
+                found.append(self._violation(segment, operation, versions, text))
+        self.figures["lists compared"] += 1
+        known = {key[1] for key in self._versions if key[0] == kind}
+        unknown = sorted(shown.keys() - known)
+        texts = [f"{kind} {id_} in a list has no event" for id_ in unknown]
+        return found + [Violation(NAME, text, [operation]) for text in texts]
+
+    def _at_the_end(self, segment: Segment) -> list[Violation]:
+        """Compare the state after the segment with the last versions."""
+        found = []
+        for kind in ("order", "coupon", "customer"):
+            state = segment.after[f"{kind}s"]
+            last = {key[1]: each[-1] for key, each in self._versions.items() if key[0] == kind}
+            expected = {id_: each.record for id_, each in last.items() if each.record}
+            stored = {
+                id_: _shown(record) for id_, record in state.items() if not is_generated(record)
+            }
+            for id_ in sorted(expected.keys() | stored.keys()):
+                if expected.get(id_) != stored.get(id_):
+                    versions = self._versions.get((kind, id_), [])
+                    text = (
+                        f"{kind} {id_}: by its events {expected.get(id_)}, stored {stored.get(id_)}"
+                    )
+                    events = [version.event for version in versions if version.event]
+                    wanted = {event.request_id for event in events}
+                    operations = [each for each in segment.operations if each.request_id in wanted]
+                    found.append(Violation("feed and deliveries", text, operations, events))
+        return found
+
+
+def is_generated(record: dict[str, Any]) -> bool:
+    """Return whether a record is a coupon of a batch, whose creation is one event for all."""
+    return str(record.get("code", "")).startswith("g-")
+
+
+def _shown(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in impersonal(record).items() if name not in IGNORED}
+
+
+def _owner(record: dict[str, Any]) -> frozenset[int]:
+    # The orders of a deleted customer become guest orders, without an event.
+    return frozenset({record["customer_id"], 0}) if "customer_id" in record else frozenset()
+
+
+def _matches(version: Version, where: dict[str, Any]) -> bool:
+    """Return whether a version of an order certainly matches a filter."""
+    if version.record is None:
+        return False
+    if where.get("status", version.record.get("status")) != version.record.get("status"):
+        return False
+    customer = where.get("customer_id")
+    return customer is None or version.customers == {customer}

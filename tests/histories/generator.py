@@ -1,0 +1,639 @@
+"""What the clients do: few records, much contention, every operation of the API on them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from random import Random
+from typing import Any
+
+from tests.histories.history import Operation
+
+CODES = ("spring", "summer", "autumn", "winter", "vip")
+STATUSES = ("pending", "processing", "on-hold", "completed", "cancelled", "failed", "refunded")
+GUESTS = ("Guest1@example.com", "guest1@EXAMPLE.com", "guest2@example.com", "")
+CUSTOMERS = 8
+MAX_ORDERS = 40
+MAX_PER_COUPON = 60  # operations in a segment
+LEGACY = ("/wc-api/v2", "/wc-api/v3")
+
+WEIGHTS = {
+    "reserve": 22, "confirm": 11, "release": 14, "evaluate": 6,
+    "create_order": 14, "set_status": 8, "change_items": 2, "change_coupons": 4,
+    "change_customer": 4, "trash_order": 5, "restore_order": 4, "delete_order": 4,
+    "bulk_orders": 2, "refund": 3, "change_limit": 4, "set_usage_count": 3,
+    "rename": 1.5, "trash_coupon": 1, "restore_coupon": 2, "delete_coupon": 1.2,
+    "create_coupon": 2, "conditional_update": 2, "generate": 0.5, "trash_batch": 0.5,
+    "change_email": 2, "create_customer": 1, "delete_customer": 0.5,
+    "read_coupon": 6, "read_code": 2, "read_redemption": 5, "read_order": 4,
+    "read_customer": 3, "list_orders": 2, "list_coupons": 1, "list_redemptions": 2,
+    "count": 2, "read_feed": 1,
+}  # fmt: skip
+"""How often each kind of operation is chosen."""
+
+
+class World:
+    """What all clients know, from responses and from the pauses. It can be out of date."""
+
+    def __init__(self, seed: int) -> None:
+        self.lock = threading.Lock()
+        self.seed = seed
+        self.number = 0
+        self.coupons: dict[int, dict[str, Any]] = {}
+        self.trashed_coupons: list[int] = []
+        self.codes: list[str] = list(CODES)
+        self.customers: dict[int, str] = {}
+        self.orders: dict[int, dict[str, Any]] = {}
+        self.trashed_orders: list[int] = []
+        self.redemptions: deque[dict[str, Any]] = deque(maxlen=12)
+        self.references: deque[tuple[str, str]] = deque(maxlen=6)
+        self.batches: deque[int] = deque(maxlen=4)
+        self.twins: deque[Operation] = deque()  # to be sent by another client at the same time
+        self.done: Counter[str] = Counter()
+        self.per_code: Counter[str] = Counter()
+        self.hot: str = CODES[0]
+
+    def next_number(self) -> int:
+        """Return a number that is unique in the run."""
+        with self.lock:
+            self.number += 1
+            return self.number
+
+    def refresh(self, state: dict[str, Any]) -> None:
+        """Take over the state at a pause."""
+        self.coupons = dict(state["coupons"])
+        trashed = state["trashed_coupons"].values()
+        self.trashed_coupons = [each["id"] for each in trashed if not each["code"].startswith("g-")]
+        self.customers = {
+            id_: each["email"]
+            for id_, each in state["customers"].items()
+            if each["role"] == "customer"
+        }
+        self.orders = dict(state["orders"])
+        self.trashed_orders = list(state["trashed_orders"])
+        other = {each["code"] for each in self.coupons.values()} - set(CODES)
+        self.codes = [*CODES, *sorted(code for code in other if not code.startswith("g-"))]
+        self.per_code.clear()
+
+
+class Generator:
+    """Chooses the operations of one client.
+
+    Args:
+        client: number of the client.
+        needed: how often each kind of operation must occur in the run.
+    """
+
+    def __init__(self, client: int, world: World, seed: int, needed: int) -> None:
+        self.client, self.world, self.needed = client, world, needed
+        self.random = Random(f"{seed}-{client}")
+        self.position = ""  # of the last response of the client
+        self._floor = 0.0  # what was committed before this time is included in the position
+        self._prefix = f"h{seed}-{client}"
+
+    def next(self) -> Operation:
+        """Return the next operation: a repetition with the same key, or a new one."""
+        with self.world.lock:
+            twin = self.world.twins.popleft() if self.world.twins else None
+        if twin:
+            return self._again(twin)
+        for _ in range(20):
+            kind = self._kind()
+            if operation := getattr(self, f"_{kind}")():
+                code = operation.args.get("code")
+                if code and self.world.per_code[code] >= MAX_PER_COUPON:
+                    continue
+                return self._prepared(operation)
+        return self._prepared(self._read_feed())
+
+    def _kind(self) -> str:
+        done = self.world.done
+        if self.random.random() < 0.15:
+            rarest = min(WEIGHTS, key=lambda kind: (done[kind], self.random.random()))
+            if done[rarest] < self.needed:
+                return rarest
+        return self.random.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+
+    def _prepared(self, operation: Operation) -> Operation:
+        random, world = self.random, self.world
+        world.done[operation.kind] += 1
+        for code in operation.args.get("codes", [operation.args.get("code")]):
+            if code:
+                world.per_code[code] += 1
+        is_idempotent = operation.args.pop("is_idempotent", False)
+        if is_idempotent and random.random() < 0.6:
+            operation.key = f"key-{operation.request_id}"
+            if random.random() < 0.4:
+                world.twins.append(operation)
+        if operation.method == "GET" and self.position and random.random() < 0.7:
+            operation.position = self.position
+            operation.args["floor"] = self._floor
+        return operation
+
+    def _again(self, operation: Operation) -> Operation:
+        """Return the same request with an ID of its own."""
+        self.world.done["repeat"] += 1
+        args = dict(operation.args) | {"is_repeat": True}
+        return self._operation(
+            operation.kind,
+            operation.method,
+            operation.path,
+            operation.body,
+            key=operation.key,
+            **args,
+        )
+
+    def repeat(self, operation: Operation) -> Operation | None:
+        """Return a repetition of an operation with a key that has ended, or None."""
+        if not operation.key or operation.args.get("is_repeat"):
+            return None
+        is_lost = operation.status is None
+        return self._again(operation) if self.random.random() < (0.9 if is_lost else 0.4) else None
+
+    def _operation(
+        self, kind: str, method: str, path: str, body: Any = None, *, key: str = "", **args: Any
+    ) -> Operation:
+        request_id = f"{self._prefix}-{self.world.next_number()}"
+        return Operation(self.client, kind, method, path, body, args, request_id, key)
+
+    # --- choices ---
+
+    def _code(self) -> str:
+        world = self.world
+        if self.random.random() < 0.5:
+            return world.hot
+        code = self.random.choice(world.codes)
+        return code.upper() if self.random.random() < 0.1 else code
+
+    def _person(self) -> dict[str, Any]:
+        """Return a customer by ID, by e-mail, by both, by both of different people, or a guest."""
+        random, customers = self.random, self.world.customers
+        if not customers or random.random() < 0.3:
+            return {"customer_id": 0, "email": random.choice(GUESTS)}
+        (first, email), other = (
+            random.choice(list(customers.items())),
+            random.choice(list(customers.values())),
+        )
+        email = email.swapcase() if random.random() < 0.3 else email
+        return random.choice(
+            [
+                {"customer_id": first, "email": ""},
+                {"customer_id": 0, "email": email},
+                {"customer_id": first, "email": email},
+                {"customer_id": first, "email": other},
+            ]
+        )
+
+    def _coupon_id(self) -> int | None:
+        of_hot = [
+            id_ for id_, each in list(self.world.coupons.items()) if each["code"] == self.world.hot
+        ]
+        if of_hot and self.random.random() < 0.5:
+            return of_hot[0]
+        found = [
+            id_
+            for id_, each in list(self.world.coupons.items())
+            if each["code"] in self.world.codes
+        ]
+        return self.random.choice(found) if found else None
+
+    def _order_id(self) -> int | None:
+        found = list(self.world.orders)
+        return self.random.choice(found[-10:]) if found else None
+
+    def _redemption(self) -> dict[str, Any] | None:
+        found = list(self.world.redemptions)
+        if not found:
+            return None
+        due = [
+            each for each in found if each["expires"] and abs(each["expires"] - time.time()) < 1.5
+        ]
+        return self.random.choice(due if due and self.random.random() < 0.5 else found)
+
+    # --- redemptions ---
+
+    def _reserve(self) -> Operation:
+        random, world = self.random, self.world
+        code, person = self._code(), self._person()
+        reference = f"cart-{self._prefix}-{world.next_number()}"
+        if world.references and random.random() < 0.25:
+            code, reference = random.choice(world.references)
+        else:
+            world.references.append((code, reference))
+        expires_in = random.randint(1, 3) if random.random() < 0.25 else 900
+        new = {"code": code, "reference": reference, "expires_in": expires_in, **person}
+        return self._operation(
+            "reserve", "POST", "/redemptions", {"redemption": new},
+            is_idempotent=True, code=code.lower(), reference=reference, expires_in=expires_in, **person,
+        )  # fmt: skip
+
+    def _move(self, kind: str) -> Operation | None:
+        found = self._redemption()
+        if found is None:
+            return None
+        path = f"/redemptions/{found['id']}/{kind}"
+        return self._operation(kind, "POST", path, redemption=found["id"], code=found["code"])
+
+    def _confirm(self) -> Operation | None:
+        return self._move("confirm")
+
+    def _release(self) -> Operation | None:
+        return self._move("release")
+
+    def _evaluate(self) -> Operation:
+        person = self._person()
+        codes = sorted({self._code().lower() for _ in range(self.random.randint(1, 3))})
+        cart = {**person, "coupons": codes, "items": [self._line()]}
+        return self._operation(
+            "evaluate", "POST", "/coupons/evaluate", {"cart": cart}, codes=codes, **person
+        )
+
+    # --- orders ---
+
+    def _line(self) -> dict[str, Any]:
+        number = self.random.randint(1, 4)
+        return {
+            "product_id": number,
+            "name": f"Product {number}",
+            "quantity": self.random.randint(1, 3),
+            "price": f"{number * 7}.95",
+        }
+
+    def _order(self, *, legacy: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        random, person = self.random, self._person()
+        codes = sorted({self._code().lower() for _ in range(random.choice((1, 1, 1, 2, 3)))})
+        amount = {"amount": "1.00"} if legacy else {}
+        lines = [{"code": code} | amount for code in codes]
+        line = self._line()
+        if legacy:
+            line = {
+                "product_id": line["product_id"],
+                "name": line["name"],
+                "quantity": 2,
+                "total": "20.00",
+            }
+        key = f"order-{self._prefix}-{self.world.next_number()}"
+        order = {
+            "status": random.choice(STATUSES[:4] if random.random() < 0.8 else STATUSES),
+            "customer_id": person["customer_id"],
+            "billing_address": {"email": person["email"], "first_name": "A"},
+            "line_items": [line],
+            "coupon_lines": lines,
+            "order_key": key,
+        }
+        if random.random() < 0.3:
+            order["shipping_lines"] = [
+                {"method_id": "flat_rate", "method_title": "Flat", "total": "4.00"}
+            ]
+        return order, {"codes": codes, "order_key": key, **person}
+
+    def _create_order(self) -> Operation | None:
+        if len(self.world.orders) >= MAX_ORDERS:
+            return self._delete_order()
+        legacy = self.random.choice(LEGACY) if self.random.random() < 0.25 else ""
+        order, args = self._order(legacy=bool(legacy))
+        args["is_idempotent"] = not legacy or self.random.random() < 0.5
+        return self._operation("create_order", "POST", f"{legacy}/orders", {"order": order}, **args)
+
+    def _update_order(
+        self, kind: str, change: dict[str, Any], order_id: int, **args: Any
+    ) -> Operation:
+        mount = self.random.choice(LEGACY) if self.random.random() < 0.2 else ""
+        codes = [line["code"] for line in self.world.orders[order_id]["coupon_lines"]]
+        return self._operation(
+            kind, "PUT", f"{mount}/orders/{order_id}", {"order": change},
+            order=order_id, **{"codes": codes} | args,
+        )  # fmt: skip
+
+    def _set_status(self) -> Operation | None:
+        order_id = self._order_id()
+        if order_id is None:
+            return None
+        return self._update_order("set_status", {"status": self.random.choice(STATUSES)}, order_id)
+
+    def _change_items(self) -> Operation | None:
+        order_id = self._order_id()
+        if order_id is None:
+            return None
+        lines = self.world.orders[order_id]["line_items"]
+        change = self._line()
+        if lines and self.random.random() < 0.6:
+            change = {"id": self.random.choice(lines)["id"], "quantity": self.random.randint(1, 3)}
+        return self._update_order("change_items", {"line_items": [change]}, order_id)
+
+    def _change_coupons(self) -> Operation | None:
+        order_id = self._order_id()
+        if order_id is None:
+            return None
+        lines = self.world.orders[order_id]["coupon_lines"]
+        changes: list[dict[str, Any]] = []
+        if lines and self.random.random() < 0.6:
+            changes.append({"id": self.random.choice(lines)["id"], "remove": True})
+        if not changes or self.random.random() < 0.5:
+            changes.append({"code": self._code().lower()})
+        codes = [line["code"] for line in lines] + [
+            each["code"] for each in changes if "code" in each
+        ]
+        change = {"coupon_lines": changes}
+        return self._update_order(
+            "change_coupons", change, order_id, codes=list(dict.fromkeys(codes))
+        )
+
+    def _change_customer(self) -> Operation | None:
+        order_id = self._order_id()
+        if order_id is None:
+            return None
+        person = self._person()
+        change = {
+            "customer_id": person["customer_id"],
+            "billing_address": {"email": person["email"]},
+        }
+        return self._update_order("change_customer", change, order_id, **person)
+
+    def _trash_order(self) -> Operation | None:
+        order_id = self._order_id()
+        return order_id and self._operation(
+            "trash_order", "DELETE", f"/orders/{order_id}", order=order_id
+        )
+
+    def _restore_order(self) -> Operation | None:
+        if not self.world.trashed_orders:
+            return None
+        order_id = self.random.choice(self.world.trashed_orders[-6:])
+        return self._operation(
+            "restore_order", "POST", f"/orders/{order_id}/restore", order=order_id
+        )
+
+    def _delete_order(self) -> Operation | None:
+        oldest = list(self.world.orders)[:10]
+        if not oldest:
+            return None
+        order_id = self.random.choice(oldest)
+        path = f"/orders/{order_id}?force=true"
+        return self._operation("delete_order", "DELETE", path, order=order_id)
+
+    def _bulk_orders(self) -> Operation | None:
+        if len(self.world.orders) >= MAX_ORDERS:
+            return None
+        orders = [self._order(legacy=False) for _ in range(2)]
+        items: list[dict[str, Any]] = [order for order, _ in orders]
+        if (order_id := self._order_id()) is not None:
+            items.append({"id": order_id, "status": self.random.choice(STATUSES)})
+        codes = sorted({code for _, args in orders for code in args["codes"]})
+        return self._operation(
+            "bulk_orders",
+            "POST",
+            "/orders/bulk",
+            {"orders": items},
+            is_idempotent=True,
+            codes=codes,
+        )
+
+    def _refund(self) -> Operation | None:
+        order_id = self._order_id()
+        if order_id is None:
+            return None
+        amount = self.random.choice(("3.00", "8.00", "25.00"))
+        mount = self.random.choice(LEGACY) if self.random.random() < 0.2 else ""
+        return self._operation(
+            "refund", "POST", f"{mount}/orders/{order_id}/refunds",
+            {"order_refund": {"amount": amount, "reason": f"note-{self.world.next_number()}"}},
+            is_idempotent=not mount, order=order_id,
+        )  # fmt: skip
+
+    # --- coupons ---
+
+    def _update_coupon(self, kind: str, change: dict[str, Any], **args: Any) -> Operation | None:
+        coupon_id = self._coupon_id()
+        if coupon_id is None:
+            return None
+        code = self.world.coupons[coupon_id]["code"]
+        return self._operation(
+            kind, "PUT", f"/coupons/{coupon_id}", {"coupon": change},
+            coupon=coupon_id, code=code, change=change, **args,
+        )  # fmt: skip
+
+    def _change_limit(self) -> Operation | None:
+        change: dict[str, Any] = {"usage_limit": self.random.choice((1, 2, 3, 4, 5, 5, 0, 0))}
+        if self.random.random() < 0.4:
+            change = {"usage_limit_per_user": self.random.choice((0, 0, 1, 2))}
+        return self._update_coupon("change_limit", change)
+
+    def _set_usage_count(self) -> Operation | None:
+        return self._update_coupon(
+            "set_usage_count", {"usage_count": self.random.choice((0, 0, 1, 3))}
+        )
+
+    def _rename(self) -> Operation | None:
+        coupon_id = self._coupon_id()
+        if coupon_id is None:
+            return None
+        code = self.world.coupons[coupon_id]["code"]
+        new = code.removesuffix("-new") if code.endswith("-new") else f"{code}-new"
+        return self._operation(
+            "rename", "PUT", f"/coupons/{coupon_id}", {"coupon": {"code": new}},
+            coupon=coupon_id, code=code, change={"code": new},
+        )  # fmt: skip
+
+    def _trash_coupon(self) -> Operation | None:
+        coupon_id = self._coupon_id()
+        return coupon_id and self._operation(
+            "trash_coupon", "DELETE", f"/coupons/{coupon_id}", coupon=coupon_id
+        )
+
+    def _restore_coupon(self) -> Operation | None:
+        if not self.world.trashed_coupons:
+            return None
+        coupon_id = self.random.choice(self.world.trashed_coupons[-4:])
+        return self._operation(
+            "restore_coupon", "POST", f"/coupons/{coupon_id}/restore", coupon=coupon_id
+        )
+
+    def _delete_coupon(self) -> Operation | None:
+        coupon_id = self._coupon_id()
+        path = f"/coupons/{coupon_id}?force=true"
+        return coupon_id and self._operation("delete_coupon", "DELETE", path, coupon=coupon_id)
+
+    def new_coupon(self, code: str) -> dict[str, Any]:
+        """Return the fields of a coupon with small limits."""
+        return {
+            "code": code,
+            "type": "fixed_cart",
+            "amount": "1.00",
+            "usage_limit": self.random.randint(1, 5),
+            "usage_limit_per_user": self.random.choice((0, 0, 1, 2)),
+        }
+
+    def _create_coupon(self) -> Operation:
+        taken = {each["code"] for each in list(self.world.coupons.values())}
+        free = [code for code in CODES if code not in taken]
+        code = self.random.choice(free or list(CODES))
+        return self._operation(
+            "create_coupon", "POST", "/coupons", {"coupon": self.new_coupon(code)},
+            is_idempotent=True, code=code,
+        )  # fmt: skip
+
+    def _conditional_update(self) -> Operation | None:
+        operation = self._change_limit()
+        if operation:
+            operation.kind = "conditional_update"
+            operation.args["needs_etag"] = True
+        return operation
+
+    def _generate(self) -> Operation:
+        coupon = {"type": "percent", "amount": "10", "usage_limit": 1}
+        wanted = {"count": 3, "prefix": "G-", "pattern": "####-####", "coupon": coupon}
+        return self._operation(
+            "generate", "POST", "/coupons/generate", {"generate": wanted}, is_idempotent=True
+        )
+
+    def _trash_batch(self) -> Operation | None:
+        if not self.world.batches:
+            return None
+        batch = self.random.choice(self.world.batches)
+        return self._operation("trash_batch", "DELETE", f"/coupons/batches/{batch}", batch=batch)
+
+    # --- customers ---
+
+    def _change_email(self) -> Operation | None:
+        if not self.world.customers:
+            return None
+        customer_id = self.random.choice(list(self.world.customers))
+        email = self.random.choice(
+            [f"c{customer_id}@example.com", f"C{customer_id}-b@example.com", GUESTS[2]]
+        )
+        return self._operation(
+            "change_email", "PUT", f"/customers/{customer_id}", {"customer": {"email": email}},
+            customer=customer_id,
+        )  # fmt: skip
+
+    def _create_customer(self) -> Operation | None:
+        """Create an account, sometimes of a guest."""
+        if len(self.world.customers) >= CUSTOMERS:
+            return self._delete_customer()
+        email = f"a{self._prefix}-{self.world.next_number()}@example.com"
+        if self.random.random() < 0.3:
+            email = GUESTS[0]
+        return self._operation(
+            "create_customer", "POST", "/customers", {"customer": {"email": email, "first_name": "A"}},
+            is_idempotent=True,
+        )  # fmt: skip
+
+    def _delete_customer(self) -> Operation | None:
+        if len(self.world.customers) < CUSTOMERS:
+            return self._create_customer()
+        customer_id = self.random.choice(list(self.world.customers))
+        return self._operation(
+            "delete_customer", "DELETE", f"/customers/{customer_id}", customer=customer_id
+        )
+
+    # --- reads ---
+
+    def _read_coupon(self) -> Operation | None:
+        coupon_id = self._coupon_id()
+        if coupon_id is None:
+            return None
+        code = self.world.coupons[coupon_id]["code"]
+        return self._operation(
+            "read_coupon", "GET", f"/coupons/{coupon_id}", record=["coupon", coupon_id], code=code
+        )
+
+    def _read_code(self) -> Operation:
+        code = self._code().lower()
+        return self._operation("read_code", "GET", f"/coupons/code/{code}", code=code)
+
+    def _read_redemption(self) -> Operation | None:
+        found = self._redemption()
+        return found and self._operation(
+            "read_redemption", "GET", f"/redemptions/{found['id']}",
+            redemption=found["id"], code=found["code"],
+        )  # fmt: skip
+
+    def _read_order(self) -> Operation | None:
+        order_id = self._order_id()
+        return order_id and self._operation(
+            "read_order", "GET", f"/orders/{order_id}", record=["order", order_id]
+        )
+
+    def _read_customer(self) -> Operation | None:
+        if not self.world.customers:
+            return None
+        customer_id = self.random.choice(list(self.world.customers))
+        path = f"/customers/{customer_id}"
+        return self._operation("read_customer", "GET", path, record=["customer", customer_id])
+
+    def _list_orders(self) -> Operation:
+        status = self.random.choice(STATUSES)
+        path = f"/orders?filter[status]={status}"
+        where = {"status": status}
+        if self.random.random() < 0.5 and self.world.customers:
+            where["customer_id"] = self.random.choice([0, *self.world.customers])
+            path += f"&filter[customer_id]={where['customer_id']}"
+        return self._operation("list_orders", "GET", path, records="order", where=where)
+
+    def _list_coupons(self) -> Operation:
+        return self._operation("list_coupons", "GET", "/coupons", records="coupon", where={})
+
+    def _list_redemptions(self) -> Operation | None:
+        coupon_id, status = self._coupon_id(), self.random.choice(("reserved", "confirmed"))
+        path = f"/redemptions?filter[coupon_id]={coupon_id}&filter[status]={status}"
+        return coupon_id and self._operation(
+            "list_redemptions", "GET", path, coupon=coupon_id, status=status,
+            code=self.world.coupons[coupon_id]["code"],
+        )  # fmt: skip
+
+    def _count(self) -> Operation | None:
+        coupon_id, status = self._coupon_id(), self.random.choice(("reserved", "confirmed"))
+        path = f"/redemptions/count?filter[coupon_id]={coupon_id}&filter[status]={status}"
+        return coupon_id and self._operation("count", "GET", path, coupon=coupon_id, status=status)
+
+    def _read_feed(self) -> Operation:
+        return self._operation("read_feed", "GET", "/events?filter[limit]=10")
+
+    # --- results ---
+
+    def learn(self, operation: Operation, headers: dict[str, str]) -> None:
+        """Tell the other clients what a response has shown."""
+        if position := headers.get("x-shop-position"):
+            self.position = position
+            if operation.method != "GET":
+                self._floor = operation.invoked
+        if not operation.is_done or not isinstance(operation.response, dict):
+            return
+        world, body = self.world, operation.response
+        if redemption := body.get("redemption"):
+            expires = redemption["expires_at"]
+            world.redemptions.append(
+                {
+                    "id": redemption["id"],
+                    "code": redemption["code"],
+                    "expires": None if expires is None else _seconds(expires),
+                }
+            )
+        for order in [body.get("order"), *body.get("orders", ())]:
+            if order and "error" not in order and operation.kind != "list_orders":
+                world.orders[order["id"]] = order
+        if operation.kind == "trash_order":
+            world.orders.pop(operation.args["order"], None)
+            world.trashed_orders.append(operation.args["order"])
+        elif operation.kind == "delete_order":
+            world.orders.pop(operation.args["order"], None)
+        elif operation.kind in {"trash_coupon", "delete_coupon"}:
+            world.coupons.pop(operation.args["coupon"], None)
+            if operation.kind == "trash_coupon":
+                world.trashed_coupons.append(operation.args["coupon"])
+        elif (coupon := body.get("coupon")) and operation.method != "GET":
+            world.coupons[coupon["id"]] = coupon
+        elif operation.kind == "delete_customer":
+            world.customers.pop(operation.args["customer"], None)
+        elif (customer := body.get("customer")) and operation.method != "GET":
+            world.customers[customer["id"]] = customer["email"]
+        elif operation.kind == "generate":
+            world.batches.append(body["batch"]["id"])
+
+
+def _seconds(text: str) -> float:
+    from datetime import datetime  # noqa: PLC0415
+
+    return datetime.fromisoformat(text).timestamp()

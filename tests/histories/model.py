@@ -1,0 +1,107 @@
+"""The sequential model: a coupon in a shop that serves one request after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+RESERVED, CONFIRMED = "reserved", "confirmed"
+PUBLISHED, TRASH, DELETED = "published", "trash", "deleted"
+USAGE, PER_USER = "usage_limit", "usage_limit_per_user"
+
+
+@dataclass(frozen=True)
+class Use:
+    """A live use of a coupon, and its holder. ``expires``: seconds since 1970, or None."""
+
+    id: int
+    status: str
+    customer: int = 0
+    email: str = ""
+    order: int | None = None
+    expires: float | None = None
+
+
+@dataclass(frozen=True)
+class Person:
+    """Accounts and e-mail addresses whose uses count together."""
+
+    ids: frozenset[int] = frozenset()
+    emails: frozenset[str] = frozenset()
+
+    def has(self, use: Use) -> bool:
+        """Return whether a use counts for the person."""
+        return use.customer in self.ids or use.email in self.emails
+
+
+class Rejected(Exception):
+    """A use that is not possible. The argument is the reasons, or a text."""
+
+
+@dataclass(frozen=True)
+class Coupon:
+    """The terms of a coupon, its counts and its uses. Each operation returns the coupon after it."""
+
+    id: int
+    code: str
+    status: str = PUBLISHED
+    limit: int = 0
+    per_user: int = 0
+    count: int = 0
+    uses: dict[int, Use] = field(default_factory=dict)
+
+    def reserved(self) -> int:
+        return sum(use.status == RESERVED for use in self.uses.values())
+
+    def reasons(self, person: Person, order: int | None = None) -> set[str]:
+        reached = {USAGE} if self.limit and self.count + self.reserved() >= self.limit else set()
+        own = [
+            u for u in self.uses.values() if person.has(u) and (order is None or u.order != order)
+        ]
+        if self.per_user and (person.ids or person.emails) and len(own) >= self.per_user:
+            reached.add(PER_USER)
+        return reached
+
+    def take(self, use: Use, person: Person) -> Coupon:
+        if reasons := self.reasons(person, use.order):
+            raise Rejected(reasons)
+        if use.id in self.uses:
+            raise Rejected(f"use {use.id} is held already")
+        return self._with(use, int(use.status == CONFIRMED))
+
+    def move(self, use_id: int, status: str) -> Coupon:
+        use = self.uses.get(use_id)
+        if use is None or use.status == status:
+            raise Rejected(f"use {use_id} is {use.status if use else 'not held'}")
+        return self._with(
+            replace(use, status=status, expires=None), 1 if status == CONFIRMED else -1
+        )
+
+    def release(self, use_id: int) -> Coupon:
+        if use_id not in self.uses:
+            raise Rejected(f"use {use_id} is not held")
+        rest = {id_: use for id_, use in self.uses.items() if id_ != use_id}
+        less = int(self.uses[use_id].status == CONFIRMED)
+        return replace(self, uses=rest, count=max(0, self.count - less))
+
+    def _with(self, use: Use, more: int) -> Coupon:
+        return replace(self, uses={**self.uses, use.id: use}, count=max(0, self.count + more))
+
+    def key(self) -> Any:
+        return (
+            self.code,
+            self.status,
+            self.limit,
+            self.per_user,
+            self.count,
+            frozenset(self.uses.values()),
+        )
+
+
+def coupon_of(record: dict[str, Any], status: str = PUBLISHED, **more: Any) -> Coupon:
+    """Return the model of a coupon as the API shows it."""
+    return Coupon(
+        record["id"], record["code"], status,
+        record["usage_limit"] or 0, record["usage_limit_per_user"] or 0, record["usage_count"],
+        **more,
+    )  # fmt: skip

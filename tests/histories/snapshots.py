@@ -1,0 +1,98 @@
+"""The state of the shop at a pause, and the feed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from tests.histories.client import LOST, Client
+from tests.histories.history import Event
+
+LISTS = {
+    "coupons": "/coupons",
+    "trashed_coupons": "/coupons/trash",
+    "customers": "/customers?filter[role]=all",
+    "orders": "/orders",
+    "trashed_orders": "/orders/trash",
+    "refunds": "/refunds",
+}
+PAGE = 1000
+
+
+def snapshot(client: Client, since: float) -> dict[str, Any]:
+    """Return all records by kind and ID.
+
+    Args:
+        since: of redemptions that are not live, only those that have changed since this time (in
+            seconds since 1970) are read, because redemptions are never deleted.
+    """
+    found: dict[str, Any] = {}
+    for name, path in LISTS.items():
+        records = client.get(path)
+        (key,) = records
+        found[name] = {record["id"]: record for record in records[key]}
+    found["redemptions"] = {
+        redemption["id"]: redemption
+        for condition in (
+            "filter[status]=reserved,confirmed",
+            f"filter[updated_at_min]={int(since)}",
+        )
+        for redemption in client.get(f"/redemptions?{condition}")["redemptions"]
+    }
+    return found
+
+
+class FeedReader(threading.Thread):
+    """Reads the feed with a cursor, as an integration does.
+
+    Attributes:
+        events: what was read since the last ``take``.
+    """
+
+    def __init__(self, client: Client, clock: Any) -> None:
+        super().__init__(daemon=True)
+        self._client, self._clock = client, clock
+        self.cursor = 0
+        self.events: list[Event] = []
+        self._lock = threading.Lock()
+        self._read_until = 0.0  # everything that was committed before has been read
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Read again and again until ``stop``."""
+        while not self._stopped.is_set():
+            try:
+                self.read()
+            except (*LOST, AssertionError):
+                time.sleep(0.05)
+            self._stopped.wait(0.1)
+
+    def read(self) -> int:
+        """Read all events after the cursor; return their number."""
+        total = 0
+        with self._lock:
+            while True:
+                invoked = self._clock()
+                path = f"/events?filter[after]={self.cursor}&filter[limit]={PAGE}"
+                events = self._client.get(path)["events"]
+                returned = self._clock()
+                for data in events:
+                    self.events.append(Event(data, self._read_until, returned))
+                    self.cursor = max(self.cursor, data["id"])
+                total += len(events)
+                if len(events) < PAGE:
+                    self._read_until = invoked
+                    return total
+
+    def take(self) -> list[Event]:
+        """Return the events since the last call."""
+        with self._lock:
+            events, self.events = self.events, []
+        return events
+
+    def stop(self) -> None:
+        """Stop reading."""
+        self._stopped.set()
+        self.join()
+        self._client.close()

@@ -1,0 +1,374 @@
+"""The shop of a campaign: two services, a delivery worker and a database.
+
+The first service has two workers. The second one has one, and a clock that can be wrong.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psutil
+import psycopg
+
+from tests.cluster import programs
+from tests.cluster.cluster import Cluster, wait_until
+from tests.histories.databases import PostgreSQL, SQLite
+from tests.histories.proxy import Proxy
+from tests.serving import ROOT, SECRET, Gunicorn, new_shop
+from tests.webhooks.receivers import LOOPBACK
+
+PATIENCE = 120
+SKEW = 10  # seconds
+PLUGIN = """[shop_api.plugins]
+histories = tests.histories.plants
+"""
+
+
+class Shop:
+    """Processes that can be killed, stopped and started.
+
+    Args:
+        seed: of the faults.
+        plant: name of the defect to start the service with, or an empty string.
+    """
+
+    replicas = ""
+    targets: tuple[str, ...] = ()
+
+    def __init__(self, seed: int, plant: str = "") -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="shop-histories-"))
+        self.folder.chmod(0o755)
+        self.random = Random(seed)
+        self._seed, self._plant = seed, plant
+        self.services: list[Gunicorn] = []
+        self.proxy: Any = None
+        self.worker: subprocess.Popen[bytes] | None = None
+        self.orphans: list[psutil.Process] = []
+        self.stopped: list[psutil.Process] = []
+        self.key: Any = None
+        self._clock = self.folder / "clock"
+        self.set_clock(0)
+
+    # --- the database; each kind has its own ---
+
+    def start_database(self) -> str:
+        """Start the database; return its URL."""
+        raise NotImplementedError
+
+    def restart_database(self) -> None:
+        """Start what was killed."""
+
+    def kill_database(self) -> None:
+        """Kill the server."""
+
+    def fill(self, seconds: float) -> None:
+        """Let no service write for a time."""
+
+    def close_database(self) -> None:
+        """Stop the server."""
+
+    # --- processes ---
+
+    def start(self) -> None:
+        """Start everything and wait until it is ready."""
+        url = self.start_database()
+        self._install_plugin()
+        settings = {
+            "DATABASE_URL": url,
+            "SECRET_KEY": SECRET,
+            "SHOP_PAGE_SIZE": "1000000",
+            "SHOP_WEBHOOK_ALLOWED_NETWORKS": LOOPBACK,
+            "HISTORIES_PLANT": self._plant,
+            "PYTHONPATH": f"{self.folder}:{ROOT}",
+        }
+        if self.replicas:
+            settings["DATABASE_REPLICA_URLS"] = self.replicas
+        paths = {"INSTANCE_PATH": str(self.folder / "instance")}
+        self.key = self.key or new_shop({"DATABASE_URL": url, "SECRET_KEY": SECRET} | paths)
+        skewed = settings | {"HISTORIES_CLOCK": str(self._clock)}
+        for number, (env, workers) in enumerate(((settings, "2"), (skewed, "1"))):
+            more = {"WEB_CONCURRENCY": workers, "WEB_THREADS": "8"}
+            log = self.folder / f"service-{number}.log"
+            service = Gunicorn(log, env | more, patience=PATIENCE)
+            service.start()
+            self.services.append(service)
+        self._settings = settings
+        self.start_worker()
+        for service in self.services:
+            service.wait_until_ready()
+        self.proxy = Proxy(self.services[0].port, self._seed)
+
+    def _install_plugin(self) -> None:
+        """Let the processes load ``tests.histories.plants`` as a plugin."""
+        package = self.folder / "histories_plugin-1.0.dist-info"
+        package.mkdir()
+        (package / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: histories_plugin\nVersion: 1.0\n"
+        )
+        (package / "entry_points.txt").write_text(PLUGIN)
+
+    def start_worker(self) -> None:
+        """Start a delivery worker, unless one runs."""
+        if self.worker is None or self.worker.poll() is not None:
+            with (self.folder / "worker.log").open("ab") as log:
+                self.worker = subprocess.Popen(
+                    [sys.executable, "-m", "app.main", "worker"],
+                    cwd=ROOT,
+                    env=os.environ | self._settings,
+                    stdout=log,
+                    stderr=log,
+                )
+
+    def repair(self) -> None:
+        """Continue what is stopped, start what was killed, and wait until all are ready."""
+        for process in self.stopped:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+        self.stopped = []
+        self.restart_database()
+        psutil.wait_procs(self.orphans, timeout=PATIENCE)
+        self.orphans = []
+        for service in self.services:
+            if service.process is None or service.process.poll() is not None:
+                service.start()
+        self.start_worker()
+        for service in self.services:
+            _wait_until_ready(service)
+        wait_until(lambda: not self.proxy.pending)
+
+    def ports(self) -> list[int]:
+        """Return the ports that clients use in turn."""
+        first, second = (service.port for service in self.services)
+        return [first, self.proxy.port, first, second]
+
+    def close(self) -> None:
+        """Stop everything and remove the folder."""
+        for process in self.stopped:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+        if self.proxy:
+            self.proxy.close()
+        if self.worker and self.worker.poll() is None:
+            self.worker.kill()
+            self.worker.wait()
+        for service in self.services:
+            service.close()
+        self.close_database()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # --- faults ---
+
+    def kill_worker(self) -> None:
+        """Kill one worker process. The main process starts another one."""
+        service = self.random.choice(self.services)
+        with suppress(psutil.NoSuchProcess, IndexError):
+            self.random.choice(service.workers()).kill()
+
+    def kill_main(self) -> None:
+        """Kill the main process of a service and start it again. Its workers finish."""
+        service = self.random.choice(self.services)
+        if service.process is None or service.process.poll() is not None:
+            return
+        orphans = service.workers()
+        service.process.kill()
+        service.process.wait()
+        self.orphans += orphans
+        psutil.wait_procs(orphans, timeout=PATIENCE)
+        service.start()
+
+    def kill_deliverer(self) -> None:
+        """Kill the delivery worker and start it again."""
+        if self.worker:
+            self.worker.kill()
+            self.worker.wait()
+        self.start_worker()
+
+    def stop_worker(self) -> None:
+        """Freeze a worker for two seconds, in which its reservations expire."""
+        service = self.random.choice(self.services)
+        try:
+            process = self.random.choice(service.workers())
+            process.suspend()
+            self.stopped.append(process)
+            time.sleep(self.random.uniform(0.8, 2.2))
+            process.resume()
+        except (psutil.NoSuchProcess, IndexError):
+            return
+
+    def reload(self) -> None:
+        """Send HUP, after which the service has new workers."""
+        service = self.random.choice(self.services)
+        if service.process and service.process.poll() is None:
+            service.process.send_signal(signal.SIGHUP)
+
+    def set_clock(self, seconds: int) -> None:
+        """Set the clock of the second service ahead or back."""
+        new = self._clock.with_suffix(".new")
+        new.write_text(str(seconds))
+        new.replace(self._clock)
+
+    def exhaust(self) -> None:
+        """Let no connection or no lock be free for a second."""
+        self.fill(1.0)
+
+
+def _wait_until_ready(service: Gunicorn) -> None:
+    """Wait until a service responds. A worker that is killed takes connections with it."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            if connection.getresponse().status == 200:
+                return
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.05)
+        finally:
+            connection.close()
+    processes = [str(each) for each in psutil.Process(service.pid).children(recursive=True)]
+    raise AssertionError(f"not ready: {processes}\n{service.last_of_log()}")
+
+
+class OnSQLite(Shop):
+    """A shop on SQLite."""
+
+    def start_database(self) -> str:
+        self._database = SQLite(self.folder)
+        self._database.start()
+        return self._database.url
+
+    def fill(self, seconds: float) -> None:
+        import sqlite3  # noqa: PLC0415  # here only
+
+        connection = sqlite3.connect(self._database.file, timeout=10, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            time.sleep(seconds)
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return
+        finally:
+            connection.close()
+
+
+class OnPostgreSQL(Shop):
+    """A shop on a PostgreSQL server."""
+
+    targets = ("kill_database",)
+
+    def start_database(self) -> str:
+        self._database = PostgreSQL(self.folder)
+        self._database.start()
+        return str(self._database.url)
+
+    def restart_database(self) -> None:
+        self._database.start()
+
+    def kill_database(self) -> None:
+        if self.random.random() < 0.5:
+            with suppress(psycopg.OperationalError, IndexError):
+                self._database.kill_backend(self.random)
+        else:
+            self._database.kill_postmaster()
+        self._database.start()
+
+    def fill(self, seconds: float) -> None:
+        fill_server(self._database.url, seconds)
+
+    def close_database(self) -> None:
+        self._database.close()
+
+
+def fill_server(url: str, seconds: float) -> None:
+    """Take all connections of a server for a time."""
+    taken: list[Any] = []
+    try:
+        with suppress(psycopg.OperationalError):
+            while len(taken) < 300:
+                taken.append(psycopg.connect(url, connect_timeout=2))
+        time.sleep(seconds)
+    finally:
+        for connection in taken:
+            connection.close()
+
+
+class OnCluster(Shop):
+    """A shop on a primary with two standbys, one of which confirms each commit."""
+
+    targets = ("failover",)
+
+    def start_database(self) -> str:
+        self.cluster = Cluster(replicas=2)
+        self.cluster.start()
+        self.key = self.cluster.key
+        self._synchronize()
+        # Standbys lag behind, so that a read without a position shows an earlier state.
+        for replica in self.cluster.replicas:
+            replica.configure(recovery_min_apply_delay="300ms")
+        self.replicas = " ".join(server.url() for server in self.cluster.servers)
+        self._old: Any = None
+        return str(self.cluster.url_of_any_primary())
+
+    def _synchronize(self) -> None:
+        names = ", ".join(f'"{server.name}"' for server in self.cluster.servers)
+        self.cluster.primary.configure(synchronous_standby_names=f"ANY 1 ({names})")
+
+    def failover(self) -> None:
+        """Kill the primary and promote the standby that has received the most."""
+        if self._old:
+            return
+        cluster, old = self.cluster, self.cluster.primary
+        old.kill()  # it does not come back before it is a standby
+        received = "SELECT (pg_last_wal_receive_lsn() - '0/0')::bigint"
+        new = max(cluster.replicas, key=lambda each: each.value(received))
+        new.configure(recovery_min_apply_delay="0")
+        new.promote()
+        cluster.primary = new
+        cluster.replicas = [each for each in cluster.replicas if each is not new]
+        for replica in cluster.replicas:
+            replica.follow(new)
+        self._synchronize()
+        self._old = old
+
+    def restart_database(self) -> None:
+        if old := self._old:
+            old.clone(self.cluster.primary)
+            old.configure(recovery_min_apply_delay="300ms")
+            self.cluster.replicas.append(old)
+            self._old = None
+        wait_until(lambda: all(map(_is_streaming, self.cluster.replicas)))
+
+    def kill_database(self) -> None:
+        """Do nothing: the failover does it."""
+
+    def fill(self, seconds: float) -> None:
+        with suppress(psycopg.OperationalError):
+            fill_server(self.cluster.primary.url(), seconds)
+
+    def close_database(self) -> None:
+        self.cluster.close()
+
+
+def _is_streaming(replica: Any) -> bool:
+    with suppress(psycopg.OperationalError):
+        return bool(replica.query("SELECT status FROM pg_stat_wal_receiver") == [("streaming",)])
+    return False
+
+
+SHOPS = {"sqlite": OnSQLite, "postgresql": OnPostgreSQL, "cluster": OnCluster}
+
+
+def missing(database: str) -> str:
+    """Return why a kind of shop cannot be started, or an empty string."""
+    return programs.missing("initdb", "pg_basebackup", "postgres") if database == "cluster" else ""

@@ -1,0 +1,175 @@
+"""The checkers: a recorded history with one altered response is rejected by each of them."""
+
+import copy
+
+import pytest
+
+from tests.histories import campaign, report
+from tests.histories.checkers import check_recorded
+from tests.histories.history import dump, load
+
+pytestmark = pytest.mark.slow
+SECONDS = 8
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """The history of a run without faults."""
+    result = campaign.run("sqlite", 3, SECONDS, faults=False, keep=True)
+    assert result.violations == []
+    return result.segments
+
+
+def checkers_of(segments):
+    return {violation.checker for violation in check_recorded(segments)}
+
+
+def operations(segments, *kinds):
+    """The successful operations of some kinds, each with its segment."""
+    return [
+        (segment, each)
+        for segment in segments
+        for each in segment.operations
+        if each.kind in kinds and each.is_done and not each.replayed
+    ]
+
+
+def events(segments, type_):
+    return [
+        (segment, each) for segment in segments for each in segment.events if each.type == type_
+    ]
+
+
+def alter_limit(segments):
+    """A grant beyond the limit: the event of an earlier update of the coupon has a lower one."""
+    _, event = events(segments, "coupon.redeemed")[0]
+    state = segments[0].before["coupons"][event.data["resource_id"]]
+    state["usage_limit"] = 1
+    for each in segments:
+        for other in each.events:
+            if other.data["resource_id"] == state["id"] and other.data["resource"] == "coupon":
+                coupon = other.data["data"]["coupon"]
+                if "usage_limit" in coupon:
+                    coupon["usage_limit"] = 1
+                    coupon["usage_count"] = max(coupon["usage_count"], 0)
+
+
+def alter_usage_count(segments):
+    segments[-1].after["coupons"][next(iter(segments[-1].after["coupons"]))]["usage_count"] += 1
+
+
+def alter_evaluation(segments):
+    """A coupon without a limit per customer is rejected because of one."""
+    for _, operation in operations(segments, "evaluate"):
+        for result in operation.response["evaluation"]["coupons"]:
+            if result["applicable"]:
+                result["reasons"] = [{"code": "usage_limit", "message": ""}] * 2
+                result["reasons"].append({"code": "usage_limit_per_user", "message": ""})
+                return
+    raise AssertionError("no evaluation")
+
+
+def alter_order(segments):
+    order = next(iter(segments[-1].after["orders"].values()))
+    order["total"] = "0.01"
+
+
+def alter_status(segments):
+    """An order without the use that its status requires."""
+    held = {
+        each["order_id"]: each["id"]
+        for each in segments[-1].after["redemptions"].values()
+        if each["status"] == "confirmed" and each["order_id"]
+    }
+    order_id, redemption_id = held.popitem()
+    segments[-1].after["redemptions"].pop(redemption_id)
+    for line in segments[-1].after["orders"][order_id]["coupon_lines"]:
+        line["amount"] = "0.50"
+
+
+def alter_statistics(segments):
+    customer = next(iter(segments[-1].after["customers"].values()))
+    customer["orders_count"] += 1
+
+
+def alter_query(segments):
+    query = segments[-1].after["queries"][0]
+    query["result"] = query["result"] + 1 if isinstance(query["result"], int) else [0]
+
+
+def lose_event(segments):
+    segment, event = events(segments, "order.created")[0]
+    segment.events.remove(event)
+
+
+def repeat_event(segments):
+    segment, event = events(segments, "order.created")[0]
+    segment.events.append(event)
+
+
+def reorder_deliveries(segments):
+    segments[-1].delivered += [(9_000_002, "order", 1), (9_000_001, "order", 1)]
+
+
+def alter_repetition(segments):
+    for segment in segments:
+        for operation in segment.operations:
+            if operation.replayed and operation.kind in {"reserve", "create_order"}:
+                next(iter(operation.response.values()))["id"] += 1
+                return
+    raise AssertionError("no repetition")
+
+
+def alter_read(segments):
+    _, operation = operations(segments, "read_order")[0]
+    operation.response["order"]["total"] = "0.01"
+
+
+def alter_list(segments):
+    for _, operation in operations(segments, "list_coupons"):
+        if operation.response["coupons"]:
+            operation.response["coupons"][0]["usage_limit"] = 77
+            return
+    raise AssertionError("no list")
+
+
+@pytest.mark.parametrize(
+    ("alter", "checker"),
+    [
+        (alter_limit, "conservation"),
+        (alter_usage_count, "conservation"),
+        (alter_evaluation, "linearizability"),
+        (alter_order, "orders"),
+        (alter_status, "orders"),
+        (alter_statistics, "statistics"),
+        (alter_query, "queries"),
+        (lose_event, "feed and deliveries"),
+        (repeat_event, "feed and deliveries"),
+        (reorder_deliveries, "feed and deliveries"),
+        (alter_repetition, "idempotency"),
+        (alter_read, "sessions"),
+        (alter_list, "sessions"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_altered_history_is_rejected(recorded, alter, checker):
+    segments = copy.deepcopy(recorded)
+    alter(segments)
+    assert checker in checkers_of(segments)
+
+
+def test_recorded_history_is_the_same_after_saving(recorded):
+    assert check_recorded(load(dump(recorded))) == []
+
+
+def test_violation_is_shown_with_its_operations_and_its_seed(recorded):
+    segments = copy.deepcopy(recorded)
+    alter_read(segments)
+    violation = next(each for each in check_recorded(segments) if each.checker == "sessions")
+    (operation,) = violation.operations[-1:]
+    lines = report.text(violation, 3).splitlines()
+    assert lines[0].startswith("VIOLATION of sessions, seed 3: order ")
+    assert f"  {operation}" in lines
+    page = report.html(violation, 3)
+    assert "<h1>sessions, seed 3</h1>" in page
+    assert page.count('class="done"') == sum(each.is_done for each in violation.operations)
