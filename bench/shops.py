@@ -48,7 +48,7 @@ class Shop(NamedTuple):
         env = {"DATABASE_URL": self.url, "SECRET_KEY": SECRET}
         env |= {"WEB_CONCURRENCY": str(workers), "WEB_THREADS": str(threads)}
         if stock:
-            env |= {"GUNICORN_CMD_ARGS": "--worker-class gthread", "WEB_CPU_AFFINITY": "0"}
+            env |= {"GUNICORN_CMD_ARGS": "--worker-class gthread"}
         return serving(wsgi, env, self.headers, self.database_pid, self.log)
 
 

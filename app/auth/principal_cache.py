@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Callable
@@ -66,7 +67,7 @@ def note_revocation() -> None:
     """
     forget_principals()
     try:
-        with _revocation_file().open("ab") as file:
+        with Path(_revocation_file()).open("ab") as file:
             file.write(b".")
     except OSError as error:
         current_app.logger.warning(
@@ -78,10 +79,11 @@ def note_revocation() -> None:
 
 def _revocation_count() -> int:
     try:
-        return _revocation_file().stat().st_size
+        # Called by each request. The same with a Path takes five times as long.
+        return os.stat(_revocation_file()).st_size  # noqa: PTH116
     except OSError:
         return 0
 
 
-def _revocation_file() -> Path:
-    return Path(current_app.instance_path, "revocations")
+def _revocation_file() -> str:
+    return f"{current_app.instance_path}/revocations"
