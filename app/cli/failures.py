@@ -37,6 +37,7 @@ _CONNECTION_FIXES = {
     "resolve host": "Correct the host in DATABASE_URL.",
     "translate host": "Correct the host in DATABASE_URL.",
 }
+_TRY_LATER = "Other programs hold locks. Run the command again, if necessary at a quieter time."
 _START_SERVER = "Start the database server, or correct DATABASE_URL."
 
 _SQLITE = {
@@ -50,6 +51,8 @@ _SQLITE = {
     "SQLITE_IOERR": "Check the disk.",
 }
 _POSTGRESQL = {
+    "40P01": _TRY_LATER,
+    "55P03": _TRY_LATER,
     "42501": "Grant the privilege to the user in DATABASE_URL, or make it the database owner.",
     "53100": "Free up disk space on the database server.",
     "53300": "Lower WEB_CONCURRENCY or WEB_THREADS, or raise max_connections.",

@@ -1,4 +1,4 @@
-"""Operations for migrations: indexes of large tables, and compatibility with older versions.
+"""Operations for migrations: locks of tables in use, indexes, and compatible versions.
 
 Released migrations use these functions, so what they do to a database must not change.
 """
@@ -9,7 +9,34 @@ from collections.abc import Sequence
 from typing import Any
 
 from alembic import op
-from sqlalchemy import text
+from sqlalchemy import Column, inspect, text
+
+
+def release_locks() -> None:
+    """Commit what a migration has done on PostgreSQL, so that requests need not wait for it.
+
+    A request that waits for a lock of a migration keeps its own locks. Both wait for each other if
+    the migration then needs a stronger lock, or one of another table. So each table that requests
+    use is changed in a transaction of its own, and what comes before is not done again when the
+    migration is interrupted.
+    """
+    if _is_postgresql():
+        with op.get_context().autocommit_block():
+            pass
+
+
+def has_table(name: str) -> bool:
+    """Return whether a table exists, because the migration was interrupted after its creation."""
+    return inspect(op.get_bind()).has_table(name)
+
+
+def add_columns(table: str, *columns: Column[Any]) -> None:
+    """Add the columns that a table lacks, and release its lock on PostgreSQL."""
+    known = {column["name"] for column in inspect(op.get_bind()).get_columns(table)}
+    for column in columns:
+        if column.name not in known:
+            op.add_column(table, column._copy())
+    release_locks()
 
 
 def create_index_concurrently(

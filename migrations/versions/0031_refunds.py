@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import sqlalchemy as sa
 from alembic import op
 
-from app.db.migration_helpers import create_index_concurrently
+from app.db.migration_helpers import add_columns, create_index_concurrently, has_table
 
 revision = "0031"
 down_revision = "0030"
@@ -122,12 +122,10 @@ def _create_partial_index(name: str, column: str, condition: str) -> None:
 
 
 def upgrade() -> None:
-    # One transaction, which is committed before the first index is created on PostgreSQL.
-    if not sa.inspect(op.get_bind()).has_table("order_refunds"):  # or the migration was interrupted
+    for table, columns in NEW_COLUMNS.items():
+        add_columns(table, *columns)
+    if not has_table("order_refunds"):
         _add_refunds()
-        for table, columns in NEW_COLUMNS.items():
-            for column in columns:
-                op.add_column(table, column._copy())
     _create_partial_index("ix_orders_parent", "parent_id", "parent_id IS NOT NULL")
     _create_partial_index("ix_orders_without_figures", "id", "items IS NULL")
     _in_batches("orders", _figures(), "items IS NULL")

@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from app.db.migration_helpers import add_columns, has_table, release_locks
+
 revision = "0032"
 down_revision = "0031"
 
@@ -20,27 +22,34 @@ ITEMS = "item_metadata"
 
 
 def upgrade() -> None:
-    for name, (column, records) in RECORDS.items():
-        item, found = sa.Column("item_id", ID, nullable=False), sa.Column("found_value", KEY)
-        op.create_table(
-            name,
-            sa.Column("id", ID, nullable=False),
-            sa.Column(column, ID, nullable=False),
-            item if name == ITEMS else found,
-            sa.Column("key", KEY, nullable=False),
-            sa.Column("value", sa.Text(), nullable=False),
-            sa.Column("internal", sa.Boolean(), server_default=sa.false(), nullable=False),
-            sa.ForeignKeyConstraint(
-                [column], [f"{records}.id"], name=op.f(f"fk_{name}_{column}"), ondelete="CASCADE"
-            ),
-            sa.PrimaryKeyConstraint("id", name=op.f(f"pk_{name}")),
-            sqlite_autoincrement=True,
-        )
-        op.create_index(f"ix_{name}_{column.removesuffix('_id')}", name, [column, "id"])
-        if name != ITEMS:
-            op.create_index(f"ix_{name}_found", name, ["key", "found_value", column])
     for table in ("coupons", "users", "orders"):
-        op.add_column(table, sa.Column("revision", ID, server_default=sa.text("0"), nullable=False))
+        number = sa.Column("revision", ID, server_default=sa.text("0"), nullable=False)
+        add_columns(table, number)
+    for name, (column, records) in RECORDS.items():
+        if not has_table(name):
+            _create(name, column, records)
+            release_locks()
+
+
+def _create(name: str, column: str, records: str) -> None:
+    item, found = sa.Column("item_id", ID, nullable=False), sa.Column("found_value", KEY)
+    op.create_table(
+        name,
+        sa.Column("id", ID, nullable=False),
+        sa.Column(column, ID, nullable=False),
+        item if name == ITEMS else found,
+        sa.Column("key", KEY, nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.Column("internal", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.ForeignKeyConstraint(
+            [column], [f"{records}.id"], name=op.f(f"fk_{name}_{column}"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f(f"pk_{name}")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(f"ix_{name}_{column.removesuffix('_id')}", name, [column, "id"])
+    if name != ITEMS:
+        op.create_index(f"ix_{name}_found", name, ["key", "found_value", column])
 
 
 def downgrade() -> None:

@@ -6,6 +6,8 @@ IDs of items are unique in the shop from now on. Items that exist keep theirs.
 import sqlalchemy as sa
 from alembic import op
 
+from app.db.migration_helpers import add_columns, has_table, release_locks
+
 revision = "0035"
 down_revision = "0034"
 
@@ -14,6 +16,23 @@ KEY = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
+    number = sa.Column("revision", ID, server_default=sa.text("0"), nullable=False)
+    add_columns("order_refunds", number)
+    if not has_table("refund_metadata"):
+        _create_refund_metadata()
+        release_locks()
+    op.create_table(
+        "item_ids",
+        sa.Column("id", ID, nullable=False),
+        sa.Column("single", ID, server_default=sa.text("1"), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_item_ids")),
+        sa.UniqueConstraint("single", name=op.f("uq_item_ids_single")),
+        sqlite_autoincrement=True,
+    )
+    _begin_above_the_largest()
+
+
+def _create_refund_metadata() -> None:
     op.create_table(
         "refund_metadata",
         sa.Column("id", ID, nullable=False),
@@ -34,17 +53,6 @@ def upgrade() -> None:
     op.create_index("ix_refund_metadata_refund", "refund_metadata", ["refund_id", "id"])
     found = ["key", "found_value", "refund_id"]
     op.create_index("ix_refund_metadata_found", "refund_metadata", found)
-    revision = sa.Column("revision", ID, server_default=sa.text("0"), nullable=False)
-    op.add_column("order_refunds", revision)
-    op.create_table(
-        "item_ids",
-        sa.Column("id", ID, nullable=False),
-        sa.Column("single", ID, server_default=sa.text("1"), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_item_ids")),
-        sa.UniqueConstraint("single", name=op.f("uq_item_ids_single")),
-        sqlite_autoincrement=True,
-    )
-    _begin_above_the_largest()
 
 
 def _begin_above_the_largest() -> None:

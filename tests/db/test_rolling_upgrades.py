@@ -330,7 +330,71 @@ def test_interrupted_upgrade_continues_where_it_stopped(old_app, revision):  # n
     assert readiness(old_app) == 200
 
 
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_upgrade_that_got_no_lock_says_so(old_app, fresh_database_url):  # noqa: F811
+    upgrade()
+    address = make_url(fresh_database_url).set(drivername="postgresql")
+    with (
+        psycopg.connect(address.render_as_string(hide_password=False)) as other,
+        db.engine.connect() as connection,
+    ):
+        other.execute("LOCK TABLE orders")
+        connection.execute(text("SET LOCAL lock_timeout = '10ms'"))
+        with pytest.raises(DBAPIError) as caught:
+            connection.execute(text("LOCK TABLE orders"))
+    assert explain(caught.value).endswith(
+        "cannot be used: canceling statement due to lock timeout. Other programs hold locks. Run the "
+        "command again, if necessary at a quieter time."
+    )
+
+
 # --- writers during a migration ---
+
+BLOCKING = {"ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"}
+"""The locks of tables that make writers wait."""
+
+LOCKS = """
+SELECT relation::regclass::text, mode FROM pg_locks JOIN pg_class ON pg_class.oid = relation
+WHERE pid = %s AND relkind = 'r' AND relnamespace = 'public'::regnamespace
+"""
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_migrations_do_not_deadlock_with_requests(old_app, fresh_database_url):  # noqa: F811
+    """A transaction of a migration takes its strongest lock of a table first, and locks one table.
+
+    A request that waits for a lock of the migration keeps the locks that it has. Both wait for each
+    other if the migration then needs a stronger lock, or one of another table that blocks reads.
+    """
+    upgrade(revision=REVISIONS[REVISIONS.index(FIRST) - 1])
+    known, held, problems = {table.name for table in tables()}, {}, []
+    address = make_url(fresh_database_url).set(drivername="postgresql")
+    address = address.render_as_string(hide_password=False)
+
+    def note(connection, _, statement, *__):
+        """Compare the locks after a statement with those before it, in the same transaction."""
+        process = connection.connection.driver_connection.info.backend_pid
+        found = {}
+        for table, mode in watcher.execute(LOCKS, [process]):
+            if table in known and mode in BLOCKING:
+                found.setdefault(table, set()).add(mode)
+        before = held.get(process, {})
+        is_stronger = any(found.get(table, modes) > modes for table, modes in before.items())
+        blocks_reads = any("AccessExclusiveLock" in modes for modes in found.values())
+        if is_stronger or (len(found) > 1 and blocks_reads and found != before):
+            problems.append((revision, before, found, statement.strip()[:60]))
+        held[process] = found
+
+    event.listen(db.engine, "after_cursor_execute", note)
+    try:
+        with psycopg.connect(address, autocommit=True) as watcher:
+            for revision in REVISIONS[REVISIONS.index(FIRST) :]:
+                upgrade(revision=revision)
+                known |= {table.name for table in tables()}
+    finally:
+        event.remove(db.engine, "after_cursor_execute", note)
+    assert problems == []
+
 
 ROWS = 1_000_000
 ROWS_OF = {"orders": ROWS, "redemptions": ROWS, "events": ROWS}
@@ -408,10 +472,13 @@ def test_writers_do_not_wait_for_migrations(old_app, fresh_database_url):  # noq
             while not done.is_set():
                 table, number = random.choice(written), random.randrange(1, ROWS // 10)
                 try:
-                    connection.execute(f"UPDATE {table} SET id = id WHERE id = {number}")
+                    with connection.transaction():
+                        connection.execute(f"SELECT FROM {table} WHERE id = {number} FOR UPDATE")
+                        time.sleep(0.005)
+                        connection.execute(f"UPDATE {table} SET id = id WHERE id = {number}")
                     writes.append(table)
-                except psycopg.errors.LockNotAvailable:
-                    problems.append((revision, table))
+                except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+                    problems.append((revision, table, repr(error)))
                 time.sleep(0.005)
 
     def read():
