@@ -51,6 +51,8 @@ EVENT_TYPES: Mapping[str, str] = {
     "order_refund.updated": "A refund was updated.",
     "order_refund.deleted": "A refund was permanently deleted.",
     "coupon_batch.created": "Coupons were generated. Summary.",
+    "invitation.created": "A colleague was invited to the admin pages.",
+    "invitation.accepted": "An invitation was accepted, which created a user and a key.",
     "import.completed": "Records were imported. Summary.",
     "webhook.disabled": "The service disabled a webhook.",
 }

@@ -213,6 +213,14 @@ ERRORS: dict[str, tuple[int, str]] = {
     # API keys (decisions 2)
     "shop_api_missing_key_data": (400, "The request body has no 'key' object."),
     "shop_api_invalid_key_id": (404, "No API key has this ID."),
+    # admin 1 and 5
+    "shop_api_sign_in_required": (401, "Sign in to use this page."),
+    "shop_api_key_cannot_sign_in": (401, "A key without read permission cannot sign in."),
+    "shop_api_sign_in_link_used": (
+        410,
+        "This link was already used, has expired or was withdrawn.",
+    ),
+    "shop_api_invalid_session_id": (404, "No session has this ID."),
     "shop_api_user_cannot_create_key": (401, "You do not have permission to create this API key."),
     "shop_api_user_cannot_read_key": (401, "You do not have permission to read this API key."),
     "shop_api_user_cannot_edit_key": (401, "You do not have permission to change this API key."),

@@ -3,6 +3,7 @@
 Other modules of this package can change in any release. The names here follow the version policy.
 """
 
+from app.admin import extensions as admin
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.api.etags import with_etag
@@ -37,6 +38,7 @@ __all__ = [
     "Redemption",
     "ShopError",
     "User",
+    "admin",
     "current_principal",
     "db",
     "fetch",

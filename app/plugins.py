@@ -20,29 +20,32 @@ from app.catalog import EXTENSION, Catalog, DuplicateNameError, RedemptionEffect
 from app.config import PLUGINS
 from app.config.loading import check_order_statuses
 
-BUILTIN = tuple(
-    EntryPoint(name=name, value=f"app.blueprints.{name}", group=PLUGINS)
-    for name in (
-        "coupons",
-        "coupon_batches",
-        "coupon_evaluation",
-        "coupon_trash",
-        "customers",
-        "customer_orders",
-        "orders",
-        "order_trash",
-        "order_notes",
-        "order_refunds",
-        "redemptions",
-        "events",
-        "api_keys",
-        "webhooks",
-        "order_extensions",
-        "system",
-        "guides",
-        "legacy",
-        "legacy_webhooks",
-    )
+BUILTIN = (
+    *(
+        EntryPoint(name=name, value=f"app.blueprints.{name}", group=PLUGINS)
+        for name in (
+            "coupons",
+            "coupon_batches",
+            "coupon_evaluation",
+            "coupon_trash",
+            "customers",
+            "customer_orders",
+            "orders",
+            "order_trash",
+            "order_notes",
+            "order_refunds",
+            "redemptions",
+            "events",
+            "api_keys",
+            "webhooks",
+            "order_extensions",
+            "system",
+            "guides",
+            "legacy",
+            "legacy_webhooks",
+        )
+    ),
+    EntryPoint(name="admin", value="app.admin", group=PLUGINS),
 )
 
 

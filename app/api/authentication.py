@@ -59,14 +59,33 @@ def authenticate_request(resource: str, *, any_permission: bool) -> None:
     # Stored before the limits are checked, so that the log contains the ID of a rejected key.
     principal = authenticate(_credentials(), _record_failure)
     g.principal = principal = replace(principal, request_id=g.request_start.ids["request_id"])
-    if not any_permission:
-        require_permission(principal, request.method)
-    if principal.resources is not None:
-        view: Any = current_app.view_functions[request.endpoint or ""]
-        require_resources(principal, resource, *resources_of(view))
+    view: Any = current_app.view_functions[request.endpoint or ""]
+    require_operation(principal, request.method, resource, view, any_permission=any_permission)
     if not principal.capabilities:
         limit = current_app.config["MAX_CONTENT_LENGTH"]
         request.max_content_length = min(limit, MAX_BYTES_WITHOUT_CAPABILITIES)
+
+
+def require_operation(
+    principal: Principal, method: str, resource: str, view: Any, *, any_permission: bool
+) -> None:
+    """Raise ShopError unless the key of a principal allows an operation.
+
+    Args:
+        principal: the principal of the request.
+        method: the HTTP method of the operation.
+        resource: the resource of its blueprint.
+        view: its view.
+        any_permission: whether keys with any permission are accepted.
+    """
+    if not any_permission:
+        require_permission(principal, method)
+    require_resources(principal, resource, *resources_of(view))
+
+
+def record_failed_login(consumer_key: str, reason: str) -> ShopError:
+    """Count a failed login of the client, and return the error for the response."""
+    return _record_failure(consumer_key, reason)
 
 
 def _credentials() -> Credentials | None:

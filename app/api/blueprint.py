@@ -71,6 +71,7 @@ class Blueprint(flask_smorest.Blueprint):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.public = public
+        self.any_permission = any_permission
         self.always_strict = always_strict
         self.extends_orders = extends_orders
         self.reads_replicas = reads_replicas

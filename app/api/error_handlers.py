@@ -17,7 +17,7 @@ from werkzeug.exceptions import (
 )
 
 from app.api.authentication import authentication_error, deleted_user_error
-from app.api.error_pages import error_page
+from app.api.error_pages import error_page, page_below_prefix
 from app.api.responses import json_response, name_as_sent
 from app.api.versions import SAFE_METHODS, current_dialect
 from app.conversions.text import nearest_name
@@ -47,7 +47,7 @@ def handle_exception(error: Exception) -> Response:
         current_app.logger.warning("%s: %s", shop_error.code, _cause(error))
     elif shop_error.status >= 500:
         current_app.logger.error(shop_error.code, exc_info=error)
-    if page := error_page(shop_error):
+    if page := page_below_prefix(shop_error) or error_page(shop_error):
         return page
     dialect = current_dialect()
     if dialect.error_body:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Callable
 from hashlib import sha256
 
-from flask import Response, current_app, g, render_template, request, url_for
+from flask import Flask, Response, current_app, g, render_template, request, url_for
 
 from app.api.openapi.info import GUIDES, guides_url
 from app.api.versions import NATIVE, current_api_version
@@ -34,6 +35,29 @@ _POLICY = (
     "default-src 'none'; style-src 'sha256-{style}'; img-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+
+
+_PREFIXES = "shop_api_error_pages"  # on app.extensions
+
+
+def add_error_pages(app: Flask, prefix: str, page: Callable[[ShopError], Response]) -> None:
+    """Let a function create the response to each error of a request below a path.
+
+    Args:
+        app: the app.
+        prefix: the path, without a slash at the end.
+        page: returns the response to an error.
+    """
+    app.extensions.setdefault(_PREFIXES, {})[prefix] = page
+
+
+def page_below_prefix(error: ShopError) -> Response | None:
+    """Return the page of ``add_error_pages`` for the path of the request, or None."""
+    for prefix, page in current_app.extensions.get(_PREFIXES, {}).items():
+        if request.path == prefix or request.path.startswith(f"{prefix}/"):
+            found: Response = page(error)
+            return found
+    return None
 
 
 def prefers_html() -> bool:

@@ -47,6 +47,12 @@ _KEY_WITH_ROLES = (
     .order_by(API_KEYS.c.id)
 )
 
+_KEY_BY_ID = (
+    select(API_KEYS, USER_ROLES.c.role)
+    .outerjoin(USER_ROLES, USER_ROLES.c.user_id == API_KEYS.c.user_id)
+    .where(API_KEYS.c.id == bindparam("key_id"))
+)
+
 _USER = select(USERS.c.id).where(USERS.c.id == bindparam("user_id"))
 
 
@@ -79,6 +85,18 @@ def principal_of(key: Sequence[Row[Any]]) -> Principal:
         expires_at=first.expires_at,
         capabilities=capabilities_of([row.role for row in key if row.role]),
     )
+
+
+def principal_with_id(key_id: int) -> Principal:
+    """Return the principal of the key with an ID, and record its use.
+
+    Raises:
+        InvalidCredentials: the key was revoked or has expired.
+    """
+    key = fetch(_KEY_BY_ID, {"key_id": key_id})
+    if not key:
+        raise InvalidCredentials(UNKNOWN_KEY)
+    return principal_of(key)
 
 
 def allowed_resources(stored: str) -> frozenset[str] | None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import click
+from flask import current_app
 from flask.cli import AppGroup
 
 from app.auth import principals
@@ -22,11 +23,13 @@ from app.conversions.text import is_username
 from app.db.migrations import SchemaState
 from app.db.session import schema_state
 from app.errors import ShopError
-from app.services.api_keys import queries
+from app.services.api_keys import links, queries
 from app.services.api_keys import writes as service
 from app.services.api_keys.rights import Rights, checked_expiry, checked_resources
 
-keys = AppGroup("keys", help="API keys: create, list, update, rotate, revoke.")
+keys = AppGroup(
+    "keys", help="API keys: create, list, update, rotate, revoke, and links to sign in."
+)
 
 PERMISSION = click.Choice([permission.value for permission in principals.Permission])
 
@@ -259,6 +262,37 @@ def rotate(key_id: int, *, as_json: bool) -> None:
         return
     click.echo(f"Key {key_id} of {key['username']} was rotated. The old key no longer works:")
     show_secret(key)
+
+
+@keys.command("link")
+@click.option("--login", help="Username. By default, the newest key of an administrator is used.")
+@click.option("--key", "key_id", type=int, help="ID of the key. By default, the newest one.")
+@click.option("--url", help="Address of the service. By default, that of HOST and PORT.")
+def link(login: str | None, key_id: int | None, url: str | None) -> None:
+    """Print a link that signs in to the admin pages once within 10 minutes.
+
+    The session has the rights of an existing key of the user that may read.
+    """
+    require_schema()
+    if key_id is not None:
+        known(key_id)
+    elif login is not None:
+        key_id = links.newest_reading_key(login)
+    else:
+        key_id = links.newest_administrator_key()
+    if key_id is None:
+        whose = f"User {login!r} has no key" if login else "No administrator has a key"
+        raise click.ClickException(f"{whose} that may read. Create one: {program.new_key()}")
+    with reporting_errors():
+        click.echo(sign_in_url(key_id, url))
+
+
+def sign_in_url(key_id: int, url: str | None = None) -> str:
+    """Create a link that signs in with a key, and return its address."""
+    config = current_app.config
+    host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
+    base = url.rstrip("/") if url else f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"
+    return f"{base}/admin/sign-in?token={links.create_link(key_id)}"
 
 
 @keys.command("revoke")

@@ -15,12 +15,13 @@ from flask.cli import with_appcontext
 from app.auth.principals import Permission
 from app.cli import program
 from app.cli.db import upgraded
-from app.cli.keys import show_new
+from app.cli.keys import show_new, sign_in_url
 from app.cli.supervisor import run_with_worker
 from app.config.files import runtime_folder
 from app.config.settings import GUNICORN_SETTINGS
 from app.db import session
 from app.db.migrations import SchemaState
+from app.services.api_keys import links
 from app.services.api_keys import queries as api_key_queries
 from app.services.api_keys import writes as api_keys
 
@@ -50,6 +51,8 @@ def serve() -> None:
         count = api_key_queries.count_keys()
         click.echo(f"{count} API {'key exists' if count == 1 else 'keys exist'}. Create another:")
         click.echo(f"  {program.new_key()}")
+    if config["SHOP_ADMIN"]:
+        click.echo(f"Admin      {_admin(address)}")
     click.echo(f"API        {address}/")
     click.echo(f"Swagger UI {address}/docs")
     sys.stdout.flush()
@@ -65,6 +68,14 @@ def serve() -> None:
     if config["SHOP_WORKER"]:
         sys.exit(run_with_worker(command))
     os.execv(gunicorn, command)  # noqa: S606  # nosec B606  # a known program without a shell
+
+
+def _admin(address: str) -> str:
+    """Return a link that signs in, for a terminal only, because logs are kept."""
+    key_id = links.newest_administrator_key() if sys.stdout.isatty() else None
+    if key_id is None:
+        return f"{address}/admin (to sign in: shop-api keys link)"
+    return f"{sign_in_url(key_id, address)} (signs in once within 10 minutes)"
 
 
 def _require_free_port(host: str, port: int) -> None:

@@ -227,6 +227,13 @@ class SettingsSchema(ma.Schema):
         "Whether the legacy API accepts `consumer_key` and `consumer_secret` in the query of a "
         "request that was sent without TLS.",
     )
+    SHOP_ADMIN = _boolean(True, "Whether the admin pages are served below `/admin`.")
+    SHOP_ADMIN_IDLE_DAYS = _integer(
+        14, "Days without use after which a session of the admin pages ends.", minimum=1
+    )
+    SHOP_ADMIN_SESSION_DAYS = _integer(
+        90, "Days after which a session of the admin pages ends at the latest.", minimum=1
+    )
     SHOP_STRICT = _boolean(
         False,
         "Whether requests are strict by default, as with `Prefer: handling=strict`. Requests to"

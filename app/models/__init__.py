@@ -1,5 +1,11 @@
 """Tables, one noun per file."""
 
+from app.models.admin_session import (
+    ADMIN_SESSIONS,
+    SIGN_IN_LINKS,
+    AdminSession,
+    SignInLink,
+)
 from app.models.api_key import API_KEYS, ApiKey
 from app.models.coupon import COUPONS, Coupon
 from app.models.coupon_batch import COUPON_BATCHES, CouponBatch
@@ -49,6 +55,7 @@ from app.models.webhook_delivery import (
 )
 
 __all__ = [
+    "ADMIN_SESSIONS",
     "API_KEYS",
     "COUPONS",
     "COUPON_BATCHES",
@@ -75,10 +82,12 @@ __all__ = [
     "REDEMPTIONS",
     "REFUND_METADATA",
     "ROW_COUNTS",
+    "SIGN_IN_LINKS",
     "USERS",
     "USER_ROLES",
     "WEBHOOKS",
     "WEBHOOK_DELIVERIES",
+    "AdminSession",
     "ApiKey",
     "Coupon",
     "CouponBatch",
@@ -105,6 +114,7 @@ __all__ = [
     "Redemption",
     "RefundMetadata",
     "RowCount",
+    "SignInLink",
     "User",
     "UserRole",
     "Webhook",

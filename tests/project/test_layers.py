@@ -20,7 +20,7 @@ CORE = {
     "catalog", "config", "conversions", "error_codes", "errors", "pricing",
 }  # fmt: skip
 LAYERS = ["db", "models", "auth", "outbound", "services", "woocommerce", "api", "blueprints"]
-TOP = {"app", "cli", "main", "plugin_api", "wsgi"}
+TOP = {"admin", "app", "cli", "main", "plugin_api", "wsgi"}
 MAY_IMPORT = {
     **dict.fromkeys(CORE, CORE),
     **{part: CORE | set(LAYERS[:position]) for position, part in enumerate(LAYERS)},

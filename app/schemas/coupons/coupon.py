@@ -16,6 +16,7 @@ from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import list_input as list_inputs
 from app.schemas.fields import output as fields
+from app.schemas.fields.form import HIDDEN_FIELD, FormField
 from app.schemas.fields.input import ZERO
 
 _TYPE = "Discount type."
@@ -74,45 +75,91 @@ class CouponCreate(OptionalFields):
         "Coupon code. Tags are removed, white space is collapsed, and letters are converted to "
         "lower case. Must be unique among published coupons.",
         required=True,
+        form=FormField(section="Discount", order=10),
     )
-    type = inputs.CouponTypeInput(_TYPE, load_default="fixed_cart")
+    type = inputs.CouponTypeInput(
+        _TYPE,
+        load_default="fixed_cart",
+        form=FormField("Discount type", section="Discount", values="coupon_types", order=20),
+    )
     amount = inputs.AmountInput(
-        f"Discount: an amount of money or a percentage. {_AMOUNT}", load_default=ZERO
+        f"Discount: an amount of money or a percentage. {_AMOUNT}",
+        load_default=ZERO,
+        form=FormField(section="Discount", step="0.01", unit="amount", order=30),
     )
-    individual_use = inputs.StrictTrue(_ALONE, load_default=False)
-    product_ids = list_inputs.IdArray(_PRODUCTS, load_default=list)
-    exclude_product_ids = list_inputs.IdArray(_NOT_PRODUCTS, load_default=list)
-    usage_limit = inputs.Count("Maximum number of uses. 0 means no limit.", load_default=0)
+    individual_use = inputs.StrictTrue(
+        _ALONE,
+        load_default=False,
+        form=FormField("Cannot be combined with other coupons", section="Limits", order=100),
+    )
+    product_ids = list_inputs.IdArray(
+        _PRODUCTS, load_default=list, form=FormField("Products", section="Restrictions", order=150)
+    )
+    exclude_product_ids = list_inputs.IdArray(
+        _NOT_PRODUCTS,
+        load_default=list,
+        form=FormField("Excluded products", section="Restrictions", order=160),
+    )
+    usage_limit = inputs.Count(
+        "Maximum number of uses. 0 means no limit.",
+        load_default=0,
+        form=FormField("Limit of uses", section="Limits", order=70),
+    )
     usage_limit_per_user = inputs.Count(
-        "Maximum number of uses per customer. 0 means no limit.", load_default=0
+        "Maximum number of uses per customer. 0 means no limit.",
+        load_default=0,
+        form=FormField("Limit of uses per customer", section="Limits", order=80),
     )
     limit_usage_to_x_items = inputs.Count(
         "Maximum number of items that the discount applies to. 0 means all items.",
         load_default=0,
+        form=FormField("Limit of items", section="Limits", order=90),
     )
-    usage_count = inputs.Count("Number of uses.", load_default=0)
-    expiry_date = inputs.DateText(_DATE, load_default=None)
-    enable_free_shipping = inputs.StrictTrue(_SHIPPING, load_default=False)
-    product_category_ids = list_inputs.IdArray(_CATEGORIES, load_default=list)
-    exclude_product_category_ids = list_inputs.IdArray(_NOT_CATEGORIES, load_default=list)
-    exclude_sale_items = inputs.StrictTrue(_NOT_SALE, load_default=False)
+    usage_count = inputs.Count("Number of uses.", load_default=0, form=HIDDEN_FIELD)
+    expiry_date = inputs.DateText(
+        _DATE, load_default=None, form=FormField("Expires on", section="Discount", order=50)
+    )
+    enable_free_shipping = inputs.StrictTrue(
+        _SHIPPING, load_default=False, form=FormField("Free shipping", section="Discount", order=40)
+    )
+    product_category_ids = list_inputs.IdArray(
+        _CATEGORIES,
+        load_default=list,
+        form=FormField("Product categories", section="Restrictions", order=170),
+    )
+    exclude_product_category_ids = list_inputs.IdArray(
+        _NOT_CATEGORIES,
+        load_default=list,
+        form=FormField("Excluded product categories", section="Restrictions", order=180),
+    )
+    exclude_sale_items = inputs.StrictTrue(
+        _NOT_SALE,
+        load_default=False,
+        form=FormField("Exclude items on sale", section="Restrictions", order=130),
+    )
     minimum_amount = inputs.DecimalInput(
         f"Minimum order amount required to use the coupon. Empty means no minimum. {_AMOUNT}",
         load_default=None,
+        form=FormField("Minimum order amount", section="Restrictions", unit="currency", order=110),
     )
     maximum_amount = inputs.DecimalInput(
         f"Maximum order amount allowed to use the coupon. Empty means no maximum. {_AMOUNT}",
         load_default=None,
+        form=FormField("Maximum order amount", section="Restrictions", unit="currency", order=120),
     )
     customer_emails = list_inputs.EmailArray(
         "E-mail addresses that can use the coupon. `*@example.com` matches a domain. Invalid "
         "addresses are dropped.",
         load_default=list,
+        form=FormField("Customers", section="Restrictions", order=140),
     )
     description = inputs.Text(
-        "Description for the shop's staff.", openapi=json_schema.LONG_TEXT_IN, load_default=""
+        "Description for the shop's staff.",
+        openapi=json_schema.LONG_TEXT_IN,
+        load_default="",
+        form=FormField(section="Discount", kind="textarea", order=60),
     )
-    metadata = inputs.MetadataInput(inputs.METADATA)
+    metadata = inputs.MetadataInput(inputs.METADATA, form=HIDDEN_FIELD)
 
 
 CouponUpdate = update_schema(CouponCreate, "CouponUpdate")

@@ -32,6 +32,7 @@ from app.services.api_keys.rights import (
     rights_of,
     with_stored_rights,
 )
+from app.services.api_keys.sessions import end_sessions_of_key
 from app.services.api_keys.users import KeyUser, create_user, find_user, user_for
 from app.services.customers.roles import roles_of
 
@@ -206,6 +207,7 @@ def rotate_key(actor: Principal, key_id: int) -> Record:
         # The actor learns the new secret, and with it obtains all rights of the key.
         require_rights(current, rights_of(key))
         key = _update_key(session, key, _secret_columns(pair))
+        end_sessions_of_key(session, key_id)
         return _shown(key, _username_of(session, key)) | asdict(pair)
 
     return run_in_transaction(work)
@@ -295,6 +297,15 @@ def _shown(key: Mapping[str, Any], username: str) -> Record:
 def _require_not_above(session: Session, actor: Principal, user_id: int, code: str) -> None:
     """Raise ShopError if a user has capabilities that the actor lacks (decisions 2)."""
     actor.require(code, *capabilities_of(roles_of(session, user_id)))
+
+
+def with_current_rights(session: Session, actor: Principal) -> Principal:
+    """Return an actor with the rights that its key has now, and lock the key.
+
+    Raises:
+        ShopError: the key was revoked.
+    """
+    return _locked(session, actor)[0]
 
 
 def _locked_key(session: Session, actor: Principal, key_id: int) -> tuple[Principal, ApiKeyRow]:

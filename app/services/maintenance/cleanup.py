@@ -26,15 +26,18 @@ from app.auth.credentials import CLOCK_SKEW
 from app.db.session import now, run_in_transaction
 from app.db.sql.index_hints import has_constant
 from app.models import (
+    ADMIN_SESSIONS,
     EVENTS,
     IDEMPOTENCY_RECORDS,
     OAUTH_NONCES,
+    SIGN_IN_LINKS,
     WEBHOOK_DELIVERIES,
     WEBHOOKS,
 )
 from app.models.idempotency_record import RETENTION
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
+from app.services.api_keys.sessions import expired_sessions
 from app.services.events.retention import remove_expired_events
 from app.services.maintenance.import_runs import report_interrupted_imports
 from app.services.orders.figures import complete_figures
@@ -100,6 +103,14 @@ def _remove_nonces() -> int:
     return _remove(
         OAUTH_NONCES, OAUTH_NONCES.c.id, OAUTH_NONCES.c.timestamp < int(time.time()) - CLOCK_SKEW
     )
+
+
+def _remove_sessions() -> int:
+    return _remove(ADMIN_SESSIONS, ADMIN_SESSIONS.c.id, expired_sessions(now()))
+
+
+def _remove_links() -> int:
+    return _remove(SIGN_IN_LINKS, SIGN_IN_LINKS.c.id, SIGN_IN_LINKS.c.expires_at <= now())
 
 
 def _remove_events() -> int:
@@ -184,6 +195,8 @@ SWEEPS: Sequence[Callable[[], object]] = (
     report_interrupted_imports,
     partial(_in_batches, _complete_figures),
     _removing("idempotency records", partial(_in_batches, _remove_idempotency_records)),
+    _removing("sessions", partial(_in_batches, _remove_sessions)),
+    _removing("sign-in links", partial(_in_batches, _remove_links)),
     _removing("nonces", partial(_in_batches, _remove_nonces)),
     _removing(
         "pending deliveries of inactive webhooks", partial(_in_batches, _fail_expired_deliveries)

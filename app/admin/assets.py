@@ -1,0 +1,41 @@
+"""Static files. Their addresses contain a hash, so that browsers keep them forever."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import flask
+from flask import Flask, Response, abort, send_from_directory, url_for
+
+FOLDER = Path(__file__).parent / "static"
+
+blp = flask.Blueprint("admin_assets", __name__)
+
+
+@lru_cache(16)
+def _hash(name: str, _modified: float) -> str:
+    return sha256((FOLDER / name).read_bytes()).hexdigest()[:16]
+
+
+def asset_url(name: str) -> str:
+    """Return the address of a static file."""
+    digest = _hash(name, (FOLDER / name).stat().st_mtime)
+    return url_for("admin_assets.show", digest=digest, name=name)
+
+
+@blp.route("/static/<digest>/<name>")
+def show(digest: str, name: str) -> Response:
+    """Return a static file of the current version."""
+    path = FOLDER / name
+    if not path.is_file() or digest != _hash(name, path.stat().st_mtime):
+        abort(404)
+    response = send_from_directory(FOLDER, name)
+    response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+    return response
+
+
+def init_app(app: Flask) -> None:
+    """Let templates use ``asset_url``."""
+    app.jinja_env.globals["asset_url"] = asset_url

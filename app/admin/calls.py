@@ -1,0 +1,201 @@
+"""Calls of the API within a page.
+
+A page is a caller of the API with the principal of its session. ``call`` runs the view of an
+operation as a strict request, without a connection: the same checks, schemas, services and
+representations, so the pages have no rules of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from flask import Response, current_app, g, request, url_for
+from werkzeug.datastructures import Headers
+from werkzeug.test import EnvironBuilder
+
+from app.api import strictness
+from app.api.authentication import current_principal, require_operation
+from app.api.blueprint import Blueprint
+from app.api.view_docs import documented
+
+_OPERATIONS = "shop_api_admin_operations"  # on app.extensions
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation of the API.
+
+    Args:
+        name: the name of its view, such as ``list_coupons``.
+        endpoint: its endpoint in Flask.
+        method: its HTTP method, the first of several.
+        blueprint: its blueprint.
+        view: its view.
+    """
+
+    name: str
+    endpoint: str
+    method: str
+    blueprint: Blueprint
+    view: Any
+
+    def require(self) -> None:
+        """Raise ShopError unless the key of the session allows the operation."""
+        blueprint = self.blueprint
+        require_operation(
+            current_principal(),
+            self.method,
+            blueprint.resource or "",
+            self.view,
+            any_permission=blueprint.any_permission,
+        )
+
+
+def operations() -> dict[str, Operation]:
+    """Return the operations of the native API and of plugins by the names of their views."""
+    found: dict[str, Operation] | None = current_app.extensions.get(_OPERATIONS)
+    if found is None:
+        found = {}
+        for rule in current_app.url_map.iter_rules():
+            mount, _, name = rule.endpoint.rpartition(".")
+            blueprint = current_app.blueprints.get(mount)
+            if isinstance(blueprint, Blueprint) and blueprint.name == mount:
+                view: Any = current_app.view_functions[rule.endpoint]
+                method = documented(view, "methods", ["GET"])[0]
+                found[name] = Operation(name, rule.endpoint, method, blueprint, view)
+        current_app.extensions[_OPERATIONS] = found
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """A request to the API, as *As a request* shows it.
+
+    Args:
+        method: the HTTP method.
+        url: the absolute URL with its query.
+        body: the JSON body, or None.
+    """
+
+    method: str
+    url: str
+    body: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The response to a call.
+
+    Args:
+        request: the request.
+        body: the JSON body.
+        headers: the headers.
+    """
+
+    request: ApiRequest
+    body: Any
+    headers: Headers = field(repr=False)
+
+    @property
+    def total(self) -> int:
+        """The number of records of the list."""
+        return int(self.headers.get("X-Total", 0))
+
+    @property
+    def pages(self) -> int:
+        """The number of pages of the list."""
+        return int(self.headers.get("X-TotalPages", 1))
+
+
+def api_request(
+    name: str, *, query: Mapping[str, Any] | None = None, body: Any = None, **path: Any
+) -> ApiRequest:
+    """Return the request to an operation, without sending it.
+
+    Args:
+        name: the name of its view.
+        query: its parameters. None and empty text are omitted.
+        body: its JSON body.
+        path: the variables in its path.
+    """
+    operation = operations()[name]
+    sent = {key: value for key, value in (query or {}).items() if value is not None and value != ""}
+    url = url_for(operation.endpoint, **path, _external=True)
+    return ApiRequest(operation.method, f"{url}?{urlencode(sent)}" if sent else url, body)
+
+
+def call(
+    name: str,
+    *,
+    query: Mapping[str, Any] | None = None,
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+    **path: Any,
+) -> Reply:
+    """Run an operation of the API for the session, and return its response.
+
+    Args:
+        name: the name of its view, such as ``update_coupon``.
+        query: its parameters. None and empty text are omitted.
+        body: its JSON body.
+        headers: further headers, such as ``If-Match`` and ``Idempotency-Key``.
+        path: the variables in its path.
+
+    Raises:
+        ShopError: the error of the API.
+    """
+    operation = operations()[name]
+    sent = api_request(name, query=query, body=body, **path)
+    environ = EnvironBuilder(
+        method=sent.method,
+        base_url=request.host_url,
+        path=sent.url.removeprefix(request.host_url.rstrip("/")),
+        headers=[("Prefer", "handling=strict"), *(headers or {}).items()],
+        data=None if body is None else json.dumps(body, default=_number),
+        content_type=None if body is None else "application/json",
+    ).get_environ()
+    environ["REMOTE_ADDR"] = request.remote_addr
+    # A copy of the context, so that the request of the page is the current one again afterwards.
+    response: Response = copy_context().run(_run, operation, environ)
+    data = response.get_data()
+    return Reply(sent, orjson.loads(data) if data else None, response.headers)
+
+
+def _run(operation: Operation, environ: dict[str, Any]) -> Response:
+    context = current_app.request_context(environ)
+    context.push()
+    operation.require()
+    strictness.apply_handling()
+    response: Response = operation.view(**(context.request.view_args or {}))
+    return response
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is not JSON serializable")
+
+
+def record_of(name: str, key: str, **path: Any) -> tuple[Any, str]:
+    """Return the record that a read returns below a key, and its entity tag."""
+    reply = call(name, **path)
+    return reply.body[key], reply.headers.get("ETag", "")
+
+
+def form_headers(etag: str = "") -> dict[str, str]:
+    """Return the headers of a write of the submitted form: its ID and the entity tag."""
+    sent = {"Idempotency-Key": form_id} if (form_id := request.form.get("_form")) else {}
+    return sent | ({"If-Match": etag} if etag else {})
+
+
+def session_name() -> str:
+    """Return the username of the session, or an empty string."""
+    session = g.get("admin_session")
+    return session.username if session else ""

@@ -1,0 +1,299 @@
+"""The frame of the pages: blueprints with a session and rights, rendering, headers and errors."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any
+
+import flask
+from flask import Flask, Response, current_app, g, redirect, render_template, request, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.admin import cookies, held, rights
+from app.admin.texts import gettext as _
+from app.api.versions import SAFE_METHODS
+from app.auth.sessions import Session, find_session
+from app.errors import ShopError
+
+ADMIN = "shop_api_admin"  # on app.extensions
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+    "base-uri 'none'"
+)
+
+DONE = {
+    "created": "Created.",
+    "saved": "Saved.",
+    "unchanged": "Nothing was changed.",
+    "trashed": "Moved to the trash.",
+    "restored": "Restored from the trash.",
+    "deleted": "Deleted permanently.",
+    "released": "The use was released.",
+    "redeemed": "The use was recorded.",
+    "ended": "The session was ended.",
+    "withdrawn": "The invitation was withdrawn.",
+    "revoked": "The key was revoked.",
+    "started": "Started.",
+}
+"""What the parameter ``done`` of an address reports after an action, by its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationItem:
+    """An entry of the navigation.
+
+    Args:
+        label: its text.
+        endpoint: the endpoint of its page.
+        icon: an icon of ``icons.html``.
+        needs: the operations that the session must be able to run.
+        position: the entries are sorted by it.
+        also: blueprints and endpoints whose pages belong to the entry.
+    """
+
+    label: str
+    endpoint: str
+    icon: str
+    needs: tuple[str, ...] = ()
+    position: int = 500
+    also: tuple[str, ...] = ()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the current page belongs to the entry."""
+        here = request.endpoint or ""
+        return here == self.endpoint or here in self.also or here.rpartition(".")[0] in self.also
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel of a plugin on the page of a record.
+
+    Args:
+        record: ``coupon``, ``customer`` or ``order``.
+        label: its title.
+        content: returns its content for the record as the API returns it. Plain text is escaped.
+        needs: the operations that the session must be able to run.
+    """
+
+    record: str
+    label: str
+    content: Callable[[dict[str, Any]], Markup | str]
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Admin:
+    """What the pages of an app consist of, in ``app.extensions``."""
+
+    navigation: list[NavigationItem] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+
+
+def prefix() -> str:
+    """Return the path of the pages."""
+    return f"{current_app.config['SHOP_URL_PREFIX']}/admin"
+
+
+class AdminBlueprint(flask.Blueprint):
+    """A group of pages. Each requires a session, unless the blueprint is public.
+
+    Args:
+        public: lets everybody open the pages. Their unsafe requests must still be of this origin.
+    """
+
+    def __init__(self, name: str, import_name: str, *, public: bool = False) -> None:
+        super().__init__(name, import_name, template_folder="templates")
+        self.before_request(_require_same_origin)
+        self.before_request(_find_session if public else _require_session)
+        self.after_request(secured)
+
+    def page(
+        self, rule: str, *needs: str, methods: tuple[str, ...] = ("GET",)
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Register a page or an action.
+
+        Args:
+            rule: the path below ``/admin``.
+            needs: the operations of the API that it stands for. The session must be able to run
+                all of them.
+            methods: ``("POST",)`` for an action, both for a form.
+        """
+
+        def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
+            @wraps(view)
+            def checked(**path: Any) -> Any:
+                rights.require(*needs)
+                return view(**path)
+
+            checked.needs = needs  # type: ignore[attr-defined]  # for the tests of the rights
+            self.add_url_rule(rule, view.__name__, checked, methods=methods)
+            return view
+
+        return decorate
+
+    def action(self, rule: str, *needs: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Register an action: a POST request that ends with a redirect."""
+        return self.page(rule, *needs, methods=("POST",))
+
+
+def _require_same_origin() -> None:
+    """Reject unsafe requests that no page of this origin has sent (admin 5).
+
+    Raises:
+        ShopError: the browser names another origin, or the client names none.
+    """
+    if request.method in SAFE_METHODS:
+        return
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is None:
+        origin = request.headers.get("Origin", "").lower()
+        is_same = origin == f"{request.scheme}://{request.headers.get('Host', '')}".lower()
+    else:
+        is_same = site == "same-origin"
+    if not is_same:
+        raise ShopError("shop_api_cross_site_request")
+
+
+def _find_session() -> None:
+    token = cookies.token()
+    session = find_session(token) if token else None
+    if session is not None:
+        principal = replace(session.principal, request_id=g.request_start.ids["request_id"])
+        g.admin_session = replace(session, principal=principal)
+        g.principal = principal
+
+
+def _require_session() -> BaseResponse | None:
+    """Find the session, or lead to the sign-in and back."""
+    _find_session()
+    if "admin_session" in g:
+        rights.require_reading()
+        return None
+    if request.method in SAFE_METHODS:
+        here = request.full_path.rstrip("?")
+        return redirect(url_for("admin_sign_in.sign_in", next=here), 303)
+    return render(
+        "sign_in.html",
+        title=_("Sign in"),
+        held=held.hold(),
+        notice=_("Your session has ended. Sign in, and what you typed is kept."),
+        status=401,
+    )
+
+
+def current_session() -> Session:
+    """Return the session of the request."""
+    session: Session = g.admin_session
+    return session
+
+
+def secured(response: Response) -> Response:
+    """Add the security headers of the pages to a response."""
+    headers = response.headers
+    headers.setdefault("Content-Security-Policy", POLICY)
+    headers.setdefault("Referrer-Policy", "same-origin")
+    headers.setdefault("Cache-Control", "no-store")
+    # A browser would ask for a user name and a password.
+    headers.pop("WWW-Authenticate", None)
+    return response
+
+
+def render(template: str, *, title: str, status: int = 200, **context: Any) -> Response:
+    """Return a page.
+
+    Args:
+        template: a template in ``templates/admin``.
+        title: the title of the page.
+        status: the HTTP status.
+        context: the values of the template.
+    """
+    admin: Admin = current_app.extensions[ADMIN]
+    session = g.get("admin_session")
+    items = sorted(admin.navigation, key=lambda item: item.position) if session else []
+    page = render_template(
+        f"admin/{template}",
+        title=title,
+        session=session,
+        shop=current_app.config["SHOP_NAME"],
+        navigation=[item for item in items if rights.can(*item.needs)],
+        can=rights.can,
+        done=_(DONE[done]) if (done := request.args.get("done", "")) in DONE else "",
+        form_id=new_form_id(),
+        **context,
+    )
+    return Response(page, status, mimetype="text/html")
+
+
+def panels(record: str, value: dict[str, Any]) -> list[tuple[str, Markup | str]]:
+    """Return the panels of plugins for a record: label and content."""
+    admin: Admin = current_app.extensions[ADMIN]
+    return [
+        (panel.label, panel.content(value))
+        for panel in admin.panels
+        if panel.record == record and rights.can(*panel.needs)
+    ]
+
+
+def new_form_id() -> str:
+    """Return a random ID of a form, which acts like an Idempotency-Key."""
+    return uuid.uuid4().hex
+
+
+def see_other(endpoint: str, **values: Any) -> BaseResponse:
+    """Return the redirect after an action."""
+    return redirect(url_for(endpoint, **values), 303)
+
+
+_TITLES = {
+    401: "You cannot do this",
+    403: "This request was rejected",
+    404: "Page not found",
+    405: "This page does not accept the request",
+    409: "This is not possible now",
+    410: "This link does not work any more",
+    413: "This is too large",
+    429: "Too many failed attempts",
+    500: "Something went wrong",
+    503: "The service is not available",
+}
+
+_ADVICE = {
+    401: "Your key does not have this right. An administrator of the shop can give it to you.",
+    404: "It may have been deleted. Search for it, or open the overview.",
+    409: "Go back, and open the record again.",
+    410: "Ask the person who sent it for another one, or sign in with a key.",
+    500: "Try again. If it happens again, give the request ID to the people who run the service.",
+    503: "Try again in a few seconds. Nothing that you typed is lost if you go back.",
+}
+
+
+def error_page(error: ShopError) -> Response:
+    """Return the page of an error below ``/admin``."""
+    if error.status in {404, 405} and "admin_session" not in g:
+        _find_session()  # no blueprint has this address
+    advice = _ADVICE.get(error.status, "")
+    seconds = error.headers.get("Retry-After") if error.status == 429 else None
+    if seconds:
+        advice = _("Wait %(seconds)s seconds, then try again.", seconds=seconds)
+    page = render(
+        "error.html",
+        title=_(_TITLES.get(error.status, "This request was rejected")),
+        status=error.status,
+        error=error,
+        advice=_(advice) if advice else "",
+        request_id=g.request_start.ids["request_id"],
+    )
+    page.headers.update(error.headers)
+    return secured(page)
+
+
+def init_app(app: Flask) -> None:
+    """Prepare an app for the pages."""
+    app.extensions[ADMIN] = Admin()

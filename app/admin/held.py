@@ -1,0 +1,47 @@
+"""A form that was sent without a session, held in the page of the sign-in (admin 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flask import current_app, request
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+
+MAX_AGE_SECONDS = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class HeldForm:
+    """A form that was sent.
+
+    Args:
+        path: the path that it was sent to.
+        values: names and values.
+    """
+
+    path: str
+    values: list[tuple[str, str]]
+
+    @property
+    def can_return(self) -> bool:
+        """Whether its page can show it again."""
+        return any(name == "_shown" for name, _ in self.values)
+
+
+def _serializer() -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(current_app.config["SECRET_KEY"], salt="admin-held-form")
+
+
+def hold() -> str:
+    """Return the form of the current request as signed text."""
+    values = list(request.form.items(multi=True))
+    return str(_serializer().dumps([request.path, values]))
+
+
+def held_form(text: str) -> HeldForm | None:
+    """Return the form in signed text, or None if it was changed or is too old."""
+    try:
+        path, values = _serializer().loads(text, max_age=MAX_AGE_SECONDS)
+    except BadSignature:
+        return None
+    return HeldForm(path, [(name, value) for name, value in values])

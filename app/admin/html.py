@@ -1,0 +1,177 @@
+"""Small parts of pages: times, amounts, badges and links. All text is escaped."""
+
+# ruff: noqa: RUF001  # dashes and minus signs, as they are printed
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from flask import current_app, url_for
+from markupsafe import Markup, escape
+
+from app.admin import as_request
+from app.admin.texts import gettext as _
+
+SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "AUD": "A$", "CAD": "C$"}
+
+
+@lru_cache(8)
+def _zone(name: str) -> ZoneInfo:
+    return ZoneInfo(name)
+
+
+def zone() -> ZoneInfo:
+    """Return the time zone of the shop."""
+    return _zone(current_app.config.get("SHOP_TIMEZONE") or "UTC")
+
+
+def zone_name() -> str:
+    """Return the name of the shop's time zone as people say it: ``New York``."""
+    return zone().key.rpartition("/")[2].replace("_", " ")
+
+
+def today() -> date:
+    """Return the current date of the shop."""
+    return datetime.now(zone()).date()
+
+
+def parse_time(text: str) -> datetime:
+    """Return the time of a response, such as ``2026-11-23T14:05:00Z``."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def short_time(value: datetime) -> str:
+    """Return a time in the shop's zone: ``Nov 23, 14:05``, with the year if it is another."""
+    local = value.astimezone(zone())
+    year = "" if local.year == today().year else f" {local.year}"
+    return f"{local:%b} {local.day}{year}, {local:%H:%M}"
+
+
+def short_date(value: date) -> str:
+    """Return a date: ``Nov 23``, with the year if it is another."""
+    year = "" if value.year == today().year else f", {value.year}"
+    return f"{value:%b} {value.day}{year}"
+
+
+def time(text: str | datetime | None, *, utc: bool = False) -> Markup:
+    """Return a ``<time>`` with the UTC time as a tooltip, or with ``utc`` as text beside it."""
+    if not text:
+        return Markup('<span class="none">–</span>')
+    value = parse_time(text) if isinstance(text, str) else text.astimezone(UTC)
+    exact = f"{value:%Y-%m-%d %H:%M:%S} UTC"
+    shown = Markup('<time datetime="{}" title="{}">{}</time>').format(
+        f"{value:%Y-%m-%dT%H:%M:%SZ}", exact, short_time(value)
+    )
+    return shown + Markup(' <small class="muted">{}</small>').format(exact) if utc else shown
+
+
+def money(amount: str | Decimal | float | None, currency: str | None = None) -> str:
+    """Return an amount with its currency: ``$1,234.50``, or ``CHF 1,234.50``."""
+    if amount is None or amount == "":
+        return "–"
+    code = currency or current_app.config["SHOP_CURRENCY"]
+    value = Decimal(str(amount))
+    prefix = SYMBOLS.get(code, f"{code} ")
+    return f"{'−' if value < 0 else ''}{prefix}{abs(value):,.2f}"
+
+
+def number(value: int | str | None) -> str:
+    """Return a number with separators of thousands."""
+    return "–" if value is None else f"{int(value):,}"
+
+
+def badge(text: str, tone: str = "") -> Markup:
+    """Return a badge: a word on a tinted ground.
+
+    Args:
+        text: the word.
+        tone: ``ok``, ``warning``, ``danger``, or an empty string for neutral.
+    """
+    return Markup('<span class="badge {}">{}</span>').format(tone, text)
+
+
+def link(href: str, text: Any, **attributes: str) -> Markup:
+    """Return a link to a page of the service."""
+    more = Markup("").join(
+        Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), value)
+        for name, value in attributes.items()
+    )
+    return Markup('<a href="{}"{}>{}</a>').format(href, more, text)
+
+
+def external(text: str) -> Markup:
+    """Return a value of a record, as a link with its host if it is an HTTP address."""
+    try:
+        parts = urlsplit(text)
+        is_link = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        is_link = False
+    if not is_link or re.search(r"[\s\x00-\x1f\\]", text):
+        return escape(text)
+    return Markup(
+        '<a href="{}" rel="noreferrer noopener" target="_blank">{}</a> <small>({})</small>'
+    ).format(text, text, parts.hostname)
+
+
+def joined(parts: Iterable[Any], separator: str = ", ") -> Markup:
+    """Return parts with a separator between them, each escaped."""
+    return escape(separator).join(parts)
+
+
+def last_day(expiry: str | None) -> date | None:
+    """Return the last day on which a coupon with an expiry date works, in UTC."""
+    if not expiry:
+        return None
+    return date.fromisoformat(expiry[:10]) - timedelta(days=1)
+
+
+def works_until(expiry: str | None) -> str:
+    """Return until when a coupon works: ``Nov 29, 23:59 UTC (Nov 29, 18:59 in New York)``."""
+    day = last_day(expiry)
+    if day is None:
+        return ""
+    end = datetime(day.year, day.month, day.day, 23, 59, tzinfo=UTC)
+    shown = f"{short_date(day)}, 23:59 UTC"
+    if zone().key in {"UTC", "Etc/UTC"}:
+        return shown
+    return _(
+        "%(utc)s (%(local)s in %(place)s)", utc=shown, local=short_time(end), place=zone_name()
+    )
+
+
+def state_badge(states: Mapping[str, tuple[str, str]], state: str) -> Markup:
+    """Return the badge of a state, from a table of words and tones."""
+    text, tone = states.get(state, (state, ""))
+    return badge(_(text), tone)
+
+
+def action(href: str, label: str, *, name: str = "", tone: str = "") -> Markup:
+    """Return a small form with one button, for an action on a row.
+
+    Args:
+        href: the address of the action.
+        label: the text of the button.
+        name: the record, which the accessible name of the button ends with.
+        tone: ``danger`` for what cannot be undone.
+    """
+    return Markup(
+        '<form method="post" action="{}"><button class="link {}">{}'
+        '<span class="sr-only"> {}</span></button></form>'
+    ).format(href, tone, label, name)
+
+
+def init_app(app: Any) -> None:
+    """Let templates use these functions."""
+    env = app.jinja_env
+    env.globals.update(
+        curl=as_request.curl, python=as_request.python,
+        action=action, badge=badge, money=money, number=number, time_tag=time, external=external,
+        works_until=works_until, short_date=short_date, page_url=url_for,
+    )  # fmt: skip

@@ -1,0 +1,206 @@
+"""Plots: SVG made on the server, without styles and scripts (admin 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from markupsafe import Markup
+
+from app.admin import html
+
+WIDTH, HEIGHT = 720, 200
+LEFT, TOP, BOTTOM = 48, 8, 24
+MAX_POINTS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of a plot.
+
+    Args:
+        label: the period, such as ``Nov 23``.
+        value: the value.
+        is_open: whether the period has not ended.
+    """
+
+    label: str
+    value: Decimal
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A plot of one series.
+
+    Args:
+        title: what it shows.
+        points: its points, at most MAX_POINTS.
+        format: returns a value as text.
+        note: a note beside the title.
+        as_bars: whether it has bars instead of a line.
+        name: the title of the column of values; the title of the plot by default.
+    """
+
+    title: str
+    points: Sequence[Point]
+    format: Callable[[Decimal], str] = lambda value: html.number(int(value))
+    note: str = ""
+    as_bars: bool = False
+    name: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """The titles of the columns of its table."""
+        return [self.name or self.title]
+
+    @property
+    def table(self) -> list[tuple[str, list[str]]]:
+        """Its numbers: period and values."""
+        return [(point.label, [self.format(point.value)]) for point in self.points]
+
+    @property
+    def svg(self) -> Markup:
+        """The picture."""
+        return _svg(self)
+
+
+def steps(top: Decimal) -> list[Decimal]:
+    """Return the values of the grid lines: three to five round steps from zero."""
+    if top <= 0:
+        return [Decimal(0), Decimal(1)]
+    size = Decimal(10) ** math.floor(math.log10(top / 4))
+    step = next(
+        size * factor for factor in (1, 2, Decimal("2.5"), 5, 10) if size * factor * 4 >= top
+    )
+    if step < 1 and top >= 1:
+        step = Decimal(1)
+    return [step * index for index in range(math.ceil(top / step) + 1)]
+
+
+def short(value: Decimal, *, is_money: bool) -> str:
+    """Return a value of the axis: ``1.5k``."""
+    for limit, suffix in ((10**9, "b"), (10**6, "m"), (10**3, "k")):
+        if value >= limit:
+            return f"{(value / limit).quantize(Decimal('0.1')).normalize():f}{suffix}"
+    return f"{value.normalize():f}" if is_money or value != int(value) else str(int(value))
+
+
+def _svg(plot: Plot) -> Markup:
+    points = plot.points[:MAX_POINTS]
+    grid = steps(max((point.value for point in points), default=Decimal(0)))
+    top = grid[-1]
+    inner_width, inner_height = WIDTH - LEFT, HEIGHT - TOP - BOTTOM
+
+    def y(value: Decimal) -> float:
+        return round(TOP + inner_height * float(1 - max(value, Decimal(0)) / top), 1)
+
+    slot = inner_width / max(len(points), 1)
+    xs = [round(LEFT + slot * (index + 0.5), 1) for index in range(len(points))]
+    parts = [_grid(grid, y), _dates(points, xs)]
+    parts.append(_bars(points, xs, slot, y) if plot.as_bars else _line(points, xs, y))
+    parts += [
+        Markup(
+            '<rect class="hit" x="{}" y="{}" width="{}" height="{}"><title>{}: {}</title></rect>'
+        ).format(
+            round(x - slot / 2, 1), TOP, round(slot, 1), inner_height, point.label,
+            plot.format(point.value),
+        )
+        for x, point in zip(xs, points, strict=True)
+    ]  # fmt: skip
+    return Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        WIDTH, HEIGHT, _summary(plot), Markup("").join(parts)
+    )
+
+
+def _summary(plot: Plot) -> str:
+    if not plot.points:
+        return plot.title
+    best = max(plot.points, key=lambda point: point.value)
+    period = f"{plot.points[0].label} to {plot.points[-1].label}"
+    return f"{plot.title}, {period}, at most {plot.format(best.value)} ({best.label})"
+
+
+def _grid(grid: Sequence[Decimal], y: Callable[[Decimal], float]) -> Markup:
+    return Markup("").join(
+        Markup(
+            '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>'
+            '<text x="{}" y="{}" text-anchor="end">{}</text>'
+        ).format(
+            LEFT, WIDTH, y(value), y(value), LEFT - 8, y(value) + 4,
+            short(value, is_money=False),
+        )
+        for value in grid
+    )  # fmt: skip
+
+
+def _dates(points: Sequence[Point], xs: Sequence[float]) -> Markup:
+    if not points:
+        return Markup()
+    shown = range(0, len(points), max(1, math.ceil(len(points) / 6)))
+    return Markup("").join(
+        Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
+            xs[index], HEIGHT - 6, points[index].label
+        )
+        for index in shown
+    )
+
+
+def _path(points: Sequence[Point], xs: Sequence[float], y: Callable[[Decimal], float]) -> str:
+    pairs = (f"{x} {y(point.value)}" for x, point in zip(xs, points, strict=True))
+    return "M" + "L".join(pairs)
+
+
+def _line(points: Sequence[Point], xs: Sequence[float], y: Callable[[Decimal], float]) -> Markup:
+    if not points:
+        return Markup()
+    closed = [point for point in points if not point.is_open]
+    count = len(closed)
+    base = HEIGHT - BOTTOM
+    parts = []
+    if count:
+        path = _path(closed, xs[:count], y)
+        parts.append(
+            Markup('<path class="area" d="{}L{} {}L{} {}Z"/>').format(
+                path, xs[count - 1], base, xs[0], base
+            )
+        )
+        parts.append(Markup('<path class="series" d="{}"/>').format(path))
+    if count < len(points):
+        start = max(count - 1, 0)
+        path = _path(points[start:], xs[start:], y)
+        parts.append(Markup('<path class="series open" d="{}"/>').format(path))
+    return Markup("").join(parts)
+
+
+def _bars(
+    points: Sequence[Point], xs: Sequence[float], slot: float, y: Callable[[Decimal], float]
+) -> Markup:
+    width = round(min(max(slot * 0.7, 1), 28), 1)
+    base = HEIGHT - BOTTOM
+    return Markup("").join(
+        Markup('<rect class="bar-mark{}" x="{}" y="{}" width="{}" height="{}" rx="1.5"/>').format(
+            " open" if point.is_open else "", round(x - width / 2, 1), y(point.value), width,
+            round(base - y(point.value), 1),
+        )
+        for x, point in zip(xs, points, strict=True)
+        if point.value > 0
+    )  # fmt: skip
+
+
+def sparkline(values: Sequence[Decimal]) -> Markup:
+    """Return a line without axes, for a tile."""
+    if len(values) < 2:
+        return Markup()
+    top = max(values) or Decimal(1)
+    step = 100 / (len(values) - 1)
+    path = "L".join(
+        f"{round(index * step, 1)} {round(26 - 24 * float(value / top), 1)}"
+        for index, value in enumerate(values)
+    )
+    return Markup(
+        '<svg viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true">'
+        '<path class="series" d="M{}"/></svg>'
+    ).format(path)

@@ -1,0 +1,135 @@
+"""Signing in and out: with a key, with a link, and by accepting an invitation (admin 1 and 5)."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from flask import Response, g, redirect, request, url_for
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.admin import cookies, frame, held
+from app.admin.frame import AdminBlueprint, render
+from app.admin.texts import gettext as _
+from app.api.authentication import record_failed_login
+from app.auth.api_keys import ApiKeyCredentials, authenticate, principal_with_id
+from app.auth.principals import InvalidCredentials
+from app.errors import ShopError
+from app.services.api_keys import links, sessions
+
+blp = AdminBlueprint("admin_sign_in", __name__, public=True)
+
+
+def safe_next(address: str) -> str:
+    """Return an address below ``/admin/`` to open after signing in, or that of the overview."""
+    overview = url_for("admin_overview.show")
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return overview
+    is_plain = not re.search(r"[\\\x00-\x20\x7f-\uffff]", address)
+    is_own = not parts.scheme and not parts.netloc and not parts.path.startswith("//")
+    below = parts.path.startswith(f"{frame.prefix()}/") and ".." not in parts.path
+    return address if is_plain and is_own and below else overview
+
+
+@blp.page("/sign-in")
+def sign_in() -> Response | BaseResponse:
+    """Show the form to sign in, or what a link is for. Changes nothing."""
+    if token := request.args.get("token", ""):
+        return _show_link(token)
+    if "admin_session" in g:
+        return redirect(safe_next(request.args.get("next", "")), 303)
+    return _form()
+
+
+def _form(status: int = 200, **context: str) -> Response:
+    return render(
+        "sign_in.html",
+        title=_("Sign in"),
+        status=status,
+        next=request.values.get("next", ""),
+        held=request.form.get("held", ""),
+        is_possible=cookies.is_possible(),
+        **context,
+    )
+
+
+def _show_link(token: str) -> Response:
+    link = links.find_link(token)
+    if link is None:
+        raise ShopError("shop_api_sign_in_link_used")
+    return render(
+        "link.html",
+        title=_("Accept the invitation") if link.login else _("Sign in"),
+        link=link,
+        token=token,
+        is_possible=cookies.is_possible(),
+    )
+
+
+@blp.action("/sign-in")
+def submit_sign_in() -> Response | BaseResponse:
+    """Begin a session with a key and its secret, or with a link."""
+    if not cookies.is_possible():
+        return _form(403)
+    if token := request.form.get("token", ""):
+        return _use_link(token)
+    credentials = ApiKeyCredentials(
+        request.form.get("consumer_key", "").strip(),
+        request.form.get("consumer_secret", "").strip(),
+    )
+    try:
+        principal = authenticate(credentials, record_failed_login)
+        return _begin(principal.key_id or 0)
+    except ShopError as error:
+        if error.status == 429:
+            raise
+        return _form(error.status, error=error.message, consumer_key=credentials.consumer_key)
+
+
+def _use_link(token: str) -> Response | BaseResponse:
+    link = links.find_link(token)
+    if link is None:
+        raise ShopError("shop_api_sign_in_link_used")
+    if link.login is None:
+        return _begin(links.take_link(token).key_id)
+    try:
+        inviter = principal_with_id(link.key_id)
+    except InvalidCredentials:
+        raise ShopError("shop_api_sign_in_link_used") from None
+    key = links.accept_invitation(token, inviter)
+    return render("new_key.html", title=_("Keep your key"), key=key, signs_in=True)
+
+
+def _begin(key_id: int) -> Response | BaseResponse:
+    """Begin a session, end the one that the browser had, and open the page it was meant for."""
+    token = sessions.begin_session(key_id, request.headers.get("User-Agent", ""))
+    if "admin_session" in g:
+        sessions.end_session(g.admin_session.principal, g.admin_session.id)
+    kept = held.held_form(request.form.get("held", ""))
+    response: Response | BaseResponse
+    if kept is None:
+        response = redirect(safe_next(request.form.get("next", "")), 303)
+    else:
+        g.pop("admin_session", None)
+        response = render(
+            "resume.html", title=_("You are signed in"), kept=kept, back=safe_next(kept.path)
+        )
+    cookies.store(response, token)  # type: ignore[arg-type]  # both are responses of werkzeug
+    return response
+
+
+@blp.action("/sign-out")
+def sign_out() -> BaseResponse:
+    """End the session, or with ``everywhere`` all sessions and unused links of the user."""
+    if "admin_session" in g:
+        principal = g.admin_session.principal
+        if request.form.get("everywhere"):
+            sessions.end_every_session(principal.user_id)
+        else:
+            sessions.end_session(principal, g.admin_session.id)
+    response = redirect(url_for("admin_sign_in.sign_in"), 303)
+    cookies.remove(response)  # type: ignore[arg-type]  # see above
+    response.headers["Clear-Site-Data"] = '"cache", "storage"'
+    return response

@@ -1,0 +1,137 @@
+// What scripts add to the admin pages, which work without them: copying, selecting, dialogs,
+// the search with "/", and a warning about unsaved changes.
+"use strict";
+
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const status = () => {
+  let line = document.querySelector("[role=status]");
+  if (!line) {
+    line = document.createElement("p");
+    line.className = "status";
+    line.setAttribute("role", "status");
+    document.querySelector("main").prepend(line);
+  }
+  return line;
+};
+
+function say(text) {
+  status().textContent = text;
+}
+
+// Copying
+for (const button of all("[data-copy]")) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const text = button.parentElement.querySelector("code").textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      say("Copied.");
+    } catch {
+      const range = document.createRange();
+      range.selectNodeContents(button.parentElement.querySelector("code"));
+      const selection = getSelection();
+      selection.removeAllRanges();
+      selection.addRange(range);
+      say("Selected. Copy it with the keyboard.");
+    }
+  });
+}
+
+// Selecting rows
+for (const form of all("[data-selection]")) {
+  const page = form.querySelector("[data-select-page]");
+  const rows = all("input[name=id]", form);
+  const update = () => {
+    const selected = rows.filter((row) => row.checked).length;
+    page.checked = selected === rows.length;
+    page.indeterminate = selected > 0 && selected < rows.length;
+  };
+  page.addEventListener("change", () => {
+    for (const row of rows) row.checked = page.checked;
+  });
+  for (const row of rows) row.addEventListener("change", update);
+  update();
+}
+
+// Choices that apply at once
+for (const select of all("[data-submits]")) {
+  select.addEventListener("change", () => select.form.requestSubmit());
+}
+
+// Dialogs and menus close with Escape, with Cancel, and with a click beside them
+const opened = () => all("details.dialog[open], details.account[open], details.menu[open]");
+function close(details) {
+  details.open = false;
+  details.querySelector("summary").focus();
+}
+for (const button of all("[data-close]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => close(button.closest("details")));
+}
+document.addEventListener("click", (event) => {
+  for (const details of opened()) if (!details.contains(event.target)) details.open = false;
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") for (const details of opened()) close(details);
+  const typing = event.target.closest("input, textarea, select, [contenteditable]");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    const search = document.getElementById("search");
+    if (search) {
+      event.preventDefault();
+      search.focus();
+    }
+  }
+});
+
+// The unit of an amount follows the discount type
+const type = document.querySelector("select[name=type]");
+const unit = document.querySelector("[data-unit=amount]");
+if (type && unit) {
+  const currency = unit.textContent;
+  const show = () => {
+    unit.textContent = type.value.startsWith("percent") ? "%" : currency;
+  };
+  type.addEventListener("change", show);
+  show();
+}
+
+// The end of an expiry date
+const expiry = document.querySelector("input[name=expiry_date]");
+const until = document.querySelector("[data-until]");
+if (expiry && until) {
+  const zone = until.dataset.until;
+  const format = (date, timeZone) =>
+    new Intl.DateTimeFormat("en-US", {
+      month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone,
+    }).format(date);
+  const show = () => {
+    const date = expiry.valueAsDate;
+    if (!date) {
+      until.textContent = "";
+      return;
+    }
+    const end = new Date(date.getTime() - 60000);
+    const local = zone === "UTC" ? "" : ` (${format(end, zone)} in ${until.dataset.place})`;
+    until.textContent = `Works until ${format(end, "UTC")} UTC${local}.`;
+  };
+  expiry.addEventListener("input", show);
+}
+
+// Unsaved changes
+for (const form of all("form[data-unsaved]")) {
+  const state = () => new URLSearchParams(new FormData(form)).toString();
+  const before = state();
+  let sent = false;
+  form.addEventListener("submit", () => {
+    sent = true;
+  });
+  addEventListener("beforeunload", (event) => {
+    if (!sent && state() !== before) event.preventDefault();
+  });
+  addEventListener("pageshow", () => {
+    sent = false;
+  });
+}
+
+// A failed save
+document.querySelector("[data-focus]")?.focus();

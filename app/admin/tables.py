@@ -1,0 +1,173 @@
+"""Tables: GET forms with filters, columns that sort, and pages (admin 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import request
+from markupsafe import Markup
+
+from app.admin.calls import ApiRequest, Reply
+
+KEPT = ("done", "undo", "at")
+"""Parameters that report an action, which no other address of the page repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Args:
+        label: its title.
+        cell: returns the content for a record. Plain text is escaped.
+        sort: the value of ``orderby`` of the API that sorts by it; empty if nothing does.
+        is_number: whether it is aligned to the right.
+        on_phone: whether a card on a phone shows it. The first column is always shown.
+    """
+
+    label: str
+    cell: Callable[[dict[str, Any]], Any]
+    sort: str = ""
+    is_number: bool = False
+    on_phone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A choice above a table.
+
+    Args:
+        name: the parameter.
+        label: its label.
+        options: labels by values. The empty value means all.
+    """
+
+    name: str
+    label: str
+    options: dict[str, str]
+
+    @property
+    def value(self) -> str:
+        """The chosen value."""
+        return request.args.get(self.name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A tab above a table: a state with its number of records."""
+
+    value: str
+    label: str
+    count: int | None = None
+
+
+@dataclass(slots=True)
+class Table:
+    """A table of records.
+
+    Args:
+        caption: what it lists, for screen readers.
+        columns: its columns. The cell of the first one is a link to the record.
+        rows: the records as the API returns them.
+        total: the number of records that match.
+        pages: the number of pages.
+        request: the request to the API that returns the same records.
+        searches: the label of the search box; empty without one.
+        filters: choices above the table.
+        tabs: tabs above the table, of the parameter ``state``.
+        selects: whether several records can be selected.
+        name: the text that names a record in labels.
+    """
+
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[dict[str, Any]]
+    total: int = 0
+    pages: int = 1
+    request: ApiRequest | None = None
+    searches: str = ""
+    filters: Sequence[Filter] = ()
+    tabs: Sequence[Tab] = ()
+    selects: bool = False
+    name: Callable[[dict[str, Any]], str] = field(default=lambda row: str(row["id"]))
+
+    @classmethod
+    def of_reply(cls, caption: str, columns: Sequence[Column], reply: Reply, key: str) -> Table:
+        """Return the table of the response to a list."""
+        return cls(
+            caption, columns, reply.body[key], reply.total, reply.pages, request=reply.request
+        )
+
+    @property
+    def page(self) -> int:
+        """The number of the shown page."""
+        return page_number()
+
+    @property
+    def query(self) -> str:
+        """The text that was searched for."""
+        return request.args.get("q", "")
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether a search or a filter limits the records."""
+        return bool(self.query or any(each.value for each in self.filters))
+
+    @property
+    def hidden(self) -> list[tuple[str, str]]:
+        """The parameters that the form of the filters keeps."""
+        own = {"q", "page", *KEPT, *(each.name for each in self.filters)}
+        return [(name, value) for name, value in request.args.items() if name not in own]
+
+    def address(self, **changed: Any) -> str:
+        """Return the address of this table with other parameters."""
+        kept = {name: value for name, value in request.args.items() if name not in KEPT}
+        kept |= {name: str(value) for name, value in changed.items()}
+        sent = {name: value for name, value in kept.items() if value not in {"", "None"}}
+        return f"{request.path}?{urlencode(sent)}" if sent else request.path
+
+    def sort_address(self, column: Column) -> str:
+        """Return the address that sorts by a column, or reverses the order."""
+        reverse = self.direction(column) == "descending"
+        return self.address(sort=column.sort, order="asc" if reverse else "desc", page="")
+
+    def direction(self, column: Column) -> str:
+        """Return how the table is sorted by a column: ``ascending``, ``descending`` or nothing."""
+        if not column.sort or request.args.get("sort") != column.sort:
+            return ""
+        return "ascending" if request.args.get("order") == "asc" else "descending"
+
+    @property
+    def first(self) -> int:
+        """The number of the first row among all records."""
+        if self.page == 1:
+            return 1
+        # The rows of all pages but the last one are full pages.
+        before = self.total - len(self.rows) if self.page >= self.pages else 0
+        return before + 1 if before else (self.page - 1) * len(self.rows) + 1
+
+    def render(self, column: Column, row: dict[str, Any]) -> Markup | str:
+        """Return the content of a cell."""
+        content: Markup | str = column.cell(row)
+        return content
+
+
+def page_number() -> int:
+    """Return the number of the page in the address, from 1."""
+    text = request.args.get("page", "")
+    return int(text) if text.isascii() and text.isdigit() and int(text[:9]) > 0 else 1
+
+
+def list_query(**more: Any) -> dict[str, Any]:
+    """Return the parameters of the API for the search, the order and the page of the address."""
+    args = request.args
+    return {
+        "filter[q]": args.get("q", ""),
+        "filter[orderby]": args.get("sort", ""),
+        "filter[order]": args.get("order", "") if args.get("sort") else "",
+        "page": page_number() if page_number() > 1 else "",
+        **more,
+    }

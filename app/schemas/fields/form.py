@@ -1,0 +1,40 @@
+"""How the forms of the admin pages show the fields of a schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FORM = "form"
+"""The name in the metadata of a field."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """How a form shows a field.
+
+    Args:
+        label: its label. By default, its name: "Usage limit" for ``usage_limit``.
+        section: the title of its section. By default, "More".
+        order: its place. Fields without one follow in the order of the schema.
+        kind: ``text``, ``textarea``, ``amount``, ``number``, ``date``, ``time``, ``checkbox``,
+            ``select``, ``list`` or ``hidden``, for a field that no form shows. By default, that of
+            its class.
+        step: the step of a number.
+        unit: what the value is in: ``currency``, ``amount`` (of money or percent, depending on the
+            coupon type), or a word.
+        values: what a ``select`` offers: the name of a list.
+        help: the text below it. By default, its description.
+    """
+
+    label: str = ""
+    section: str = "More"
+    order: int = 1000
+    kind: str = ""
+    step: str = ""
+    unit: str = ""
+    values: str = ""
+    help: str = ""
+
+
+HIDDEN_FIELD = FormField(kind="hidden")
+"""A field that is no field of a form."""

@@ -1,0 +1,300 @@
+"""Links that sign in once: of a key, and invitations of a colleague (admin 1 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Select, delete, insert, select
+from sqlalchemy.orm import Session
+
+from app.auth.api_keys import allowed_resources
+from app.auth.hashes import keyed_hash
+from app.auth.principals import ROLES, Capability, Permission, Principal, capabilities_of
+from app.conversions.text import is_username
+from app.db.read_pool import fetch
+from app.db.session import now, run_in_transaction
+from app.errors import InvalidParams, ShopError
+from app.models import API_KEYS, SIGN_IN_LINKS, USER_ROLES, USERS
+from app.services.api_keys.rights import (
+    Rights,
+    checked_expiry,
+    checked_resources,
+    require_rights,
+)
+from app.services.api_keys.sessions import new_token, require_reading_key
+from app.services.api_keys.users import find_user
+from app.services.api_keys.writes import issue_key, with_current_rights
+from app.services.events.outbox import NewEvent, record
+
+LINK_TIME = timedelta(minutes=10)
+"""How long a link to sign in works."""
+
+INVITATION_TIME = timedelta(hours=48)
+"""How long an invitation works."""
+
+MAX_INVITATIONS = 50
+"""Open invitations of a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An unused link.
+
+    Args:
+        id: ID of the link.
+        key_id: the key of the session, or the key of the inviter.
+        expires_at: until when it works.
+        username: the user of the key.
+        description: the description of the key.
+        rights: the rights of the session's key.
+        login: the username of an invited user; None for a link of a key.
+        role: the role of an invited user.
+    """
+
+    id: int
+    key_id: int
+    expires_at: datetime
+    username: str
+    description: str
+    rights: Rights
+    login: str | None
+    role: str | None
+
+
+_LINKS: Select[Any] = (
+    select(
+        SIGN_IN_LINKS,
+        USERS.c.username,
+        API_KEYS.c.description,
+        API_KEYS.c.permission.label("own_permission"),
+        API_KEYS.c.resources.label("own_resources"),
+        API_KEYS.c.expires_at.label("own_expires_at"),
+    )
+    .join(API_KEYS, API_KEYS.c.id == SIGN_IN_LINKS.c.key_id)
+    .join(USERS, USERS.c.id == API_KEYS.c.user_id)
+)
+
+
+def _link(row: Any) -> Link:
+    own = row.login is None
+    return Link(
+        id=row.id,
+        key_id=row.key_id,
+        expires_at=row.expires_at,
+        username=row.username,
+        description=row.description,
+        rights=Rights(
+            Permission(row.own_permission if own else row.permission),
+            allowed_resources(row.own_resources if own else row.resources),
+            row.own_expires_at if own else row.key_expires_at,
+        ),
+        login=row.login,
+        role=row.role,
+    )
+
+
+def create_link(key_id: int) -> str:
+    """Create a link for a key that may read, and return its token.
+
+    Raises:
+        ShopError: the key was revoked, has expired or may not read.
+    """
+
+    def work(session: Session) -> str:
+        require_reading_key(session, key_id)
+        return _insert(session, key_id, LINK_TIME)
+
+    return run_in_transaction(work)
+
+
+def newest_reading_key(login: str) -> int | None:
+    """Return the newest key of a user that may read and has not expired, or None."""
+    statement = (
+        select(API_KEYS.c.id, API_KEYS.c.expires_at)
+        .join(USERS, USERS.c.id == API_KEYS.c.user_id)
+        .where(
+            USERS.c.username_normalized == login.lower(),
+            API_KEYS.c.permission != Permission.WRITE.value,
+        )
+        .order_by(API_KEYS.c.id.desc())
+    )
+    keys = [key.id for key in fetch(statement) if not key.expires_at or key.expires_at > now()]
+    return keys[0] if keys else None
+
+
+def newest_administrator_key() -> int | None:
+    """Return the newest key of an administrator that may read and has not expired, or None."""
+    statement = (
+        select(USERS.c.username)
+        .join(USER_ROLES, USER_ROLES.c.user_id == USERS.c.id)
+        .join(API_KEYS, API_KEYS.c.user_id == USERS.c.id)
+        .where(USER_ROLES.c.role == "administrator")
+        .order_by(API_KEYS.c.id.desc())
+    )
+    for user in fetch(statement):
+        if key := newest_reading_key(user.username):
+            return key
+    return None
+
+
+def _insert(session: Session, key_id: int, time: timedelta, **columns: Any) -> str:
+    token = new_token()
+    created = now()
+    session.execute(
+        insert(SIGN_IN_LINKS).values(
+            token_hash=keyed_hash(token),
+            key_id=key_id,
+            created_at=created,
+            expires_at=created + time,
+            **columns,
+        )
+    )
+    return token
+
+
+def find_link(token: str) -> Link | None:
+    """Return the unused link with a token, or None. Changes nothing."""
+    found = _LINKS.where(
+        SIGN_IN_LINKS.c.token_hash == keyed_hash(token), SIGN_IN_LINKS.c.expires_at > now()
+    )
+    rows = fetch(found)
+    return _link(rows[0]) if rows else None
+
+
+def use_link(session: Session, token: str) -> Link:
+    """Use up a link, in the transaction of a session, and return it.
+
+    Raises:
+        ShopError: the link is unknown, was used or has expired.
+    """
+    token_hash = keyed_hash(token)
+    row = session.execute(_LINKS.where(SIGN_IN_LINKS.c.token_hash == token_hash)).first()
+    # The conditional statement decides which of several requests uses the link.
+    used = delete(SIGN_IN_LINKS).where(
+        SIGN_IN_LINKS.c.token_hash == token_hash, SIGN_IN_LINKS.c.expires_at > now()
+    )
+    if row is None or session.execute(used.returning(SIGN_IN_LINKS.c.id)).first() is None:
+        raise ShopError("shop_api_sign_in_link_used")
+    return _link(row)
+
+
+def take_link(token: str) -> Link:
+    """Use up a link of a key, and return it.
+
+    Raises:
+        ShopError: the link is unknown, was used or has expired.
+    """
+    return run_in_transaction(lambda session: use_link(session, token))
+
+
+def invite(actor: Principal, data: Mapping[str, Any]) -> str:
+    """Create an invitation and return the token of its link.
+
+    Args:
+        actor: the inviter, who manages keys.
+        data: ``login``, ``role``, ``permission``, ``resources`` and ``expires_at``, as in a loaded
+            ``ApiKeyCreate``.
+
+    Raises:
+        ShopError: the actor may not give these rights, or the user exists.
+    """
+    actor.require("shop_api_user_cannot_create_key", Capability.MANAGE_API_KEYS)
+    login, role = data["login"], data["role"]
+    if not is_username(login):
+        raise ShopError("registration-error-invalid-username", param="invitation.login")
+    if role not in ROLES:
+        raise InvalidParams({"invitation.role": f"must be one of {', '.join(ROLES)}."})
+    rights = Rights(
+        Permission(data["permission"]),
+        checked_resources(data["resources"]),
+        checked_expiry(data["expires_at"]),
+    )
+
+    def work(session: Session) -> str:
+        current = with_current_rights(session, actor)
+        _require_invitation(session, current, login, role, rights)
+        event = {"login": login, "role": role, **rights.columns}
+        event["expires_at"] = rights.expires_at and f"{rights.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+        key_id = actor.key_id or 0
+        columns = rights.columns
+        columns["key_expires_at"] = columns.pop("expires_at")
+        token = _insert(session, key_id, INVITATION_TIME, login=login, role=role, **columns)
+        record(session, actor, [NewEvent("invitation.created", key_id, {"invitation": event})])
+        return token
+
+    return run_in_transaction(work)
+
+
+def _require_invitation(
+    session: Session, actor: Principal, login: str, role: str, rights: Rights
+) -> None:
+    """Raise ShopError unless an actor may give a new user a role and a key with rights."""
+    require_rights(actor, rights)
+    actor.require("shop_api_user_cannot_create_key", *capabilities_of([role]))
+    actor.require("shop_api_user_cannot_create_customer", Capability.CREATE_USERS)
+    if find_user(session, login):
+        raise InvalidParams({"invitation.login": "is the username of an existing user."})
+
+
+def accept_invitation(token: str, inviter: Principal) -> dict[str, Any]:
+    """Use up an invitation: create its user and key, and return the key with its secret.
+
+    Args:
+        token: the token of the link.
+        inviter: the principal of the inviter's key, with its current rights.
+
+    Raises:
+        ShopError: the link cannot be used, or the inviter may no longer give these rights.
+    """
+
+    def work(session: Session) -> dict[str, Any]:
+        link = use_link(session, token)
+        if link.login is None or link.role is None or link.key_id != inviter.key_id:
+            raise ShopError("shop_api_sign_in_link_used")
+        current = with_current_rights(session, inviter)
+        _require_invitation(session, current, link.login, link.role, link.rights)
+        names = link.rights.resources
+        data = {
+            "user_id": None,
+            "username": link.login,
+            "role": link.role,
+            "permission": link.rights.permission.value,
+            "resources": ["all"] if names is None else sorted(names),
+            "expires_at": link.rights.expires_at,
+            "description": f"invitation of {link.username}",
+        }
+        key = issue_key(inviter, data)
+        event = {"login": link.login, "role": link.role, "key_id": key["id"]}
+        record(
+            session, inviter, [NewEvent("invitation.accepted", key["id"], {"invitation": event})]
+        )
+        return key
+
+    return run_in_transaction(work)
+
+
+def list_invitations(actor: Principal) -> list[Link]:
+    """Return the open invitations of all inviters, for an actor who manages keys."""
+    if not actor.can(Capability.MANAGE_API_KEYS):
+        return []
+    found = _LINKS.where(SIGN_IN_LINKS.c.login.is_not(None), SIGN_IN_LINKS.c.expires_at > now())
+    return [_link(row) for row in fetch(found.order_by(SIGN_IN_LINKS.c.id.desc()).limit(200))]
+
+
+def withdraw_invitation(actor: Principal, link_id: int) -> None:
+    """Withdraw an open invitation.
+
+    Raises:
+        ShopError: the actor does not manage keys, or there is no such invitation.
+    """
+    actor.require("shop_api_user_cannot_delete_key", Capability.MANAGE_API_KEYS)
+    this = delete(SIGN_IN_LINKS).where(
+        SIGN_IN_LINKS.c.id == link_id, SIGN_IN_LINKS.c.login.is_not(None)
+    )
+    if not run_in_transaction(
+        lambda session: session.execute(this.returning(SIGN_IN_LINKS.c.id)).first()
+    ):
+        raise ShopError("shop_api_sign_in_link_used")
