@@ -214,7 +214,6 @@ ERRORS: dict[str, tuple[int, str]] = {
     "shop_api_missing_key_data": (400, "The request body has no 'key' object."),
     "shop_api_invalid_key_id": (404, "No API key has this ID."),
     # admin 1 and 5
-    "shop_api_sign_in_required": (401, "Sign in to use this page."),
     "shop_api_key_cannot_sign_in": (401, "A key without read permission cannot sign in."),
     "shop_api_sign_in_link_used": (
         410,

@@ -8,10 +8,32 @@ from __future__ import annotations
 
 from flask import Flask
 
-from app.admin import assets, frame, html, overview, search, sessions, sign_in, texts
+from app.admin import (
+    assets,
+    coupon_selection,
+    coupon_uses,
+    coupons,
+    frame,
+    generate,
+    html,
+    overview,
+    search,
+    sessions,
+    sign_in,
+    texts,
+)
 from app.api.error_pages import add_error_pages
 
-GROUPS = (overview, search, sessions, sign_in)
+GROUPS = (
+    overview,
+    search,
+    coupons,
+    coupon_uses,
+    coupon_selection,
+    generate,
+    sessions,
+    sign_in,
+)
 """The modules with pages. Each has a blueprint ``blp`` and, for the navigation, ``NAVIGATION``."""
 
 

@@ -7,9 +7,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import flask
-from flask import Flask, Response, abort, send_from_directory, url_for
+from flask import Flask, Response, abort, url_for
 
 FOLDER = Path(__file__).parent / "static"
+TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 blp = flask.Blueprint("admin_assets", __name__)
 
@@ -31,7 +32,7 @@ def show(digest: str, name: str) -> Response:
     path = FOLDER / name
     if not path.is_file() or digest != _hash(name, path.stat().st_mtime):
         abort(404)
-    response = send_from_directory(FOLDER, name)
+    response = Response(path.read_bytes(), mimetype=TYPES[path.suffix])
     response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
     return response
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,7 @@ from app.admin.texts import gettext as _
 from app.catalog import current_catalog
 from app.errors import ShopError
 from app.schemas.base import Base
+from app.schemas.coupons.batch import CodeCount
 from app.schemas.fields import input as inputs
 from app.schemas.fields import list_input as lists
 from app.schemas.fields.form import FORM, FormField
@@ -51,6 +52,7 @@ _KINDS: tuple[tuple[type[ma.fields.Field[Any]], str], ...] = (
     (inputs.Count, "number"),
     (inputs.Integer, "number"),
     (inputs.Quantity, "number"),
+    (CodeCount, "number"),
     (inputs.AccountId, "number"),
     (inputs.DateText, "date"),
     (inputs.TimestampInput, "time"),
@@ -78,6 +80,7 @@ class FieldSpec:
         unit: what the value is in.
         choices: the values of a ``select`` and their labels.
         max_length: the maximum number of characters.
+        is_empty_zero: whether zero means *none*, and is shown as an empty field.
     """
 
     name: str
@@ -91,6 +94,7 @@ class FieldSpec:
     unit: str
     choices: Callable[[], Mapping[str, str]] | None
     max_length: int | None
+    is_empty_zero: bool
 
     @property
     def id(self) -> str:
@@ -104,8 +108,8 @@ class FieldSpec:
 
     def text(self, value: Any) -> str:
         """Return a JSON value as the text of the form."""
-        if value is None:
-            return "0" if self.kind == "number" and self.required else ""
+        if value is None or (self.is_empty_zero and value in {0, "0.00"}):
+            return ""
         if isinstance(value, bool):
             return "true" if value else ""
         if self.kind in {"ids", "list"}:
@@ -184,7 +188,7 @@ _CONVERTERS: Mapping[str, Callable[[str], Any]] = {
 
 
 @lru_cache(64)
-def specs_of(schema: type[Base], prefix: str = "", section: str = "") -> tuple[FieldSpec, ...]:
+def specs_of(schema: type[Base], prefix: str = "") -> tuple[FieldSpec, ...]:
     """Return the fields of a schema of requests, in the order in which a form shows them."""
     found: list[FieldSpec] = []
     for name, declared in schema._declared_fields.items():
@@ -192,16 +196,14 @@ def specs_of(schema: type[Base], prefix: str = "", section: str = "") -> tuple[F
         label = form.label or name.replace("_", " ").capitalize()
         if isinstance(declared, inputs.InputPart):
             part: Any = declared.nested
-            found += specs_of(part, f"{prefix}{name}.", label)
+            inner = specs_of(part, f"{prefix}{name}.")
+            if not any(spec.section != "More" for spec in inner):  # an address
+                inner = tuple(replace(spec, section=label) for spec in inner)
+            found += inner
         elif isinstance(declared, inputs.Input) and form.kind != "hidden":
             kind = form.kind or ("select" if form.values else _kind(declared))
             if kind != "hidden":
-                found.append(
-                    _spec(
-                        declared, form, kind=kind, name=f"{prefix}{name}", label=label,
-                        section=section,
-                    )
-                )  # fmt: skip
+                found.append(_spec(declared, form, kind=kind, name=f"{prefix}{name}", label=label))
     return tuple(sorted(found, key=lambda each: each.order))
 
 
@@ -210,7 +212,12 @@ def _kind(declared: ma.fields.Field[Any]) -> str:
 
 
 def _spec(
-    declared: inputs.Input, form: FormField, *, kind: str, name: str, label: str, section: str
+    declared: inputs.Input,
+    form: FormField,
+    *,
+    kind: str,
+    name: str,
+    label: str,
 ) -> FieldSpec:
     choices: Callable[[], Mapping[str, str]] | None = CHOICES.get(form.values)
     if names := declared.openapi.get("enum"):
@@ -218,15 +225,16 @@ def _spec(
     return FieldSpec(
         name=name,
         label=label,
-        help=form.help or declared.metadata.get("description", ""),
+        help=declared.metadata.get("description", "") if form.help is None else form.help,
         kind=kind,
-        section=section or form.section,
+        section=form.section,
         order=form.order,
         required=declared.required,
         step=form.step,
         unit=form.unit,
         choices=choices,
         max_length=declared.max_text_length or declared.openapi.get("maxLength"),
+        is_empty_zero=form.is_empty_zero,
     )
 
 

@@ -19,6 +19,9 @@ from markupsafe import Markup, escape
 from app.admin import as_request
 from app.admin.texts import gettext as _
 
+NONE = "–"
+"""What stands for no value."""
+
 SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "AUD": "A$", "CAD": "C$"}
 
 
@@ -75,7 +78,7 @@ def time(text: str | datetime | None, *, utc: bool = False) -> Markup:
 def money(amount: str | Decimal | float | None, currency: str | None = None) -> str:
     """Return an amount with its currency: ``$1,234.50``, or ``CHF 1,234.50``."""
     if amount is None or amount == "":
-        return "–"
+        return NONE
     code = currency or current_app.config["SHOP_CURRENCY"]
     value = Decimal(str(amount))
     prefix = SYMBOLS.get(code, f"{code} ")
@@ -84,7 +87,7 @@ def money(amount: str | Decimal | float | None, currency: str | None = None) -> 
 
 def number(value: int | str | None) -> str:
     """Return a number with separators of thousands."""
-    return "–" if value is None else f"{int(value):,}"
+    return NONE if value is None else f"{int(value):,}"
 
 
 def badge(text: str, tone: str = "") -> Markup:
@@ -104,6 +107,11 @@ def link(href: str, text: Any, **attributes: str) -> Markup:
         for name, value in attributes.items()
     )
     return Markup('<a href="{}"{}>{}</a>').format(href, more, text)
+
+
+def help_text(text: str) -> Markup:
+    """Return a help text, whose words in backticks are code."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  # nosec B704  # escaped before
 
 
 def external(text: str) -> Markup:
@@ -171,6 +179,7 @@ def init_app(app: Any) -> None:
     """Let templates use these functions."""
     env = app.jinja_env
     env.globals.update(
+        help_text=help_text,
         curl=as_request.curl, python=as_request.python,
         action=action, badge=badge, money=money, number=number, time_tag=time, external=external,
         works_until=works_until, short_date=short_date, page_url=url_for,

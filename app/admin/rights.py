@@ -34,6 +34,12 @@ CAPABILITIES: dict[str, tuple[str, tuple[Cap, ...]]] = {
     "restore_coupon": _EDIT_COUPON,
     "delete_coupon": _DELETE_COUPON,
     "delete_coupon_batch": _DELETE_COUPON,
+    "create_api_key": ("shop_api_user_cannot_create_key", (Cap.MANAGE_API_KEYS,)),
+    "delete_api_key": ("shop_api_user_cannot_delete_key", (Cap.MANAGE_API_KEYS,)),
+    "list_events": ("shop_api_user_cannot_read_events", (Cap.READ_EVENTS,)),
+    "list_orders": ("shop_api_user_cannot_read_orders_count", (Cap.READ_PRIVATE_SHOP_ORDERS,)),
+    "get_order": ("shop_api_user_cannot_read_order", (Cap.READ_PRIVATE_SHOP_ORDERS,)),
+    "list_customers": ("shop_api_user_cannot_read_customers_count", (Cap.LIST_USERS,)),
 }
 """The error code and the capabilities of operations, by the name of the view.
 

@@ -12,6 +12,11 @@ ATTEMPTS = 3
 """How often a save is tried with a new entity tag, if no field of the form has changed."""
 
 
+def merged(form: Form, conflict: list[Difference]) -> dict[str, str]:
+    """Return what the page of a conflict shows: with the values of the other editor."""
+    return form.shown | {each.spec.name: each.theirs for each in conflict}
+
+
 def save(form: Form, read: str, update: str, **path: Any) -> list[Difference] | None:
     """Send the changed fields of a form.
 

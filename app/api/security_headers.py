@@ -128,6 +128,8 @@ def _enable_cors(app: Flask, origins: tuple[str, ...]) -> None:
     app.before_request(_handle_preflight)
     CORS(
         app,
+        # The pages of other sites have no business with the admin pages.
+        resources=rf"{re.escape(app.config['SHOP_URL_PREFIX'])}/(?!admin(/|$)).*",
         origins=list(origins),
         expose_headers=[*openapi.HEADERS, "Preference-Applied"],
         max_age=600,

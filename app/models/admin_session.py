@@ -24,10 +24,10 @@ class AdminSession(Model):
         Id, ForeignKey("api_keys.id", ondelete="CASCADE"), index=True
     )
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    # To the minute.
-    last_used_at: Mapped[datetime] = mapped_column(UtcDateTime)
     # The latest end of the session. It ends earlier if it is not used.
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    # To the minute.
+    last_used_at: Mapped[datetime] = mapped_column(UtcDateTime)
     user_agent: Mapped[str]
 
     __table_args__ = (AUTOINCREMENT,)

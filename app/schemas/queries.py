@@ -186,6 +186,12 @@ class CouponFilter(Times, MetadataFilter):
 
     q = TextParam("filter[q]", "Text in the code or the description, in any letter case.")
     type = CouponTypeParam("filter[type]", "Only coupons of this type.")
+    state = ChoiceParam(
+        "filter[state]",
+        "Only coupons in this state: `expired`, `used_up` (not expired, and all uses are taken or "
+        "reserved), or `active` (neither).",
+        "active", "expired", "used_up",
+    )  # fmt: skip
     in_ = IdListParam("filter[in]", f"Only these IDs, separated by commas. At most {MAX_IDS:,}.")
     not_in = IdListParam(
         "filter[not_in]", f"Without these IDs, separated by commas. At most {MAX_IDS:,}."
@@ -200,8 +206,8 @@ class CouponOrder(CouponFilter):
     order = DirectionParam(default="desc")
     orderby = ChoiceParam(
         "filter[orderby]",
-        "Sort key. `date` is the creation time.",
-        "date", "modified", "id", "code", "amount", "usage_count", "expiry_date",
+        "Sort key. `date` is the creation time, `uses` the same as `usage_count`.",
+        "date", "modified", "id", "code", "amount", "usage_count", "uses", "expiry_date",
         default="date",
     )  # fmt: skip
 

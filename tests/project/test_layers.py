@@ -36,6 +36,7 @@ MAY_IMPORT = {
 }
 MAY_IMPORT["import_export"] = CORE | {*LAYERS, "schemas", "plugins"}
 MAY_IMPORT["cli"] |= {"import_export"}
+MAY_IMPORT["admin"] |= {"import_export"}
 for part in ("api", "blueprints"):
     MAY_IMPORT[part] |= {"schemas", "plugins"}
 # A folder of services imports only the folders to its left.

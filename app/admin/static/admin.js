@@ -40,18 +40,25 @@ for (const button of all("[data-copy]")) {
 // Selecting rows
 for (const form of all("[data-selection]")) {
   const page = form.querySelector("[data-select-page]");
+  const acts = form.querySelector("[data-acts]");
+  page.closest("label").hidden = false;
   const rows = all("input[name=id]", form);
   const update = () => {
     const selected = rows.filter((row) => row.checked).length;
     page.checked = selected === rows.length;
     page.indeterminate = selected > 0 && selected < rows.length;
+    acts.hidden = selected === 0;
   };
   page.addEventListener("change", () => {
     for (const row of rows) row.checked = page.checked;
+    update();
   });
   for (const row of rows) row.addEventListener("change", update);
   update();
 }
+
+// A selection that is processed in parts
+document.querySelector("form[data-continues]")?.requestSubmit();
 
 // Choices that apply at once
 for (const select of all("[data-submits]")) {

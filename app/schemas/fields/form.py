@@ -23,7 +23,8 @@ class FormField:
         unit: what the value is in: ``currency``, ``amount`` (of money or percent, depending on the
             coupon type), or a word.
         values: what a ``select`` offers: the name of a list.
-        help: the text below it. By default, its description.
+        help: the text below it, if it differs from its description, which is written for programs.
+        is_empty_zero: whether zero means *none*, and is shown as an empty field.
     """
 
     label: str = ""
@@ -33,7 +34,8 @@ class FormField:
     step: str = ""
     unit: str = ""
     values: str = ""
-    help: str = ""
+    help: str | None = None
+    is_empty_zero: bool = False
 
 
 HIDDEN_FIELD = FormField(kind="hidden")

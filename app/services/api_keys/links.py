@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Select, delete, insert, select
 from sqlalchemy.orm import Session
 
-from app.auth.api_keys import allowed_resources
+from app.auth.api_keys import allowed_resources, require_permission, require_resources
 from app.auth.hashes import keyed_hash
 from app.auth.principals import ROLES, Capability, Permission, Principal, capabilities_of
 from app.conversions.text import is_username
@@ -255,6 +255,8 @@ def accept_invitation(token: str, inviter: Principal) -> dict[str, Any]:
         if link.login is None or link.role is None or link.key_id != inviter.key_id:
             raise ShopError("shop_api_sign_in_link_used")
         current = with_current_rights(session, inviter)
+        require_permission(current, "POST")
+        require_resources(current, "keys")
         _require_invitation(session, current, link.login, link.role, link.rights)
         names = link.rights.resources
         data = {

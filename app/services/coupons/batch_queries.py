@@ -92,3 +92,21 @@ def get_batch(actor: Principal, batch_id: int, columns: Columns) -> Row:
         raise ShopError("shop_api_invalid_coupon_batch_id")
     actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
     return rows[0]
+
+
+def codes_of(actor: Principal, batch_id: int, *, unused: bool = False) -> list[dict[str, Any]]:
+    """Return the published coupons of a batch with code, uses and limit, in the order of their IDs.
+
+    Args:
+        actor: the principal of the request.
+        batch_id: ID of the batch.
+        unused: whether to return only those without a use and a reservation.
+
+    Raises:
+        ShopError: the capability is missing.
+    """
+    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    columns = (COUPONS.c.code, COUPONS.c.usage_count, COUPONS.c.usage_limit, COUPONS.c.expiry_date)
+    conditions = [COUPONS.c.batch_id == batch_id, PUBLISHED, *([IS_UNUSED] if unused else [])]
+    rows = fetch(select(*columns).where(*conditions).order_by(COUPONS.c.id))
+    return [row._asdict() for row in rows]

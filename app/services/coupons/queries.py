@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, and_, bindparam
+from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, literal_column, or_, select
 
 from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.conversions.text import coupon_code
 from app.db.read_pool import fetch
-from app.db.records import WANTED, Columns, Row, select_where
+from app.db.records import WANTED, Columns, Row, fetch_by_ids, select_where
 from app.db.search import contains
 from app.db.sql.functions import is_one_of
 from app.db.sql.index_hints import Condition, frequent, has_constant
@@ -36,6 +37,12 @@ HAS_ONE_OF_CODES = and_(
 )
 """Condition: a published coupon has one of the codes of the parameter ``codes``."""
 
+IS_USED_UP = and_(
+    COUPONS.c.usage_limit > literal_column("0"),
+    COUPONS.c.usage_count + COUPONS.c.reserved_count >= COUPONS.c.usage_limit,
+)
+"""Condition: all uses of a coupon are taken or reserved. It is that of a partial index."""
+
 _NEWEST_FIRST = (COUPONS.c.created_at.desc(), COUPONS.c.id.desc())
 _EVERY = RowCountFilter("coupons", COUPONS.c.created_at, (CouponStatus.PUBLISHED,))
 SORT_KEYS: Mapping[str, Column[Any]] = {
@@ -45,6 +52,7 @@ SORT_KEYS: Mapping[str, Column[Any]] = {
     "code": COUPONS.c.code,
     "amount": COUPONS.c.amount,
     "usage_count": COUPONS.c.usage_count,
+    "uses": COUPONS.c.usage_count,
     "expiry_date": COUPONS.c.expiry_date,
 }
 
@@ -132,7 +140,7 @@ def known_types() -> str:
 
 def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     """Return the conditions of a loaded ``CouponFilter`` without its type and its search."""
-    conditions = between(COUPONS.c, query)
+    conditions = [*between(COUPONS.c, query), *state_of(query)]
     if query["in_"] is not None:
         conditions.append(COUPONS.c.id.in_(query["in_"]))
     if query["not_in"] is not None:
@@ -142,6 +150,17 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
             COUPONS.c.batch_id == min(query["batch"], INT64_MAX)
         )  # no batch has a larger ID
     return conditions
+
+
+def state_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the condition of a loaded ``CouponFilter`` on the state."""
+    if query["state"] is None:
+        return []
+    is_expired = COUPONS.c.expiry_date <= datetime.now(UTC).date()
+    if query["state"] == "expired":
+        return [is_expired]
+    is_current = or_(COUPONS.c.expiry_date.is_(None), ~is_expired)
+    return [is_current, IS_USED_UP if query["state"] == "used_up" else ~IS_USED_UP]
 
 
 def metadata_of(query: Mapping[str, Any]) -> list[Condition]:
@@ -176,3 +195,54 @@ def _matching(query: Mapping[str, Any]) -> Matching:
         leads=True,
     )
     return Matching(COUPONS.c.id, conditions, part, search)
+
+
+def ids_after(
+    actor: Principal, query: Mapping[str, Any], after: int, limit: int, *, trashed: bool = False
+) -> list[int]:
+    """Return the IDs of the coupons that match and follow an ID, in their order.
+
+    Large selections are processed in parts with it.
+
+    Args:
+        actor: the principal of the request.
+        query: a loaded ``CouponFilter``.
+        after: the ID.
+        limit: the maximum number of IDs.
+        trashed: whether to select from the trash.
+
+    Raises:
+        InvalidParams: the type in the filter is unknown.
+        ShopError: the capability is missing.
+    """
+    require_known_filter(query)
+    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    conditions = [TRASHED if trashed else PUBLISHED, *conditions_of(query)]
+    if query["type"] is not None:
+        conditions.append(COUPONS.c.type == query["type"])
+    found = (
+        [] if query["q"] is None else [contains(COUPONS.c.search_text, query["q"], COUPONS.c.id)]
+    )
+    conditions += [each.by_index for each in (*found, *metadata_of(query))]
+    ids = select(COUPONS.c.id).where(COUPONS.c.id > after, *conditions)
+    return [row.id for row in fetch(ids.order_by(COUPONS.c.id).limit(limit))]
+
+
+def coupons_with_ids(actor: Principal, ids: Sequence[int], columns: Columns) -> list[Row]:
+    """Return the coupons with these IDs, also those in the trash, in the order of the IDs.
+
+    Raises:
+        ShopError: the capability is missing.
+    """
+    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    return fetch_by_ids(fetch, columns, COUPONS.c.id, ids)
+
+
+def reservations_of(ids: Sequence[int]) -> dict[int, int]:
+    """Return the number of reserved uses of coupons that have any, by their ID."""
+    rows = fetch(
+        select(COUPONS.c.id, COUPONS.c.reserved_count).where(
+            COUPONS.c.id.in_(ids), COUPONS.c.reserved_count > literal_column("0")
+        )
+    )
+    return {row.id: row.reserved_count for row in rows}

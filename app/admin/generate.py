@@ -1,0 +1,132 @@
+"""Generated coupons: batches, with a preview and a file of the codes (admin 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, request, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.admin import html, rights
+from app.admin.calls import api_request, call, form_headers
+from app.admin.files import csv_response
+from app.admin.forms import Form
+from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.tables import Column, Table, list_query
+from app.admin.texts import gettext as _
+from app.api.authentication import current_principal
+from app.errors import ShopError
+from app.schemas.coupons.batch import CHARSET, CouponBatchCreate
+from app.services.coupons import batch_queries
+from app.services.coupons.code_patterns import CodePattern
+
+blp = AdminBlueprint("admin_generate", __name__)
+
+NAVIGATION = NavigationItem(
+    "Generate", "admin_generate.show_list", "layers", ("list_coupon_batches",), 110,
+    also=("admin_generate",),
+)  # fmt: skip
+
+PREVIEW = 5
+
+
+def _columns() -> list[Column]:
+    def name(row: dict[str, Any]) -> Markup:
+        href = url_for("admin_generate.show", batch_id=row["id"])
+        return html.link(href, f"{row['prefix']}{row['pattern']}")
+
+    return [
+        Column(_("Codes"), name),
+        Column(_("Number"), lambda row: html.number(row["count"]), is_number=True),
+        Column(_("Unused"), lambda row: html.number(row["unused"]), is_number=True, on_phone=True),
+        Column(_("Reserved"), lambda row: html.number(row["reserved"]), is_number=True),
+        Column(_("Used"), lambda row: html.number(row["used"]), is_number=True, on_phone=True),
+        Column(_("In the trash"), lambda row: html.number(row["trashed"]), is_number=True),
+        Column(_("Generated"), lambda row: html.time(row["created_at"]), is_number=True),
+    ]
+
+
+@blp.page("/batches", "list_coupon_batches")
+def show_list() -> Response:
+    """Show the batches."""
+    query = {name: value for name, value in list_query().items() if name == "page"}
+    reply = call("list_coupon_batches", query=query)
+    table = Table.of_reply(_("Batches of coupons"), _columns(), reply, "batches")
+    return render("batches.html", title=_("Generated coupons"), table=table)
+
+
+@blp.page("/batches/new", "create_coupon_batch", methods=("GET", "POST"))
+def create() -> Response | BaseResponse:
+    """Show the form with a preview of the codes, or generate the coupons."""
+    if request.method == "GET":
+        given = {
+            "pattern": "####-####",
+            "charset": CHARSET,
+            "coupon": {"type": "percent", "usage_limit": 1},
+        }
+        form = Form.of_record(CouponBatchCreate, "generate", given)
+        form.shown = dict.fromkeys(form.shown, "")
+        return _page(form)
+    form = Form.submitted(CouponBatchCreate, "generate")
+    values = form.read(everything=True)
+    sent = api_request("create_coupon_batch", body={"generate": values})
+    if form.errors or "_show" in request.form:
+        return _page(form, sent)
+    try:
+        reply = call("create_coupon_batch", body=sent.body, headers=form_headers())
+    except ShopError as error:
+        if error.status not in {400, 409}:
+            raise
+        form.note(error)
+        return _page(form, sent)
+    return see_other("admin_generate.show", batch_id=reply.body["batch"]["id"], done="created")
+
+
+def _page(form: Form, sent: Any = None) -> Response:
+    codes: list[str] = []
+    try:
+        texts = form.texts
+        pattern = CodePattern.parse(
+            texts["prefix"], texts["pattern"] or "####-####", texts["charset"] or CHARSET
+        )
+        codes = pattern.random_codes(PREVIEW)
+    except ShopError as error:
+        if not form.errors:
+            form.note(error)
+    return render(
+        "generate.html", title=_("Generate coupons"), form=form, codes=codes,
+        sent=sent if request.form.get("_show") == "request" and not form.errors else None,
+        has_errors=bool(form.errors), status=400 if form.errors else 200,
+    )  # fmt: skip
+
+
+@blp.page("/batches/<int:batch_id>", "get_coupon_batch")
+def show(batch_id: int) -> Response:
+    """Show a batch."""
+    reply = call("get_coupon_batch", batch_id=batch_id)
+    batch = reply.body["batch"]
+    return render(
+        "batch.html",
+        title=_("Batch %(name)s", name=f"{batch['prefix']}{batch['pattern']}"),
+        batch=batch,
+        sent=reply.request,
+        can_trash=rights.can("delete_coupon_batch"),
+    )
+
+
+@blp.page("/batches/<int:batch_id>/codes.csv", "get_coupon_batch", "list_coupons")
+def download(batch_id: int) -> Response:
+    """Download the codes of a batch, with ``unused`` only those without a use."""
+    call("get_coupon_batch", batch_id=batch_id)
+    unused = bool(request.args.get("unused"))
+    rows = batch_queries.codes_of(current_principal(), batch_id, unused=unused)
+    name = f"codes-of-batch-{batch_id}{'-unused' if unused else ''}.csv"
+    return csv_response(name, rows)
+
+
+@blp.action("/batches/<int:batch_id>/trash", "delete_coupon_batch")
+def trash(batch_id: int) -> BaseResponse:
+    """Move the unused coupons of a batch to the trash."""
+    call("delete_coupon_batch", batch_id=batch_id)
+    return see_other("admin_generate.show", batch_id=batch_id, done="trashed")

@@ -1,0 +1,125 @@
+"""The history of a record: the differences of its events (admin 2 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import orjson
+from flask import current_app
+
+from app.admin import html
+from app.admin.texts import gettext as _
+from app.api.authentication import current_principal
+from app.api.representations import EVENT
+from app.db.session import now
+from app.services.events.history import latest_events
+
+LIMIT = 30
+"""The number of events that a history shows."""
+
+_IGNORED = {"updated_at", "meta_data"}
+
+VERBS = {
+    "created": "Created", "updated": "Changed", "deleted": "Moved to the trash, or deleted",
+    "restored": "Restored from the trash", "redeemed": "Used", "released": "Use released",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a history.
+
+    Args:
+        title: what happened.
+        at: when, in UTC.
+        who: the user.
+        event_id: the ID of the event.
+        changes: name, value before and value after of each changed field.
+    """
+
+    title: str
+    at: str
+    who: str
+    event_id: int
+    changes: list[tuple[str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The history of a record.
+
+    Args:
+        entries: its entries, newest first.
+        kept_since: the day from which changes are kept, if earlier ones may be missing.
+    """
+
+    entries: list[Entry]
+    kept_since: str
+
+
+def history(resource: str, resource_id: int) -> History:
+    """Return the history of a record, for a session that may read events."""
+    rows = latest_events(current_principal(), resource, resource_id, EVENT.columns, LIMIT + 1)
+    events = [(EVENT.row(row[:-1]), row[-1]) for row in rows]
+    entries = []
+    for index, (event, username) in enumerate(events[:LIMIT]):
+        before = next(
+            (
+                older["data"]
+                for older, _user in events[index + 1 :]
+                if _record(older["data"], resource)
+            ),
+            None,
+        )
+        entries.append(_entry(event, username, before, resource))
+    is_complete = (
+        bool(events) and len(events) <= LIMIT and events[-1][0]["type"].endswith(".created")
+    )
+    since = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
+    return History(entries, "" if is_complete else html.short_date(since.date()))
+
+
+def _record(data: Any, resource: str) -> Mapping[str, Any] | None:
+    data = orjson.loads(data) if isinstance(data, str | bytes) else data
+    data = orjson.loads(orjson.dumps(data)) if isinstance(data, orjson.Fragment) else data
+    found = data.get(resource) if isinstance(data, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _entry(event: Mapping[str, Any], username: str | None, before: Any, resource: str) -> Entry:
+    verb = event["type"].partition(".")[2]
+    after = _record(event["data"], resource)
+    earlier = _record(before, resource) if before is not None else None
+    changes = differences(earlier, after) if earlier and after and verb != "created" else []
+    who = username or (
+        _("A user who was deleted") if event["user_id"] else _("A command or the worker")
+    )
+    title = _(VERBS.get(verb, verb.replace("_", " ").capitalize()))
+    return Entry(title, event["created_at"], who, event["id"], changes)
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the fields in which two representations differ: name, before and after."""
+    found = []
+    for name in {**before, **after}:
+        old, new = before.get(name), after.get(name)
+        if old == new or name in _IGNORED:
+            continue
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            found += [(f"{name}.{part}", *pair) for part, *pair in differences(old, new)]
+        else:
+            found.append((name, shown(old), shown(new)))
+    return found  # type: ignore[return-value]  # three texts each
+
+
+def shown(value: Any) -> str:
+    """Return a JSON value as short text."""
+    if value is None or value in ("", []):
+        return html.NONE
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,0 +1,25 @@
+"""Index the coupons whose uses are all taken or reserved."""
+
+import sqlalchemy as sa
+
+from app.db.migration_helpers import create_index_concurrently, drop_index_concurrently
+
+revision = "0036"
+down_revision = "0035"
+
+NAME = "ix_coupons_used_up"
+CONDITION = sa.text("usage_limit > 0 AND usage_count + reserved_count >= usage_limit")
+
+
+def upgrade() -> None:
+    create_index_concurrently(
+        NAME,
+        "coupons",
+        ["status", "created_at", "id"],
+        sqlite_where=CONDITION,
+        postgresql_where=CONDITION,
+    )
+
+
+def downgrade() -> None:
+    drop_index_concurrently(NAME, "coupons")

@@ -1,0 +1,324 @@
+"""Signing in and out: cookies, links, fixation, expiry, revocation, other sites, redirects."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select, update
+
+from app.auth.principals import Permission
+from app.db.session import db, now, run_in_transaction
+from app.models import ADMIN_SESSIONS, SIGN_IN_LINKS
+from app.services.api_keys import links
+from app.services.api_keys.writes import create_key
+from app.services.maintenance.cleanup import sweep
+from tests.admin.browser_client import ORIGIN, Browser
+
+
+def credentials(key, **over):
+    return {"consumer_key": key.consumer_key, "consumer_secret": key.consumer_secret, **over}
+
+
+def set_columns(app, table, **columns):
+    with app.app_context():
+        run_in_transaction(lambda session: session.execute(update(table).values(columns)))
+
+
+def rows(app, table):
+    with app.app_context(), db.engine.connect() as connection:
+        return connection.execute(select(table)).all()
+
+
+def test_a_page_without_a_session_leads_to_the_sign_in_and_back(app, admin):
+    browser = Browser(app)
+    page = browser.get("/coupons?state=expired")
+    assert (page.status, page.location) == (
+        303, "/admin/sign-in?next=/admin/coupons?state%3Dexpired",
+    )  # fmt: skip
+    page = browser.post("/sign-in", credentials(admin.key, next="/admin/coupons?state=expired"))
+    assert (page.status, page.location) == (303, "/admin/coupons?state=expired")
+    assert browser.get("/coupons").status == 200
+
+
+@pytest.mark.parametrize(
+    "next_",
+    [
+        "https://evil.example/", "//evil.example/admin/", "/admin/../orders", "/orders", "\\\\evil",
+        "/admin\\@evil.example", "javascript:alert(1)", "/admin/\nx", "http:/admin/", "/adminx/", "",
+    ],
+)  # fmt: skip
+def test_only_pages_of_the_shop_are_opened_after_signing_in(app, admin, next_):
+    page = Browser(app).post("/sign-in", credentials(admin.key, next=next_))
+    assert (page.status, page.location) == (303, "/admin/")
+
+
+def test_the_cookie_is_hidden_from_scripts_and_of_this_host(app, admin):
+    page = Browser(app).post("/sign-in", credentials(admin.key))
+    cookie = page.headers["Set-Cookie"]
+    assert cookie.startswith("shop_session_")
+    assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
+    assert not {"Domain", "Secure"} & {part.partition("=")[0] for part in cookie.split("; ")}
+    secure = Browser(app).post("/sign-in", credentials(admin.key), base_url="https://localhost")
+    assert secure.headers["Set-Cookie"].startswith("__Host-shop_session_")
+    assert "Secure" in secure.headers["Set-Cookie"]
+
+
+def test_plain_http_of_another_host_is_refused(app, admin):
+    browser = Browser(app)
+    page = browser.get("/sign-in", base_url="http://shop.example")
+    assert "SHOP_TRUSTED_PROXIES" in page.text
+    page = browser.post("/sign-in", credentials(admin.key), base_url="http://shop.example")
+    assert page.status == 403
+    assert "Set-Cookie" not in page.headers
+
+
+def test_wrong_and_unknown_keys_get_the_same_message(app, admin):
+    wrong = Browser(app).post("/sign-in", credentials(admin.key, consumer_secret="x"))
+    unknown = Browser(app).post("/sign-in", {"consumer_key": "ck_x", "consumer_secret": "x"})
+    message = "The consumer key or its secret is wrong."
+    assert (wrong.status, unknown.status) == (401, 401)
+    assert message in wrong.text
+    assert message in unknown.text
+    assert "WWW-Authenticate" not in wrong.headers
+
+
+def test_failed_logins_are_limited(make_app, admin):
+    app = make_app(SHOP_AUTH_FAILURES_PER_MINUTE=2)
+    browser = Browser(app)
+    statuses = [
+        browser.post("/sign-in", credentials(admin.key, consumer_secret="x")).status
+        for _ in range(3)
+    ]
+    assert statuses == [401, 401, 429]
+
+
+def test_a_key_without_read_permission_cannot_sign_in(app, admin):
+    with app.app_context():
+        key = create_key("writer", "administrator", Permission.WRITE, "")
+    page = Browser(app).post("/sign-in", credentials(key))
+    assert page.status == 401
+    assert "without read permission" in page.text
+
+
+def test_signing_in_begins_a_new_session_and_ends_the_old_one(app, browser, admin):
+    old = rows(app, ADMIN_SESSIONS)
+    assert browser.post("/sign-in", credentials(admin.key)).status == 303
+    new = rows(app, ADMIN_SESSIONS)
+    assert len(new) == 1
+    assert new[0].token_hash != old[0].token_hash
+
+
+def test_a_token_that_the_service_has_not_made_is_no_session(app, browser):
+    name = rows(app, ADMIN_SESSIONS) and next(iter(browser.http._cookies.values())).key
+    other = Browser(app)
+    other.http.set_cookie(name, "chosen-by-an-attacker")
+    assert other.get("/coupons").status == 303
+
+
+def test_the_cookie_is_no_credential_of_the_api(app, browser):
+    assert browser.http.get("/coupons").status_code == 401
+    assert browser.http.post("/coupons", json={}, headers=ORIGIN).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"expires_at": now() - timedelta(seconds=1)},
+        {"last_used_at": now() - timedelta(days=14, seconds=1)},
+    ],
+)
+def test_a_session_ends_with_time(app, browser, change):
+    set_columns(app, ADMIN_SESSIONS, **change)
+    assert browser.get("/coupons").status == 303
+
+
+def test_a_session_has_the_rights_that_its_key_has_now(app, admin, new_browser):
+    browser = new_browser("bob", "administrator")
+    assert browser.get("/coupons").status == 200
+    change = {"key": {"resources": ["orders"]}}
+    assert admin.put(f"/keys/{browser.key.key_id}", change).status_code == 200
+    page = browser.get("/coupons")
+    assert page.status == 401
+    assert "not valid for the resource coupons" in page.text
+
+
+@pytest.mark.parametrize("how", ["revoke", "rotate", "user"])
+def test_the_end_of_a_key_ends_its_sessions_at_once(app, admin, new_browser, how):
+    browser = new_browser("bob", "customer")
+    key = browser.key
+    assert browser.get("/sessions").status == 200
+    if how == "revoke":
+        assert admin.delete(f"/keys/{key.key_id}").status_code == 200
+    elif how == "rotate":
+        assert admin.post(f"/keys/{key.key_id}/rotate").status_code == 200
+    else:
+        assert admin.delete(f"/customers/{key.user_id}").status_code == 200
+    assert browser.get("/sessions").status == 303
+    assert [row for row in rows(app, ADMIN_SESSIONS) if row.key_id == key.key_id] == []
+
+
+def test_signing_out_ends_the_session_and_clears_the_browser(app, browser):
+    page = browser.post("/sign-out")
+    assert (page.status, page.location) == (303, "/admin/sign-in")
+    assert page.headers["Clear-Site-Data"] == '"cache", "storage"'
+    assert rows(app, ADMIN_SESSIONS) == []
+
+
+def test_signing_out_everywhere_ends_all_sessions_and_links_of_the_user(app, admin, browser):
+    another = Browser(app, admin.key)
+    with app.app_context():
+        links.create_link(admin.key.key_id)
+    browser.post("/sign-out", {"everywhere": "1"})
+    assert another.get("/coupons").status == 303
+    assert rows(app, SIGN_IN_LINKS) == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "same-origin"}, 303),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "none"}, 403),
+        ({"Origin": "http://localhost"}, 303),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({}, 403),
+    ],
+)
+def test_an_unsafe_request_must_come_from_a_page_of_this_origin(browser, headers, status):
+    assert browser.post("/sign-out", headers=headers).status == status
+
+
+def test_allowed_origins_of_the_api_do_not_count_for_pages(app_with, admin):
+    app = app_with(SHOP_CORS_ORIGINS="https://friend.example")
+    headers = {"Origin": "https://friend.example"}
+    page = Browser(app, admin.key).post("/sign-out", headers=headers)
+    assert page.status == 403
+    assert "Access-Control-Allow-Origin" not in page.headers
+
+
+def test_pages_have_a_strict_policy(browser):
+    for path in ("/", "/coupons", "/sign-in", "/nothing"):
+        headers = browser.get(path).headers
+        assert headers["Content-Security-Policy"].startswith(
+            "default-src 'none'; script-src 'self'"
+        )
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["Referrer-Policy"] == "same-origin"
+
+
+def test_a_link_changes_nothing_until_its_button_is_pressed(app, admin):
+    with app.app_context():
+        token = links.create_link(admin.key.key_id)
+    browser = Browser(app)
+    for _ in range(2):
+        page = browser.get(f"/sign-in?token={token}")
+        assert page.status == 200
+        assert "administrator" in page.text
+    assert browser.post("/sign-in", {"token": token}).status == 303
+    for again in (
+        browser.post("/sign-in", {"token": token}),
+        Browser(app).get(f"/sign-in?token={token}"),
+    ):
+        assert again.status == 410
+        assert "Ask the person who sent it for another one" in again.text
+
+
+def test_a_link_expires(app, admin):
+    with app.app_context():
+        token = links.create_link(admin.key.key_id)
+    set_columns(app, SIGN_IN_LINKS, expires_at=now())
+    assert Browser(app).post("/sign-in", {"token": token}).status == 410
+
+
+def test_a_save_without_a_session_keeps_what_was_typed(app, admin, browser):
+    values = browser.get("/coupons/new").form("_form") | {"code": "kept", "amount": "5"}
+    set_columns(app, ADMIN_SESSIONS, expires_at=now() - timedelta(days=1))
+    page = browser.post("/coupons/new", values)
+    assert page.status == 401
+    assert "what you typed is kept" in page.text
+    held = page.form("held")
+    page = browser.post("/sign-in", held | credentials(admin.key))
+    assert page.status == 200
+    page = browser.post("/coupons/new", page.form("_shown") | {"_show": "form"})
+    assert page.form("_form")["code"] == "kept"
+    assert admin.get("/coupons/count").get_json() == {"count": 0}
+
+
+def test_a_held_form_cannot_be_made_by_others(app, admin):
+    page = Browser(app).post("/sign-in", credentials(admin.key, held="WyJ4Il0.forged.sig"))
+    assert (page.status, page.location) == (303, "/admin/")
+
+
+def test_inviting_a_colleague(app, admin, browser):
+    page = browser.submit("/invitations/new", "login", login="grace", role="shop_manager")
+    link = page.html.split("sign-in?token=")[1].split("<")[0]
+    assert "grace" in browser.get("/sessions").text
+    guest = Browser(app)
+    assert "invites you" in guest.get(f"/sign-in?token={link}").text
+    page = guest.post("/sign-in", {"token": link})
+    assert 'autocomplete="new-password"' in page.html
+    assert guest.post("/sign-in", page.form("consumer_secret")).status == 303
+    assert guest.get("/coupons").status == 200
+    assert Browser(app).post("/sign-in", {"token": link}).status == 410
+    types = [each["type"] for each in admin.get("/events").get_json()["events"]]
+    assert types == ["invitation.created", "customer.created", "invitation.accepted"]
+
+
+def test_an_invitation_ends_with_the_rights_of_the_inviter(app, admin, new_browser):
+    inviter = new_browser("bob", "administrator")
+    page = inviter.submit("/invitations/new", "login", login="grace", role="administrator")
+    link = page.html.split("sign-in?token=")[1].split("<")[0]
+    change = {"key": {"permission": "read"}}
+    assert admin.put(f"/keys/{inviter.key.key_id}", change).status_code == 200
+    assert Browser(app).post("/sign-in", {"token": link}).status == 401
+    assert admin.delete(f"/keys/{inviter.key.key_id}").status_code == 200
+    assert Browser(app).post("/sign-in", {"token": link}).status == 410
+
+
+def test_only_who_manages_keys_can_invite(new_browser):
+    manager = new_browser("bob", "shop_manager")
+    assert manager.get("/invitations/new").status == 401
+    assert "Invite" not in manager.get("/sessions").text
+
+
+def test_an_administrator_ends_the_session_of_another_user(app, browser, new_browser):
+    other = new_browser("bob", "customer")
+    (session,) = [row for row in rows(app, ADMIN_SESSIONS) if row.key_id == other.key.key_id]
+    assert other.post(f"/sessions/{session.id - 1}/end").status == 404  # of the administrator
+    assert browser.post(f"/sessions/{session.id}/end").status == 303
+    assert other.get("/sessions").status == 303
+
+
+def test_pages_can_be_switched_off(app_with):
+    client = app_with(SHOP_ADMIN=False).test_client()
+    response = client.get("/admin/", headers={"Accept": "application/json"})
+    assert response.status_code == 404
+    assert response.get_json()["errors"][0]["code"] == "shop_api_no_route"
+
+
+def test_errors_below_admin_are_pages(browser):
+    page = browser.get("/nothing")
+    assert (page.status, page.response.mimetype) == (404, "text/html")
+    assert "shop_api_no_route" in page.text
+    assert page.headers["X-Request-Id"] in page.text
+    assert browser.post("/coupons").status == 405
+    assert browser.get("/coupons/999").status == 404
+
+
+def test_static_files_are_immutable(browser):
+    path = browser.get("/").html.split('stylesheet" href="/admin')[1].split('"')[0]
+    page = browser.get(path)
+    assert page.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert browser.get("/static/0000000000000000/admin.css").status == 404
+
+
+def test_the_worker_removes_ended_sessions_and_links(app, browser, admin):
+    with app.app_context():
+        links.create_link(admin.key.key_id)
+    set_columns(app, ADMIN_SESSIONS, last_used_at=now() - timedelta(days=15))
+    set_columns(app, SIGN_IN_LINKS, expires_at=now())
+    with app.app_context():
+        sweep()
+    assert rows(app, ADMIN_SESSIONS) == rows(app, SIGN_IN_LINKS) == []
