@@ -47,7 +47,7 @@ CSV_LIMIT = 10_000
 
 def table_of(coupon: dict[str, Any]) -> Table:
     """Return the table of the latest redemptions of a coupon."""
-    reply = call("list_redemptions", query={"filter[coupon_id]": coupon["id"], "filter[limit]": 10})
+    reply = call("list_redemptions", query={"coupon_id": coupon["id"], "limit": 10})
     return Table.of_reply(_("Uses"), _columns(coupon), reply, "redemptions")
 
 
@@ -99,7 +99,7 @@ def report_of(coupon: dict[str, Any]) -> list[Plot]:
 @blp.page("/coupons/<int:coupon_id>/redemptions.csv", "list_redemptions")
 def download(coupon_id: int) -> Response:
     """Download the redemptions of a coupon as CSV."""
-    query = {"filter[coupon_id]": coupon_id, "filter[limit]": 100}
+    query = {"coupon_id": coupon_id, "limit": 100}
     rows: list[dict[str, Any]] = []
     page, pages = 1, 1
     while page <= pages and len(rows) < CSV_LIMIT:
@@ -289,7 +289,7 @@ def _order_items() -> tuple[list[dict[str, str]], dict[str, str]]:
                 raise
             return empty, {"order": _("No order has this number.")}
     else:
-        orders = call("list_orders", query={"filter[limit]": 1}).body["orders"]
+        orders = call("list_orders", query={"limit": 1}).body["orders"]
         if not orders:
             return empty, {}
         order = orders[0]

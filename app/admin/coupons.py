@@ -131,7 +131,7 @@ def _trash_actions(row: dict[str, Any]) -> Markup | str:
 
 def _tabs() -> list[Tab]:
     def count(state: str = "") -> int:
-        return int(call("count_coupons", query={"filter[state]": state}).body["count"])
+        return int(call("count_coupons", query={"state": state}).body["count"])
 
     every, expired, used_up = count(), count("expired"), count("used_up")
     trashed = call("list_trashed_coupons", query={"fields": "id"}).total
@@ -149,9 +149,9 @@ def filters_of_list() -> dict[str, Any]:
     """Return the parameters of the API for the address of the table."""
     state = request.args.get("state", "")
     return {
-        "filter[type]": request.args.get("type", ""),
-        "filter[state]": "" if state == "trash" else state,
-        "filter[batch]": request.args.get("batch", ""),
+        "type": request.args.get("type", ""),
+        "state": "" if state == "trash" else state,
+        "batch": request.args.get("batch", ""),
     }
 
 

@@ -24,9 +24,9 @@ def period_query(days: str) -> dict[str, str]:
     since = html.today() - timedelta(days=number - 1)
     interval = "day" if number <= 92 else "week"
     return {
-        "filter[from]": since.isoformat(),
-        "filter[to]": html.today().isoformat(),
-        "filter[interval]": interval,
+        "from": since.isoformat(),
+        "to": html.today().isoformat(),
+        "interval": interval,
     }
 
 

@@ -165,9 +165,9 @@ def list_query(**more: Any) -> dict[str, Any]:
     """Return the parameters of the API for the search, the order and the page of the address."""
     args = request.args
     return {
-        "filter[q]": args.get("q", ""),
-        "filter[orderby]": args.get("sort", ""),
-        "filter[order]": args.get("order", "") if args.get("sort") else "",
+        "q": args.get("q", ""),
+        "orderby": args.get("sort", ""),
+        "order": args.get("order", "") if args.get("sort") else "",
         "page": page_number() if page_number() > 1 else "",
         **more,
     }

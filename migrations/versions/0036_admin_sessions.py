@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0035"
-down_revision = "0034"
+revision = "0036"
+down_revision = "0035"
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 TIME = sa.DateTime().with_variant(sa.DateTime(timezone=True), "postgresql")

@@ -4,8 +4,8 @@ import sqlalchemy as sa
 
 from app.db.migration_helpers import create_index_concurrently, drop_index_concurrently
 
-revision = "0036"
-down_revision = "0035"
+revision = "0037"
+down_revision = "0036"
 
 NAME = "ix_coupons_used_up"
 CONDITION = sa.text("usage_limit > 0 AND usage_count + reserved_count >= usage_limit")
