@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from flask import Response, request, url_for
+from flask import Response, current_app, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
@@ -84,8 +84,6 @@ def _columns(coupon: dict[str, Any]) -> list[Column]:
 
 
 def _endpoints() -> set[str]:
-    from flask import current_app  # noqa: PLC0415
-
     return set(current_app.view_functions)
 
 

@@ -1,18 +1,242 @@
-"""The overview (admin 2)."""
+"""The overview: tiles, plots, coupons, orders and warnings (admin 2 and 5)."""
 
 from __future__ import annotations
 
-from flask import Response
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
-from app.admin.frame import AdminBlueprint, NavigationItem, render
+from flask import Response, current_app, request, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.admin import html, reports, rights
+from app.admin.calls import call, operations
+from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.plots import Plot, sparkline
+from app.admin.reports import PERIODS, count, money
+from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
+from app.api.authentication import current_principal
+from app.auth.principals import Capability
+from app.cli.demo.command import load_demo_shop
+from app.errors import ShopError
+from app.services.maintenance import warnings
 
 blp = AdminBlueprint("admin_overview", __name__)
 
 NAVIGATION = NavigationItem("Overview", "admin_overview.show", "home", position=0)
 
+FIGURES: tuple[tuple[str, str, Callable[[Decimal], str]], ...] = (
+    ("total", "Revenue", money),
+    ("orders", "Orders", count),
+    ("average_order", "Average order", money),
+    ("new_customers", "New customers", count),
+    ("uses", "Coupon uses", count),
+    ("discount", "Discount", money),
+)
+"""The figures of the tiles: name in the report, label, and how it is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A figure with its change against the previous period.
+
+    Args:
+        label: the figure.
+        value: its value.
+        change: the change in words, with an arrow.
+        line: its sparkline.
+    """
+
+    label: str
+    value: str
+    change: str
+    line: Markup
+
+
+def change(value: Decimal, before: Decimal) -> str:
+    """Return a change in words: ``↑ 12 % more``."""
+    if value == before:
+        return _("as before") if value else ""
+    if not before:
+        return _("new")
+    percent = abs(value - before) * 100 / abs(before)
+    shown = f"{percent:,.0f}" if percent >= 1 else f"{percent:.1f}"
+    return (
+        _("↑ %(percent)s %% more", percent=shown)
+        if value > before
+        else _("↓ %(percent)s %% less", percent=shown)
+    )
+
+
+def _tiles(sales: dict[str, Any]) -> list[Tile]:
+    totals, previous = sales["totals"], sales["totals"]["previous"]
+    return [
+        Tile(
+            _(label),
+            shown(Decimal(str(totals[name]))),
+            change(Decimal(str(totals[name])), Decimal(str(previous[name]))),
+            sparkline([Decimal(str(each[name])) for each in sales["intervals"]]),
+        )
+        for name, label, shown in FIGURES
+    ]
+
+
+def _plots(sales: dict[str, Any]) -> list[Plot]:
+    figures = (
+        ("total", _("Revenue"), money),
+        ("orders", _("Orders"), count),
+        ("uses", _("Coupon uses"), count),
+    )
+    return [
+        Plot(label, reports.points(sales["intervals"], name), shown, as_bars=name != "total")
+        for name, label, shown in figures
+    ]
+
+
+def _top_coupons(period: dict[str, str]) -> Table:
+    query = {name: value for name, value in period.items() if name != "interval"}
+    reply = call("list_coupon_reports", query=query | {"limit": 10})
+
+    def code(row: dict[str, Any]) -> Markup | str:
+        coupon = row["coupon"]
+        if coupon["id"] is None or coupon["status"] != "published" or not rights.can("get_coupon"):
+            return str(coupon["code"])
+        return html.link(url_for("admin_coupons.show", coupon_id=coupon["id"]), coupon["code"])
+
+    columns = [
+        Column(_("Coupon"), code),
+        Column(_("Uses"), lambda row: html.number(row["uses"]), is_number=True, on_phone=True),
+        Column(
+            _("Discount"), lambda row: html.money(row["discount"]), is_number=True, on_phone=True
+        ),
+        Column(_("Revenue"), lambda row: html.money(row["revenue"]), is_number=True),
+    ]
+    return Table.of_reply(_("Coupons by discount"), columns, reply, "coupon_reports")
+
+
+def _latest_orders() -> Table:
+    reply = call("list_orders", query={"limit": 10})
+    has_page = "admin_orders.show" in _pages()
+
+    def number(row: dict[str, Any]) -> Markup | str:
+        text = f"#{row['order_number']}"
+        return (
+            html.link(url_for("admin_orders.show", order_id=row["id"]), text) if has_page else text
+        )
+
+    columns = [
+        Column(_("Order"), number),
+        Column(_("Customer"), _customer),
+        Column(_("Status"), lambda row: html.badge(row["status"]), on_phone=True),
+        Column(
+            _("Total"),
+            lambda row: html.money(row["total"], row["currency"]),
+            is_number=True,
+            on_phone=True,
+        ),
+        Column(_("Time"), lambda row: html.time(row["created_at"]), is_number=True),
+    ]
+    return Table.of_reply(_("Latest orders"), columns, reply, "orders")
+
+
+def _customer(row: dict[str, Any]) -> str:
+    billing = row["billing_address"]
+    name = f"{billing['first_name']} {billing['last_name']}".strip()
+    return name or billing["email"] or _("Guest")
+
+
+def _pages() -> set[str]:
+    return set(current_app.view_functions)
+
 
 @blp.page("/")
 def show() -> Response:
-    """Show the overview."""
-    return render("overview.html", title=_("Overview"))
+    """Show the overview of the chosen period, or the first steps of an empty shop."""
+    days = request.args.get("days", reports.DEFAULT)
+    days = days if days in PERIODS else reports.DEFAULT
+    period = reports.period_query(days)
+    sees_sales = "get_sales_report" in operations() and rights.can("get_sales_report")
+    sales = call("get_sales_report", query=period) if sees_sales else None
+    steps = _steps()
+    if steps and not (
+        sales and any(sales.body["sales"]["totals"][name] for name in ("orders", "uses"))
+    ):
+        return render(
+            "first_steps.html", title=_("Welcome"), steps=steps, loads_demo=_can_load_demo()
+        )
+    sees_coupons = "list_coupon_reports" in operations() and rights.can("list_coupon_reports")
+    return render(
+        "overview.html",
+        title=_("Overview"),
+        periods=PERIODS,
+        days=days,
+        tiles=_tiles(sales.body["sales"]) if sales else None,
+        plots=_plots(sales.body["sales"]) if sales else [],
+        currencies=sales.body["sales"]["currencies"] if sales else [],
+        compared=_("compared with the %(days)s days before", days=days),
+        coupons=_top_coupons(period) if sees_coupons else None,
+        orders=_latest_orders() if rights.can("list_orders") else None,
+        warnings=_warnings(),
+        sent=sales.request if sales else None,
+    )
+
+
+def _steps() -> list[tuple[str, str, str, str]]:
+    """Return the first steps, if the shop has neither coupons nor orders: text and link."""
+    may_read = [name for name in ("list_coupons", "list_orders") if rights.can(name)]
+    if not may_read or any(call(name, query={"fields": "id"}).total for name in may_read):
+        return []
+    steps = []
+    if rights.can("create_coupon"):
+        text = _("A code that lowers the price of an order.")
+        steps.append(
+            (_("Create a coupon"), text, url_for("admin_coupons.create"), _("Create coupon"))
+        )
+        text = _("Enter a cart and see what the customer would pay, and why.")
+        steps.append((_("Try it on a cart"), text, "", ""))
+    text = _("Your shop sends its orders to the API, or you import them.")
+    steps.append(
+        (_("Connect your shop"), text, url_for("swagger_ui.show"), _("Open the API documentation"))
+    )
+    return steps
+
+
+def _warnings() -> list[tuple[str, str]]:
+    """Return what needs attention: text and the address of its page."""
+    addresses = {"webhooks": "admin_webhooks.show_list", "imports": "admin_imports.show_list"}
+    found = []
+    for subject, text in warnings.current_warnings(current_principal()):
+        endpoint = addresses.get(subject, "")
+        found.append((text, url_for(endpoint) if endpoint in _pages() else ""))
+    return found
+
+
+DEMO = {"customers": 200, "coupons": 60, "orders": 600}
+"""The demo shop of the button, which loads within seconds."""
+
+
+def _can_load_demo() -> bool:
+    """Return whether the session has all rights that the demo shop needs."""
+    actor = current_principal()
+    return (
+        actor.can(*Capability)
+        and actor.resources is None
+        and actor.permission.allows("POST")
+        and not _has_records()
+    )
+
+
+def _has_records() -> bool:
+    return any(call(name, query={"fields": "id"}).total for name in ("list_coupons", "list_orders"))
+
+
+@blp.action("/demo", "create_coupon", "create_order", "create_customer")
+def load_demo() -> BaseResponse:
+    """Load the demo shop into an empty shop."""
+    if not _can_load_demo():
+        raise ShopError("shop_api_user_cannot_create_coupon")
+    load_demo_shop(DEMO, seed=1, owner_id=current_principal().user_id)
+    return see_other("admin_overview.show", done="created")

@@ -101,6 +101,34 @@ def demo(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--now") from None
     lengths = {"customers": customers, "coupons": coupons, "orders": orders}
+    key = load_demo_shop(lengths, seed, present, add=add)
+    if key:
+        show_new(key)
+
+
+def load_demo_shop(
+    lengths: dict[str, int],
+    seed: int,
+    present: datetime | None = None,
+    *,
+    add: bool = False,
+    owner_id: int | None = None,
+) -> api_keys.NewKey | None:
+    """Load a demo shop, or continue an interrupted run with the same arguments.
+
+    Args:
+        lengths: number of customers, coupons and orders.
+        seed: the random seed.
+        present: current time of the shop; None for now.
+        add: whether to add to an existing demo shop.
+        owner_id: the user of the example records; None creates an administrator with a key.
+
+    Returns:
+        The key of the new administrator, or None.
+
+    Raises:
+        ClickException: there is a demo shop already, or another run was interrupted.
+    """
     run = _unfinished(lengths, seed, present, add=add)
     if run is None:
         if not add and fetch(select(DemoRun.id).limit(1)):
@@ -121,7 +149,7 @@ def demo(
     _load(COUPONS, run, shop)
     run_in_transaction(lambda session: add_cart_redemptions(session, run["present"]))
     _load(ORDERS, run, shop)
-    show_new(run_in_transaction(lambda session: _finish(session, run)))
+    return run_in_transaction(lambda session: _finish(session, run, owner_id))
 
 
 def _unfinished(
@@ -225,14 +253,17 @@ def _insert(
         part.then(session, sorted(ids), rows)
 
 
-def _finish(session: Session, run: Record) -> api_keys.NewKey:
+def _finish(session: Session, run: Record, owner_id: int | None) -> api_keys.NewKey | None:
     """Add the last records of a run with one event, mark it as finished, and return an API key."""
     session.execute(update(DemoRun).where(DemoRun.id == run["id"]).values(finished_at=now()))
     record_import(session, "demo", {part.name: run[part.name] for part in PARTS})
-    key = api_keys.create_key(
-        "admin", "administrator", Permission.READ_WRITE, "created by demo", reports=False
-    )
-    add_examples(session, run["present"], key.user_id)
+    key = None
+    if owner_id is None:
+        key = api_keys.create_key(
+            "admin", "administrator", Permission.READ_WRITE, "created by demo", reports=False
+        )
+        owner_id = key.user_id
+    add_examples(session, run["present"], owner_id)
     return key
 
 
