@@ -31,6 +31,13 @@ def _of_source(command: Any) -> Any:
         click.option(
             "--database", metavar="NAME", help="Database of the shop, if a dump has several."
         ),
+        click.option(
+            "--keep-key",
+            "keep_keys",
+            metavar="NAME",
+            multiple=True,
+            help="Import metadata with this key, although it is usually left out. Repeatable.",
+        ),
         click.option("--users-prefix", help="Prefix of the tables of users. Default: --prefix."),
         click.option(
             "--prefix", default="wp_", show_default=True, help="Prefix of the tables of the shop."
@@ -65,6 +72,7 @@ def woocommerce(
     database: str | None,
     report_file: Path | None,
     *,
+    keep_keys: tuple[str, ...],
     dry_run: bool,
     new_ids: bool,
     same_shop: bool,
@@ -82,7 +90,10 @@ def woocommerce(
 
     require_schema()
     location = Location(source, prefix, users_prefix, database)
-    options = Options(dry_run=dry_run, new_ids=new_ids, overwrite=overwrite, same_shop=same_shop)
+    options = Options(
+        dry_run=dry_run, new_ids=new_ids, overwrite=overwrite, same_shop=same_shop,
+        keep_keys=keep_keys,
+    )  # fmt: skip
     with _opened(report_file) as lines, stopping_between_batches() as check:
         report = Report(lines)
         try:
@@ -115,6 +126,7 @@ def verify(
     users_prefix: str | None,
     *,
     database: str | None,
+    keep_keys: tuple[str, ...],
     sample: int,
     seed: int | None,
 ) -> None:
@@ -132,8 +144,9 @@ def verify(
     with stopping_between_batches() as check:
         try:
             found = verify_shop(
-                location, current_catalog(), ImportProgress(check), sample=sample, seed=seed
-            )
+                location, current_catalog(), ImportProgress(check), sample=sample, seed=seed,
+                keep_keys=keep_keys,
+            )  # fmt: skip
         except SourceError as error:
             raise click.ClickException(str(error)) from None
         except Stopped as stopped:
@@ -155,6 +168,9 @@ def _show(report: Report, report_file: Path | None) -> None:
         click.echo(_ROW.format(label, *numbers, f"{counts.seconds:,.1f}"))
     for currency, cents in report.refunded.items():
         click.echo(f"Refunded: {amount_text(cents)} {currency}")
+    if report.keys:
+        number = sum(rows for _, _, rows, _ in report.keys)
+        click.echo(f"Metadata left out: {number:,} rows with {len(report.keys):,} keys.")
     kept = sum(counts.kept for counts in report.counts.values())
     missing = sum(counts.missing for counts in report.counts.values())
     if kept:

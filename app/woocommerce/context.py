@@ -8,6 +8,7 @@ from typing import Any
 
 from app.catalog import Catalog
 from app.woocommerce.convert.converted import Converted, LeftOut
+from app.woocommerce.convert.metadata import MetadataConverter
 from app.woocommerce.report import Report
 from app.woocommerce.source.index import SourceIndex
 from app.woocommerce.source.shop import ShopSource
@@ -31,6 +32,7 @@ class ImportContext:
         report: counts the records.
         catalog: the known coupon types and order statuses.
         index: unique values and coupon uses of the records of the source.
+        metadata: converts metadata.
     """
 
     source: ShopSource
@@ -38,6 +40,7 @@ class ImportContext:
     report: Report
     catalog: Catalog
     index: SourceIndex
+    metadata: MetadataConverter
 
     @property
     def staging(self) -> Staging:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,9 +12,18 @@ from typing import Protocol
 from app.auth.principal_cache import note_revocation
 from app.catalog import Catalog
 from app.db.session import run_in_transaction
+from app.models import (
+    COUPON_METADATA,
+    CUSTOMER_METADATA,
+    ITEM_IDS,
+    ITEM_METADATA,
+    ORDER_METADATA,
+    REFUND_METADATA,
+)
 from app.services.maintenance.import_runs import record_import
 from app.woocommerce import kinds
 from app.woocommerce.context import ImportContext
+from app.woocommerce.convert.metadata import MetadataConverter, reasons_by_key
 from app.woocommerce.errors import SourceError
 from app.woocommerce.report import Report
 from app.woocommerce.source.index import SourceIndex
@@ -34,10 +43,21 @@ Plan = list[tuple[str, str, Kind, Callable[[Advance], None]]]
 
 
 WITH_OWN_TABLE = {
-    "users", "posts:shop_coupon", PostLayout.orders, TableLayout.orders, "woocommerce_api_keys",
+    "users", "posts:shop_coupon", PostLayout.orders, TableLayout.orders, PostLayout.refunds,
+    TableLayout.refunds, "woocommerce_api_keys",
 }  # fmt: skip
 """Staged tables in which missing records are looked up, by kind."""
 
+
+RESERVED = {
+    ITEM_IDS: ("woocommerce_order_items",),
+    ITEM_METADATA: ("woocommerce_order_itemmeta",),
+    CUSTOMER_METADATA: ("usermeta",),
+    **dict.fromkeys(
+        (COUPON_METADATA, ORDER_METADATA, REFUND_METADATA), ("postmeta", "wc_orders_meta")
+    ),
+}
+"""Tables whose new IDs are above those of tables of the source."""
 
 COLLECT_AFTER = 100_000
 """Number of new objects after which the garbage collector runs. The default of Python is 700."""
@@ -65,12 +85,14 @@ class Options:
         new_ids: whether every record gets a new ID.
         overwrite: whether to replace records that were edited in this shop.
         same_shop: whether it is the shop of an earlier import, whose address has changed.
+        keep_keys: keys of metadata that are imported although they are usually left out.
     """
 
     dry_run: bool = False
     new_ids: bool = False
     overwrite: bool = False
     same_shop: bool = False
+    keep_keys: Sequence[str] = ()
 
 
 @contextmanager
@@ -119,10 +141,14 @@ def import_shop(
         was_known = records.is_known
         records.begin()
         writer = RecordWriter(records, report, overwrite=options.overwrite, new_ids=options.new_ids)
-        context = ImportContext(source, writer, report, catalog, SourceIndex(source.staging))
+        metadata = MetadataConverter(options.keep_keys)
+        index = SourceIndex(source.staging)
+        context = ImportContext(source, writer, report, catalog, index, metadata)
         plan = plan_of(context)
         for name, _, kind, _ in plan:
             writer.ids.advance(kind.name, kind.table, source.staging.last_id(name))
+        for table, names in RESERVED.items():
+            writer.ids.reserve(table, max(map(source.staging.last_id, names)))
         for name, label, kind, run in plan:
             with report.timed(label):
                 is_use = kind is kinds.COUPON_USE
@@ -136,6 +162,7 @@ def import_shop(
             if was_known and name in WITH_OWN_TABLE:
                 context.report_missing(kind, name, label)
         records.finish()
+        report.left_out_keys(reasons_by_key(metadata.left_out))
         if not options.dry_run:
             note_revocation()  # roles and keys may have changed
             _record_event(records, report)

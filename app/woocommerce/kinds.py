@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, insert, or_, select, update
+from sqlalchemy import case, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.db.search import comparable
 from app.models import (
     COUPONS,
+    ORDER_REFUNDS,
     ORDERS,
     REDEMPTIONS,
     USER_ROLES,
@@ -19,12 +20,14 @@ from app.models import (
     DownloadPermission,
     Order,
     OrderNote,
+    OrderRefund,
     Redemption,
     User,
     Webhook,
 )
 from app.models.coupon import CouponStatus
 from app.models.user import with_normalized
+from app.services.common import metadata
 from app.services.events.sequence import last_event_id
 from app.services.orders.columns import new_key
 from app.woocommerce.convert.converted import Pending
@@ -177,13 +180,38 @@ def _resolve_webhooks(session: Session, pending: Sequence[Pending]) -> None:
         each.values["position"] = last
 
 
-CUSTOMERS = Kind("customer", User, _resolve_customers, _write_roles)
-COUPON = Kind("coupon", Coupon, _resolve_coupons)
-ORDER = Kind("order", Order, _resolve_orders)
+def _add_up_refunds(session: Session, written: Sequence[Pending]) -> None:
+    """Store the sum of the refunds of orders, and reserve the IDs of their items."""
+    orders = sorted({each.values["order_id"] for each in written})
+    items: dict[int, int] = {}
+    for each in written:
+        order_id = each.values["order_id"]
+        last = max((item["item_id"] for item in each.values["line_items"]), default=0)
+        items[order_id] = max(last, items.get(order_id, 0))
+    of_order = ORDER_REFUNDS.c.order_id == ORDERS.c.id
+    total = select(func.coalesce(func.sum(ORDER_REFUNDS.c.amount), 0)).where(of_order)
+    for order_id in orders:
+        following = case(
+            (ORDERS.c.next_item_id <= items[order_id], items[order_id] + 1),
+            else_=ORDERS.c.next_item_id,
+        )
+        refunded = {"total_refunded": total.scalar_subquery(), "next_item_id": following}
+        session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(refunded))
+
+
+CUSTOMERS = Kind("customer", User, _resolve_customers, _write_roles, metadata=metadata.CUSTOMER)
+COUPON = Kind("coupon", Coupon, _resolve_coupons, metadata=metadata.COUPON)
+ORDER = Kind("order", Order, _resolve_orders, metadata=metadata.ORDER, items_of="id")
 ORDER_USE = Kind("order_coupon", Redemption, _resolve_redemptions)
 COUPON_USE = Kind("coupon_use", Redemption)
 ORDER_NOTE = Kind("order_note", OrderNote)
-REFUND = Kind("refund", OrderNote)
+REFUND = Kind(
+    "order_refund",
+    OrderRefund,
+    after_write=_add_up_refunds,
+    metadata=metadata.REFUND,
+    items_of="order_id",
+)
 DOWNLOAD = Kind("download", DownloadPermission)
 WEBHOOK = Kind("webhook", Webhook, _resolve_webhooks)
 API_KEY = Kind("api_key", ApiKey)

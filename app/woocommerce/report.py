@@ -41,11 +41,13 @@ class Report:
             None to write no file.
         counts: the counts of each kind by its name, in the order of the import.
         refunded: sum of the refunds in cents, by currency.
+        keys: table, key, number and reason of the metadata that was left out.
     """
 
     lines: IO[str] | None = None
     counts: dict[str, KindCounts] = field(default_factory=dict)
     refunded: dict[str, int] = field(default_factory=dict)
+    keys: list[tuple[str, str, int, str]] = field(default_factory=list)
 
     def counts_of(self, kind: str) -> KindCounts:
         """Return the counts of a kind."""
@@ -59,6 +61,21 @@ class Report:
             yield counts
         finally:
             counts.seconds += time.monotonic() - start
+
+    def left_out_keys(self, keys: list[tuple[str, str, int, str]]) -> None:
+        """Report metadata that is not imported, by its key."""
+        self.keys = keys
+        for table, key, number, why in keys:
+            if self.lines:
+                line = {
+                    "table": table,
+                    "id": None,
+                    "key": key,
+                    "number": number,
+                    "what": "left_out",
+                }
+                text = json.dumps(line | {"why": why}, ensure_ascii=False)
+                self.lines.write(f"{text}\n")
 
     def line(self, table: str, record_id: int, what: str, why: str) -> None:
         """Write the line of a record.

@@ -6,7 +6,7 @@ Table names have no prefix. Columns that do not exist in a version are read as N
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 
@@ -17,35 +17,45 @@ ADDRESS_KEYS = (
     *(f"billing_{part}" for part in BILLING_PARTS),
     *(f"shipping_{part}" for part in SHIPPING_PARTS),
 )
-ORDER_KEYS = (
-    *(f"_{key}" for key in ADDRESS_KEYS),
+TRASH_KEYS = ("_wp_trash_meta_status", "_wp_trash_meta_time")
+ORDER_KEYS = frozenset({
+    *(f"_{key}" for key in ADDRESS_KEYS), *TRASH_KEYS,
     "_order_key", "_customer_user", "_payment_method", "_payment_method_title",
     "_customer_ip_address", "_customer_user_agent", "_order_currency", "_order_total",
     "_order_tax", "_order_shipping", "_order_shipping_tax", "_cart_discount",
-    "_completed_date", "_date_completed", "_paid_date", "_date_paid", "_order_number",
-    "_order_number_formatted", "_recorded_coupon_usage_counts", "_wp_trash_meta_status",
-    "_wp_trash_meta_time", "_refund_amount", "_refund_reason",
-)  # fmt: skip
-COUPON_KEYS = (
+    "_cart_discount_tax", "_completed_date", "_date_completed", "_paid_date", "_date_paid",
+    "_recorded_coupon_usage_counts", "_transaction_id", "_created_via", "_prices_include_tax",
+    "_cart_hash", "_order_version",
+})  # fmt: skip
+"""Metadata of orders in posts that are fields of an order."""
+REFUND_KEYS = frozenset({"_refund_amount", "_refund_reason", "_refunded_by"})
+"""Metadata of refunds in posts and in order tables that are fields of a refund."""
+COUPON_KEYS = frozenset({
+    *TRASH_KEYS,
     "discount_type", "coupon_amount", "individual_use", "product_ids", "exclude_product_ids",
     "usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count",
     "date_expires", "expiry_date", "free_shipping", "product_categories",
     "exclude_product_categories", "exclude_sale_items", "minimum_amount", "maximum_amount",
-    "customer_email", "_used_by",
-)  # fmt: skip
-PRODUCT_KEYS = ("_sku", "_downloadable_files", "_product_attributes")
-WEBHOOK_KEYS = ("_topic", "_delivery_url", "_secret", "_api_version")
+    "customer_email",
+})  # fmt: skip
+"""Metadata of coupons that are fields of a coupon. ``_used_by`` becomes redemptions."""
 POST_TYPES = (
     "shop_order", "shop_order_refund", "shop_coupon", "shop_webhook", "product",
     "product_variation",
 )  # fmt: skip
-ITEM_KEYS = (
-    "_qty", "_tax_class", "_product_id", "_variation_id", "_line_subtotal",
-    "_line_subtotal_tax", "_line_total", "_line_tax", "method_id", "cost", "rate_id", "label",
-    "compound", "tax_amount", "shipping_tax_amount", "discount_amount", "discount_amount_tax",
-)  # fmt: skip
-USER_KEYS = ("first_name", "last_name", "last_update", *ADDRESS_KEYS)
-"""Metadata of users to read, in addition to ``{prefix}capabilities``."""
+ITEM_KEYS: Mapping[str, frozenset[str]] = {
+    "line_item": frozenset({
+        "_qty", "_tax_class", "_product_id", "_variation_id", "_line_subtotal",
+        "_line_subtotal_tax", "_line_total", "_line_tax", "_line_tax_data",
+    }),
+    "shipping": frozenset({"method_id", "instance_id", "cost", "total_tax", "taxes"}),
+    "fee": frozenset({"_tax_class", "_line_total", "_line_tax", "_line_tax_data"}),
+    "tax": frozenset({"rate_id", "label", "compound", "tax_amount"}),
+    "coupon": frozenset({"discount_amount"}),
+}  # fmt: skip
+"""Metadata of items that are fields of an item, by its kind."""
+USER_KEYS = frozenset({"first_name", "last_name", "last_update", *ADDRESS_KEYS})
+"""Metadata of users that are fields of a customer, in addition to the roles."""
 
 OPTIONS = (
     "siteurl", "home", "timezone_string", "gmt_offset", "woocommerce_currency",
@@ -63,7 +73,6 @@ class SourceTable:
         primary: the primary key. A server is read in ranges of it.
         filtered: the column that selects rows; None to read all rows.
         values: the values of ``filtered`` that select a row.
-        others: whether to also select rows whose value does not begin with an underscore.
         is_meta: whether rows are a key and a value that belong to the record ``key``.
         of_users: whether it has the prefix of the tables of users.
     """
@@ -73,7 +82,6 @@ class SourceTable:
     primary: str
     filtered: str | None = None
     values: tuple[str, ...] = ()
-    others: bool = False
     is_meta: bool = False
     of_users: bool = False
 
@@ -83,20 +91,9 @@ class SourceTable:
         return self.columns[0]
 
 
-def _meta(
-    name: str, key: str, values: tuple[str, ...] = (), *, primary: str = "meta_id",
-    others: bool = False, of_users: bool = False,
-) -> SourceTable:  # fmt: skip
-    return SourceTable(
-        name,
-        (key, "meta_key", "meta_value", primary),
-        primary,
-        filtered="meta_key",
-        values=values,
-        others=others,
-        is_meta=True,
-        of_users=of_users,
-    )
+def _meta(name: str, key: str, *, primary: str = "meta_id", of_users: bool = False) -> SourceTable:
+    columns = (key, "meta_key", "meta_value", primary)
+    return SourceTable(name, columns, primary, is_meta=True, of_users=of_users)
 
 
 _TABLES = (
@@ -107,7 +104,7 @@ _TABLES = (
     SourceTable(
         "users", ("ID", "user_login", "user_email", "user_registered"), "ID", of_users=True
     ),
-    _meta("usermeta", "user_id", USER_KEYS, primary="umeta_id", of_users=True),
+    _meta("usermeta", "user_id", primary="umeta_id", of_users=True),
     SourceTable(
         "posts",
         (
@@ -116,19 +113,19 @@ _TABLES = (
         ),
         "ID", filtered="post_type", values=POST_TYPES,
     ),
-    _meta("postmeta", "post_id", (*ORDER_KEYS, *COUPON_KEYS, *PRODUCT_KEYS, *WEBHOOK_KEYS)),
+    _meta("postmeta", "post_id"),
     SourceTable(
         "comments",
         ("comment_post_ID", "comment_ID", "comment_date", "comment_date_gmt",
-         "comment_content", "comment_type", "comment_approved"),
+         "comment_content", "comment_type", "comment_approved", "comment_author"),
         "comment_ID", filtered="comment_type", values=("order_note",),
     ),
-    _meta("commentmeta", "comment_id", ("is_customer_note",)),
+    _meta("commentmeta", "comment_id"),
     SourceTable(
         "woocommerce_order_items",
         ("order_id", "order_item_id", "order_item_name", "order_item_type"), "order_item_id",
     ),
-    _meta("woocommerce_order_itemmeta", "order_item_id", ITEM_KEYS, others=True),
+    _meta("woocommerce_order_itemmeta", "order_item_id"),
     SourceTable(
         "woocommerce_downloadable_product_permissions",
         (
@@ -163,7 +160,7 @@ _TABLES = (
             "id", "type", "status", "currency", "tax_amount", "total_amount", "customer_id",
             "billing_email", "date_created_gmt", "date_updated_gmt", "parent_order_id",
             "payment_method", "payment_method_title", "ip_address", "user_agent",
-            "customer_note",
+            "customer_note", "transaction_id",
         ),
         "id", filtered="type", values=("shop_order", "shop_order_refund"),
     ),
@@ -176,28 +173,14 @@ _TABLES = (
         (
             "order_id", "order_key", "date_paid_gmt", "date_completed_gmt",
             "shipping_tax_amount", "shipping_total_amount", "discount_total_amount",
-            "coupon_usages_are_counted",
+            "coupon_usages_are_counted", "created_via", "woocommerce_version",
+            "prices_include_tax", "cart_hash", "discount_tax_amount",
         ),
         "id",
     ),
-    _meta(
-        "wc_orders_meta", "order_id",
-        (
-            "_order_number", "_order_number_formatted", "_wp_trash_meta_status",
-            "_wp_trash_meta_time", "_refund_amount", "_refund_reason",
-        ),
-        primary="id",
-    ),
+    _meta("wc_orders_meta", "order_id", primary="id"),
 )  # fmt: skip
 
 
-def source_tables(prefix: str) -> Mapping[str, SourceTable]:
-    """Return the tables to read, by their name without the prefix.
-
-    Args:
-        prefix: the prefix of the shop, which is part of the name of its capabilities.
-    """
-    tables = {table.name: table for table in _TABLES}
-    of_users = tables["usermeta"]
-    values = (*of_users.values, f"{prefix}capabilities")
-    return {**tables, "usermeta": replace(of_users, values=values)}
+SOURCE_TABLES: Mapping[str, SourceTable] = {table.name: table for table in _TABLES}
+"""The tables to read, by their name without the prefix."""

@@ -18,12 +18,15 @@ from app.catalog import Catalog
 from app.db.read_pool import fetch
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
+from app.models import ORDER_REFUNDS
+from app.services.common.metadata import ITEM
 from app.services.orders.sums import amount_text, cents
 from app.woocommerce.context import ImportContext
 from app.woocommerce.convert.converted import Converted, Record
+from app.woocommerce.convert.metadata import MetadataConverter
 from app.woocommerce.errors import SourceError
 from app.woocommerce.importer import Progress, plan_of, staged_shop
-from app.woocommerce.kinds import ORDER
+from app.woocommerce.kinds import ORDER, REFUND
 from app.woocommerce.report import Report
 from app.woocommerce.source.index import SourceIndex
 from app.woocommerce.source.loading import Location
@@ -70,6 +73,8 @@ class _Compared:
     sums: Counter[str] = field(default_factory=Counter)
     source_numbers: Counter[str] = field(default_factory=Counter)
     numbers: Counter[str] = field(default_factory=Counter)
+    source_entries: int = 0
+    entries: int = 0
 
 
 class RecordComparer:
@@ -100,6 +105,7 @@ class RecordComparer:
         compared = self.compared.setdefault(label, _Compared())
         known = self.records.known(_Reader(), kind.name, [each.source_id for each in converted])
         stored = self._stored(kind, [imported.target_id for imported in known.values()])
+        entries = self._entries(kind, list(stored))
         for each in converted:
             imported = known.get(each.source_id)
             if imported is None and each.is_absent:
@@ -119,6 +125,12 @@ class RecordComparer:
                 compared.source_numbers[status] += 1
                 compared.sums[record["status"]] += cents(record["total"])
                 compared.numbers[record["status"]] += 1
+            if kind.metadata:
+                here = entries.get(imported.target_id, [])
+                items = each.items_metadata.values()
+                compared.source_entries += len(each.metadata) + sum(map(len, items))
+                compared.entries += len(here)
+                self._compare_metadata(label, each, here)
             if self._random.random() * self.totals.get(label, 0) < self._sample:
                 compared.sample += 1
                 self._compare(label, each, record)
@@ -133,6 +145,58 @@ class RecordComparer:
                     f"{label}: {converted.table} {converted.source_id}, {name}: "
                     f"{_short(value)} at the source, {_short(record[name])} here"
                 )
+
+    def _compare_metadata(
+        self, label: str, converted: Converted, here: Sequence[tuple[int, str, str]]
+    ) -> None:
+        """Compare the metadata of a record and of its items, in the order of their IDs."""
+        there = sorted(
+            [(0, entry.id, entry.key, entry.value) for entry in converted.metadata]
+            + [
+                (item_id, entry.id, entry.key, entry.value)
+                for item_id, entries in converted.items_metadata.items()
+                for entry in entries
+            ]
+        )
+        expected = sorted((item, key, value) for item, _, key, value in there)
+        if expected != sorted(here):
+            missing = Counter(expected) - Counter(here)
+            further = Counter(here) - Counter(expected)
+            keys = sorted({key for _, key, _ in [*missing, *further]})
+            self._result.add(
+                f"{label}: {converted.table} {converted.source_id}, metadata: "
+                f"{_short(', '.join(keys))} differ"
+            )
+
+    def _entries(self, kind: Kind, ids: Sequence[int]) -> dict[int, list[tuple[int, str, str]]]:
+        """Return item, key and value of the stored metadata of records, by their ID."""
+        found: dict[int, list[tuple[int, str, str]]] = {}
+        if not kind.metadata or not ids:
+            return found
+        for record_id, _, key, value, _ in fetch(kind.metadata.select_rows, {"ids": ids}):
+            found.setdefault(record_id, []).append((0, key, value))
+        if not kind.items_of:
+            return found
+        orders = {record_id: record_id for record_id in ids}
+        items: dict[int, int] = {}
+        of_ids = is_one_of(ORDER_REFUNDS.c.id, bindparam(None, list(ids), type_=IdList))
+        columns = (ORDER_REFUNDS.c.id, ORDER_REFUNDS.c.order_id, ORDER_REFUNDS.c.line_items)
+        if kind is REFUND:
+            rows = fetch(select(*columns).where(of_ids))
+            orders = {row.id: row.order_id for row in rows}
+            items = {item["item_id"]: row.id for row in rows for item in row.line_items}
+        wanted = sorted({*orders.values()})
+        of_refunds = self._items_of_refunds(wanted) if kind is ORDER else set()
+        for order_id, item_id, _, key, value, _ in fetch(ITEM.select_rows, {"ids": wanted}):
+            record_id = items.get(item_id) if kind is REFUND else order_id
+            if record_id is not None and item_id not in of_refunds:
+                found.setdefault(record_id, []).append((item_id, key, value))
+        return found
+
+    def _items_of_refunds(self, orders: Sequence[int]) -> set[int]:
+        of_orders = is_one_of(ORDER_REFUNDS.c.order_id, bindparam(None, list(orders), type_=IdList))
+        rows = fetch(select(ORDER_REFUNDS.c.line_items).where(of_orders))
+        return {item.get("item_id", 0) for (items,) in rows for item in items}
 
     def _stored(self, kind: Kind, ids: Sequence[int]) -> dict[int, Record]:
         table = kind.table
@@ -151,13 +215,20 @@ class _Reader:
 
 
 def verify_shop(
-    location: Location, catalog: Catalog, progress: Progress, *, sample: int, seed: int | None
+    location: Location,
+    catalog: Catalog,
+    progress: Progress,
+    *,
+    sample: int,
+    seed: int | None,
+    keep_keys: Sequence[str] = (),
 ) -> Verification:
     """Compare this shop with the source from which it was imported.
 
     Args:
         sample: average number of records of each kind that are compared field by field.
         seed: the seed of the random sample; None for a new sample each time.
+        keep_keys: the keys that the import kept with ``--keep-key``.
 
     Raises:
         SourceError: the source cannot be read, or was never imported.
@@ -172,7 +243,8 @@ def verify_shop(
             result.add("the import is not complete: run it again")
         comparer = RecordComparer(records, result, sample, seed)
         report = Report()
-        context = ImportContext(source, comparer, report, catalog, SourceIndex(source.staging))
+        index, metadata = SourceIndex(source.staging), MetadataConverter(keep_keys)
+        context = ImportContext(source, comparer, report, catalog, index, metadata)
         for name, label, _, run in plan_of(context):
             total = comparer.totals[label] = source.staging.count(name)
             with progress.step(label, total) as advance:
@@ -189,6 +261,10 @@ def _summarise(result: Verification, comparer: RecordComparer, report: Report) -
             f"{left_out:,} left out, {compared.edited:,} edited here, "
             f"{compared.sample:,} compared field by field"
         )
+        if compared.source_entries or compared.entries:
+            result.lines.append(
+                f"  metadata: {compared.source_entries:,} at the source, {compared.entries:,} here"
+            )
         statuses = sorted({*compared.source_numbers, *compared.numbers})
         for status in statuses:
             there = (compared.source_numbers[status], compared.source_sums[status])

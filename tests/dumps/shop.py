@@ -30,6 +30,10 @@ def php(value):
         return f"b:{int(value)};"
     if isinstance(value, int):
         return f"i:{value};"
+    if value is None:
+        return "N;"
+    if isinstance(value, float):
+        return f"d:{value};"
     if isinstance(value, str):
         return f's:{len(value.encode())}:"{value}";'
     pairs = value.items() if isinstance(value, dict) else enumerate(value)

@@ -42,7 +42,9 @@ def import_dump(app, tmp_path):
         )
         assert (result.exit_code != 0) == fails, result.output
         lines = [json.loads(line) for line in report.read_text().splitlines()]
-        return Printed(result.output, table_of(result.stdout), lines)
+        keys = {line["key"]: line["number"] for line in lines if "key" in line}
+        lines = [line for line in lines if "key" not in line]
+        return Printed(result.output, table_of(result.stdout), lines, keys)
 
     return run
 
@@ -52,6 +54,8 @@ class Printed:
     output: str
     table: dict
     lines: list
+    keys: dict
+    """The number of rows of metadata that were left out, by key."""
 
     def row(self, label):
         """Read, created, updated, unchanged, altered, left out."""

@@ -242,9 +242,14 @@ def test_order_notes_refunds_and_downloads(shop_file, import_dump, erp):
     assert notes == [
         {"id": number, "created_at": created, "note": "Note 0: it's\npaid; \\ö",
          "customer_note": number % 4 == 0},
-        {"id": notes[1]["id"], "created_at": created, "customer_note": False,
-         "note": f"Refunded 5.00 EUR (refund {order['id'] + 10_000_000}): broken"},
     ]  # fmt: skip
+    assert erp.get(f"/orders/{order['id']}/refunds").get_json() == {"order_refunds": [
+        {"id": order["id"] + 10_000_000, "order_id": order["id"], "created_at": created,
+         "updated_at": created, "amount": "5.00", "reason": "broken", "refunded_by": None,
+         "line_items": []},
+    ]}  # fmt: skip
+    shown = erp.get(f"/orders/{order['id']}", {"fields": "total_refunded"}).get_json()["order"]
+    assert shown == {"total_refunded": "5.00"}
     bought = [
         (number, order)
         for number, order in enumerate(shop.each_order(), 1)

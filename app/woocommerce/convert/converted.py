@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from app.woocommerce.convert.metadata import SourceEntry
 from app.woocommerce.convert.stored_values import Alterations
 
 Record = dict[str, Any]
@@ -28,6 +29,8 @@ class Converted:
         roles: the roles of an account.
         is_absent: whether it is written only if an earlier import created it.
         resolved: columns that the fingerprint excludes: references, and random values.
+        metadata: the metadata of the record.
+        items_metadata: the metadata of items of the record, by their ID.
     """
 
     source_id: int
@@ -38,12 +41,26 @@ class Converted:
     roles: tuple[str, ...] = ()
     is_absent: bool = False
     resolved: Record = field(default_factory=dict)
+    metadata: Sequence[SourceEntry] = ()
+    items_metadata: Mapping[int, Sequence[SourceEntry]] = field(default_factory=dict)
 
     def fingerprint(self) -> bytes:
         """Return a hash that changes when the record changes at the source."""
-        content = (self.values, self.references, self.roles)
-        written = orjson.dumps(content, default=str, option=orjson.OPT_SORT_KEYS)
+        content = (
+            self.values,
+            self.references,
+            self.roles,
+            _compared(self.metadata),
+            {item_id: _compared(entries) for item_id, entries in self.items_metadata.items()},
+        )
+        options = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+        written = orjson.dumps(content, default=str, option=options)
         return blake2b(written, digest_size=12).digest()
+
+
+def _compared(entries: Sequence[SourceEntry]) -> list[str]:
+    """Return the keys and values of metadata. Another ID is not a change."""
+    return [text for entry in entries for text in (entry.key, entry.value)]
 
 
 @dataclass(slots=True)

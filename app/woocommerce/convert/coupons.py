@@ -16,10 +16,13 @@ from app.db.search import search_text
 from app.models.coupon import CouponStatus
 from app.woocommerce.convert.converted import Converted, LeftOut
 from app.woocommerce.convert.customers import EPOCH
+from app.woocommerce.convert.metadata import MetadataConverter
 from app.woocommerce.convert.stored_values import Alterations, ids, is_yes, whole
 from app.woocommerce.source.clock import ShopClock, from_unix
+from app.woocommerce.source.item_meta import MetaRows
 from app.woocommerce.source.php_values import UnreadableValue, list_of
-from app.woocommerce.source.staging import Meta
+from app.woocommerce.source.staging import Meta, meta_in
+from app.woocommerce.tables import COUPON_KEYS
 
 STATUSES = {"publish": CouponStatus.PUBLISHED, "trash": CouponStatus.TRASH}
 DEFAULT_TYPE = "fixed_cart"
@@ -36,15 +39,19 @@ def code_of(title: str | None) -> str:
 def coupon(
     post_id: int,
     row: Sequence[str | None],
-    meta: Meta,
+    rows: MetaRows,
     clock: ShopClock,
     coupon_types: Callable[[str], bool],
+    *,
+    metadata: MetadataConverter,
 ) -> Converted:
     """Return a coupon.
 
     Args:
         row: the columns of the post after its ID.
+        rows: the metadata.
         coupon_types: returns whether a coupon type is known.
+        metadata: converts what is not a field of a coupon.
 
     Raises:
         LeftOut: it is neither published nor in the trash, or has no code.
@@ -52,7 +59,7 @@ def coupon(
     _, status, title, excerpt, author, date_local, date_gmt, modified_local, modified_gmt, _ = row
     if status not in STATUSES:
         raise LeftOut(f"the coupon has the status {status!r}")
-    altered = Alterations()
+    altered, meta = Alterations(), meta_in(rows)
     code = _code(title, altered)
     created = clock.utc(date_gmt, date_local) or EPOCH
     updated = clock.utc(modified_gmt, modified_local) or created
@@ -82,7 +89,8 @@ def coupon(
     if values["status"] == CouponStatus.TRASH:
         values["trashed_at"] = from_unix(meta.get("_wp_trash_meta_time")) or updated
     references = {"author": int(author)} if author and author.isdigit() and int(author) else {}
-    return Converted(post_id, "posts", values, altered, references=references)
+    entries = metadata.entries("postmeta", rows, COUPON_KEYS, altered)
+    return Converted(post_id, "posts", values, altered, references=references, metadata=entries)
 
 
 def _code(title: str | None, altered: Alterations) -> str:

@@ -6,28 +6,39 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from app.woocommerce.convert.converted import Converted, LeftOut, Record
+from app.woocommerce.convert.metadata import MetadataConverter
 from app.woocommerce.convert.stored_values import Alterations
 from app.woocommerce.source.clock import ShopClock, from_unix
+from app.woocommerce.source.item_meta import MetaRows
 from app.woocommerce.source.php_values import UnreadableValue, keys_of
-from app.woocommerce.source.staging import Meta
-from app.woocommerce.tables import ADDRESS_KEYS
+from app.woocommerce.source.staging import meta_in
+from app.woocommerce.tables import ADDRESS_KEYS, USER_KEYS
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def customer(
-    user_id: int, row: Sequence[str | None], meta: Meta, clock: ShopClock, capabilities: str
+    user_id: int,
+    row: Sequence[str | None],
+    rows: MetaRows,
+    clock: ShopClock,
+    capabilities: str,
+    *,
+    metadata: MetadataConverter,
 ) -> Converted:
     """Return an account. Its password is not imported, because this service checks no passwords.
 
     Args:
         row: username, e-mail and registration.
+        rows: the metadata.
         capabilities: the key of its roles in the metadata.
+        metadata: converts what is not a field of a customer.
 
     Raises:
         LeftOut: it has no username.
     """
     altered = Alterations()
+    meta = meta_in(rows)
     username, email, registered = row
     values: Record = {key: altered.text(meta.get(key)) for key in ADDRESS_KEYS}
     # WordPress stores registrations in UTC.
@@ -52,4 +63,6 @@ def customer(
     except UnreadableValue:
         roles = ()
         altered.append("the roles cannot be read")
-    return Converted(user_id, "users", values, altered, roles=roles)
+    fields = {*USER_KEYS, capabilities}
+    entries = metadata.entries("usermeta", rows, fields, altered)
+    return Converted(user_id, "users", values, altered, roles=roles, metadata=entries)

@@ -11,8 +11,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from app.services.orders.item_changes import MAX_QUANTITY
-from app.services.orders.sums import amount_text
+from app.services.orders.sums import amount_text, cents
 from app.woocommerce.convert.coupons import code_of
+from app.woocommerce.convert.metadata import REPEATED, MetadataConverter, SourceEntry
 from app.woocommerce.convert.stored_values import (
     Alterations,
     Cents,
@@ -21,8 +22,10 @@ from app.woocommerce.convert.stored_values import (
     rounded,
     whole,
 )
-from app.woocommerce.source.item_meta import Pairs, Products, visible_meta
-from app.woocommerce.source.staging import Meta
+from app.woocommerce.source.item_meta import MetaRows, Products, visible_meta
+from app.woocommerce.source.php_values import UnreadableValue, unserialized
+from app.woocommerce.source.staging import Meta, meta_in
+from app.woocommerce.tables import ITEM_KEYS
 
 Item = dict[str, Any]
 
@@ -37,6 +40,7 @@ class Items:
         subtotal: the sum of the line subtotals in cents.
         next_id: the ID of the next new item.
         coupons: the ID at the source, the code and the amount in cents of each coupon line.
+        metadata: the metadata of the items, by their ID.
     """
 
     lists: dict[str, list[Item]]
@@ -44,19 +48,32 @@ class Items:
     subtotal: int = 0
     next_id: int = 1
     coupons: list[tuple[int, str, int]] = field(default_factory=list)
+    metadata: dict[int, list[SourceEntry]] = field(default_factory=dict)
+
+    @property
+    def units(self) -> int:
+        """Return the number of units in the line items."""
+        return sum(line["quantity"] for line in self.lists["line_items"])
+
+    @property
+    def fees(self) -> int:
+        """Return the sum of the fees in cents."""
+        return sum(cents(Decimal(fee["total"])) for fee in self.lists["fee_lines"])
 
 
 def items_of_order(
     rows: Sequence[Sequence[Any]],
-    metas: Mapping[int, Pairs],
+    metas: Mapping[int, MetaRows],
     products: Products,
     altered: Alterations,
+    metadata: MetadataConverter,
 ) -> Items:
     """Return the items of an order.
 
     Args:
         rows: ID, name and kind of each item.
         metas: their metadata, by their ID.
+        metadata: converts what is not a field of an item.
     """
     subtotal: Cents = 0
     taxes: dict[str, _Tax] = {}
@@ -65,12 +82,13 @@ def items_of_order(
     for item_id_text, name, kind in sorted(rows, key=lambda row: int(row[0])):
         item_id = int(item_id_text)
         items.next_id = max(items.next_id, item_id + 1)
-        pairs, name = metas.get(item_id, ()), altered.text(name)  # noqa: PLW2901  # without NUL
-        # The first of several values of a key counts.
-        meta: Meta = dict(zip(pairs[-2::-2], pairs[::-2], strict=True))
+        stored, name = metas.get(item_id, ()), altered.text(name)  # noqa: PLW2901  # without NUL
+        meta = meta_in(stored)
+        shown: set[int] = set()
         if kind == "line_item":
             line, of_line = _line(item_id, name, meta, products, altered)
-            line["meta"] = visible_meta(pairs, line["product_id"] or 0, name, products)
+            product_id = line["variation_id"] or line["product_id"] or 0
+            line["meta"], shown = visible_meta(stored, product_id, name, products)
             items.lists["line_items"].append(line)
             subtotal += of_line
             items.details[str(item_id)] = {
@@ -90,9 +108,75 @@ def items_of_order(
             _add_coupon(items, item_id, name, meta, altered)
         else:
             altered.append(f"the item {item_id} of the kind {kind!r} was left out")
+            continue
+        others = [each for at, each in enumerate(stored) if at // 3 not in shown]
+        fields = ITEM_KEYS[kind]
+        if entries := metadata.entries("woocommerce_order_itemmeta", others, fields, altered):
+            items.metadata[item_id] = entries
     items.subtotal = rounded(subtotal)
     items.lists["tax_lines"] = [tax.line(code) for code, tax in taxes.items() if tax.amount]
     return items
+
+
+def refunded_items(
+    rows: Sequence[Sequence[Any]],
+    metas: Mapping[int, MetaRows],
+    products: Products,
+    altered: Alterations,
+    metadata: MetadataConverter,
+) -> tuple[list[Item], dict[int, list[SourceEntry]]]:
+    """Return the items of a refund, and their metadata by their own ID.
+
+    The source stores them as items with negative amounts. Taxes by rate have no item.
+
+    Args:
+        rows: ID, name and kind of each item.
+        metas: their metadata, by their ID.
+        products: their products.
+        altered: alterations of the refund.
+        metadata: converts what is not a field of an item.
+    """
+    items: list[Item] = []
+    of_items: dict[int, list[SourceEntry]] = {}
+    for item_id_text, name, kind in sorted(rows, key=lambda row: int(row[0])):
+        item_id = int(item_id_text)
+        if kind not in _REFUNDED:
+            continue
+        stored = metas.get(item_id, ())
+        meta = meta_in(stored)
+        text = altered.text(name)
+        items.append(_refunded(item_id, kind, text, meta, products=products, altered=altered))
+        entries = metadata.entries("woocommerce_order_itemmeta", stored, REPEATED, altered)
+        if entries:
+            of_items[item_id] = entries
+    return items, of_items
+
+
+_REFUNDED = {"line_item": "line_items", "shipping": "shipping_lines", "fee": "fee_lines"}
+"""Lists of the items of an order that can be refunded, by the kind of the item."""
+
+
+def _refunded(
+    item_id: int, kind: str, name: str, meta: Meta, *, products: Products, altered: Alterations
+) -> Item:
+    total, tax = ("cost", "total_tax") if kind == "shipping" else ("_line_total", "_line_tax")
+    product_id, variation_id = (abs(whole(meta.get(key))) for key in _PRODUCT_KEYS)
+    return {
+        "id": abs(whole(meta.get("_refunded_item_id"))),
+        "item_id": item_id,
+        "quantity": _quantity((meta.get("_qty") or "").lstrip("-"), altered),
+        "total": amount_text(abs(altered.cents(meta.get(total), total))),
+        "total_tax": amount_text(abs(altered.cents(meta.get(tax), tax))),
+        "list": _REFUNDED[kind],
+        "name": name,
+        "product_id": product_id or None,
+        "variation_id": variation_id,
+        "sku": products.skus.get(variation_id or product_id) or None,
+        "tax_class": _tax_class(meta, products, altered) or None,
+    }
+
+
+_PRODUCT_KEYS = ("_product_id", "_variation_id")
 
 
 def _line(
@@ -104,7 +188,7 @@ def _line(
     total = altered.exact(get("_line_total"), "_line_total")
     if not is_old:
         subtotal = max(subtotal, total)  # as WooCommerce reads it since 3.0
-    product_id = whole(get("_variation_id")) or whole(get("_product_id"))
+    product_id, variation_id = whole(get("_product_id")), whole(get("_variation_id"))
     quantity = _quantity(get("_qty"), altered)
     price = quotient(total, quantity or 1) if quantity or is_old else 0
     line = {
@@ -118,9 +202,44 @@ def _line(
         "tax_class": _tax_class(meta, products, altered),
         "name": name,
         "product_id": product_id or (None if is_old else 0),
-        "sku": products.skus.get(product_id),
+        "sku": products.skus.get(variation_id or product_id),
+        "variation_id": variation_id,
+        "taxes": _taxes(meta, "_line_tax_data", altered),
     }
     return line, subtotal
+
+
+def _taxes(meta: Meta, key: str, altered: Alterations) -> list[Item]:
+    """Return the taxes of an item by tax rate.
+
+    They are a serialized array with amounts by rate in ``total`` and in ``subtotal``. Versions
+    before 2.7 store the amounts of shipping by rate.
+    """
+    try:
+        stored = unserialized(text) if (text := meta.get(key)) else {}
+    except UnreadableValue:
+        altered.append(f"{key} cannot be read, and was emptied")
+        return []
+    parts = stored if isinstance(stored, dict) else {}
+    if not parts.keys() & {"total", "subtotal"}:
+        parts = {"total": parts}
+    by_rate = [
+        part if isinstance(part := parts.get(name), dict) else {} for name in ("total", "subtotal")
+    ]
+
+    def amount(amounts: dict[Any, Any], rate: Any) -> str:
+        return amount_text(altered.cents(str(amounts.get(rate) or ""), key))
+
+    totals, subtotals = by_rate
+    return [
+        {
+            "id": whole(str(rate)),
+            "total": amount(totals, rate),
+            "subtotal": amount(subtotals or totals, rate),
+        }
+        for rate in dict.fromkeys([*totals, *subtotals])
+        if not isinstance(totals.get(rate), dict)
+    ]
 
 
 def _shipping(
@@ -131,6 +250,9 @@ def _shipping(
         "method_id": _method_id(meta, products, altered),
         "method_title": name,
         "total": amount_text(altered.cents(meta.get("cost"), "cost")),
+        "total_tax": amount_text(altered.cents(meta.get("total_tax"), "total_tax")),
+        "instance_id": altered.text(meta.get("instance_id")),
+        "taxes": _taxes(meta, "taxes", altered),
     }
 
 
@@ -141,6 +263,7 @@ def _fee(item_id: int, name: str, meta: Meta, products: Products, altered: Alter
         "tax_class": _tax_class(meta, products, altered),
         "total": amount_text(altered.cents(meta.get("_line_total"), "_line_total")),
         "total_tax": amount_text(altered.cents(meta.get("_line_tax"), "_line_tax")),
+        "taxes": _taxes(meta, "_line_tax_data", altered),
     }
 
 

@@ -16,18 +16,24 @@ from app.services.orders.item_changes import MAX_CENTS
 from app.services.orders.sums import MAX_TOTAL, amount_text
 from app.woocommerce.convert.converted import Converted, LeftOut
 from app.woocommerce.convert.customers import EPOCH
-from app.woocommerce.convert.items import Items
-from app.woocommerce.convert.stored_values import Alterations, whole
+from app.woocommerce.convert.items import Items, refunded_items
+from app.woocommerce.convert.metadata import MetadataConverter
+from app.woocommerce.convert.stored_values import Alterations, is_yes, whole
 from app.woocommerce.source.clock import ShopClock, from_unix
-from app.woocommerce.source.order_layouts import SourceOrder
+from app.woocommerce.source.item_meta import MetaRows, Products
+from app.woocommerce.source.order_layouts import NUMBER_KEYS, SourceOrder
 from app.woocommerce.tables import ADDRESS_KEYS
 
 PREFIX = "wc-"
+SYSTEM = "WooCommerce"
+"""Author of the notes that the old server wrote itself."""
+
 DRAFTS = {"auto-draft", "draft", "checkout-draft", "inherit"}
 _TEXTS = (
     "payment_method_id", "payment_method_title", "customer_ip", "customer_user_agent", "note",
+    "transaction_id", "created_via", "cart_hash", "version",
 )  # fmt: skip
-_SUMS = ("total", "cart_tax", "shipping_tax", "total_shipping", "total_discount")
+_SUMS = ("total", "cart_tax", "shipping_tax", "total_shipping", "total_discount", "discount_tax")
 _CURRENCY = re.compile("[A-Za-z]{3}")
 
 
@@ -54,6 +60,8 @@ def order(
     altered: Alterations,
     statuses: Mapping[str, Any],
     default_currency: str,
+    *,
+    metadata: MetadataConverter,
 ) -> Converted:
     """Return an order with the amounts that the source stores. No amount is computed again.
 
@@ -61,6 +69,7 @@ def order(
         altered: alterations of its items. Alterations of the order are added.
         statuses: the known statuses.
         default_currency: the currency of an order without a currency.
+        metadata: converts what is not a field of an order.
 
     Raises:
         LeftOut: its status is unknown, or its total cannot be stored.
@@ -76,7 +85,7 @@ def order(
     updated = source.updated or created
     trashed = from_unix(source.meta.get("_wp_trash_meta_time")) or updated
     currency = _currency(source, default_currency, altered)
-    number = source.meta.get("_order_number_formatted") or source.meta.get("_order_number")
+    number = next((source.meta[key] for key in NUMBER_KEYS if source.meta.get(key)), None)
     values: dict[str, Any] = {key: altered.text(source.address.get(key)) for key in ADDRESS_KEYS}
     values |= {name: altered.text(texts[name]) for name in _TEXTS}
     values |= {name: Decimal(value).scaleb(-2) for name, value in cents.items()}
@@ -91,18 +100,32 @@ def order(
         "created_at": created,
         "updated_at": updated,
         "completed_at": source.completed,
-        "payment_paid": source.is_paid,
+        "payment_paid": source.paid is not None,
+        "paid_at": source.paid,
+        "prices_include_tax": is_yes(texts["prices_include_tax"]),
+        "items": items.units,
+        "fees": Decimal(items.fees).scaleb(-2),
         "subtotal": Decimal(items.subtotal).scaleb(-2),
         "item_details": items.details,
         "next_item_id": items.next_id,
     }
     values["search_text"] = search_text_of(values)
-    return Converted(source.id, source.table, values, altered, references=_customer(source))
+    return Converted(
+        source.id, source.table, values, altered,
+        references=_references(source),
+        metadata=metadata.entries(meta_table(source), source.rows, source.fields, altered),
+        items_metadata=items.metadata,
+    )  # fmt: skip
 
 
-def _customer(source: SourceOrder) -> dict[str, int]:
-    customer_id = abs(whole(source.customer_id))
-    return {"customer": customer_id} if customer_id else {}
+def meta_table(source: SourceOrder) -> str:
+    """Return the table with the metadata of an order or of a refund."""
+    return "postmeta" if source.table == "posts" else "wc_orders_meta"
+
+
+def _references(source: SourceOrder) -> dict[str, int]:
+    found = {"customer": abs(whole(source.customer_id)), "parent": source.parent_id}
+    return {name: record_id for name, record_id in found.items() if record_id}
 
 
 def _require_storable(name: str, cents: int, most: int) -> None:
@@ -154,29 +177,50 @@ def uses(
     return list(found.values())
 
 
-def refund(source: SourceOrder, default_currency: str) -> tuple[Converted, int]:
-    """Return a refund as a note of its order, and its amount in cents.
+def refund(
+    source: SourceOrder,
+    rows: Sequence[Sequence[Any]],
+    metas: Mapping[int, MetaRows],
+    products: Products,
+    metadata: MetadataConverter,
+) -> Converted:
+    """Return a refund.
+
+    Args:
+        source: the refund.
+        rows: ID, name and kind of each of its items.
+        metas: the metadata of the items, by their ID.
+        products: the products of the items.
+        metadata: converts what is not a field of a refund or of its items.
 
     Raises:
-        LeftOut: the refund has no order.
+        LeftOut: the refund has no order, or no amount.
     """
     if not source.parent_id:
         raise LeftOut("the refund has no order")
     altered = Alterations()
     stored = source.meta.get("_refund_amount") or source.texts["total"]
-    cents = abs(altered.cents(stored, "_refund_amount"))
-    currency = source.texts["currency"] or default_currency
-    reason = altered.text(source.meta.get("_refund_reason") or source.texts["note"]).strip()
-    note = f"Refunded {amount_text(cents)} {currency} (refund {source.id})"
+    amount = abs(altered.cents(stored, "_refund_amount"))
+    if not amount:
+        raise LeftOut("the amount of the refund is 0")
+    _require_storable("amount", amount, MAX_TOTAL)
+    items, of_items = refunded_items(rows, metas, products, altered, metadata)
+    created = source.created or source.updated or EPOCH
     values = {
-        "created_at": source.created or source.updated or EPOCH,
-        "note": f"{note}: {reason}" if reason else f"{note}.",
-        "customer_note": False,
+        "created_at": created,
+        "updated_at": source.updated or created,
+        "amount": Decimal(amount).scaleb(-2),
+        "reason": altered.text(source.meta.get("_refund_reason") or source.texts["note"]).strip(),
+        "line_items": items,
     }
-    return (
-        Converted(source.id, source.table, values, altered, references={"order": source.parent_id}),
-        cents,
-    )
+    references = {"order": source.parent_id}
+    if user := whole(source.meta.get("_refunded_by")):
+        references["user"] = user
+    return Converted(
+        source.id, source.table, values, altered, references,
+        metadata=metadata.entries(meta_table(source), source.rows, source.fields, altered),
+        items_metadata=of_items,
+    )  # fmt: skip
 
 
 def note(
@@ -187,7 +231,7 @@ def note(
     Raises:
         LeftOut: the note has no text.
     """
-    comment_id, local, gmt, content, *_ = row
+    comment_id, local, gmt, content, _, _, author = row
     altered = Alterations()
     text = altered.text(content)
     if not text.strip():
@@ -196,6 +240,7 @@ def note(
         "created_at": clock.utc(gmt, local) or EPOCH,
         "note": text,
         "customer_note": bool(whole(meta.get("is_customer_note"))),
+        "author": "" if author == SYSTEM else altered.text(author),
     }
     return Converted(int(comment_id or 0), "comments", values, altered, {"order": order_id})
 

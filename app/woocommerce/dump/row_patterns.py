@@ -47,11 +47,9 @@ def row_pattern(table: SourceTable, columns: tuple[str, ...]) -> re.Pattern[str]
 def _selected(table: SourceTable) -> str:
     """Return an expression for the literals that select a row, as text or as hexadecimal digits."""
     names = _one_of(table.values)
-    others = r"|[^_'\\][^'\\]*+" if table.others else ""
     bytes_of = "|".join(sorted(value.encode().hex() for value in table.values))
-    other_bytes = "|(?!5f)(?>(?:[0-9a-f]{2})+)" if table.others else ""
-    digits = f"(?i:{bytes_of}{other_bytes})"
-    return rf"(?:_\w++\s*+)?(?:'(?:{names}{others})'|0[xX]{digits}(?![0-9A-Fa-f])|[xX]'{digits}')"
+    digits = f"(?i:{bytes_of})"
+    return rf"(?:_\w++\s*+)?(?:'(?:{names})'|0[xX]{digits}(?![0-9A-Fa-f])|[xX]'{digits}')"
 
 
 def _one_of(names: Iterable[str]) -> str:

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 from app.woocommerce.source.php_values import UnreadableValue, unserialized
 
-Pairs = Sequence[Any]
-"""Alternating keys and values of metadata, in the order of the source."""
+MetaRows = Sequence[Any]
+"""Alternating keys, values and IDs of metadata, in the order of the source."""
 
 _OF_TAXONOMY = "pa_"
 _OF_ATTRIBUTE = "attribute_"
@@ -57,24 +57,27 @@ class Products:
 
 
 def visible_meta(
-    pairs: Pairs, product_id: int, name: str, products: Products
-) -> list[dict[str, Any]]:
-    """Return the attributes that customers see, whose keys do not begin with an underscore.
+    rows: MetaRows, product_id: int, name: str, products: Products
+) -> tuple[list[dict[str, Any]], set[int]]:
+    """Return the attributes that customers see, and the numbers of their rows.
+
+    Their keys do not begin with an underscore.
 
     Args:
-        pairs: all metadata of a line.
+        rows: all metadata of a line.
         product_id: the ID of the product or variation of the line.
         name: the name of the line.
     """
-    found = []
-    for key, value in zip(pairs[::2], pairs[1::2], strict=True):
+    found, numbers = [], set()
+    for number, (key, value) in enumerate(zip(rows[::3], rows[1::3], strict=True)):
         if key is None or value is None or key.startswith("_") or not (text := _scalar(value)):
             continue
         shown, text = unquote(key).replace("\0", ""), unquote(text).replace("\0", "")
         if products.shows(text, product_id, name):
             label = products.label(shown, product_id)
             found.append({"key": shown, "label": label, "value": text})
-    return found
+            numbers.add(number)
+    return found, numbers
 
 
 def _scalar(value: str) -> str:

@@ -10,7 +10,7 @@ from app.woocommerce.dump.scanner import DumpScanner
 from app.woocommerce.errors import SourceError
 from app.woocommerce.source.server import ServerSource, is_server
 from app.woocommerce.source.staging import Staging
-from app.woocommerce.tables import SourceTable, source_tables
+from app.woocommerce.tables import SOURCE_TABLES, SourceTable
 
 Advance = Callable[[int], None]
 
@@ -42,7 +42,7 @@ class Location:
         of_users = self.prefix if self.users_prefix is None else self.users_prefix
         return {
             f"{of_users if table.of_users else self.prefix}{name}": table
-            for name, table in source_tables(self.prefix).items()
+            for name, table in SOURCE_TABLES.items()
         }
 
     @property

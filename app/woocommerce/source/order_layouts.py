@@ -5,15 +5,15 @@ Both are read into the same record of texts, which ``convert_orders`` converts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.woocommerce.source.clock import ShopClock, from_unix
-from app.woocommerce.source.staging import Meta, Staging
-from app.woocommerce.tables import ADDRESS_KEYS
+from app.woocommerce.source.staging import Meta, Staging, meta_in
+from app.woocommerce.tables import ADDRESS_KEYS, ORDER_KEYS, REFUND_KEYS, TRASH_KEYS
 
 
 @dataclass(slots=True)
@@ -24,7 +24,10 @@ class SourceOrder:
         table: the table of the source, for reports.
         texts: stored values by column name.
         address: values of both addresses, by column name.
-        parent_id: the ID of the order of a refund.
+        parent_id: the ID of the order of a refund, or of the parent of an order.
+        paid: the time of payment.
+        rows: keys, values and IDs of its metadata, alternating.
+        fields: keys of its metadata whose values are in the other attributes.
         is_counted: whether the source counts its coupon uses; None if unknown.
     """
 
@@ -34,11 +37,13 @@ class SourceOrder:
     created: datetime | None
     updated: datetime | None
     completed: datetime | None
-    is_paid: bool
+    paid: datetime | None
     customer_id: str | None
     parent_id: int
     texts: Mapping[str, str | None]
     meta: Meta
+    rows: Sequence[Any]
+    fields: Collection[str]
     is_counted: bool | None = None
     address: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -67,11 +72,13 @@ class PostLayout:
 
     def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
         """Yield the orders or refunds of a page."""
-        metas = self._staging.meta_of("postmeta", list(page))
+        metas = self._staging.meta_rows("postmeta", list(page))
+        fields = REFUND_KEYS | _OF_POSTS if name == self.refunds else ORDER_KEYS
         clock = self._clock
         for post_id, rows in page.items():
             (_, status, _, excerpt, _, local, gmt, modified_local, modified, parent) = rows[-1]
-            meta = metas.get(post_id, {})
+            meta_rows = metas.get(post_id, [])
+            meta = meta_in(meta_rows)
             get = meta.get
             yield SourceOrder(
                 id=post_id,
@@ -82,7 +89,7 @@ class PostLayout:
                 # The first of each pair contains the local time.
                 completed=from_unix(get("_date_completed"))
                 or clock.utc(None, get("_completed_date")),
-                is_paid=bool(from_unix(get("_date_paid")) or clock.utc(None, get("_paid_date"))),
+                paid=from_unix(get("_date_paid")) or clock.utc(None, get("_paid_date")),
                 customer_id=get("_customer_user"),
                 parent_id=int(parent or 0),
                 texts={
@@ -98,8 +105,16 @@ class PostLayout:
                     "customer_ip": get("_customer_ip_address"),
                     "customer_user_agent": get("_customer_user_agent"),
                     "note": excerpt,
+                    "transaction_id": get("_transaction_id"),
+                    "created_via": get("_created_via"),
+                    "prices_include_tax": get("_prices_include_tax"),
+                    "discount_tax": get("_cart_discount_tax"),
+                    "cart_hash": get("_cart_hash"),
+                    "version": get("_order_version"),
                 },
                 meta=meta,
+                rows=meta_rows,
+                fields=_with_number(fields, meta),
                 is_counted=_flag(get("_recorded_coupon_usage_counts")),
                 address={key: get(f"_{key}") for key in ADDRESS_KEYS},
             )
@@ -118,18 +133,22 @@ class TableLayout:
     def read(self, name: str, page: Mapping[int, list[list[str | None]]]) -> Iterator[SourceOrder]:
         """Yield the orders or refunds of a page."""
         ids = list(page)
-        metas = self._staging.meta_of("wc_orders_meta", ids)
+        metas = self._staging.meta_rows("wc_orders_meta", ids)
+        fields = REFUND_KEYS if name == self.refunds else _TRASH
         data = self._staging.one_by_id("wc_order_operational_data", ids)
         addresses = self._staging.by_id("wc_order_addresses", ids)
         clock = self._clock
         for order_id, rows in page.items():
             (
                 _, status, currency, tax, total, customer, email, created, updated, parent,
-                method, title, ip, agent, note,
+                method, title, ip, agent, note, transaction,
             ) = rows[-1]  # fmt: skip
-            (key, paid, completed, shipping_tax, shipping, discount, counted) = data.get(
-                order_id, [None] * 7
-            )
+            (
+                key, paid, completed, shipping_tax, shipping, discount, counted, via, version,
+                with_tax, cart_hash, discount_tax,
+            ) = data.get(order_id, [None] * 12)  # fmt: skip
+            meta_rows = metas.get(order_id, [])
+            meta = meta_in(meta_rows)
             address = _addresses(addresses.get(order_id, []))
             yield SourceOrder(
                 id=order_id,
@@ -138,7 +157,7 @@ class TableLayout:
                 created=clock.utc(created),
                 updated=clock.utc(updated),
                 completed=clock.utc(completed),
-                is_paid=clock.utc(paid) is not None,
+                paid=clock.utc(paid),
                 customer_id=customer,
                 parent_id=int(parent or 0),
                 texts={
@@ -154,11 +173,34 @@ class TableLayout:
                     "customer_ip": ip,
                     "customer_user_agent": agent,
                     "note": note,
+                    "transaction_id": transaction,
+                    "created_via": via,
+                    "prices_include_tax": with_tax,
+                    "discount_tax": discount_tax,
+                    "cart_hash": cart_hash,
+                    "version": version,
                 },
-                meta=metas.get(order_id, {}),
+                meta=meta,
+                rows=meta_rows,
+                fields=_with_number(fields, meta),
                 is_counted=_flag(counted),
                 address={"billing_email": email, **address},
             )
+
+
+_TRASH = frozenset(TRASH_KEYS)
+_OF_POSTS = frozenset({"_order_total"})
+"""Metadata of refunds in posts that repeats the amount."""
+
+
+def _with_number(fields: Collection[str], meta: Meta) -> Collection[str]:
+    """Return the keys that are fields, with the one that contains the order number."""
+    number = next((key for key in NUMBER_KEYS if meta.get(key)), None)
+    return {*fields, number} if number else fields
+
+
+NUMBER_KEYS = ("_order_number_formatted", "_order_number")
+"""Metadata of plugins with the number of an order. The first one counts."""
 
 
 def _addresses(rows: list[list[str | None]]) -> dict[str, str | None]:

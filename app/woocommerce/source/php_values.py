@@ -56,7 +56,7 @@ def unserialized(text: str) -> Any:
         UnreadableValue: the text is cut off, too deeply nested, or not a serialized value.
     """
     try:
-        return _Reader(text.encode()).value(MAX_DEPTH)
+        return _Reader(text.encode(errors="surrogateescape")).value(MAX_DEPTH)
     except UnicodeEncodeError as error:
         raise UnreadableValue(str(error)) from error
 

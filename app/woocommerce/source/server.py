@@ -154,8 +154,6 @@ def _condition(table: SourceTable) -> tuple[str, tuple[str, ...]]:
         return "", ()
     marks = ", ".join(["%s"] * len(table.values))
     condition = f"`{table.filtered}` IN ({marks})"
-    if table.others:
-        condition = f"({condition} OR LEFT(`{table.filtered}`, 1) <> '_')"
     return f" AND {condition}", table.values
 
 

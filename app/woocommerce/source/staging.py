@@ -95,7 +95,7 @@ class Staging:
         self._insert(database, name, map(_staged, rows))
 
     def _take_meta(self, database: str, table: SourceTable, rows: Sequence[Row]) -> None:
-        """Store keys and values. Consecutive pairs of a record are stored in one row."""
+        """Store keys, values and IDs. Consecutive rows of a record are stored in one row."""
         grouped: list[tuple[int, list[Any]]] = []
         used: list[tuple[int, bytes]] = []
         last: str | None = ""
@@ -103,10 +103,13 @@ class Staging:
             if key == "_used_by":
                 used.append((int(owner or 0), orjson.dumps([int(meta_id or 0), value])))
             elif owner == last:
-                grouped[-1][1].extend((key, value))
+                grouped[-1][1].extend((key, value, meta_id))
             else:
-                grouped.append((int(owner or 0), [key, value]))
+                grouped.append((int(owner or 0), [key, value, meta_id]))
                 last = owner
+        place = (database, table.name)
+        highest = max(int(row[3] or 0) for row in rows)
+        self._last_ids[place] = max(highest, self._last_ids.get(place, 0))
         self._insert(
             database, table.name, ((owner, orjson.dumps(values)) for owner, values in grouped)
         )
@@ -182,17 +185,11 @@ class Staging:
         return [each for each in ids if each not in present]
 
     def meta_of(self, name: str, ids: Sequence[int]) -> dict[int, Meta]:
-        """Return the keys and values of some records.
+        """Return the keys and values of some records."""
+        return {record_id: meta_in(rows) for record_id, rows in self.meta_rows(name, ids).items()}
 
-        If a key occurs several times, the first value is used, as in WordPress.
-        """
-        return {
-            record_id: dict(zip(pairs[-2::-2], pairs[::-2], strict=True))
-            for record_id, pairs in self.pairs_of(name, ids).items()
-        }
-
-    def pairs_of(self, name: str, ids: Sequence[int]) -> dict[int, list[Any]]:
-        """Return all keys and values of some records, alternating."""
+    def meta_rows(self, name: str, ids: Sequence[int]) -> dict[int, list[Any]]:
+        """Return keys, values and IDs of all metadata of some records, alternating."""
         return {
             record_id: [value for row in rows for value in row] if len(rows) > 1 else rows[0]
             for record_id, rows in self.by_id(name, ids).items()
@@ -200,6 +197,17 @@ class Staging:
 
     def _table(self, name: str) -> str | None:
         return self._names.get((self._database, name))
+
+
+def meta_in(rows: Sequence[Any]) -> Meta:
+    """Return the keys and values of a record.
+
+    If a key occurs several times, the first value is used, as in WordPress.
+
+    Args:
+        rows: keys, values and IDs, alternating.
+    """
+    return dict(zip(rows[-3::-3], rows[-2::-3], strict=True))
 
 
 def _staged(row: Row) -> tuple[int, bytes]:

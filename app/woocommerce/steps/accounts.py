@@ -13,18 +13,20 @@ from app.woocommerce.convert.customers import customer
 from app.woocommerce.convert.stored_values import whole
 from app.woocommerce.convert.webhooks import POSTS, WEBHOOK_TABLE, read_webhooks, users_of, webhook
 from app.woocommerce.kinds import API_KEY, CUSTOMERS, WEBHOOK
-from app.woocommerce.source.staging import Metas, Pages
+from app.woocommerce.source.staging import Pages
 
 
 def customers(context: ImportContext, advance: Advance) -> None:
     """Import accounts, with their roles and addresses."""
     capabilities = f"{context.source.prefix}capabilities"
     for page in context.staging.pages("users", PAGE):
-        metas = context.staging.meta_of("usermeta", list(page))
+        metas = context.staging.meta_rows("usermeta", list(page))
 
-        def convert(user_id: int, page: Pages = page, metas: Metas = metas) -> Converted:
-            meta = metas.get(user_id, {})
-            return customer(user_id, page[user_id][-1], meta, context.source.clock, capabilities)
+        def convert(user_id: int, page: Pages = page, metas: Any = metas) -> Converted:
+            return customer(
+                user_id, page[user_id][-1], metas.get(user_id, []), context.source.clock,
+                capabilities, metadata=context.metadata,
+            )  # fmt: skip
 
         found = context.converted("customers", "users", page, convert)
         _make_unique(context, found)

@@ -13,7 +13,7 @@ from app.woocommerce.convert.converted import Converted
 from app.woocommerce.convert.coupons import STATUSES, code_of, coupon, into_trash
 from app.woocommerce.convert.customers import EPOCH
 from app.woocommerce.kinds import COUPON, COUPON_USE
-from app.woocommerce.source.staging import Metas, Pages
+from app.woocommerce.source.staging import Pages
 
 
 def coupons(context: ImportContext, advance: Advance) -> None:
@@ -21,11 +21,13 @@ def coupons(context: ImportContext, advance: Advance) -> None:
     _claim_codes(context)
     is_known = context.catalog.coupon_types.__contains__
     for page in context.staging.pages("posts:shop_coupon", PAGE):
-        metas = context.staging.meta_of("postmeta", list(page))
+        metas = context.staging.meta_rows("postmeta", list(page))
 
-        def convert(post_id: int, page: Pages = page, metas: Metas = metas) -> Converted:
-            meta = metas.get(post_id, {})
-            return coupon(post_id, page[post_id][-1], meta, context.source.clock, is_known)
+        def convert(post_id: int, page: Pages = page, metas: Any = metas) -> Converted:
+            return coupon(
+                post_id, page[post_id][-1], metas.get(post_id, []), context.source.clock,
+                is_known, metadata=context.metadata,
+            )  # fmt: skip
 
         found = context.converted("coupons", "posts", page, convert)
         meant = context.index.coupons_of(each.values["code"] for each in found)

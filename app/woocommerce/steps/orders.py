@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sqlalchemy import bindparam, update
+
+from app.db.session import run_in_transaction
+from app.models import ORDERS
 from app.services.orders.items import COUPON_ID
 from app.woocommerce.context import PAGE, Advance, ImportContext, redemption
 from app.woocommerce.convert import orders as convert_orders
@@ -12,6 +16,7 @@ from app.woocommerce.convert.converted import Converted
 from app.woocommerce.convert.items import Items, items_of_order
 from app.woocommerce.convert.stored_values import Alterations, whole
 from app.woocommerce.kinds import ORDER, ORDER_USE
+from app.woocommerce.source.item_meta import Products
 from app.woocommerce.source.order_layouts import SourceOrder
 
 _PRODUCTS = {"_product_id", "_variation_id"}
@@ -33,7 +38,7 @@ def orders(context: ImportContext, advance: Advance) -> None:
         ) -> Converted:  # fmt: skip
             return convert_orders.order(
                 sources[order_id], items[order_id], altered[order_id],
-                context.catalog.order_statuses, context.source.currency,
+                context.catalog.order_statuses, context.source.currency, metadata=context.metadata,
             )  # fmt: skip
 
         found = context.converted("orders", table, page, convert)
@@ -43,11 +48,50 @@ def orders(context: ImportContext, advance: Advance) -> None:
             each.resolved["customer_id"] = customers.get(account)
             if account and account not in customers:
                 each.altered.append(f"account {account} does not exist, so it is a guest order")
+        _find_parents(context, found)
         _make_keys_unique(context, found)
         _keep_coupons(context, found, all_items)
         context.writer.write(ORDER, "orders", found)
+        _find_parents(context, found, is_stored=True)
         _uses(context, found, sources, all_items, customers)
         advance(len(page))
+
+
+def _find_parents(
+    context: ImportContext, orders: Sequence[Converted], *, is_stored: bool = False
+) -> None:
+    """Store the new IDs of parents. A parent of the same page has one when the page is stored."""
+    children = [each for each in orders if "parent" in each.references]
+    for child in () if is_stored else orders:
+        child.resolved["parent_id"] = None
+    parents = context.targets("order", children, "parent") if children else {}
+    if not is_stored:
+        for child in children:
+            child.resolved["parent_id"] = parents.get(child.references["parent"])
+        return
+    records = context.writer.records
+    late = [
+        child
+        for child in children
+        if child.resolved["parent_id"] is None and child.references["parent"] in parents
+    ]
+    if not late or records.dry_run:
+        return
+    targets = records.targets("order", [child.source_id for child in late])
+    links = [
+        {"child": targets[child.source_id], "parent": parents[child.references["parent"]]}
+        for child in late
+        if child.source_id in targets and child.source_id != child.references["parent"]
+    ]
+    if links:
+        run_in_transaction(lambda session: session.execute(_LINK, links) and None)
+
+
+_LINK = (
+    update(ORDERS)
+    .where(ORDERS.c.id == bindparam("child"), ORDERS.c.parent_id.is_(None))
+    .values(parent_id=bindparam("parent"))
+)
 
 
 def _keep_coupons(
@@ -85,21 +129,31 @@ def _items(
     context: ImportContext, order_ids: Sequence[int]
 ) -> tuple[dict[int, Items], dict[int, Alterations]]:
     """Return the items of orders, and the alterations of the items."""
-    rows = context.staging.by_id("woocommerce_order_items", order_ids)
-    item_ids = [int(row[0]) for items in rows.values() for row in items]
-    metas = context.staging.pairs_of("woocommerce_order_itemmeta", item_ids)
-    products = context.source.products(
-        number
-        for pairs in metas.values()
-        for place in range(0, len(pairs), 2)
-        if pairs[place] in _PRODUCTS and (number := whole(pairs[place + 1]))
-    )
+    rows, metas, products = item_rows(context, order_ids)
     altered = {order_id: Alterations() for order_id in order_ids}
     items = {
-        order_id: items_of_order(rows.get(order_id, ()), metas, products, altered[order_id])
+        order_id: items_of_order(
+            rows.get(order_id, ()), metas, products, altered[order_id], context.metadata
+        )
         for order_id in order_ids
     }
     return items, altered
+
+
+def item_rows(
+    context: ImportContext, ids: Sequence[int]
+) -> tuple[dict[int, list[Any]], dict[int, list[Any]], Products]:
+    """Return the items of orders or refunds, their metadata by their ID, and their products."""
+    rows = context.staging.by_id("woocommerce_order_items", ids)
+    item_ids = [int(row[0]) for items in rows.values() for row in items]
+    metas = context.staging.meta_rows("woocommerce_order_itemmeta", item_ids)
+    products = context.source.products(
+        number
+        for stored in metas.values()
+        for key, value in zip(stored[::3], stored[1::3], strict=True)
+        if key in _PRODUCTS and (number := whole(value))
+    )
+    return rows, metas, products
 
 
 def _uses(

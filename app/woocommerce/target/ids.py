@@ -12,7 +12,9 @@ from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.woocommerce.convert.converted import Pending
 
-KEEP_IDS = {"customer", "coupon", "order", "order_note", "download", "api_key", "webhook"}
+KEEP_IDS = {
+    "customer", "coupon", "order", "order_note", "order_refund", "download", "api_key", "webhook",
+}  # fmt: skip
 """Kinds whose records can keep the IDs of the source."""
 
 FIRST_OF_DRY_RUN = 1 << 40
@@ -40,7 +42,12 @@ class TargetIds:
             table: the table of the records.
             last_id: the highest ID at the source.
         """
-        if self._dry_run or self._new_ids or kind not in KEEP_IDS or not last_id:
+        if not self._new_ids and kind in KEEP_IDS:
+            self.reserve(table, last_id)
+
+    def reserve(self, table: Table, last_id: int) -> None:
+        """Reserve the IDs of a table up to the highest ID at the source, unless it is a dry run."""
+        if self._dry_run or not last_id:
             return
 
         def work(session: Session) -> None:
@@ -66,7 +73,7 @@ class TargetIds:
             # 0 is not an ID.
             taken = {*session.scalars(select(table.c.id).where(is_one_of(table.c.id, ids))), 0}
         without = [each for each in created if each.converted.source_id in taken]
-        new = self._new(session, table, len(without))
+        new = self.new(session, table, len(without))
         for pending in created:
             source_id = pending.converted.source_id
             pending.values["id"] = new.pop(0) if source_id in taken else source_id
@@ -75,7 +82,8 @@ class TargetIds:
                     f"the ID {source_id} is in use in this shop; the new ID is {pending.target_id}"
                 )
 
-    def _new(self, session: Session, table: Table, number: int) -> list[int]:
+    def new(self, session: Session, table: Table, number: int) -> list[int]:
+        """Return new IDs of a table, ascending."""
         if not number:
             return []
         if self._dry_run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.db.read_pool import fetch
@@ -139,6 +139,15 @@ class RecordMap:
             )
             found |= dict(self._staged.execute(staged, (kind, *wanted)).fetchall())
         return found
+
+    def forget(self, kind: str, ids: Sequence[int]) -> None:
+        """Remove the entries of records of a kind, by their ID at the source."""
+        entries = delete(IMPORTED_RECORDS).where(
+            IMPORTED_RECORDS.c.import_source_id == self.source_id,
+            IMPORTED_RECORDS.c.kind == kind,
+            is_one_of(IMPORTED_RECORDS.c.source_id, _list(ids)),
+        )
+        run_in_transaction(lambda session: session.execute(entries) and None)
 
     def all_of(self, kind: str) -> Iterator[list[int]]:
         """Yield the IDs at the source of all imported records of a kind, in pages."""

@@ -14,9 +14,11 @@ from app.db import timeouts
 from app.db.session import run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
+from app.services.common.metadata import MetadataTable
 from app.woocommerce.convert.converted import Converted, Imported, Pending, Record
 from app.woocommerce.report import Report
 from app.woocommerce.target.ids import TargetIds
+from app.woocommerce.target.metadata import MetadataWriter
 from app.woocommerce.target.record_map import RecordMap
 
 Hook = Callable[[Session, Sequence[Pending]], None]
@@ -32,12 +34,17 @@ class Kind:
         resolve_conflicts: called with the records before they are written. It changes values that
             must be unique and that another record of this shop already has.
         after_write: called with the records after they are written.
+        metadata: the table of their metadata; None without metadata.
+        items_of: the column with the ID of the order to which their items belong; None without
+            items.
     """
 
     name: str
     model: type
     resolve_conflicts: Hook = lambda _session, _pending: None
     after_write: Hook = lambda _session, _pending: None
+    metadata: MetadataTable | None = None
+    items_of: str | None = None
 
     @property
     def table(self) -> Table:
@@ -80,6 +87,7 @@ class RecordWriter:
         self.report = report
         self.overwrite = overwrite
         self.ids = TargetIds(dry_run=records.dry_run, new_ids=new_ids)
+        self._metadata = MetadataWriter(self.ids, new_ids=new_ids)
 
     def write(self, kind: Kind, label: str, converted: Sequence[Converted]) -> None:
         """Write records of a kind, in one transaction.
@@ -198,6 +206,10 @@ class RecordWriter:
         if created:
             session.execute(insert(table), [each.values for each in created])
         kind.after_write(session, [*created, *updated])
+        if kind.metadata:
+            self._metadata.write(session, kind.metadata, [*created, *updated])
+        if kind.items_of:
+            self._metadata.write_items(session, [*created, *updated], kind.items_of)
         new: list[Record] = []
         changed: list[Record] = []
         for each in [*created, *updated]:

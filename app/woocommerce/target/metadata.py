@@ -1,0 +1,130 @@
+"""Writing of the metadata of imported records, with the IDs of the source where they are unused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Table, bindparam, delete, select
+from sqlalchemy.orm import Session
+
+from app.db.bulk_inserts import copy_rows
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.models import ITEM_METADATA, ORDER_REFUNDS
+from app.services.common.metadata import MetadataTable
+from app.services.orders.items import KINDS as ITEM_LISTS
+from app.woocommerce.convert.converted import Pending
+from app.woocommerce.target.ids import TargetIds
+
+_IDS, _ITEMS = bindparam("ids", type_=IdList), bindparam("items", type_=IdList)
+
+Row = tuple[Any, ...]
+
+
+class MetadataWriter:
+    """Writes the metadata of records and of their items, in place of that of an earlier import.
+
+    Args:
+        ids: assigns IDs.
+        new_ids: whether all entries get new IDs.
+    """
+
+    def __init__(self, ids: TargetIds, *, new_ids: bool) -> None:
+        self._ids = ids
+        self._new_ids = new_ids
+
+    def write(self, session: Session, kind: MetadataTable, written: Sequence[Pending]) -> None:
+        """Store the metadata of records.
+
+        Args:
+            session: the session of the transaction.
+            kind: the table of the metadata.
+            written: the records.
+        """
+        changed = [each.target_id for each in written if each.imported]
+        if changed:
+            session.execute(delete(kind.table).where(kind.of_records), {"ids": changed})
+        names = ("id", kind.record_id.name, "key", "value", "found_value", "internal")
+        rows = [
+            (entry.id, each.target_id, entry.key, entry.value, entry.found_value, entry.internal)
+            for each in written
+            for entry in each.converted.metadata
+        ]
+        self._insert(session, kind.table, names, rows)
+
+    def write_items(self, session: Session, written: Sequence[Pending], order: str) -> None:
+        """Store the metadata of items.
+
+        Args:
+            session: the session of the transaction.
+            written: the orders or refunds.
+            order: the column of these records with the ID of the order.
+        """
+        changed = [each for each in written if each.imported]
+        if changed:
+            orders = [each.values[order] for each in changed]
+            of_orders = is_one_of(ITEM_METADATA.c.order_id, _IDS)
+            if order == "id":  # also of items that the order does not have any more
+                items = _items_of_refunds(session, orders)
+                chosen = ~is_one_of(ITEM_METADATA.c.item_id, _ITEMS)
+            else:
+                items = [item_id for each in changed for item_id in _items_of(each.values)]
+                chosen = is_one_of(ITEM_METADATA.c.item_id, _ITEMS)
+            statement = delete(ITEM_METADATA).where(of_orders, chosen)
+            session.execute(statement, {"ids": orders, "items": items})
+        names = ("id", "order_id", "item_id", "key", "value", "internal")
+        rows = [
+            (entry.id, each.values[order], item_id, entry.key, entry.value, entry.internal)
+            for each in written
+            for item_id, entries in each.converted.items_metadata.items()
+            for entry in entries
+        ]
+        self._insert(session, ITEM_METADATA, names, rows)
+
+    def _insert(
+        self, session: Session, table: Table, names: Sequence[str], rows: Sequence[Row]
+    ) -> None:
+        if not rows:
+            return
+        connection = session.connection()
+        rows = self._with_ids(session, table, rows)
+        if connection.dialect.name == "postgresql":
+            copy_rows(connection, table.name, names, rows)
+            return
+        marks = ", ".join("?" * len(names))
+        columns = ", ".join(f'"{name}"' for name in names)
+        statement = f'INSERT INTO "{table.name}" ({columns}) VALUES ({marks})'  # noqa: S608  # nosec B608  # names of a model
+        connection.exec_driver_sql(statement, list(rows))
+
+    def _with_ids(self, session: Session, table: Table, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return rows with new IDs in place of those that are in use."""
+        taken = {row[0] for row in rows}
+        if not self._new_ids:
+            used = select(table.c.id).where(is_one_of(table.c.id, _IDS))
+            taken = {0, *session.scalars(used, {"ids": list(taken)})}
+        seen = set(taken)
+        without = []
+        for place, row in enumerate(rows):
+            if row[0] in seen:
+                without.append(place)
+            seen.add(row[0])
+        if not without:
+            return rows
+        found = list(rows)
+        for place, new in zip(without, self._ids.new(session, table, len(without)), strict=True):
+            found[place] = (new, *found[place][1:])
+        return found
+
+
+def _items_of(values: Mapping[str, Any]) -> Iterator[int]:
+    """Yield the IDs of the items of an order or of a refund."""
+    for name in ITEM_LISTS:
+        for item in values.get(name, ()):
+            yield item.get("item_id", item["id"])
+
+
+def _items_of_refunds(session: Session, orders: Sequence[int]) -> list[int]:
+    of_orders = is_one_of(ORDER_REFUNDS.c.order_id, _IDS)
+    found = session.scalars(select(ORDER_REFUNDS.c.line_items).where(of_orders), {"ids": orders})
+    return [item.get("item_id", 0) for items in found for item in items]
