@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from pathlib import Path
@@ -30,6 +31,7 @@ def main() -> int:
         for violation in violations:
             _say(report.text(violation, options.seed))
         return int(bool(violations))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stops all processes
     failed = False
     for database in SHOPS if options.database == "all" else [options.database]:
         if reason := missing(database):

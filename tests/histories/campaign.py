@@ -208,8 +208,9 @@ class _Campaign:
     @staticmethod
     def _take_etag(client: Client, operation: Operation) -> None:
         try:
-            client.exchange("GET", operation.path)
-            operation.args["etag"] = client.headers.get("etag")
+            status, body = client.exchange("GET", operation.path)
+            if status == 200:
+                operation.args |= {"etag": client.headers["etag"], "seen": body["coupon"]}
         except LOST:
             return
 

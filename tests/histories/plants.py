@@ -9,6 +9,7 @@ import os
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import wraps
 from pathlib import Path
@@ -55,19 +56,20 @@ def init_app(app: Any, api: Any) -> None:  # the signature of every plugin
 # --- limits ---
 
 
-def _take_with(*conditions: Any) -> None:
-    """Let slots be taken with other conditions."""
+def _take_with(*conditions: Any, per_user: bool) -> None:
+    """Let slots be taken with other conditions, and with or without the limit per user."""
     for published, confirmed, check in slots._TAKE:
         column = COUPONS.c.usage_count if confirmed else COUPONS.c.reserved_count
-        first = [slots.PUBLISHED] if published else []
-        slots._TAKE[published, confirmed, check] = slots._taking(column, *first, *conditions)
+        more = [slots.PUBLISHED] if published else []
+        more += slots._CONDITIONS[check] if per_user else []
+        slots._TAKE[published, confirmed, check] = slots._taking(column, *conditions, *more)
     reservations.RESERVE = slots._TAKE[True, False, slots._Check.NO_LIMIT_PER_USER]
     reservations._RESERVE_AT_ONCE = reservations._reserving_at_once()
 
 
 def limit_before_lock(_: Any) -> None:
     """The limits are read before the lock, and not checked again."""
-    _take_with()
+    _take_with(per_user=False)
 
 
 def no_lock(_: Any) -> None:
@@ -85,11 +87,14 @@ def no_lock(_: Any) -> None:
 def limit_off_by_one(_: Any) -> None:
     """A coupon has one use more than its limit."""
     free = COUPONS.c.usage_limit - COUPONS.c.reserved_count - terms._UNCOUNTED
-    _take_with(or_(COUPONS.c.usage_limit == 0, COUPONS.c.usage_count <= free))
+    _take_with(or_(COUPONS.c.usage_limit == 0, COUPONS.c.usage_count <= free), per_user=True)
+
+    original = evaluation.limit_reasons
 
     def reasons(coupon: Any) -> Any:
         if coupon.usage_limit and coupon.uses > coupon.usage_limit:
             yield evaluation._reason("usage_limit", limit=coupon.usage_limit)
+        yield from original(replace(coupon, usage_limit=None))
 
     for module in (evaluation, slots, order_coupons):
         module.limit_reasons = reasons

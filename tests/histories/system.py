@@ -28,7 +28,7 @@ from tests.histories.proxy import Proxy
 from tests.serving import ROOT, SECRET, Gunicorn, new_shop
 from tests.webhooks.receivers import LOOPBACK
 
-PATIENCE = 120
+PATIENCE = 300  # seconds; a start takes three on an idle machine
 SKEW = 10  # seconds
 PLUGIN = """[shop_api.plugins]
 histories = tests.histories.plants
@@ -91,6 +91,7 @@ class Shop:
             "SHOP_WEBHOOK_ALLOWED_NETWORKS": LOOPBACK,
             "HISTORIES_PLANT": self._plant,
             "PYTHONPATH": f"{self.folder}:{ROOT}",
+            "PYTHONDONTWRITEBYTECODE": "",  # otherwise each start compiles everything again
         }
         if self.replicas:
             settings["DATABASE_REPLICA_URLS"] = self.replicas
@@ -106,7 +107,7 @@ class Shop:
         self._settings = settings
         self.start_worker()
         for service in self.services:
-            service.wait_until_ready()
+            _wait_until_ready(service)
         self.proxy = Proxy(self.services[0].port, self._seed)
 
     def _install_plugin(self) -> None:
@@ -236,8 +237,7 @@ def _wait_until_ready(service: Gunicorn) -> None:
             time.sleep(0.05)
         finally:
             connection.close()
-    processes = [str(each) for each in psutil.Process(service.pid).children(recursive=True)]
-    raise AssertionError(f"not ready: {processes}\n{service.last_of_log()}")
+    raise AssertionError(f"not ready: {service.workers()}\n{service.last_of_log()}")
 
 
 class OnSQLite(Shop):

@@ -84,7 +84,7 @@ def alter_status(segments):
     order_id, redemption_id = held.popitem()
     segments[-1].after["redemptions"].pop(redemption_id)
     for line in segments[-1].after["orders"][order_id]["coupon_lines"]:
-        line["amount"] = "0.50"
+        line["amount"] = "1.00"
 
 
 def alter_statistics(segments):

@@ -33,6 +33,7 @@ from tests.histories.model import (
 from tests.histories.search import Action, find_order
 
 LIMITS, CONSERVATION = "linearizability", "conservation"
+PAUSE = 10  # seconds; a snapshot and its queries take less
 MARGIN = 0.05  # seconds; between reading the clock and sending or receiving
 
 
@@ -112,6 +113,11 @@ class CouponChecker:
             (event.data["resource_id"], event.request_id or event.id): event
             for event in segment.events
             if event.data["resource"] == "coupon"
+        }
+        self._releases = {
+            (event.request_id, event.data["data"]["redemption"]["id"])
+            for event in segment.events
+            if event.type == "coupon.released"
         }
         found: list[Violation] = []
         for event in segment.events:
@@ -200,6 +206,12 @@ class CouponChecker:
             return replace(coupon, status=DELETED if event.data["data"]["permanent"] else TRASH)
         shown = coupon_of(event.record, PUBLISHED, uses=coupon.uses)
         change = operation.args.get("change", {}) if operation else {}
+        if event.type == "coupon.updated" and operation and operation.args.get("seen"):
+            seen = coupon_of(operation.args["seen"], uses=coupon.uses)
+            if seen.key() != replace(coupon, status=PUBLISHED).key():
+                raise Rejected(
+                    "a conditional update has changed another state than the one it read"
+                )
         count = change.get("usage_count", coupon.count)
         if is_counted and shown.count != count:
             raise Rejected(f"usage_count is {shown.count} and not {count}")
@@ -218,7 +230,11 @@ class CouponChecker:
         held = coupon.uses.get(use["id"])
         new = self._new_use(event, operation, use)
         if held is None:
-            if operation and operation.kind == "reserve" and coupon.status != PUBLISHED:
+            is_first = operation and (
+                operation.kind == "reserve"
+                or (operation.kind == "create_order" and operation.path == "/orders")
+            )
+            if is_first and coupon.status != PUBLISHED:
                 raise Rejected("the coupon is not published")
             self._require_slot(coupon, new, operation, event)
             return coupon.take(new, Person())
@@ -282,20 +298,36 @@ class CouponChecker:
     def _hold(self, event: Event, operation: Operation | None, order_id: int) -> list[Violation]:
         """Note the customer of an order, for whom its uses count."""
         customer, email = event.record["customer_id"], event.record["billing_address"]["email"]
+        before = self._holders.get(order_id)
         if not email and operation:
-            email = _email_in(operation, event.record)
-        holder = customer, key_of(email)
-        if self._holders.get(order_id) in {holder, None}:
-            self._holders[order_id] = holder
+            email = _email_in(operation, event.record, before[1] if before else "")
+        self._holders[order_id] = holder = customer, key_of(email)
+        if before in {holder, None}:
             return []
-        self._holders[order_id] = holder
+        is_erased = before and before[0] in self.accounts.deleted and before[1] == holder[1]
+        found = []
         for timeline in self._timelines.values():
-            for use in list(timeline.last.uses.values()):
-                if use.order == order_id:
-                    changed = replace(use, customer=customer, email=key_of(email))
-                    uses = {**timeline.last.uses, use.id: changed}
-                    self._change_holder(timeline, replace(timeline.last, uses=uses))
-        return []
+            held = [use for use in timeline.last.uses.values() if use.order == order_id]
+            for use in held:
+                changed = replace(use, customer=customer, email=key_of(email))
+                uses = {**timeline.last.uses, use.id: changed}
+                self._change_holder(timeline, replace(timeline.last, uses=uses))
+                if not is_erased and (event.request_id, use.id) not in self._releases:
+                    found += self._beyond_limit(timeline, event, operation, changed)
+        return found
+
+    def _beyond_limit(
+        self, timeline: Timeline, event: Event, operation: Operation | None, use: Use
+    ) -> list[Violation]:
+        """Check the limit per user, after an order that holds a coupon got another customer."""
+        start, end = event.earliest, event.latest
+        if operation:
+            start, end = operation.invoked, max(operation.returned, operation.invoked)
+        persons = self.accounts.persons(use.customer, use.email, start, end)
+        reasons = [timeline.last.reasons(person, use.order) & {PER_USER} for person in persons]
+        if not all(reasons):
+            return []
+        return [self._broken(timeline, event, operation, Rejected(reasons[0]))]
 
     @staticmethod
     def _change_holder(timeline: Timeline, coupon: Coupon) -> None:
@@ -399,7 +431,9 @@ class CouponChecker:
 
     def _problem(self, operation: Operation, has_effect: bool) -> str:
         """Return why no state explains a response, or an empty text."""
-        kind, timelines = operation.kind, self._timelines.values()
+        kind = operation.kind
+        if operation.position:
+            return ""  # it can come from a replica (see ``RecordChecker``)
         if operation.reasons and kind != "evaluate":
             return self._rejected(operation)
         if kind == "evaluate" and operation.is_done:
@@ -413,9 +447,10 @@ class CouponChecker:
         if kind == "read_coupon" and operation.is_done:
             return self._count_of(operation)
         if kind == "read_code" and operation.is_done:
-            states = (state for each in timelines for state in each.states(operation))
+            timeline = self._timelines.get(operation.response["coupon"]["id"])
+            states = timeline.states(operation) if timeline else ()
             has_code = any(self._has_code(state, operation) for state in states)
-            return "" if has_code else "no coupon has the code"
+            return "" if has_code else "the coupon has another code"
         if kind == "read_code" and operation.status == 404:
             return self._not_found(operation, operation.args["code"])
         if kind in {"list_redemptions", "count"} and operation.is_done:
@@ -437,11 +472,27 @@ class CouponChecker:
             )
         for timeline in self._timelines.values():
             for state in timeline.states(operation):
-                # An order, and a redemption that is confirmed, keep a coupon that was renamed.
-                if self._explains(state, operation, operation.reasons):
+                if self._can_mean(state, operation, codes) and self._explains(
+                    state, operation, operation.reasons
+                ):
                     return ""
         reached = ", ".join(sorted(operation.reasons))
-        return f"no coupon had reached {reached} while the request ran"
+        coupons = [
+            f"{each.code} has {each.count} confirmed and {each.reserved()} reserved uses, limit "
+            f"{each.limit}, per user {each.per_user}"
+            for each in (timeline.last for timeline in self._timelines.values())
+            if each.code in codes
+        ]
+        return f"no coupon had reached {reached} while the request ran: {'; '.join(coupons)}"
+
+    def _can_mean(self, coupon: Coupon, operation: Operation, codes: list[Any]) -> bool:
+        """Return whether a rejection can be about a coupon."""
+        if operation.kind in {"reserve", "create_order"}:
+            return coupon.status == PUBLISHED and coupon.code in codes
+        if operation.kind == "confirm":
+            redemption = self._references.get(operation.args["redemption"])
+            return redemption is None or redemption["coupon_id"] == coupon.id
+        return True  # an order keeps a coupon that was renamed
 
     def _not_found(self, operation: Operation, code: str | None) -> str:
         for timeline in self._timelines.values():
@@ -496,7 +547,7 @@ class CouponChecker:
     def _status(self, operation: Operation) -> str:
         """Check the status of a redemption in a response without an effect."""
         if operation.status == 409:
-            return ""
+            return self._not_confirmed(operation)
         shown = (operation.response or {}).get("redemption")
         if not shown or shown["coupon_id"] is None:
             return ""
@@ -517,10 +568,24 @@ class CouponChecker:
                 return ""
         return f"redemption {shown['id']} was not {shown['status']} while the request ran"
 
+    def _not_confirmed(self, operation: Operation) -> str:
+        """Check the rejection of a redemption that was released, or that belongs to an order."""
+        redemption = self._references.get(operation.args["redemption"])
+        if redemption is None or redemption["order_id"] or redemption["coupon_id"] is None:
+            return ""
+        timeline = self._timelines.get(redemption["coupon_id"])
+        if timeline is None or any(
+            state.status == DELETED
+            or redemption["id"] not in self._bounds(state, operation)[0].uses
+            for state in timeline.states(operation)
+        ):
+            return ""
+        return f"redemption {redemption['id']} was live while the request ran"
+
     def _count_of(self, operation: Operation) -> str:
         shown = operation.response["coupon"]
         timeline = self._timelines.get(shown["id"])
-        if timeline is None or operation.position:
+        if timeline is None:
             return ""
         counts = [state.count for state in timeline.states(operation)]
         if shown["usage_count"] in counts:
@@ -530,7 +595,7 @@ class CouponChecker:
     def _listed(self, operation: Operation) -> str:
         """Check a list or a count of the redemptions of a coupon with a status."""
         timeline = self._timelines.get(operation.args["coupon"])
-        if timeline is None or operation.position:
+        if timeline is None:
             return ""
         body, status = operation.response, operation.args["status"]
         number = body["count"] if operation.kind == "count" else len(body["redemptions"])
@@ -630,7 +695,11 @@ class CouponChecker:
                 for use in coupon.uses.values()
                 if use.expires is None or use.expires > taken + segment.skew + 1
             }
-            possible = {use.id: use.status for use in coupon.uses.values()}
+            possible = {
+                use.id: use.status
+                for use in coupon.uses.values()
+                if use.expires is None or use.expires > taken - segment.skew - PAUSE
+            }
             if coupon.status == DELETED:
                 continue
             problems = []
@@ -666,12 +735,17 @@ class CouponChecker:
                 self._overlap.append(others)
 
 
-def _email_in(operation: Operation, order: dict[str, Any]) -> str:
-    """Return the e-mail address of an order, which the deletion of a customer removes from events."""
+def _email_in(operation: Operation, order: dict[str, Any], before: str) -> str:
+    """Return the e-mail address of an order, which the deletion of a customer removes from events.
+
+    Args:
+        before: the address before the operation.
+    """
     if "email" in operation.args:
         return str(operation.args["email"])
     shown = (operation.response or {}).get("order") if operation.is_done else None
-    return str(shown["billing_address"]["email"]) if shown and shown["id"] == order["id"] else ""
+    is_shown = shown and shown["id"] == order["id"]
+    return str(shown["billing_address"]["email"]) if shown and is_shown else before
 
 
 def seconds_of(text: str) -> float:

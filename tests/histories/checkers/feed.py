@@ -94,7 +94,23 @@ def _missing(operation: Operation, events: list[Event]) -> list[Violation]:
         if written != of_orders:
             text = f"events {of_orders} of a bulk request that has written {written}"
             return [Violation(NAME, text, [operation], events)]
-    return _differences(operation, events)
+    return _echo(operation) + _differences(operation, events)
+
+
+def _echo(operation: Operation) -> list[Violation]:
+    """Compare a created record with the request."""
+    names = {
+        "reserve": ("redemption", ("code", "reference", "customer_id", "email")),
+        "create_order": ("order", ("status", "customer_id", "order_key")),
+        "create_coupon": ("coupon", ("code", "usage_limit", "amount")),
+    }
+    if operation.kind not in names or operation.status != 201:
+        return []
+    resource, fields = names[operation.kind]
+    sent, shown = operation.body[resource], operation.response[resource]
+    wanted = {name: sent[name].lower() if name == "code" else sent[name] for name in fields}
+    differ = {name: (wanted[name], shown[name]) for name in fields if wanted[name] != shown[name]}
+    return [Violation(NAME, f"sent and stored differ: {differ}", [operation])] if differ else []
 
 
 PERSONAL = frozenset(

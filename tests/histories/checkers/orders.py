@@ -6,6 +6,7 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
+from tests.histories.generator import RECORDED
 from tests.histories.history import Segment, Violation
 
 NAME = "orders"
@@ -25,7 +26,7 @@ def check_orders(segment: Segment) -> list[Violation]:
             of_orders.setdefault(redemption["order_id"], []).append(redemption)
     found = []
     for order_id, order in state["orders"].items():
-        problems = [*_uses(order, of_orders.pop(order_id, []), state), *_sums(order)]
+        problems = [*_uses(order, of_orders.pop(order_id, [])), *_sums(order)]
         problems += _refunds(order, state["refunds"].values())
         found += [_violation(segment, order_id, text) for text in problems]
     for order_id, redemptions in of_orders.items():
@@ -57,7 +58,7 @@ def _is_about(event: dict[str, Any], order_id: int) -> bool:
     return bool(event["data"].get("redemption", {}).get("order_id") == order_id)
 
 
-def _uses(order: dict[str, Any], redemptions: list[Any], state: dict[str, Any]) -> list[str]:
+def _uses(order: dict[str, Any], redemptions: list[Any]) -> list[str]:
     found = []
     codes = [line["code"] for line in order["coupon_lines"]]
     held = sorted(each["code"] for each in redemptions)
@@ -74,14 +75,10 @@ def _uses(order: dict[str, Any], redemptions: list[Any], state: dict[str, Any]) 
         for code, status in statuses.items()
         if status != wanted
     ]
-    # A coupon that was deleted permanently, or did not exist, needs no use.
-    existing = {
-        each["code"] for name in ("coupons", "trashed_coupons") for each in state[name].values()
-    }
-    if wanted and (missing := set(codes) - set(held)) and missing & existing:
-        recorded = {line["code"] for line in order["coupon_lines"] if line["amount"] == "1.00"}
-        if without := missing & existing - recorded:
-            found.append(f"order {order['id']} is {order['status']} and has no use of {without}")
+    # The code of a recorded line can be one that matched no coupon.
+    applied = {line["code"] for line in order["coupon_lines"] if line["amount"] != RECORDED}
+    if wanted and (missing := applied - set(held)):
+        found.append(f"order {order['id']} is {order['status']} and has no use of {missing}")
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from tests.histories.checkers.feed import impersonal
@@ -16,6 +17,18 @@ from tests.histories.history import Event, Operation, Segment, Violation
 NAME = "sessions"
 READS = {"read_order": "order", "read_coupon": "coupon", "read_customer": "customer"}
 LISTS = {"list_orders": "order", "list_coupons": "coupon"}
+ITEMS = frozenset(
+    {"line_items", "shipping_lines", "fee_lines", "created_at", "order_key", "currency"}
+)
+KEPT = {
+    "set_status": ITEMS | {"coupon_lines", "total"},
+    "change_customer": ITEMS | {"coupon_lines", "total", "status"},
+    "change_coupons": frozenset({"shipping_lines", "fee_lines", "status", "subtotal"}),
+    "change_items": frozenset({"shipping_lines", "fee_lines", "status"}),
+    "restore_order": ITEMS | {"coupon_lines", "total"},
+    **dict.fromkeys(("change_limit", "conditional_update", "set_usage_count", "rename"), ITEMS),
+}
+"""Fields that an operation leaves as they are. A change of a coupon leaves all others."""
 IGNORED = frozenset({"usage_count"})  # ``CouponChecker`` knows it
 
 
@@ -56,7 +69,7 @@ class RecordChecker:
                     found += self._read(segment, operation, key, shown)
             elif (kind := LISTS.get(operation.kind)) and operation.is_done:
                 found += self._list(segment, operation, kind)
-        return found + self._at_the_end(segment)
+        return found + self._unwanted(segment) + self._at_the_end(segment) + _duplicates(segment)
 
     def _observe(self, segment: Segment) -> None:
         """Build the versions from the state before the segment and its events."""
@@ -149,6 +162,26 @@ class RecordChecker:
         texts = [f"{kind} {id_} in a list has no event" for id_ in unknown]
         return found + [Violation(NAME, text, [operation]) for text in texts]
 
+    def _unwanted(self, segment: Segment) -> list[Violation]:
+        """Return updates that have changed more than the request."""
+        by_request = segment.by_request()
+        found = []
+        for key, versions in self._versions.items():
+            for before, after in pairwise(versions):
+                operation = after.event and by_request.get(after.event.request_id or "")
+                kept = KEPT.get(operation.kind) if operation else None
+                if not (operation and after.event and kept and before.record and after.record):
+                    continue
+                change = operation.args.get("change", {})
+                names = before.record.keys() - change.keys() - {"updated_at"}
+                names = names if key[0] == "coupon" else names & kept
+                differ = {name for name in names if before.record[name] != after.record[name]}
+                if differ:
+                    text = f"{key[0]} {key[1]}: a request has changed {sorted(differ)} as well"
+                    events = [each.event for each in (before, after) if each.event]
+                    found.append(Violation("feed and deliveries", text, [operation], events))
+        return found
+
     def _at_the_end(self, segment: Segment) -> list[Violation]:
         """Compare the state after the segment with the last versions."""
         found = []
@@ -170,6 +203,27 @@ class RecordChecker:
                     operations = [each for each in segment.operations if each.request_id in wanted]
                     found.append(Violation("feed and deliveries", text, operations, events))
         return found
+
+
+def _duplicates(segment: Segment) -> list[Violation]:
+    """Return values that several records have and only one may have."""
+    state = segment.after
+    values = {
+        "code": [each["code"] for each in state["coupons"].values()],
+        "e-mail address": [each["email"].lower() for each in state["customers"].values()],
+        "order key": [each["order_key"] for each in state["orders"].values()],
+        "reference": [
+            f"{each['coupon_id']} {each['reference']}"
+            for each in state["redemptions"].values()
+            if each["coupon_id"] and not each["order_id"]
+        ],
+    }
+    return [
+        Violation(NAME, f"{number} records have the {name} {value}")
+        for name, found in values.items()
+        for value, number in Counter(found).items()
+        if number > 1 and value
+    ]
 
 
 def is_generated(record: dict[str, Any]) -> bool:
