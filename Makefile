@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 SHOP_API := $(BIN)/shop-api
 SPECTRAL := tests/lint/node_modules
 NPM_CI := npm ci --loglevel=error --no-audit --no-fund --fetch-retries=0
+# uv installs in seconds. It does not read the configuration of pip, which is used if uv is missing or fails.
+UV := $(shell command -v uv)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Tests wait for servers and timers, so there is a process more than CI has CPUs. Each further one takes
 # ten seconds to start, and delays what others start. A process without remaining tests takes over tests
@@ -13,6 +15,29 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
+
+# Install the packages of a lock file. pip is quiet, or shows a progress bar on a terminal.
+# --use-pep517: older versions of pip print a deprecation warning for packages without a wheel.
+define install
+	@all=$$(grep -c == $(1)); lock="--require-hashes -r $(1)"; \
+	if [ -n "$(UV)" ]; then \
+		echo "Installing $$all locked packages into $(VENV) with uv ..."; \
+		"$(UV)" pip install --quiet --python $(BIN)/python $$lock 2>$(VENV)/uv.log && exit; \
+		echo "uv has failed ($(VENV)/uv.log)."; \
+	fi; \
+	echo "Installing $$all locked packages into $(VENV) with pip. This takes a minute or two, with uv a few seconds ..."; \
+	if ! [ -t 1 ]; then $(PIP) install --quiet --use-pep517 $$lock; exit; fi; \
+	rm -f $(VENV)/failed; \
+	{ $(PIP) install --use-pep517 $$lock || touch $(VENV)/failed; } | { \
+		number=0; bar=; \
+		while read -r word rest; do \
+			case $$word in Collecting | Requirement) number=$$((number + 1)) ;; Installing) rest=", installing them" ;; *) continue ;; esac; \
+			while [ $${#bar} -lt $$((number * 40 / all)) ]; do bar="$$bar="; done; \
+			printf '\r[%-40s] %d of %d%s' "$$bar" $$number $$all "$$(echo "$$rest" | grep ^,)"; \
+		done; echo; \
+	}; \
+	! rm $(VENV)/failed 2>/dev/null
+endef
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo test test-all test-list test-rest histories cluster cluster-test bench bench-quick lint audit lint-openapi docs openapi openapi-diff lock clean
@@ -102,19 +127,19 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is required. Select an interpreter with: make PYTHON=python3.12"; exit 1; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
-	@$(PYTHON) -m venv $(VENV) || \
+	@{ [ -n "$(UV)" ] && "$(UV)" venv --quiet --seed --python "$$(command -v $(PYTHON))" $(VENV) 2>/dev/null; } || \
+		$(PYTHON) -m venv $(VENV) || \
 		{ rm -rf $(VENV); echo "Python's venv module is required (Debian: apt install python3-venv)."; exit 1; }
 
 # Each lock file has a stamp file, so that dependencies are installed only when the lock file changes.
-# --use-pep517: older versions of pip print a deprecation warning for packages without a wheel.
 $(VENV)/ready: requirements.txt | $(BIN)/python
-	@echo "Installing $$(grep -c == requirements.txt) locked packages into $(VENV). This takes a minute or two ..."
-	@$(PIP) install --quiet --use-pep517 --require-hashes -r requirements.txt
+	$(call install,requirements.txt)
 	@touch $@
 
 # The console script, which runs the code of this folder.
 $(BIN)/shop-api: pyproject.toml | $(VENV)/ready
-	@$(PIP) install --quiet --no-deps --editable .
+	@{ [ -n "$(UV)" ] && "$(UV)" pip install --quiet --python $(BIN)/python --no-deps --editable . 2>$(VENV)/uv.log; } || \
+		$(PIP) install --quiet --no-deps --editable .
 	@touch $@
 
 $(SPECTRAL)/ready: tests/lint/package-lock.json
@@ -123,5 +148,5 @@ $(SPECTRAL)/ready: tests/lint/package-lock.json
 	@touch $@
 
 $(VENV)/ready-dev: requirements-dev.txt | $(VENV)/ready
-	@$(PIP) install --quiet --use-pep517 --require-hashes -r requirements-dev.txt
+	$(call install,requirements-dev.txt)
 	@touch $@
