@@ -129,6 +129,10 @@ EventData = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 """Function that returns ``data`` of the events of some records, as the native API shows them."""
 
 
+BareObjects = Callable[[Sequence[int]], Sequence[Mapping[str, Any]]]
+"""Function that returns the records with some IDs, without those that do not exist."""
+
+
 @dataclass(slots=True)
 class Catalog:
     """Known coupon types and order statuses of one app.
@@ -142,6 +146,8 @@ class Catalog:
         resources: names of the resources that an API key can be limited to: those of all
             blueprints that require a key.
         event_data: function that returns the data of events, by the name of the resource.
+        bare_objects: function that returns records as wc/v3 shows them, by the name of the
+            resource.
     """
 
     coupon_types: dict[str, CouponType] = field(default_factory=lambda: dict(COUPON_TYPES))
@@ -160,6 +166,7 @@ class Catalog:
     change_hooks: list[ChangeHook] = field(default_factory=list)
     event_types: dict[str, str] = field(default_factory=lambda: dict(EVENT_TYPES))
     event_data: dict[str, EventData] = field(default_factory=dict)
+    bare_objects: dict[str, BareObjects] = field(default_factory=dict)
 
     resources: set[str] = field(default_factory=set)
 

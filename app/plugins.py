@@ -46,6 +46,7 @@ BUILTIN = (
         )
     ),
     EntryPoint(name="admin", value="app.admin", group=PLUGINS),
+    EntryPoint(name="woocommerce_rest", value="app.woocommerce_rest.plugin", group=PLUGINS),
 )
 
 

@@ -57,7 +57,7 @@ def authenticate_request(resource: str, *, any_permission: bool) -> None:
         any_permission: whether keys with any permission are accepted.
     """
     # Stored before the limits are checked, so that the log contains the ID of a rejected key.
-    principal = authenticate(_credentials(), _record_failure)
+    principal = authenticate(_credentials(), record_failure)
     g.principal = principal = replace(principal, request_id=g.request_start.ids["request_id"])
     view: Any = current_app.view_functions[request.endpoint or ""]
     require_operation(principal, request.method, resource, view, any_permission=any_permission)
@@ -102,7 +102,8 @@ def _credentials() -> Credentials | None:
     return given
 
 
-def _record_failure(consumer_key: str, reason: str) -> ShopError:
+def record_failure(consumer_key: str, reason: str) -> ShopError:
+    """Count a failed login of the client, and return the error of the request."""
     failed_logins: FailedLogins = current_app.extensions[_FAILED_LOGINS]
     return failed_logins.record(request.remote_addr or "", consumer_key, reason)
 
@@ -121,7 +122,7 @@ def authentication_error() -> ShopError | None:
     """Return the error for invalid credentials of the request, or None."""
     try:
         if credentials := _credentials():
-            authenticate(credentials, _record_failure)
+            authenticate(credentials, record_failure)
     except ShopError as error:
         return error
     return None

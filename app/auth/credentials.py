@@ -38,6 +38,19 @@ MAX_HEADER_LENGTH = 4096
 FEW_FORMS = 12
 """Number of signature forms to try for an address with many failed logins."""
 
+UNKNOWN_METHOD = f"Sign with one of {', '.join(ALGORITHMS)}."
+NO_TIMESTAMP = "The timestamp must be a number of seconds."
+WRONG_TIMESTAMP = "The timestamp differs from the server time by more than 15 minutes."
+USED_NONCE = "The nonce has already been used."
+
+REASONS = {
+    UNKNOWN_METHOD: "Invalid signature - signature method is invalid.",
+    NO_TIMESTAMP: "Invalid timestamp.",
+    WRONG_TIMESTAMP: "Invalid timestamp.",
+    USED_NONCE: "Invalid nonce - nonce has already been used.",
+}
+"""What WooCommerce says for the reasons why a signature is rejected."""
+
 QUERY_CREDENTIALS = frozenset(
     {
         "consumer_key",
@@ -125,15 +138,13 @@ class SignedCredentials:
         """Return the principal of the signing key, or raise InvalidCredentials."""
         signature = self.signature
         if signature.method not in ALGORITHMS:
-            raise InvalidCredentials(f"Sign with one of {', '.join(ALGORITHMS)}.")
+            raise InvalidCredentials(UNKNOWN_METHOD)
         # Eleven digits reach beyond the year 5000.
         now, sent = time.time(), signature.timestamp
         if not (sent.isascii() and sent.isdigit() and len(sent) < 12):
-            raise InvalidCredentials("The timestamp must be a number of seconds.")
+            raise InvalidCredentials(NO_TIMESTAMP)
         if abs(now - int(sent)) > CLOCK_SKEW:
-            raise InvalidCredentials(
-                "The timestamp differs from the server time by more than 15 minutes."
-            )
+            raise InvalidCredentials(WRONG_TIMESTAMP)
         key = key_with_roles(signature.consumer_key)
         secret = decrypt(key[0].consumer_secret_encrypted if key else UNKNOWN_KEY_TOKEN)
         if key and secret is None:
@@ -147,7 +158,7 @@ class SignedCredentials:
         if not known or secret is None:
             raise InvalidCredentials("The consumer key or the signature is wrong.")
         if not _use_nonce(key[0].id, signature.nonce, int(sent), int(now)):
-            raise InvalidCredentials("The nonce has already been used.")
+            raise InvalidCredentials(USED_NONCE)
         return principal_of(key)
 
 

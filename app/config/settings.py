@@ -234,6 +234,12 @@ class SettingsSchema(ma.Schema):
     SHOP_ADMIN_SESSION_DAYS = _integer(
         90, "Days after which a session of the admin pages ends at the latest.", minimum=1
     )
+    SHOP_WC_V3 = _boolean(
+        True, "Whether the REST API of WooCommerce is served at `/wp-json/wc/v3`."
+    )
+    SHOP_WC_V3_CUSTOMER = _boolean(
+        True, "Whether orders of `/wp-json/wc/v3` have `customer` as their last key."
+    )
     SHOP_STRICT = _boolean(
         False,
         "Whether requests are strict by default, as with `Prefer: handling=strict`. Requests to"

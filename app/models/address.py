@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from sqlalchemy import text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.sql.types import Key
@@ -23,6 +24,7 @@ BILLING_PARTS = (*SHIPPING_PARTS, "email", "phone")
 ADDRESS_COLUMNS = (
     *(f"billing_{part}" for part in BILLING_PARTS),
     *(f"shipping_{part}" for part in SHIPPING_PARTS),
+    "shipping_phone",
 )
 
 
@@ -43,7 +45,7 @@ class BillingColumns:
 
 
 class ShippingColumns:
-    """The 9 columns of a shipping address, without e-mail and phone."""
+    """The columns of a shipping address: 9 parts, and a phone number that only wc/v3 shows."""
 
     shipping_first_name: Mapped[str] = mapped_column(Key)
     shipping_last_name: Mapped[str] = mapped_column(Key)
@@ -54,6 +56,7 @@ class ShippingColumns:
     shipping_state: Mapped[str] = mapped_column(Key)
     shipping_postcode: Mapped[str] = mapped_column(Key)
     shipping_country: Mapped[str] = mapped_column(Key)
+    shipping_phone: Mapped[str] = mapped_column(Key, server_default=text("''"), sort_order=3)
 
 
 class AddressRow(TypedDict):
@@ -79,3 +82,4 @@ class AddressRow(TypedDict):
     shipping_state: str
     shipping_postcode: str
     shipping_country: str
+    shipping_phone: str

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypedDict, cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Table
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -60,6 +60,8 @@ class Webhook(Model):
     # The worker that holds the lease of this webhook, and the end of the lease.
     lease_owner: Mapped[str | None] = mapped_column(Key)
     lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    # Whether a legacy webhook sends bare objects of wc/v3, and belongs to that mount.
+    is_bare: Mapped[bool] = mapped_column(server_default=false(), sort_order=1)
 
     __table_args__ = (
         CheckConstraint("status IN ('active', 'paused', 'disabled')", name="status"),
@@ -95,3 +97,4 @@ class WebhookRow(TypedDict):
     resume_at: datetime | None
     lease_owner: str | None
     lease_until: datetime | None
+    is_bare: bool

@@ -159,6 +159,7 @@ class Runner:
             "data": delivery["event_data"],
             "resource_id": delivery["resource_id"],
             "customer_updated_at": delivery.get("customer_updated_at"),
+            "bare_body": delivery.get("bare_body"),
         }
         sent = cast("SentEvent", event)  # only the columns of a ping are None
         return event_request(batch.sender, delivery["id"], sent, self._public_url)

@@ -39,6 +39,8 @@ MAY_IMPORT["cli"] |= {"import_export"}
 MAY_IMPORT["admin"] |= {"import_export"}
 for part in ("api", "blueprints"):
     MAY_IMPORT[part] |= {"schemas", "plugins"}
+# A dialect of its own, beside the blueprints. Nothing imports it.
+MAY_IMPORT["woocommerce_rest"] = CORE | {*LAYERS[:-1], "schemas", "plugins"} - {"woocommerce"}
 # A folder of services imports only the folders to its left.
 SERVICES = [
     "common", "events", "webhooks", "coupons", "redemptions", "customers", "orders", "reports",

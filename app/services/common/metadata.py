@@ -48,6 +48,12 @@ from app.services.common.metadata_values import found_text, json_text
 Metadata = dict[str, Any]
 """The first value of each key, as parsed JSON."""
 
+Shown = list[tuple[int, str, Any]]
+"""Entries of a record: ID, key and parsed value, by ID."""
+
+Patches = Sequence[Mapping[str, Any]]
+"""Entries to write with ``id``, ``key`` and ``value``; see ``patched_entries``."""
+
 Key = int | tuple[int, int]
 """ID of a record, or the IDs of an order and of one of its items. Negative for a new record."""
 
@@ -166,6 +172,20 @@ def metadata_of_refunds(
     found: tuple[dict[int, Metadata], dict[int, Metadata]] = {}, {}
     for record_id, item_id, entries in fetch(_OF_REFUNDS, {"refunds": ids, "orders": orders}):
         found[bool(item_id)][item_id or record_id] = _first_values(entries)
+    return found
+
+
+def entries_of(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> dict[int, Shown]:
+    """Return all entries of records by their IDs, in one statement. For items, see below."""
+    rows = fetch(kind.select_shown, {"ids": ids}) if ids else ()
+    return {record_id: sorted(orjson.loads(text), key=_ID) for record_id, text in rows}
+
+
+def entries_with_items(fetch: Fetch, ids: Sequence[int]) -> dict[int, dict[int, Shown]]:
+    """Return all entries of orders and of their items, as ``metadata_with_items`` groups them."""
+    found: dict[int, dict[int, Shown]] = {}
+    for order_id, item_id, text in fetch(_WITH_ITEMS, {"ids": ids}) if ids else ():
+        found.setdefault(order_id, {})[item_id] = sorted(orjson.loads(text), key=_ID)
     return found
 
 
@@ -294,7 +314,7 @@ class MetadataWrites:
             given: the metadata of the request, with null for keys to remove.
         """
         wanted = sorted(set(ids))
-        rewrites = any(None in each.values() for each in given if each)
+        rewrites = any(isinstance(each, list) or None in each.values() for each in given if each)
         writes = cls(kind, rewrites=rewrites and bool(wanted))
         if not wanted:
             return writes
@@ -359,18 +379,21 @@ class MetadataWrites:
             self.show(after, shown(self.entries[key]))
             count_change(before, after)
 
-    def changed(self, key: Key, given: Mapping[str, Any], place: str) -> list[Entry]:
+    def changed(self, key: Key, given: Mapping[str, Any] | Patches, place: str) -> list[Entry]:
         """Return the entries of a record after a change, which is not stored.
 
         Args:
             key: the record.
-            given: the keys to set, with null for keys to remove.
+            given: the keys to set, with null for keys to remove, or entries to write.
             place: name of the metadata in the request, such as ``coupon.metadata``.
 
         Raises:
             ShopError: the result is beyond a limit, and larger than before in this respect.
         """
-        return changed_entries(self.entries.get(key, []), given, place)
+        before = self.entries.get(key, [])
+        if isinstance(given, Mapping):
+            return changed_entries(before, given, place)
+        return patched_entries(before, given, place)
 
     def show(self, record: Record, metadata: Any, name: str = METADATA) -> None:
         """Let ``write`` add metadata to a record, for the response and the event."""
@@ -513,6 +536,43 @@ def changed_entries(before: Sequence[Entry], given: Mapping[str, Any], place: st
         after[first] = entry
     _require_number(place, len(before), len(after), added)
     _require_total(place, before, after, grown)
+    return after
+
+
+def patched_entries(before: Sequence[Entry], given: Patches, place: str) -> list[Entry]:
+    """Return the entries of a record after entries were written by ID or key (wc-v3).
+
+    With the ID of an entry, a key and a value change this entry, and the value null removes it.
+    Otherwise, a value becomes the only one of its key, and null removes all of its entries. An
+    unknown ID adds an entry. What has no key, or no value for a new entry, is skipped.
+
+    Raises:
+        ShopError: the result is beyond a limit, and larger than before in this respect.
+    """
+    after = list(before)
+    for patch in given:
+        key, value = str(patch.get("key") or ""), patch.get("value")
+        own = [entry for entry in after if entry.id is not None and entry.id == patch.get("id")]
+        same = own if patch.get("id") else [entry for entry in after if entry.key == key]
+        if value is None:
+            if "value" in patch:
+                after = [entry for entry in after if entry not in same]
+            continue
+        if not key:
+            continue
+        try:
+            text = json_text(value)
+        except ValueError as error:
+            raise invalid_metadata(place, key, str(error)) from None
+        _require_key(place, key)
+        first = same[0] if same else Entry(key, "")
+        entry = replace(first, key=key, value=text, internal=False, is_changed=True)
+        _require_value(place, entry, first.size)
+        at = next((at for at, each in enumerate(after) if each is first), len(after))
+        after[at : at + 1] = [entry]
+        after = [each for each in after if each is entry or each not in same[1:]]
+    _require_number(place, len(before), len(after), [entry.key for entry in after])
+    _require_total(place, before, after, after[-1].key if after else "")
     return after
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from sqlalchemy import bindparam, delete, select, update
@@ -36,23 +37,29 @@ from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED, known_type
 from app.services.events.hooks import notify
 
 _WITH_CODES = select(COUPONS.c.id).where(HAS_ONE_OF_CODES)
-_WITH_IDS = (
-    select(COUPONS)
-    .where(frequent(PUBLISHED), is_one_of(COUPONS.c.id, bindparam(WANTED, type_=IdList)))
-    .order_by(COUPONS.c.id)  # the same order in every transaction prevents deadlocks
-    .with_for_update()
-)
+_HAS_IDS = is_one_of(COUPONS.c.id, bindparam(WANTED, type_=IdList))
+# The same order in every transaction prevents deadlocks.
+_TRASHED_TOO = select(COUPONS).where(_HAS_IDS).order_by(COUPONS.c.id).with_for_update()
+_WITH_IDS = _TRASHED_TOO.where(frequent(PUBLISHED))
 
 
-def save_coupons(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
+def save_coupons(
+    actor: Principal, items: Sequence[BulkItem], *, trashed_too: bool = False
+) -> list[WriteResult]:
     """Create and update coupons in the given order, in one transaction (spec 4.3).
+
+    Args:
+        actor: the principal of the request.
+        items: what to write.
+        trashed_too: whether coupons in the trash can be updated, which leaves them there.
 
     Returns:
         For each item the coupon by its column names, or the error that prevented the write.
     """
     return save_items(
         "coupon", actor, items,
-        lock=_lock, prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
+        lock=partial(_lock, trashed_too=trashed_too),
+        prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
     )  # fmt: skip
 
 
@@ -70,14 +77,21 @@ def update_coupon(
     coupon_id: int,
     data: Mapping[str, Any],
     precondition: Precondition | None = None,
+    *,
+    trashed_too: bool = False,
 ) -> Record:
     """Update the supplied fields of a coupon and return it by its column names.
+
+    Args:
+        trashed_too: whether a coupon in the trash can be updated.
 
     Raises:
         ShopError: the coupon does not exist, the capability is missing, the precondition fails, or
             an update rule is violated (spec 4.1).
     """
-    return single_result(save_coupons(actor, [BulkItem(coupon_id, data, precondition)]))
+    return single_result(
+        save_coupons(actor, [BulkItem(coupon_id, data, precondition)], trashed_too=trashed_too)
+    )
 
 
 def delete_coupon(
@@ -143,8 +157,10 @@ class _CouponWrites(Writes):
     metadata: MetadataWrites
 
 
-def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _CouponWrites:
-    """Lock the published coupons that the items name by ID or code.
+def _lock(
+    session: Session, actor: Principal, items: Sequence[BulkItem], *, trashed_too: bool
+) -> _CouponWrites:
+    """Lock the coupons that the items name by ID or code.
 
     The codes are looked up first: a select by ID or code would read every published coupon on
     SQLite, and on PostgreSQL in a new shop, where the statistics of the table are missing.
@@ -153,13 +169,17 @@ def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _Cou
     codes = [item.data["code"] for item in items if "code" in item.data]
     if codes:
         ids.update(session.scalars(_WITH_CODES, {"codes": codes}))
-    rows: list[CouponRow] = row_dicts(session.execute(_WITH_IDS, {WANTED: ids})) if ids else []
+    rows: list[CouponRow] = (
+        row_dicts(session.execute(_TRASHED_TOO if trashed_too else _WITH_IDS, {WANTED: ids}))
+        if ids
+        else []
+    )
     coupons = {row["id"]: row for row in rows}
     return _CouponWrites(
         session=session,
         actor=actor,
         records=coupons,
-        holders={coupon["code"]: coupon["id"] for coupon in coupons.values()},
+        holders={each["code"]: each["id"] for each in coupons.values() if _is_published(each)},
         metadata=MetadataWrites.of_items(session, COUPON, items, coupons),
     )
 
@@ -198,7 +218,8 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
     if item.precondition:
         item.precondition(coupon)
     data, holders = item.data, writes.holders
-    if "code" in data and holders.get(data["code"], coupon["id"]) != coupon["id"]:
+    is_published = _is_published(coupon)  # codes in the trash are free
+    if is_published and "code" in data and holders.get(data["code"], coupon["id"]) != coupon["id"]:
         raise ShopError("shop_api_coupon_code_already_exists")
     if "type" in data:
         require_known_type(data["type"])
@@ -209,9 +230,14 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
     after = with_columns(coupon, {**without_metadata(data), "updated_at": now()})
     after["search_text"] = search_text(after["code"], after["description"])
     writes.metadata.apply(writes, data, "coupon", cast("Record", coupon), cast("Record", after))
-    holders.pop(coupon["code"], None)
-    holders[after["code"]] = coupon["id"]
+    if is_published:
+        holders.pop(coupon["code"], None)
+        holders[after["code"]] = coupon["id"]
     return after
+
+
+def _is_published(coupon: CouponRow) -> bool:
+    return coupon["status"] == CouponStatus.PUBLISHED
 
 
 def _write(writes: _CouponWrites, results: Sequence[WriteResult]) -> list[WriteResult]:

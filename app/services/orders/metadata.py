@@ -37,7 +37,7 @@ class ItemChanges:
         removed: IDs of the items that the request removes.
     """
 
-    given: Mapping[int, Mapping[str, Any]]
+    given: Mapping[int, Any]
     places: Mapping[int, str]
     ids: frozenset[int]
     removed: frozenset[int]
@@ -225,7 +225,7 @@ _NEW = -1
 """Key of the only new record of a transaction."""
 
 
-def _given_to_items(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _given_to_items(data: Mapping[str, Any]) -> Iterator[Any]:
     for name in KINDS:
         for item in data.get(name) or ():
             if METADATA in item:

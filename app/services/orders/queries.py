@@ -182,21 +182,30 @@ def search_of(query: Mapping[str, Any]) -> tuple[Condition | None, list[ColumnEl
 
 def _matching(query: Mapping[str, Any]) -> Matching:
     """Return the orders that match a loaded ``OrderFilter``, without those in the trash."""
-    statuses = query["status"]
     search, compared = search_of(query)
     conditions = [*conditions_of(query), *compared]
+    by_date, is_search = query["orderby"] == "date", search is not None
+    part = part_of(query["status"], by_date=by_date, is_search=is_search)
+    return Matching(ORDERS.c.id, conditions, part, search)
+
+
+def part_of(statuses: Sequence[str] | None, *, by_date: bool, is_search: bool) -> Part:
+    """Return the orders with one of some statuses, or all but those in the trash.
+
+    Args:
+        statuses: the statuses; None for all but the trash.
+        by_date: whether the list is sorted by date.
+        is_search: whether the list searches.
+    """
     if statuses is None:
         counted = RowCountFilter("orders", ORDERS.c.created_at, without=TRASH)
-        part = Part(frequent(ORDERS.c.status != TRASH), counted=counted, others=IS_TRASHED)
-        return Matching(ORDERS.c.id, conditions, part, search)
-    partitions = tuple(sorted(set(statuses)))
+        return Part(frequent(ORDERS.c.status != TRASH), counted=counted, others=IS_TRASHED)
     has_status = ORDERS.c.status.in_(statuses)
     # One status by date has its own index. Otherwise, the status is part of the index of the sort
     # order.
-    one_by_date = query["orderby"] == "date" and len(statuses) == 1
-    part = Part(
+    one_by_date = by_date and len(statuses) == 1
+    return Part(
         ORDERS.c.status == statuses[0] if one_by_date else frequent(has_status),
-        by_index=has_status if search is None else frequent(has_status),
-        counted=RowCountFilter("orders", ORDERS.c.created_at, partitions),
+        by_index=frequent(has_status) if is_search else has_status,
+        counted=RowCountFilter("orders", ORDERS.c.created_at, tuple(sorted(set(statuses)))),
     )
-    return Matching(ORDERS.c.id, conditions, part, search)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from flask import current_app
@@ -76,15 +77,23 @@ from app.services.orders.sums import cents
 from app.services.redemptions.changes import notify_with_coupons
 
 
-def save_orders(actor: Principal, items: Sequence[BulkItem]) -> list[WriteResult]:
+def save_orders(
+    actor: Principal, items: Sequence[BulkItem], *, trashed_too: bool = False
+) -> list[WriteResult]:
     """Create and update orders, in their order, in one transaction (orders 1, spec 4.3).
+
+    Args:
+        actor: the principal of the request.
+        items: what to write.
+        trashed_too: whether orders in the trash can be updated, which leaves them there.
 
     Returns:
         For each item the order by its column names, or the error that prevented the write.
     """
     return save_items(
         "order", actor, items,
-        lock=_lock, prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
+        lock=partial(_lock, trashed_too=trashed_too),
+        prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
     )  # fmt: skip
 
 
@@ -98,9 +107,12 @@ def update_order(
     order_id: int,
     data: Mapping[str, Any],
     precondition: Precondition | None = None,
+    *,
+    trashed_too: bool = False,
 ) -> Record:
     """Change the supplied fields of one order; return it by its column names."""
-    return single_result(save_orders(actor, [BulkItem(order_id, data, precondition)]))
+    items = [BulkItem(order_id, data, precondition)]
+    return single_result(save_orders(actor, items, trashed_too=trashed_too))
 
 
 def delete_order(
@@ -186,11 +198,17 @@ class _OrderWrites(Writes):
     new_refunds: list[tuple[Record, Record]] = field(default_factory=list)
 
 
-def _lock(session: Session, actor: Principal, items: Sequence[BulkItem]) -> _OrderWrites:
+def _lock(
+    session: Session, actor: Principal, items: Sequence[BulkItem], *, trashed_too: bool
+) -> _OrderWrites:
     """Lock the orders, accounts and coupons that the items name, in this order."""
     ids = [item.id for item in items if item.id is not None and 0 < item.id <= INT64_MAX]
     stored = lock_orders(session, ids) if ids else {}
-    orders = {order_id: order for order_id, order in stored.items() if order["status"] != TRASH}
+    orders = {
+        order_id: order
+        for order_id, order in stored.items()
+        if trashed_too or order["status"] != TRASH
+    }
     accounts = hold_accounts(session, [item.data.get("customer_id") or 0 for item in items])
     lock_coupons_of_items(session, items, orders)
     keys = [item.data["order_key"] for item in items if item.data.get("order_key")]

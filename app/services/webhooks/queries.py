@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, case, select
 
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
@@ -18,9 +18,20 @@ from app.services.common.filtering import Matching
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 
-ALL_FORMATS: Sequence[str] = tuple(WebhookFormat)
+BARE = "bare"
+"""The form of the webhooks of wc/v3."""
+
+ALL_FORMATS: Sequence[str] = (*WebhookFormat, BARE)
 LEGACY_ONLY: Sequence[str] = (WebhookFormat.LEGACY,)
-"""The legacy API shows only webhooks of its own form. Other webhooks can have several topics."""
+BARE_ONLY: Sequence[str] = (BARE,)
+"""Each mount shows only webhooks of its own form. Native webhooks can have several topics."""
+
+_FORM: ColumnElement[str] = case((WEBHOOKS.c.is_bare, BARE), else_=WEBHOOKS.c.format)
+
+
+def has_form(formats: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that a webhook has one of some forms."""
+    return _FORM.in_(formats)
 
 
 def list_webhooks(
@@ -72,7 +83,7 @@ def get_webhook(
     """
     rows: Sequence[Row] = fetch(
         select(*map(as_printed, columns), WEBHOOKS.c.id).where(
-            WEBHOOKS.c.id == min(webhook_id, INT64_MAX), WEBHOOKS.c.format.in_(formats)
+            WEBHOOKS.c.id == min(webhook_id, INT64_MAX), has_form(formats)
         )
     )
     if not rows:
@@ -137,7 +148,7 @@ def get_delivery(
 
 
 def _matching(query: Mapping[str, Any], formats: Sequence[str]) -> Matching:
-    conditions: list[ColumnElement[bool]] = [WEBHOOKS.c.format.in_(formats)]
+    conditions: list[ColumnElement[bool]] = [has_form(formats)]
     if query["status"] is not None:
         conditions.append(WEBHOOKS.c.status == query["status"])
     return Matching(WEBHOOKS.c.id, conditions)

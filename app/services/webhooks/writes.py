@@ -24,7 +24,7 @@ from app.outbound.network import REMEDY, RefusedAddressError, parse_networks
 from app.outbound.signatures import new_secret
 from app.services.common.bulk import Precondition
 from app.services.events.sequence import last_event_id
-from app.services.webhooks.queries import ALL_FORMATS
+from app.services.webhooks.queries import ALL_FORMATS, has_form
 from app.services.webhooks.states import (
     BY_A_USER,
     activate,
@@ -44,7 +44,11 @@ SECRET = "secret"  # noqa: S105  # the key of a record
 
 
 def create_webhook(
-    actor: Principal, data: Mapping[str, Any], form: WebhookFormat = WebhookFormat.STANDARD
+    actor: Principal,
+    data: Mapping[str, Any],
+    form: WebhookFormat = WebhookFormat.STANDARD,
+    *,
+    is_bare: bool = False,
 ) -> Record:
     """Create a webhook and return it by its column names.
 
@@ -54,6 +58,7 @@ def create_webhook(
         data: a loaded ``WebhookCreate``.
         form: what the webhook sends. A legacy webhook without a secret signs with the consumer
             secret of the key that creates it (events 3).
+        is_bare: whether a legacy webhook sends bare objects of wc/v3.
 
     Raises:
         ShopError: the capability is missing, a topic or the delivery URL is invalid, or the key may
@@ -67,10 +72,11 @@ def create_webhook(
 
     def work(session: Session) -> Record:
         encrypted = encrypt(secret)
-        if form == WebhookFormat.LEGACY and not data["secret"]:
+        if form == WebhookFormat.LEGACY and not (data["secret"] or is_bare):
             encrypted = _consumer_secret(session, actor) or encrypted
         webhook = _new_columns(data) | {
             "format": form,
+            "is_bare": is_bare,
             "secret_encrypted": encrypted,
             "user_id": actor.user_id,
             "position": last_event_id(session),
@@ -220,7 +226,7 @@ def locked(
     """
     found: list[WebhookRow] = row_dicts(session.execute(
         select(WEBHOOKS)
-        .where(WEBHOOKS.c.id == min(webhook_id, INT64_MAX), WEBHOOKS.c.format.in_(formats))
+        .where(WEBHOOKS.c.id == min(webhook_id, INT64_MAX), has_form(formats))
         .with_for_update()
     ))  # fmt: skip
     if not found:

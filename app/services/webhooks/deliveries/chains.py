@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NotRequired
 
+import orjson
 from sqlalchemy import and_, exists, or_, select
 from sqlalchemy.orm import Session
 
+from app.catalog import current_catalog
 from app.db.records import row_dicts
 from app.db.sql.index_hints import has_constant
 from app.models import EVENTS, USERS, WEBHOOK_DELIVERIES
@@ -24,6 +26,7 @@ class ClaimedDelivery(WebhookDeliveryRow):
     event_data: str | None
     event_request_id: str | None
     customer_updated_at: NotRequired[datetime | None]
+    bare_body: NotRequired[bytes | None]
 
 
 MAX_HEADS = 300
@@ -92,6 +95,23 @@ def chains_of(
         of_chains = with_events.where(of_webhook, is_follower)
         _add_followers(session, of_chains, by_resource, timestamp)
     return chains
+
+
+def add_bare_bodies(chains: Sequence[Sequence[ClaimedDelivery]]) -> None:
+    """Add the records of deliveries as wc/v3 shows them now; of deleted ones their ID."""
+    by_resource: dict[str, list[ClaimedDelivery]] = {}
+    for delivery in (each for chain in chains for each in chain if each["event_id"] is not None):
+        by_resource.setdefault(delivery["resource"], []).append(delivery)
+    for resource, deliveries in by_resource.items():
+        ids = {each["resource_id"] for each in deliveries if each["resource_id"]}
+        shown = current_catalog().bare_objects[resource](sorted(ids))
+        by_id = {each["id"]: each for each in shown}
+        for delivery in deliveries:
+            record_id = delivery["resource_id"]
+            is_deleted = str(delivery["event_type"]).endswith(".deleted")
+            gone = {"id": record_id}
+            body = gone if is_deleted else by_id.get(record_id or 0, gone)
+            delivery["bare_body"] = orjson.dumps(body)
 
 
 def _add_followers(

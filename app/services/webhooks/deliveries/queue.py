@@ -22,7 +22,12 @@ from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookRow, WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.events.sequence import has_unnumbered
-from app.services.webhooks.deliveries.chains import MAX_HEADS, ClaimedDelivery, chains_of
+from app.services.webhooks.deliveries.chains import (
+    MAX_HEADS,
+    ClaimedDelivery,
+    add_bare_bodies,
+    chains_of,
+)
 from app.services.webhooks.deliveries.requests import Sender, sender_of
 from app.services.webhooks.deliveries.retries import BREAKER
 from app.services.webhooks.states import UNREADABLE, disable
@@ -87,6 +92,8 @@ def claim(session: Session, owner: str, held: Mapping[int, Collection[int]]) -> 
         is_failing = webhook["failure_count"] >= BREAKER
         chains = chains_of(session, sender, known, timestamp, limit=1 if is_failing else MAX_HEADS)
         if chains:
+            if webhook["is_bare"]:
+                add_bare_bodies(chains)
             if webhook["id"] not in held:
                 _lease(session, owner, WEBHOOKS.c.id == webhook["id"])
             batches.append(Batch(sender, version_of(webhook), chains, one_at_a_time=is_failing))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import orjson
 from flask import current_app
@@ -33,6 +33,7 @@ class SentEvent(TypedDict):
         data: JSON text.
         customer_updated_at: the time of the last update of the customer of an order, or None, for a
             legacy receiver.
+        bare_body: the record as wc/v3 shows it when it is sent, for a receiver of bare objects.
     """
 
     id: int | None
@@ -41,16 +42,22 @@ class SentEvent(TypedDict):
     created_at: datetime
     data: str
     customer_updated_at: datetime | None
+    bare_body: NotRequired[bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """What deliveries to a webhook need: its ID, URL, form and secrets."""
+    """What deliveries to a webhook need: its ID, URL, form and secrets.
+
+    Attributes:
+        is_bare: whether a legacy receiver gets bare objects of wc/v3.
+    """
 
     webhook_id: int
     url: str
     form: str
     secrets: tuple[str, ...] = field(repr=False)
+    is_bare: bool = False
 
     @property
     def is_legacy(self) -> bool:
@@ -82,7 +89,10 @@ def sender_of(webhook: WebhookRow) -> Sender | None:
     if until and earlier and until > now() and webhook["format"] == WebhookFormat.STANDARD:
         previous = decrypt(earlier)
         secrets += [previous] if previous else []
-    return Sender(webhook["id"], webhook["delivery_url"], webhook["format"], tuple(secrets))
+    return Sender(
+        webhook["id"], webhook["delivery_url"], webhook["format"], tuple(secrets),
+        is_bare=webhook["is_bare"],
+    )  # fmt: skip
 
 
 def message_id(event_id: int | None) -> str:
@@ -136,11 +146,12 @@ def _legacy_request(
     sender: Sender, delivery_id: int, event: SentEvent, public_url: str
 ) -> DeliveryRequest:
     resource, _, what = event["type"].partition(".")
-    body = legacy_body(event)
+    body = event.get("bare_body") or legacy_body(event)
+    source = f"{public_url.rstrip('/')}/" if sender.is_bare else public_url
     headers = {
         "User-Agent": USER_AGENT,
         "Content-Type": JSON,
-        "X-WC-Webhook-Source": public_url,
+        "X-WC-Webhook-Source": source,
         "X-WC-Webhook-Topic": event["type"],
         "X-WC-Webhook-Resource": resource,
         "X-WC-Webhook-Event": what,

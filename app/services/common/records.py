@@ -1,0 +1,102 @@
+"""Lists of complete records, also of those in the trash, as other dialects ask for them (wc-v3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, case, literal, not_
+
+from app.conversions.numbers import INT64_MAX
+from app.db.records import Columns
+from app.db.search import comparable, contains, has_part
+from app.db.sql.index_hints import Condition
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordQuery:
+    """What a list shows.
+
+    Attributes:
+        page: number of the page.
+        size: records on a page.
+        offset: records to skip, which takes precedence over ``page``.
+        order: ``asc`` or ``desc``.
+        orderby: the sort key; ``include`` keeps the order of the given IDs.
+        search: words that must all be found; one that begins with a hyphen must not.
+        times: bounds of ``created_at`` and ``updated_at`` with ``after`` or ``before``, exclusive.
+        include: only these IDs, if there are any.
+        exclude: without these IDs.
+    """
+
+    page: int = 1
+    size: int = 10
+    offset: int | None = None
+    order: str = "desc"
+    orderby: str = "date"
+    search: str = ""
+    times: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
+    include: Sequence[int] = ()
+    exclude: Sequence[int] = ()
+
+    @property
+    def window(self) -> dict[str, Any]:
+        """Return the query of ``fetch_page``."""
+        order = "asc" if self.orderby == "include" else self.order
+        return {
+            "page": min(self.page, INT64_MAX // 1000),
+            "limit": self.size,
+            "offset": min(self.offset or 0, INT64_MAX // 2),
+            "order": order,
+        }
+
+
+def conditions_of(
+    query: RecordQuery, columns: Any, record_id: ColumnElement[int]
+) -> list[ColumnElement[bool]]:
+    """Return the conditions of times and IDs."""
+    found: list[ColumnElement[bool]] = []
+    for (name, bound), moment in query.times.items():
+        column = columns[name]
+        found.append(column > moment if bound == "after" else column < moment)
+    if query.include:
+        found.append(record_id.in_([min(each, INT64_MAX) for each in query.include]))
+    if query.exclude:
+        found.append(record_id.not_in([min(each, INT64_MAX) for each in query.exclude]))
+    return found
+
+
+def sort_key_of(
+    query: RecordQuery, keys: Mapping[str, ColumnElement[Any]], record_id: ColumnElement[int]
+) -> ColumnElement[Any]:
+    """Return the sort key; the place in ``include`` for ``orderby=include``."""
+    if query.orderby != "include":
+        return keys[query.orderby]
+    places = {each: at for at, each in enumerate(dict.fromkeys(query.include))}
+    return case(places, value=record_id) if places else literal(0)
+
+
+def search_of(
+    text: str, column: ColumnElement[Any], record_id: ColumnElement[int]
+) -> tuple[Condition | None, list[ColumnElement[bool]]]:
+    """Return the search for the first word, and the conditions of the other ones."""
+    words = text.split()
+    wanted = [word for word in words if len(word) == 1 or not word.startswith("-")]
+    conditions = [contains(column, word, record_id).in_order for word in wanted[1:]]
+    conditions += [
+        not_(has_part(column, comparable(word[1:])))
+        for word in words
+        if word.startswith("-") and len(word) > 1
+    ]
+    search = contains(column, wanted[0], record_id) if wanted else None
+    return search, conditions
+
+
+def as_records(columns: Columns, rows: Sequence[Sequence[Any]]) -> list[Record]:
+    """Return rows by the names of their columns."""
+    names = [column.key or "" for column in columns]
+    return [dict(zip(names, row, strict=False)) for row in rows]

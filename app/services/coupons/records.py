@@ -1,0 +1,119 @@
+"""Complete coupons with their metadata and uses, also those in the trash (wc-v3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, select, union_all
+
+from app.auth.principals import Capability, Principal
+from app.conversions.numbers import INT64_MAX
+from app.db.read_pool import Fetch, fetch
+from app.db.records import fetch_by_ids
+from app.models import COUPONS, REDEMPTIONS
+from app.models.coupon import CouponStatus
+from app.models.redemption import RedemptionStatus
+from app.services.common.filtering import Matching, Part
+from app.services.common.metadata import COUPON, entries_of
+from app.services.common.plans import fetch_page
+from app.services.common.records import (
+    Record,
+    RecordQuery,
+    as_records,
+    conditions_of,
+    search_of,
+    sort_key_of,
+)
+from app.services.common.row_counts import RowCountFilter
+from app.services.coupons.queries import PUBLISHED, TRASHED
+
+COLUMNS = tuple(COUPONS.c)
+MAX_USES = 1000
+"""Uses of a coupon that a record names."""
+
+_KEYS: Mapping[str, ColumnElement[Any]] = {
+    "date": COUPONS.c.created_at,
+    "modified": COUPONS.c.updated_at,
+    "id": COUPONS.c.id,
+    "title": COUPONS.c.code,
+    "slug": COUPONS.c.code,
+}
+
+
+_EVERY = RowCountFilter("coupons", COUPONS.c.created_at, (CouponStatus.PUBLISHED,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CouponRecordQuery(RecordQuery):
+    """What a list of coupons shows: the published ones, or those in the trash.
+
+    Attributes:
+        code: only the published coupon with this code; None for all.
+        is_trashed: whether the list shows the trash.
+    """
+
+    code: str | None = None
+    is_trashed: bool = False
+
+
+def list_records(actor: Principal, query: CouponRecordQuery) -> tuple[list[Record], int]:
+    """Return a page of coupons and the number of all that match."""
+    search, compared = search_of(query.search, COUPONS.c.search_text, COUPONS.c.id)
+    conditions = [*conditions_of(query, COUPONS.c, COUPONS.c.id), *compared]
+    if query.code is not None:
+        conditions.append(COUPONS.c.code == query.code)
+    part = (
+        Part(TRASHED)
+        if query.is_trashed
+        else Part(PUBLISHED, counted=_EVERY, others=TRASHED, leads=True)
+    )
+    page = fetch_page(
+        COLUMNS,
+        COUPONS.c.id,
+        Matching(COUPONS.c.id, conditions, part, search),
+        query.window,
+        key=sort_key_of(query, _KEYS, COUPONS.c.id),
+        may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
+    )
+    return _completed(fetch, page.rows), page.total or 0  # type: ignore[arg-type] # a short page
+
+
+def records_by_id(ids: Sequence[int]) -> list[Record]:
+    """Return coupons in the order of their IDs in ``ids``, also those in the trash."""
+    wanted = [min(each, INT64_MAX) for each in ids]
+    return _completed(fetch, fetch_by_ids(fetch, COLUMNS, COUPONS.c.id, wanted))
+
+
+def _completed(fetch: Fetch, rows: Sequence[Sequence[Any]]) -> list[Record]:
+    """Return rows by column name, with ``metadata`` and ``used_by``."""
+    records = as_records(COLUMNS, rows)
+    metadata = entries_of(fetch, COUPON, [each["id"] for each in records])
+    uses = _uses(fetch, [each["id"] for each in records if each["usage_count"]])
+    for each in records:
+        each["metadata"] = metadata.get(each["id"], [])
+        each["used_by"] = uses.get(each["id"], [])
+    return records
+
+
+def _uses(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[str]]:
+    """Return the customers or e-mail addresses of the confirmed uses of coupons."""
+    columns = (REDEMPTIONS.c.coupon_id, REDEMPTIONS.c.customer_id, REDEMPTIONS.c.email_normalized)
+    each = [
+        select(
+            select(*columns)
+            .where(
+                REDEMPTIONS.c.coupon_id == coupon_id,
+                REDEMPTIONS.c.status == RedemptionStatus.CONFIRMED,
+            )
+            .order_by(REDEMPTIONS.c.id)
+            .limit(MAX_USES)
+            .subquery()
+        )
+        for coupon_id in ids
+    ]
+    found: dict[int, list[str]] = {}
+    for coupon_id, customer_id, email in fetch(union_all(*each)) if each else ():
+        found.setdefault(coupon_id, []).append(str(customer_id) if customer_id else email)
+    return found

@@ -1,0 +1,99 @@
+"""Complete accounts with their metadata, as other dialects show them (wc-v3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, case, exists
+
+from app.auth.principals import Capability, Principal
+from app.conversions.numbers import INT64_MAX
+from app.db.read_pool import Fetch, fetch
+from app.db.records import fetch_by_ids
+from app.db.search import comparable
+from app.models import ORDERS, USER_ROLES, USERS
+from app.services.common.filtering import Matching, Part
+from app.services.common.metadata import CUSTOMER, entries_of
+from app.services.common.plans import FEW_FOUND, fetch_page
+from app.services.common.records import (
+    Record,
+    RecordQuery,
+    as_records,
+    conditions_of,
+    search_of,
+    sort_key_of,
+)
+from app.services.common.row_counts import RowCountFilter
+from app.services.customers.queries import ALL_ROLES
+from app.services.customers.statistics import COLUMNS
+
+SHOWN = {
+    name: COLUMNS[name]
+    for name in (*USERS.c.keys(), "role", "statistics")
+    if name not in {"password_hash", "search_text"}
+}
+_HAS_PAID = exists().where(ORDERS.c.customer_id == USERS.c.id, ORDERS.c.completed_at.is_not(None))
+_COLUMNS = (
+    *(column.label(name) for name, column in SHOWN.items()),
+    case((_HAS_PAID, 1), else_=0).label("is_paying"),
+)
+
+_KEYS: Mapping[str, ColumnElement[Any]] = {
+    "id": USERS.c.id,
+    "registered_date": USERS.c.created_at,
+    "modified": USERS.c.updated_at,
+    "name": USERS.c.name_sort,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomerRecordQuery(RecordQuery):
+    """What a list of accounts shows.
+
+    Attributes:
+        role: only accounts with this role; ``all`` for all accounts.
+        email: only the account with this e-mail address; None for all.
+    """
+
+    role: str = "customer"
+    email: str | None = None
+
+
+def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Record], int]:
+    """Return a page of accounts and the number of all that match."""
+    search, compared = search_of(query.search, USERS.c.search_text, USERS.c.id)
+    conditions = [*conditions_of(query, USERS.c, USERS.c.id), *compared]
+    if query.email is not None:
+        conditions.append(USERS.c.email_normalized == comparable(query.email))
+    part = Part(counted=RowCountFilter("users", USERS.c.created_at), others=())
+    if query.role != ALL_ROLES:
+        counted = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (query.role,))
+        has_role = USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == query.role
+        part = Part(exists().where(*has_role), counted=counted)
+    page = fetch_page(
+        _COLUMNS,
+        USERS.c.id,
+        Matching(USERS.c.id, conditions, part, search, FEW_FOUND),
+        query.window,
+        key=sort_key_of(query, _KEYS, USERS.c.id),
+        may_read=actor.can(Capability.LIST_USERS),
+    )
+    return _completed(fetch, page.rows), page.total or 0  # type: ignore[arg-type] # a short page
+
+
+def records_by_id(ids: Sequence[int]) -> list[Record]:
+    """Return accounts in the order of ``ids``. Unknown IDs are left out."""
+    wanted = [min(each, INT64_MAX) for each in ids]
+    return _completed(fetch, fetch_by_ids(fetch, _COLUMNS, USERS.c.id, wanted))
+
+
+def _completed(fetch: Fetch, rows: Sequence[Sequence[Any]]) -> list[Record]:
+    """Return rows by column name, with ``metadata`` and ``is_paying``."""
+    records = as_records(_COLUMNS, rows)
+    ids = [each["id"] for each in records]
+    metadata = entries_of(fetch, CUSTOMER, ids)
+    for each in records:
+        each["metadata"] = metadata.get(each["id"], [])
+    return records

@@ -1,0 +1,246 @@
+"""Complete orders, notes and refunds, also of the trash, as other dialects show them (wc-v3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam, exists, literal, select
+
+from app.auth.principals import Capability, Principal
+from app.catalog import TRASH
+from app.conversions.numbers import INT64_MAX
+from app.db.read_pool import Fetch, fetch
+from app.db.records import as_printed, fetch_by_ids
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.models import COUPONS, ORDER_NOTES, ORDER_REFUNDS, ORDERS
+from app.services.common.filtering import Matching, Part
+from app.services.common.metadata import REFUND, entries_of, entries_with_items
+from app.services.common.plans import fetch_page
+from app.services.common.records import (
+    Record,
+    RecordQuery,
+    as_records,
+    conditions_of,
+    search_of,
+    sort_key_of,
+)
+from app.services.customers.records import records_by_id as accounts_by_id
+from app.services.orders.items import COUPON_ID
+from app.services.orders.queries import part_of
+
+_COLUMNS = tuple(
+    column for name, column in ORDERS.c.items() if name not in {"search_text", "next_item_id"}
+)
+_REFUND = tuple(ORDER_REFUNDS.c)
+_NOTE = tuple(ORDER_NOTES.c)
+_IDS = bindparam("ids", type_=IdList)
+_OF_ORDERS: Any = (
+    select(*map(as_printed, _REFUND))
+    .where(is_one_of(ORDER_REFUNDS.c.order_id, _IDS))
+    .order_by(ORDER_REFUNDS.c.id.desc())
+)
+_COUPONS: Any = select(
+    COUPONS.c.id, COUPONS.c.type, as_printed(COUPONS.c.amount), COUPONS.c.enable_free_shipping
+).where(is_one_of(COUPONS.c.id, _IDS))
+
+_KEYS: Mapping[str, ColumnElement[Any]] = {
+    "date": ORDERS.c.created_at,
+    "modified": ORDERS.c.updated_at,
+    "id": ORDERS.c.id,
+    "title": ORDERS.c.id,
+    "slug": ORDERS.c.id,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderRecordQuery(RecordQuery):
+    """What a list of orders shows.
+
+    Attributes:
+        statuses: only these statuses, which can include ``trash``; None for all but the trash.
+        customer_id: only orders of this customer, 0 for those of guests.
+        created_via: only orders that one of these created.
+        parents: only orders with one of these parents.
+        not_parents: no orders with one of these parents.
+        product_id: only orders with a line of this product.
+    """
+
+    statuses: Sequence[str] | None = None
+    customer_id: int | None = None
+    created_via: Sequence[str] = ()
+    parents: Sequence[int] = ()
+    not_parents: Sequence[int] = ()
+    product_id: int | None = None
+
+
+def list_records(
+    actor: Principal, query: OrderRecordQuery, *, with_customers: bool
+) -> tuple[list[Record], int]:
+    """Return a page of orders and the number of all that match.
+
+    Args:
+        actor: the principal of the request.
+        query: what the list shows.
+        with_customers: whether the orders have ``customer``.
+    """
+    search, compared = search_of(query.search, ORDERS.c.search_text, ORDERS.c.id)
+    conditions = [
+        *conditions_of(query, ORDERS.c, ORDERS.c.id),
+        *compared,
+        *_own_conditions(query),
+    ]
+    part = part_of(query.statuses, by_date=query.orderby == "date", is_search=search is not None)
+    page = fetch_page(
+        _COLUMNS,
+        ORDERS.c.id,
+        Matching(ORDERS.c.id, conditions, part, search),
+        query.window,
+        key=sort_key_of(query, _KEYS, ORDERS.c.id),
+        may_read=actor.can(Capability.READ_PRIVATE_SHOP_ORDERS),
+    )
+    rows: Any = page.rows
+    return _completed(rows, with_customers=with_customers), page.total or 0
+
+
+def _own_conditions(query: OrderRecordQuery) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if query.customer_id is not None:
+        customer_id = min(query.customer_id, INT64_MAX)
+        of_customer = ORDERS.c.customer_id == customer_id
+        found.append(of_customer if customer_id else ORDERS.c.customer_id.is_(None))
+    if query.created_via:
+        found.append(ORDERS.c.created_via.in_(query.created_via))
+    if query.parents:
+        found.append(ORDERS.c.parent_id.in_(query.parents))
+    if query.not_parents:
+        is_other = ORDERS.c.parent_id.not_in(query.not_parents)
+        found.append(ORDERS.c.parent_id.is_(None) | is_other)
+    return found
+
+
+def records_by_id(ids: Sequence[int], *, with_customers: bool) -> list[Record]:
+    """Return orders in the order of ``ids``, also those in the trash."""
+    wanted = [min(each, INT64_MAX) for each in ids]
+    rows = fetch_by_ids(fetch, _COLUMNS, ORDERS.c.id, wanted)
+    return _completed(rows, with_customers=with_customers)
+
+
+def _completed(rows: Sequence[Sequence[Any]], *, with_customers: bool) -> list[Record]:
+    """Return rows by column name, with what is stored in other tables.
+
+    ``metadata`` and ``items_metadata`` have entries, ``refunds`` the refunds, newest first,
+    ``coupons`` the coupons of coupon lines by ID, and ``customer`` the account or None.
+    """
+    records = as_records(_COLUMNS, rows)
+    ids = [each["id"] for each in records]
+    metadata = entries_with_items(fetch, ids)
+    refunds = _refunds_of(
+        fetch, [each["id"] for each in records if each["total_refunded"] != "0.00"]
+    )
+    accounts = {}
+    if with_customers:
+        wanted = {each["customer_id"] for each in records if each["customer_id"]}
+        accounts = {each["id"]: each for each in accounts_by_id(sorted(wanted))}
+    coupons = _coupons_of(fetch, records)
+    for each in records:
+        entries = metadata.get(each["id"], {})
+        each["metadata"] = entries.get(0, [])
+        each["items_metadata"] = entries
+        each["refunds"] = refunds.get(each["id"], [])
+        each["coupons"] = coupons
+        each["customer"] = accounts.get(each["customer_id"])
+    return records
+
+
+def _refunds_of(fetch: Fetch, ids: Sequence[int]) -> dict[int, list[Record]]:
+    found: dict[int, list[Record]] = {}
+    if ids:
+        for each in as_records(_REFUND, fetch(_OF_ORDERS, {"ids": ids})):
+            found.setdefault(each["order_id"], []).append(each)
+    return found
+
+
+def _coupons_of(fetch: Fetch, records: Sequence[Record]) -> dict[int, Record]:
+    """Return type, amount and free shipping of the coupons of coupon lines."""
+    ids = {
+        detail.get(COUPON_ID)
+        for each in records
+        if each["coupon_lines"]
+        for detail in (each["item_details"] or {}).values()
+    } - {None}
+    rows = fetch(_COUPONS, {"ids": sorted(ids)}) if ids else ()
+    return {
+        row[0]: {"type": row[1], "amount": row[2], "free_shipping": bool(row[3])} for row in rows
+    }
+
+
+# --- notes and refunds ---
+
+
+def order_exists(order_id: int, *, in_trash: bool = True) -> bool:
+    """Return whether an order exists."""
+    found = select(ORDERS.c.status).where(ORDERS.c.id == min(order_id, INT64_MAX))
+    rows = fetch(found)
+    return bool(rows) and (in_trash or rows[0][0] != TRASH)
+
+
+def notes_of(order_id: int, note_id: int | None = None) -> list[Record]:
+    """Return the notes of an order, newest first, or only one of them."""
+    found = select(*map(as_printed, _NOTE)).where(ORDER_NOTES.c.order_id == order_id)
+    if note_id is not None:
+        found = found.where(ORDER_NOTES.c.id == min(note_id, INT64_MAX))
+    newest = (ORDER_NOTES.c.created_at.desc(), ORDER_NOTES.c.id.desc())
+    return as_records(_NOTE, fetch(found.order_by(*newest)))
+
+
+def list_refunds(
+    actor: Principal, query: RecordQuery, order_id: int | None = None
+) -> tuple[list[Record], int]:
+    """Return a page of refunds and the number of all that match.
+
+    Args:
+        actor: the principal of the request.
+        query: what the list shows.
+        order_id: only refunds of this order.
+    """
+    is_trashed = exists(
+        select(literal(1)).where(ORDERS.c.id == ORDER_REFUNDS.c.order_id, ORDERS.c.status == TRASH)
+    )
+    conditions = [*conditions_of(query, ORDER_REFUNDS.c, ORDER_REFUNDS.c.id), ~is_trashed]
+    if order_id is not None:
+        conditions.append(ORDER_REFUNDS.c.order_id == min(order_id, INT64_MAX))
+    keys = {
+        "date": ORDER_REFUNDS.c.created_at,
+        "modified": ORDER_REFUNDS.c.updated_at,
+        **dict.fromkeys(("id", "title", "slug"), ORDER_REFUNDS.c.id),
+    }
+    page = fetch_page(
+        _REFUND,
+        ORDER_REFUNDS.c.id,
+        Matching(ORDER_REFUNDS.c.id, conditions, Part()),
+        query.window,
+        key=sort_key_of(query, keys, ORDER_REFUNDS.c.id),
+        may_read=actor.can(Capability.READ_PRIVATE_SHOP_ORDERS),
+    )
+    rows: Any = page.rows
+    return _with_metadata(as_records(_REFUND, rows)), page.total or 0
+
+
+def _with_metadata(refunds: list[Record]) -> list[Record]:
+    """Add the entries of refunds, and those of the items of their orders."""
+    own = entries_of(fetch, REFUND, [each["id"] for each in refunds])
+    of_orders = entries_with_items(fetch, sorted({each["order_id"] for each in refunds}))
+    for each in refunds:
+        each["metadata"] = own.get(each["id"], [])
+        each["items_metadata"] = of_orders.get(each["order_id"], {})
+    return refunds
+
+
+def refund_by_id(order_id: int, refund_id: int) -> Record | None:
+    """Return a refund of an order, or of any order if the ID is 0, or None."""
+    rows = fetch_by_ids(fetch, _REFUND, ORDER_REFUNDS.c.id, [min(refund_id, INT64_MAX)])
+    found = _with_metadata(as_records(_REFUND, rows))
+    return found[0] if found and order_id in (0, found[0]["order_id"]) else None

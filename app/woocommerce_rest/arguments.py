@@ -1,0 +1,223 @@
+"""Arguments of operations as JSON Schema: their validation and conversion, as in WordPress.
+
+One table of arguments serves requests, ``OPTIONS`` and the OpenAPI document. Some keys are not JSON
+Schema: ``is_checked=False`` only converts a list of IDs, ``null_is_valid=False`` rejects null, and
+``note`` is added to the message about a value that is not in an ``enum``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from app.conversions.emails import is_email
+
+Schema = Mapping[str, Any]
+Arguments = Mapping[str, Schema]
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?\s*", re.ASCII)
+_MONEY = re.compile(r"-?\d*\.?\d*", re.ASCII)
+_DATE_TIME = re.compile(
+    r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}(:\d{2})?)?", re.ASCII
+)
+
+
+class Problem(NamedTuple):
+    """Why a value is invalid.
+
+    Attributes:
+        code: the code of WordPress.
+        message: the reason, which begins with the name of the argument.
+        data: further data, or None.
+    """
+
+    code: str
+    message: str
+    data: Any = None
+
+
+def problem_of(schema: Schema, value: Any, name: str) -> Problem | None:
+    """Return why a value is invalid, or None.
+
+    Args:
+        schema: the schema of the argument.
+        value: text of a query or a form, or a value of a JSON body.
+        name: the name for the message, such as ``line_items[0][total]``.
+    """
+    if not schema.get("is_checked", True) or "type" not in schema:
+        return None
+    types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    found = next((each for each in types if _CHECKS[each](value)), None)
+    if found is None:
+        message = f"{name} is not of type {','.join(types)}."
+        return Problem("rest_invalid_type", message, {"param": name})
+    if found == "array":
+        return _first(
+            problem_of(schema.get("items", {}), each, f"{name}[{at}]")
+            for at, each in enumerate(as_list(value))
+        )
+    if found == "object":
+        inner = schema.get("properties", {})
+        given: Mapping[str, Any] = value or {}
+        return _first(
+            problem_of(inner[key], given[key], f"{name}[{key}]") for key in inner if key in given
+        )
+    return _problem_of_scalar(schema, found, value, name)
+
+
+def _first(problems: Iterable[Problem | None]) -> Problem | None:
+    return next((each for each in problems if each), None)
+
+
+def _problem_of_scalar(schema: Schema, found: str, value: Any, name: str) -> Problem | None:
+    allowed = schema.get("enum")
+    if allowed and value is not None and convert({"type": found}, value) not in allowed:
+        reason = f"{name} is not one of {listed(allowed)}. {schema.get('note', '')}".strip()
+        return Problem("rest_not_in_enum", reason)
+    is_number = found in {"integer", "number"}
+    if is_number and (reason := _out_of_bounds(schema, convert(schema, value))):
+        return Problem("rest_out_of_bounds", f"{name} must be {reason}")
+    if found != "string":
+        return None
+    kind = schema.get("format")
+    if kind == "date-time" and not is_date_time(value):
+        return Problem("rest_invalid_date", "Invalid date.")
+    if kind == "email" and not is_email(value):
+        return Problem("rest_invalid_email", "Invalid email address.")
+    if kind == "money" and not (_MONEY.fullmatch(value) and value not in {"-", ".", "-."}):
+        return Problem("rest_invalid_pattern", f"{name} is not a decimal number such as 12.50.")
+    if kind == "report-date" and not _is_date(value):
+        return Problem("woocommerce_rest_invalid_date", "The date you provided is invalid.")
+    if len(value) > schema.get("maxLength", len(value)):
+        reason = f"must be at most {schema['maxLength']} characters long."
+        return Problem("rest_too_long", f"{name} {reason}")
+    return None
+
+
+def _out_of_bounds(schema: Schema, number: Any) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None and not low <= number <= high:
+        return f"between {low} (inclusive) and {high} (inclusive)"
+    if high is None and low is not None and number < low:
+        return f"greater than or equal to {low}"
+    return ""
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Return values as an English list: ``a, b, and c``."""
+    *others, last = map(str, values)
+    if not others:
+        return last
+    return f"{', '.join(others)}{',' if len(others) > 1 else ''} and {last}"
+
+
+def convert(schema: Schema, value: Any) -> Any:
+    """Return a valid value in the type of its schema. ``null`` stays None."""
+    kinds = schema.get("type", ())
+    if value is None or not kinds:
+        return value
+    found = next((each for each in _each(kinds) if _CHECKS[each](value)), _each(kinds)[0])
+    if found == "integer":
+        return _integer(value)
+    if found == "boolean":
+        return value if isinstance(value, bool) else str(value).lower() in {"1", "true"}
+    if found == "array":
+        items = schema.get("items", {})
+        if not schema.get("is_checked", True):
+            return [abs(_integer(each)) for each in as_list(value)]
+        return [convert(items, each) for each in as_list(value)]
+    if found == "object":
+        inner = schema.get("properties", {})
+        return {key: convert(inner.get(key, {}), each) for key, each in (value or {}).items()}
+    return value
+
+
+def _each(kinds: str | list[str]) -> list[str]:
+    return [kinds] if isinstance(kinds, str) else list(kinds)
+
+
+def _integer(value: Any) -> int:
+    """Return the integer of a number or a text; 0 for a text that is not a number."""
+    text = str(value)
+    return int(Decimal(text.strip())) if _NUMBER.fullmatch(text) else 0
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list, the items of a comma-separated text, or a scalar in a list."""
+    if isinstance(value, list):
+        return value
+    if isinstance(value, str):
+        return [each for each in re.split(r"[\s,]+", value) if each]
+    return [value]
+
+
+def is_date_time(text: str) -> bool:
+    """Return whether a text is a date and a time of RFC 3339, with or without a zone."""
+    if not _DATE_TIME.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text.upper())
+    except ValueError:
+        return False
+    return True
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return bool(re.fullmatch(r"\d{4}-\d{2}-\d{2}", text)) and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(_NUMBER.fullmatch(value))
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _is_integer(value: Any) -> bool:
+    if not _is_number(value):
+        return False
+    number = Decimal(str(value).strip())
+    return number == number.to_integral_value()
+
+
+def _is_boolean(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.lower() in {"true", "false", "0", "1"}
+    return isinstance(value, bool) or (isinstance(value, int) and value in {0, 1})
+
+
+_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "integer": _is_integer,
+    "number": _is_number,
+    "boolean": _is_boolean,
+    "array": lambda value: isinstance(value, list | str | int | Decimal | bool),
+    "object": lambda value: isinstance(value, dict) or value in ([], ""),
+    "null": lambda value: value is None or value == "",
+    "mixed": lambda _: True,
+}
+_CHECKS = {**_CHECKS, "date-time": _CHECKS["string"]}
+
+
+def described(arguments: Arguments) -> dict[str, Any]:
+    """Return arguments as ``OPTIONS`` shows them."""
+    return {name: {"required": False, **_public(each)} for name, each in arguments.items()}
+
+
+def _public(schema: Schema) -> dict[str, Any]:
+    return dict(_public_items(schema))
+
+
+def _public_items(schema: Schema) -> Iterator[tuple[str, Any]]:
+    for key, value in schema.items():
+        if key in {"is_checked", "null_is_valid", "note"} or value in ("money", "report-date"):
+            continue
+        if key == "properties":
+            yield key, {name: _public(each) for name, each in value.items()}
+        else:
+            yield key, _public(value) if key == "items" else value

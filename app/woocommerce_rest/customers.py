@@ -1,0 +1,338 @@
+"""Customers of this dialect: their fields, objects and operations (wc-v3, surface 8)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import marshmallow as ma
+
+from app.auth.principals import ROLES, Capability
+from app.conversions.emails import is_email, lower_domain
+from app.conversions.text import clean
+from app.db.session import reading_own_writes, run_in_transaction
+from app.errors import ShopError
+from app.schemas.customers import CustomerCreate, CustomerUpdate
+from app.schemas.loading import instance_of, invalid_params
+from app.services.customers import writes
+from app.services.customers.records import CustomerRecordQuery, list_records, records_by_id
+from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
+from app.woocommerce_rest.arguments import Arguments
+from app.woocommerce_rest.batch import batch_route
+from app.woocommerce_rest.coupons import require_no_id
+from app.woocommerce_rest.errors import RestError
+from app.woocommerce_rest.frame import Call, Operation, Reply, Route
+from app.woocommerce_rest.lists import (
+    FORCE,
+    INTEGER,
+    METADATA,
+    ONE,
+    TEXT,
+    collection,
+    page,
+    record_query,
+)
+from app.woocommerce_rest.site import Site, metadata_list
+
+Record = Mapping[str, Any]
+Object = dict[str, Any]
+
+PARTS = ("first_name", "last_name", "company", "address_1", "address_2", "city")
+SHIPPING_PARTS = (*PARTS, "postcode", "country", "state", "phone")
+BILLING_PARTS = (*PARTS, "postcode", "country", "state", "email", "phone")
+EMAIL = {"type": "string", "format": "email"}
+
+
+def address(parts: Sequence[str]) -> dict[str, Any]:
+    """Return the argument of an address."""
+    return {
+        "type": "object",
+        "properties": {part: EMAIL if part == "email" else TEXT for part in parts},
+    }
+
+
+FIELDS: Arguments = {
+    "email": EMAIL,
+    "first_name": TEXT,
+    "last_name": TEXT,
+    "username": TEXT,
+    "password": TEXT,
+    "billing": address(BILLING_PARTS),
+    "shipping": address(SHIPPING_PARTS),
+    "meta_data": METADATA,
+}
+
+
+@lru_cache(10_000)
+def avatar(email: str) -> str:
+    """Return the URL of the avatar of an e-mail address."""
+    digest = hashlib.sha256(email.strip().lower().encode()).hexdigest()
+    return f"https://secure.gravatar.com/avatar/{digest}?s=96&d=mm&r=g"
+
+
+def customer_object(record: Record, site: Site) -> Object:
+    """Return a customer of this dialect."""
+    created, modified = record["created_at"], record["updated_at"]
+    orders_count, total_spent, last_id, last_date = record["statistics"]
+    return {
+        "id": record["id"],
+        "date_created": site.local(created),
+        "date_created_gmt": created[:19],
+        "date_modified": site.local(modified),
+        "date_modified_gmt": modified[:19],
+        "email": record["email"],
+        "first_name": record["first_name"],
+        "last_name": record["last_name"],
+        "role": record["role"],
+        "username": record["username"],
+        "billing": {part: record[f"billing_{part}"] for part in BILLING_PARTS},
+        "shipping": {part: record[f"shipping_{part}"] for part in SHIPPING_PARTS},
+        "is_paying_customer": bool(record["is_paying"]),
+        "avatar_url": avatar(record["email"]),
+        "meta_data": metadata_list(
+            [entry for entry in record["metadata"] if not entry[1].startswith("_")], site
+        ),
+        "orders_count": orders_count,
+        "total_spent": total_spent,
+        "last_order": {"id": last_id, "date": site.local(last_date)} if last_id else None,
+        "_links": site.links("customers", record["id"]),
+    }
+
+
+def customers(ids: Sequence[int], site: Site) -> list[Object]:
+    """Return the customers with these IDs."""
+    with reading_own_writes():
+        records = records_by_id(ids)
+    return [customer_object(record, site) for record in records]
+
+
+def _found(customer_id: int, site: Site) -> Object:
+    shown = customers([customer_id], site)
+    if not shown:
+        raise RestError("wc_user_invalid_id", "Invalid user ID.", 404)
+    return shown[0]
+
+
+def list_customers(call: Call) -> Reply:
+    """Return a page of customers."""
+    query = record_query(call)
+    if query["include"]:
+        query["exclude"] = ()
+    if query["offset"] is not None:
+        call.args = {**call.args, "page": -(-query["offset"] // query["size"]) + 1}
+    wanted = CustomerRecordQuery(
+        **query, role=call.args["role"] or "customer", email=call.args.get("email")
+    )
+    records, total = list_records(call.actor, wanted)
+    return page(call, [customer_object(record, call.site) for record in records], total)
+
+
+def get_customer(call: Call) -> Reply:
+    """Return a customer."""
+    return Reply(_found(call.ids["id"], call.site))
+
+
+def create_customer(call: Call) -> Reply:
+    """Create a customer."""
+    code = "woocommerce_rest_customer_exists"
+    require_no_id(call, code, "Cannot create existing resource.")
+    if not call.given["email"]:
+        message = "Please provide a valid email address."
+        raise RestError("registration-error-invalid-email", message)
+    data = _data(call, CustomerCreate)
+
+    def work(_: Any) -> Object:
+        return _found(writes.create_customer(call.actor, data)["id"], call.site)
+
+    try:
+        return Reply(run_in_transaction(work), 201)
+    except ShopError as error:
+        if error.code != "registration-error-email-exists":
+            raise
+        message = (
+            f"An account is already registered with {call.given['email']}. "
+            "Please log in or use a different email address."
+        )
+        raise RestError(error.code, message) from None
+
+
+def update_customer(call: Call) -> Reply:
+    """Change a customer."""
+    customer_id, given = call.ids["id"], call.given
+    data = _data(call, CustomerUpdate)
+    check = call.precondition(lambda record_id: _found(record_id, call.site))
+
+    def work(_: Any) -> Object:
+        before = _found(customer_id, call.site)
+        if given.get("username") not in (None, before["username"]):
+            code = "woocommerce_rest_customer_invalid_argument"
+            raise RestError(code, "Username isn't editable.")
+        writes.update_customer(call.actor, customer_id, data, check)
+        after = _found(customer_id, call.site)
+        # The service ignores the address of another account (spec 4.2).
+        if "email" in given and after["email"].lower() != lower_domain(given["email"]).lower():
+            code = "woocommerce_rest_customer_invalid_email"
+            raise RestError(code, "Email address is invalid.")
+        return after
+
+    return Reply(run_in_transaction(work))
+
+
+def delete_customer(call: Call) -> Reply:
+    """Delete a customer permanently. Its orders become orders of guests."""
+    customer_id, heir = call.ids["id"], call.args.get("reassign")
+    check = call.precondition(lambda record_id: _found(record_id, call.site))
+    if not call.args.get("force"):
+        message = "Customers do not support trashing."
+        raise RestError("woocommerce_rest_trash_not_supported", message, 501)
+
+    def work(_: Any) -> Object:
+        shown = _found(customer_id, call.site)
+        if heir and (heir == customer_id or not customers([heir], call.site)):
+            code = "woocommerce_rest_customer_invalid_reassign"
+            raise RestError(code, "Invalid resource id for reassignment.")
+        writes.delete_customer(call.actor, customer_id, check)
+        return shown
+
+    return Reply(run_in_transaction(work))
+
+
+def list_downloads(call: Call) -> Reply:
+    """Return the downloads that a customer may use."""
+    _found(call.ids["id"], call.site)
+    names = list(DOWNLOAD_COLUMNS)
+    rows = downloads_of_customer(
+        call.actor, call.ids["id"], [DOWNLOAD_COLUMNS[name] for name in names]
+    )
+    shown = [dict(zip(names, row, strict=False)) for row in rows.values()]
+    return Reply([_download(each, call) for each in shown])
+
+
+def _download(record: Record, call: Call) -> Object:
+    site, remaining = call.site, record["downloads_remaining"]
+    expires = record["access_expires"]
+    return {
+        "download_id": record["download_id"],
+        "download_url": record["download_url"],
+        "product_id": record["product_id"],
+        "product_name": record["file_name"],
+        "download_name": record["download_name"],
+        "order_id": record["order_id"],
+        "order_key": record["order_key"],
+        "downloads_remaining": "unlimited" if remaining is None else str(remaining),
+        "access_expires": site.local(expires) or "never",
+        "access_expires_gmt": expires[:19] if expires else "never",
+        "file": {"name": record["file_name"], "file": record["file_file"]},
+        "_links": {
+            "collection": [{"href": site.url("customers", call.ids["id"], "downloads")}],
+            "product": [{"href": site.url("products", record["product_id"])}],
+            "order": [{"href": site.url("orders", record["order_id"])}],
+        },
+    }
+
+
+def native_addresses(given: Mapping[str, Any]) -> Object:
+    """Return addresses as the services take them."""
+    return {
+        f"{name}_address": {part: text for part, text in given[name].items() if text is not None}
+        for name in ("billing", "shipping")
+        if given.get(name)
+    }
+
+
+def with_shipping_phone(data: Object, given: Mapping[str, Any]) -> Object:
+    """Return loaded fields with the phone number of the shipping address, which is not native."""
+    phone = (given.get("shipping") or {}).get("phone")
+    if phone is not None:
+        shipping = data.get("shipping_address", {})
+        data["shipping_address"] = {**shipping, "phone": clean(phone)[:1000]}
+    return data
+
+
+def _data(call: Call, schema: type[ma.Schema]) -> Object:
+    """Return the fields of a request as the services take them."""
+    names = ("email", "first_name", "last_name", "username", "password")
+    given = {name: call.given[name] for name in names if name in call.given}
+    billing = (call.given.get("billing") or {}).get("email")
+    if billing is not None and not is_email(billing):
+        raise RestError("customer_invalid_billing_email", "Invalid billing email address")
+    try:
+        data: Object = instance_of(schema).load(given | native_addresses(call.given))
+    except ma.ValidationError as error:
+        raise invalid_params(error) from None
+    if call.given.get("meta_data"):
+        data["metadata"] = call.given["meta_data"]
+    return with_shipping_phone(data, call.given)
+
+
+_ROLES = (
+    "all", "administrator", "editor", "author", "contributor", "subscriber", "customer",
+    "shop_manager",
+)  # fmt: skip
+ALL_ROLES = [*_ROLES, *(role for role in ROLES if role not in _ROLES)]
+
+_CUSTOMERS = Route(
+    "/customers",
+    {
+        "GET": Operation(
+            list_customers,
+            "list",
+            (Capability.LIST_USERS,),
+            {
+                **collection(
+                    "id", "include", "name", "registered_date", "modified",
+                    default="name", order="asc",
+                ),
+                "email": EMAIL,
+                "role": {"type": "string", "default": "customer", "enum": ALL_ROLES},
+            },
+            "List customers",
+            result="Customer",
+            is_list=True,
+        ),
+        "POST": Operation(
+            create_customer,
+            "create",
+            (Capability.CREATE_USERS,),
+            {
+                **FIELDS,
+                "email": {**TEXT, "required": True},
+                "username": {**TEXT, "null_is_valid": False},
+                "password": {**TEXT, "null_is_valid": False},
+                "id": {},
+            },
+            "Create a customer",
+            result="Customer",
+            status=201,
+        ),
+    },
+)  # fmt: skip
+_CUSTOMER = Route(
+    "/customers/<id:id>",
+    {
+        "GET": Operation(
+            get_customer, "view", (Capability.LIST_USERS,), ONE,
+            "Retrieve a customer", result="Customer",
+        ),
+        "EDIT": Operation(
+            update_customer, "edit", (Capability.EDIT_USERS,), FIELDS,
+            "Update a customer", result="Customer",
+        ),
+        "DELETE": Operation(
+            delete_customer, "delete", (Capability.DELETE_USERS,),
+            {"force": FORCE, "reassign": INTEGER}, "Delete a customer", result="Customer",
+        ),
+    },
+)  # fmt: skip
+_DOWNLOADS = Route(
+    "/customers/<id:id>/downloads",
+    {
+        "GET": Operation(
+            list_downloads, "list", (Capability.LIST_USERS,), ONE,
+            "List the downloads of a customer", result="Download", is_list=True,
+        )
+    },
+)  # fmt: skip
+ROUTES = (_CUSTOMERS, batch_route(_CUSTOMERS, _CUSTOMER), _CUSTOMER, _DOWNLOADS)

@@ -1,0 +1,182 @@
+"""The errors of this dialect: one table for the codes of services (wc-v3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from app.errors import InvalidOrderItems, InvalidParams, ShopError
+
+
+class RestError(Exception):
+    """An error response: ``{code, message, data: {status}}``.
+
+    Args:
+        code: the code.
+        message: the message.
+        status: the HTTP status.
+        data: further keys of ``data``.
+        headers: additional headers.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        status: int = 400,
+        data: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.code, self.message, self.status = code, message, status
+        self.data = {"status": status, **(data or {})}
+        self.headers = dict(headers or {})
+        super().__init__(f"{code}: {message}")
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """Return the body of the response."""
+        return {"code": self.code, "message": self.message, "data": self.data}
+
+    def with_status(self, status: int) -> RestError:
+        """Return this error with another status."""
+        self.status = self.data["status"] = status
+        return self
+
+
+_RIGHTS = {
+    "list": ("woocommerce_rest_cannot_view", "Sorry, you cannot list resources."),
+    "view": ("woocommerce_rest_cannot_view", "Sorry, you cannot view this resource."),
+    "create": (
+        "woocommerce_rest_cannot_create",
+        "Sorry, you are not allowed to create resources.",
+    ),
+    "edit": ("woocommerce_rest_cannot_edit", "Sorry, you are not allowed to edit this resource."),
+    "delete": (
+        "woocommerce_rest_cannot_delete",
+        "Sorry, you are not allowed to delete this resource.",
+    ),
+    "batch": (
+        "woocommerce_rest_cannot_batch",
+        "Sorry, you are not allowed to batch manipulate this resource.",
+    ),
+}
+
+
+def forbidden(action: str, *, is_known: bool) -> RestError:
+    """Return the error of a missing capability.
+
+    Args:
+        action: ``list``, ``view``, ``create``, ``edit``, ``delete`` or ``batch``.
+        is_known: whether the request has a valid identity.
+    """
+    return RestError(*_RIGHTS[action], 403 if is_known else 401)
+
+
+NO_ROUTE = "No route was found matching the URL and request method."
+
+
+def no_route(more: str = "") -> RestError:
+    """Return the error of an unknown path, or of a method that the path does not have."""
+    return RestError("rest_no_route", f"{NO_ROUTE} {more}".rstrip(), 404)
+
+
+def missing(names: list[str]) -> RestError:
+    """Return the error of missing parameters."""
+    message = f"Missing parameter(s): {', '.join(names)}"
+    return RestError("rest_missing_callback_param", message, 400, {"params": names})
+
+
+def invalid(problems: Mapping[str, Any]) -> RestError:
+    """Return the error of invalid parameters, each with its ``Problem``."""
+    details = {
+        name: {"code": each.code, "message": each.message, "data": each.data}
+        for name, each in problems.items()
+    }
+    params = {name: each.message for name, each in problems.items()}
+    message = f"Invalid parameter(s): {', '.join(problems)}"
+    return RestError("rest_invalid_param", message, 400, {"params": params, "details": details})
+
+
+TABLE: Mapping[str, tuple[str, str | None, int | None]] = {
+    "shop_api_no_route": ("rest_no_route", NO_ROUTE, 404),
+    "shop_api_method_not_allowed": ("rest_no_route", NO_ROUTE, 404),
+    "shop_api_invalid_coupon_id": (
+        "woocommerce_rest_shop_coupon_invalid_id", "Invalid ID.", None),
+    "shop_api_invalid_order_id": ("woocommerce_rest_shop_order_invalid_id", "Invalid ID.", None),
+    "shop_api_invalid_customer": ("wc_user_invalid_id", "Invalid user ID.", 404),
+    "shop_api_invalid_customer_id": ("wc_user_invalid_id", "Invalid user ID.", 404),
+    "shop_api_invalid_webhook_id": (
+        "woocommerce_rest_shop_webhook_invalid_id", "ID is invalid.", None),
+    "shop_api_invalid_order_note_id": (
+        "woocommerce_rest_invalid_id", "Invalid resource ID.", 404),
+    "shop_api_coupon_code_already_exists": (
+        "woocommerce_rest_coupon_code_already_exists", "The coupon code already exists", 400),
+    "shop_api_missing_coupon_code": (
+        "woocommerce_rest_empty_coupon_code", "The coupon code cannot be empty.", 400),
+    "shop_api_invalid_coupon_type": (
+        "coupon_invalid_discount_type", "Invalid discount type.", 400),
+    "registration-error-invalid-email": ("customer_invalid_email", "Invalid email address", 400),
+    "registration-error-invalid-username": (
+        "registration-error-invalid-username", "Please provide a valid account username.", 400),
+    "registration-error-username-exists": (
+        "registration-error-username-exists",
+        "An account is already registered with that username. Please choose another.", 400),
+    "shop_api_coupon_not_applicable": ("woocommerce_rest_invalid_coupon", None, 400),
+    "shop_api_invalid_order_item": ("woocommerce_rest_invalid_order_item", None, 400),
+    "shop_api_invalid_order_refund": ("woocommerce_rest_invalid_order_refund", None, 400),
+    "shop_api_invalid_webhook_delivery_url": (
+        "woocommerce_rest_shop_webhook_invalid_delivery_url", None, 400),
+    "shop_api_invalid_webhook_topic": (
+        "woocommerce_rest_shop_webhook_invalid_topic", "Webhook topic must be valid.", 400),
+    "shop_api_cross_site_request": ("rest_forbidden", None, 403),
+}  # fmt: skip
+"""Code, message and status by the code of a service. None keeps what the service says."""
+
+_ACTIONS = (
+    ("read", "view"), ("create", "create"), ("edit", "edit"), ("delete", "delete"),
+)  # fmt: skip
+_CANNOT = re.compile(r"shop_api_user_cannot_(read|create|edit|delete)_")
+
+
+def as_rest_error(error: ShopError, names: Mapping[str, str] | None = None) -> RestError:
+    """Return the error of a service in this dialect.
+
+    Args:
+        error: the error.
+        names: names of this dialect for native names of parameters, such as ``coupon.type``.
+    """
+    if found := _CANNOT.match(error.code):
+        return forbidden(dict(_ACTIONS)[found[1]], is_known=True)
+    if isinstance(error, InvalidParams | InvalidOrderItems) or error.code.endswith("_metadata"):
+        return _invalid_inputs(error, names or {})
+    code, message, status = TABLE.get(
+        error.code, (error.code.replace("shop_api_", "woocommerce_rest_", 1), None, None)
+    )
+    data = {"reasons": error.reasons} if error.reasons else None
+    return RestError(
+        code, message or error.message, status or error.status, data, headers=error.headers
+    )
+
+
+def _invalid_inputs(error: ShopError, names: Mapping[str, str]) -> RestError:
+    """Return the error of several inputs, in the form of invalid parameters."""
+    reasons: dict[str, str] = {}
+    for entry in error.entries:
+        native = entry.get("param", "request").partition(".")[2] or entry.get("param", "request")
+        path = re.split(r"[.\[]", native)[0]
+        name = names.get(path, path)
+        reasons.setdefault(name, entry["message"])
+    if isinstance(error, InvalidOrderItems):
+        data = {"params": reasons}
+        code = "woocommerce_rest_invalid_order_item"
+        return RestError(code, next(iter(reasons.values())), error.status, data)
+    message = f"Invalid parameter(s): {', '.join(reasons)}"
+    return RestError("rest_invalid_param", message, error.status, {"params": reasons})
+
+
+def body_of_error(error: ShopError) -> dict[str, Any]:
+    """Return the body of an error that the frame of a request raises, and set its status."""
+    shown = as_rest_error(error)
+    error.status = shown.status
+    return shown.body

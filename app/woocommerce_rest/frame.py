@@ -1,0 +1,485 @@
+"""The frame of every request of this dialect: the order of checks, and the form of responses.
+
+Credentials, permission of the key, route, missing parameters, all invalid parameters, capability,
+and then the operation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from flask import Response, current_app, g, request
+
+from app.api.authentication import MAX_BYTES_WITHOUT_CAPABILITIES, record_failure
+from app.api.error_handlers import handle_exception
+from app.api.etags import precondition, with_etag
+from app.api.idempotency import idempotent
+from app.api.responses import json_response
+from app.auth.api_keys import key_with_roles
+from app.auth.credentials import REASONS, MalformedCredentials, SignedCredentials, from_legacy
+from app.auth.principals import Capability, InvalidCredentials, Permission, Principal
+from app.errors import ShopError
+from app.services.common.bulk import Precondition
+from app.woocommerce_rest import errors, parameters
+from app.woocommerce_rest.arguments import Arguments, Problem, convert, described, problem_of
+from app.woocommerce_rest.errors import RestError
+from app.woocommerce_rest.site import Site, current_site
+
+EDITABLE = ("POST", "PUT", "PATCH")
+KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
+_HIDDEN = ("oauth_",)
+
+Make = Callable[[], Any]
+
+
+@dataclass(slots=True)
+class Call:
+    """A request that has passed all checks.
+
+    Attributes:
+        actor: the principal of the request.
+        ids: the variables of the path.
+        args: the converted parameters, with defaults. ``null`` is None.
+        given: the parameters that the client sent and that are not null.
+        site: the shop.
+        fields: the first parts of the names in ``_fields``; empty for all fields.
+    """
+
+    actor: Principal
+    ids: Mapping[str, int]
+    args: Mapping[str, Any]
+    given: Mapping[str, Any]
+    site: Site
+    fields: frozenset[str] = frozenset()
+
+    def precondition(self, show: Callable[[int], Any]) -> Precondition | None:
+        """Return the check of ``If-Match``, given a function that reads a record by its ID."""
+        check = precondition(lambda record: show(record["id"]))
+        return check and (lambda record: check({"id": record["id"]}))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The result of an operation.
+
+    Attributes:
+        body: the body, of which ``_fields`` selects.
+        status: the status.
+        total: the number of records of a list with pages.
+        size: records on a page.
+        page: the number of the page.
+        link_query: the parameters of links to other pages.
+        is_filtered: whether ``_fields`` selects of the body.
+    """
+
+    body: Any
+    status: int = 200
+    total: int | None = None
+    size: int = 10
+    page: int = 1
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    is_filtered: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation of a route.
+
+    Attributes:
+        call: the operation.
+        args: its parameters, without those of the path.
+        action: what it does, for the error of a missing capability.
+        needs: the capabilities; the operation checks further ones. Of several tuples, one suffices.
+        summary: one sentence for the OpenAPI document.
+        result: the name of the schema of its result, or of the items of a list.
+        is_list: whether it returns a list.
+        status: the status of its success.
+    """
+
+    call: Callable[[Call], Reply]
+    action: str
+    needs: Sequence[Capability] = ()
+    args: Arguments = field(default_factory=dict)
+    summary: str = ""
+    result: str = ""
+    is_list: bool = False
+    status: int = 200
+    any_of: bool = False
+    is_public: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path with its operations by ``GET``, ``POST`` (create), ``EDIT`` and ``DELETE``."""
+
+    path: str
+    operations: Mapping[str, Operation]
+    schema: str = ""
+
+    @property
+    def methods(self) -> list[str]:
+        """Return the methods in the order of the original."""
+        found: list[str] = []
+        for name in self.operations:
+            found += EDITABLE if name == "EDIT" else [name]
+        return found
+
+    @property
+    def resource(self) -> str:
+        """Return the resource that a key must allow."""
+        return self.path.split("/")[1]
+
+    def operation(self, method: str) -> Operation | None:
+        """Return the operation of a method, or None."""
+        method = "GET" if method == "HEAD" else method
+        found = self.operations.get(method)
+        return found or (self.operations.get("EDIT") if method in EDITABLE else None)
+
+
+def respond(route: Route | None, ids: Mapping[str, int]) -> Response:
+    """Return the response to the current request.
+
+    Args:
+        route: the route of the path; None for an unknown path.
+        ids: the variables of the path.
+    """
+    site, query = current_site(), {}
+    try:
+        query = parameters.nested(request.query_string.decode("utf-8", "replace"))
+        response = _respond(route, ids, query, site)
+    except RestError as error:
+        response = json_response(error.body, error.status, error.headers)
+    except ShopError as error:
+        response = _of_shop_error(error)
+    except Exception as error:  # noqa: BLE001  # the native handler logs it and chooses the status
+        response = handle_exception(error)
+    is_hidden = response.status_code in {401, 403} or not _is_found(route)
+    allow = [] if is_hidden or route is None else _allowed(route)
+    return _completed(response, query, site, allow)
+
+
+def _allowed(route: Route) -> list[str]:
+    """Return the methods that the caller has the capabilities for, in the order of the original."""
+    principal: Principal | None = g.get("principal")
+    return [
+        method
+        for name, operation in route.operations.items()
+        if operation.is_public or (principal and principal.can(*operation.needs[:1]))
+        for method in (EDITABLE if name == "EDIT" else (name,))
+    ]
+
+
+def _of_shop_error(error: ShopError) -> Response:
+    shown = errors.as_rest_error(error)
+    return json_response(shown.body, shown.status, shown.headers)
+
+
+def _is_found(route: Route | None) -> bool:
+    return route is not None and (
+        request.method == "OPTIONS" or route.operation(request.method) is not None
+    )
+
+
+def _respond(
+    route: Route | None, ids: Mapping[str, int], query: dict[str, Any], site: Site
+) -> Response:
+    principal = _authenticate()
+    if principal:
+        _check_key(principal, route)
+    if request.method == "OPTIONS":
+        return json_response(parameters.selected(_description(route), query.get("_fields")))
+    operation = route.operation(request.method) if route else None
+    if operation is None:
+        raise errors.no_route(_hint())
+    if "_jsonp" in query:
+        message = "JSONP support is disabled on this site."
+        raise RestError("rest_callback_disabled", message)
+    body = parameters.body_of(request) if request.method not in {"GET", "HEAD"} else {}
+    merged = {**query, **body}
+    args, given = checked_arguments(operation.args, merged, ids)
+    _require_rights(operation, principal)
+    call = Call(principal or Principal(0, frozenset()), ids, args, given, site, _names(query))
+    reply: list[Reply] = []
+
+    def run() -> Response:
+        try:
+            result = operation.call(call)
+        except ShopError as error:
+            raise _in_context(error, operation, route) from None
+        reply.append(result)
+        is_whole = not result.is_filtered or "_fields" not in query
+        shown = result.body if is_whole else _selected(result.body, query["_fields"])
+        return json_response(shown, result.status)
+
+    is_read = request.method in {"GET", "HEAD"}
+    if is_read and not operation.is_list and ids:
+        response = with_etag(run)()
+    elif is_read or operation.is_public:
+        response = run()
+    else:
+        response = idempotent(run)()
+    if response.status_code == 201 and (address := _self_of(response)):
+        response.headers["Location"] = address
+    if reply and reply[0].total is not None:
+        _add_page(response, reply[0], operation, query, site)
+    return response
+
+
+def _names(query: Mapping[str, Any]) -> frozenset[str]:
+    names = parameters.names_in(query.get("_fields"))
+    return frozenset(name.split(".")[0] for name in names)
+
+
+def _selected(body: Any, fields: Any) -> Any:
+    picked = parameters.selected(body, fields)
+    if isinstance(body, dict) and "_links" in body:
+        picked = {name: each for name, each in picked.items() if name != "_links"}
+        picked["_links"] = body["_links"]
+    return picked
+
+
+def _self_of(response: Response) -> str:
+    body = response.get_json()
+    links = body.get("_links", {}) if isinstance(body, dict) else {}
+    return links["self"][0]["href"] if "self" in links else ""
+
+
+# --- identity ---
+
+
+def _authenticate() -> Principal | None:
+    """Return the principal of the request, or None for an anonymous request.
+
+    An unknown consumer key makes a request anonymous, but counts as a failed login.
+    """
+    given = from_legacy(request)
+    if given is None:
+        return None
+    try:
+        principal = given.principal()
+    except InvalidCredentials as error:
+        reason = str(error)
+        failed = record_failure(given.consumer_key, reason)
+        if failed.status != 401:
+            raise failed from None
+        _reject(given, reason)
+        return None
+    g.principal = replace(principal, request_id=g.request_start.ids["request_id"])
+    return g.principal  # type: ignore[no-any-return] # of flask.g
+
+
+def _reject(given: Any, reason: str) -> None:
+    """Raise RestError, unless the request counts as anonymous."""
+    if isinstance(given, MalformedCredentials):
+        if reason.startswith("The parameter oauth_"):
+            if missing := _missing_oauth():
+                raise missing
+            return
+        if not reason.startswith(("The request", "X-HTTP", "Send consumer")):
+            return
+    elif isinstance(given, SignedCredentials):
+        is_known = bool(key_with_roles(given.consumer_key))
+        wrong = "Invalid signature - provided signature does not match."
+        message = wrong if is_known else "Consumer key is invalid."
+        raise _authentication_error(REASONS.get(reason, message))
+    elif not _has_secret() or not key_with_roles(given.consumer_key):
+        return
+    else:
+        reason = "Consumer secret is invalid."
+    raise _authentication_error(reason)
+
+
+def _has_secret() -> bool:
+    """Return whether the request has a consumer key and a secret that are not empty."""
+    header, query = request.authorization, request.args
+    pair = (
+        (header.username, header.password)
+        if header and header.type == "basic"
+        else (query.get("consumer_key"), query.get("consumer_secret"))
+    )
+    return all(pair)
+
+
+def _authentication_error(message: str) -> RestError:
+    headers = {"WWW-Authenticate": 'Basic realm="WooCommerce API"'}
+    return RestError("woocommerce_rest_authentication_error", message, 401, headers=headers)
+
+
+_OAUTH = ("consumer_key", "timestamp", "nonce", "signature", "signature_method")
+
+
+def _missing_oauth() -> RestError | None:
+    """Return the error of missing parameters of a signature; None if all are missing."""
+    header = request.authorization
+    given = {**request.args.to_dict(), **((header and header.parameters) or {})}
+    absent = [f"oauth_{name}" for name in _OAUTH if not given.get(f"oauth_{name}")]
+    if len(absent) == len(_OAUTH):
+        return None
+    message = f"Missing OAuth parameter{'s' if len(absent) > 1 else ''} {', '.join(absent)}"
+    return RestError("woocommerce_rest_authentication_missing_parameter", message, 401)
+
+
+def _check_key(principal: Principal, route: Route | None) -> None:
+    """Raise RestError unless the key allows the method and the resource of the route."""
+    if request.method == "OPTIONS":
+        return
+    if request.method not in KNOWN:
+        raise _authentication_error("Unknown request method.")
+    if not principal.permission.allows(request.method):
+        is_read = Permission.READ.allows(request.method)
+        kind = "read" if is_read else "write"
+        message = f"The API key provided does not have {kind} permissions."
+        raise _authentication_error(message)
+    if route and principal.resources is not None:
+        resource = {"refunds": "orders"}.get(route.resource, route.resource)
+        if resource not in {*principal.resources, "data", "system_status"}:
+            message = f"This API key is not valid for the resource {resource}."
+            raise _authentication_error(message)
+    if not principal.capabilities:
+        limit = current_app.config["MAX_CONTENT_LENGTH"]
+        request.max_content_length = min(limit, MAX_BYTES_WITHOUT_CAPABILITIES)
+
+
+# --- parameters ---
+
+
+def _require_rights(operation: Operation, principal: Principal | None) -> None:
+    """Raise RestError unless the caller has the capabilities of an operation."""
+    if operation.is_public:
+        return
+    able = map(principal.can, operation.needs) if principal else iter([False])
+    if not (any(able) if operation.any_of else all(able)):
+        raise errors.forbidden(operation.action, is_known=principal is not None)
+
+
+def checked_arguments(
+    arguments: Arguments, merged: Mapping[str, Any], ids: Mapping[str, int] | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return converted parameters with defaults, and those that were sent and are not null.
+
+    Raises:
+        RestError: required parameters are missing, or others are invalid, all of them together.
+    """
+    names = [name for name in arguments if name not in (ids or {})]
+    absent = [
+        name for name in names if arguments[name].get("required") and merged.get(name) is None
+    ]
+    if absent:
+        raise errors.missing(absent)
+    problems: dict[str, Problem] = {}
+    given: dict[str, Any] = {}
+    for name in names:
+        value = merged.get(name)
+        if name not in merged:
+            continue
+        if value is None:
+            if not arguments[name].get("null_is_valid", True):
+                problems[name] = problem_of(arguments[name], [None], name) or Problem("", "")
+            continue
+        if problem := problem_of(arguments[name], value, name):
+            problems[name] = problem
+        else:
+            given[name] = convert(arguments[name], value)
+    if problems:
+        raise errors.invalid(problems)
+    args = {name: arguments[name]["default"] for name in names if "default" in arguments[name]}
+    args |= {name: None for name in names if name in merged}
+    return args | given, given
+
+
+def _in_context(error: ShopError, operation: Operation, route: Route | None) -> RestError:
+    """Return an error of a service: an unknown record is 400 in an update (wc-v3, Lists)."""
+    shown = errors.as_rest_error(error)
+    if operation.action == "edit" and shown.code.endswith("_invalid_id") and shown.status == 404:
+        is_nested = route is not None and route.path.count("<") > 1
+        if not shown.code.startswith("wc_user") and not is_nested:
+            return shown.with_status(400)
+    return shown
+
+
+def _description(route: Route | None) -> Any:
+    """Return the description of a route for ``OPTIONS``."""
+    if route is None:
+        return []
+    endpoints = [
+        {
+            "methods": list(EDITABLE) if name == "EDIT" else [name],
+            "args": described(operation.args),
+        }
+        for name, operation in route.operations.items()
+    ]
+    return {"namespace": "wc/v3", "methods": route.methods, "endpoints": endpoints}
+
+
+_ELSEWHERE = ("products", "taxes", "shipping", "settings", "payment_gateways")
+
+
+def _hint() -> str:
+    part = request.path.partition("/wp-json/wc/v3/")[2].split("/")[0]
+    return f"This service has no {part.replace('_', ' ')}." if part in _ELSEWHERE else ""
+
+
+# --- responses ---
+
+
+def _add_page(
+    response: Response, reply: Reply, operation: Operation, query: Mapping[str, Any], site: Site
+) -> None:
+    """Add the totals and the links to other pages."""
+    pages = math.ceil((reply.total or 0) / reply.size)
+    response.headers["X-WP-Total"] = str(reply.total)
+    response.headers["X-WP-TotalPages"] = str(pages)
+    shown = {
+        name: convert(operation.args[name], value) if name in operation.args else value
+        for name, value in query.items()
+        if not name.startswith(_HIDDEN) and not (name == "status" and "status" in reply.defaults)
+    }
+    shown |= {name: each for name, each in reply.defaults.items() if name not in shown}
+    links = []
+    if reply.page > 1 and pages:
+        links.append(("prev", min(reply.page - 1, pages)))
+    if pages > reply.page:
+        links.append(("next", reply.page + 1))
+    path = request.path.removeprefix(current_app.config["SHOP_URL_PREFIX"]).rstrip("/")
+    address = f"{site.home}{path}"
+    response.headers["Link"] = ", ".join(
+        f'<{address}?{parameters.written({**shown, "page": number}.items())}>; rel="{rel}"'
+        for rel, number in links
+    )
+
+
+def _completed(
+    response: Response, query: Mapping[str, Any], site: Site, allow: Sequence[str]
+) -> Response:
+    """Add the headers of every response, and wrap it if the client asks for an envelope."""
+    index = f'<{site.home}/wp-json/>; rel="https://api.w.org/"'
+    pages = response.headers.get("Link")
+    response.headers["Link"] = f"{pages}, {index}" if pages else index
+    if allow:
+        response.headers["Allow"] = ", ".join(allow)
+    response.content_type = "application/json; charset=UTF-8"
+    if "_envelope" in query:
+        response = _enveloped(response)
+    response.headers["X-Robots-Tag"] = "noindex"
+    return response
+
+
+def _enveloped(response: Response) -> Response:
+    names = ("X-WP-Total", "X-WP-TotalPages", "Link", "Location", "Allow")
+    headers: dict[str, Any] = {
+        name: int(value) if name.startswith("X-WP") else value
+        for name in names
+        if (value := response.headers.get(name)) is not None
+    }
+    body: dict[str, Any] = {
+        "body": response.get_json(silent=True),
+        "status": response.status_code,
+        "headers": headers or [],
+    }
+    wrapped = json_response(body, 200)
+    wrapped.headers["Link"] = response.headers["Link"]
+    wrapped.content_type = response.content_type
+    return wrapped

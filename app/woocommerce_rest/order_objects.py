@@ -1,0 +1,367 @@
+"""Orders, notes and refunds as objects of this dialect: pure functions of their records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from app.services.orders.items import COUPON_ID
+from app.woocommerce_rest.customers import (
+    BILLING_PARTS,
+    SHIPPING_PARTS,
+    avatar,
+    customer_object,
+)
+from app.woocommerce_rest.site import VERSION, Site, metadata_list, plain_number
+
+Record = Mapping[str, Any]
+Object = dict[str, Any]
+Entries = Mapping[int, Sequence[tuple[int, str, Any]]]
+
+ORDER_BILLING = (
+    "first_name", "last_name", "company", "address_1", "address_2", "city", "state", "postcode",
+    "country", "email", "phone",
+)  # fmt: skip
+ORDER_SHIPPING = (*ORDER_BILLING[:9], "phone")
+_BILLING = [(part, f"billing_{part}") for part in ORDER_BILLING]
+_SHIPPING = [(part, f"shipping_{part}") for part in ORDER_SHIPPING]
+_EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
+_KEY = itemgetter(1)
+_NO_IMAGE = {"id": "", "src": ""}
+
+
+@cache
+def currencies() -> dict[str, tuple[str, str]]:
+    """Return name and symbol of each currency by its code."""
+    text = (Path(__file__).parent / "currencies.json").read_text(encoding="utf-8")
+    return {code: (name, symbol) for code, (name, symbol) in json.loads(text).items()}
+
+
+def symbol_of(currency: str) -> str:
+    """Return the symbol of a currency, or its code."""
+    return currencies().get(currency, ("", currency))[1]
+
+
+def order_object(record: Record, site: Site) -> Object:
+    """Return an order of this dialect."""
+    amount, local, status = site.amount, site.local, record["status"]
+    created, modified = record["created_at"], record["updated_at"]
+    paid, completed = record["paid_at"], record["completed_at"]
+    entries: Entries = record["items_metadata"]
+    order_id, key = record["id"], record["order_key"]
+    shown: Object = {
+        "id": order_id,
+        "parent_id": record["parent_id"] or 0,
+        "status": status,
+        "currency": record["currency"],
+        "version": record["version"] or VERSION,
+        "prices_include_tax": record["prices_include_tax"],
+        "date_created": local(created),
+        "date_modified": local(modified),
+        "discount_total": amount(record["total_discount"]),
+        "discount_tax": amount(record["discount_tax"]),
+        "shipping_total": amount(record["total_shipping"]),
+        "shipping_tax": amount(record["shipping_tax"]),
+        "cart_tax": amount(record["cart_tax"]),
+        "total": amount(record["total"]),
+        "total_tax": amount(_sum(record["cart_tax"], record["shipping_tax"])),
+        "customer_id": record["customer_id"] or 0,
+        "order_key": key,
+        "billing": {part: record[name] for part, name in _BILLING},
+        "shipping": {part: record[name] for part, name in _SHIPPING},
+        "payment_method": record["payment_method_id"],
+        "payment_method_title": record["payment_method_title"],
+        "transaction_id": record["transaction_id"],
+        "customer_ip_address": record["customer_ip"],
+        "customer_user_agent": record["customer_user_agent"],
+        "created_via": record["created_via"],
+        "customer_note": record["note"],
+        "date_completed": local(completed),
+        "date_paid": local(paid),
+        "cart_hash": record["cart_hash"],
+        "number": record["order_number"],
+        "meta_data": metadata_list(sorted(record["metadata"], key=_KEY), site),
+        "line_items": [_line(line, entries, site) for line in record["line_items"]],
+        "tax_lines": [_tax_line(line, entries, site) for line in record["tax_lines"]],
+        "shipping_lines": [
+            _shipping_line(line, entries, site) for line in record["shipping_lines"]
+        ],
+        "fee_lines": [_fee_line(line, entries, site) for line in record["fee_lines"]],
+        "coupon_lines": [_coupon_line(line, record, site) for line in record["coupon_lines"]],
+        "refunds": [
+            {"id": each["id"], "reason": each["reason"], "total": f"-{amount(each['amount'])}"}
+            for each in record["refunds"]
+        ],
+        "payment_url": f"{site.home}/order-pay/{order_id}/?pay_for_order=true&key={key}",
+        "is_editable": status in _EDITABLE,
+        "needs_payment": status in _UNPAID and record["total"] > "0.00",
+        "needs_processing": bool(record["line_items"]),
+        "date_created_gmt": created[:19],
+        "date_modified_gmt": modified[:19],
+        "date_completed_gmt": completed and completed[:19],
+        "date_paid_gmt": paid and paid[:19],
+        "currency_symbol": symbol_of(record["currency"]),
+    }
+    if site.has_customer:
+        shown["customer"] = customer_of(record, site)
+    links = site.links("orders", order_id)
+    if record["customer_id"]:
+        links["customer"] = [{"href": site.url("customers", record["customer_id"])}]
+    shown["_links"] = links
+    return shown
+
+
+def customer_of(record: Record, site: Site) -> Object:
+    """Return the account of an order; for a guest its names and addresses."""
+    account = record["customer"]
+    if account:
+        shown = customer_object(account, site.with_options(include_meta=frozenset()))
+        del shown["_links"]
+        return shown
+    return {
+        "id": 0,
+        "email": record["billing_email"],
+        "first_name": record["billing_first_name"],
+        "last_name": record["billing_last_name"],
+        "billing": {part: record[f"billing_{part}"] for part in BILLING_PARTS},
+        "shipping": {part: record[f"shipping_{part}"] for part in SHIPPING_PARTS},
+        "avatar_url": avatar(record["billing_email"]),
+    }
+
+
+def _sum(first: str, second: str) -> str:
+    if second == "0.00":
+        return first
+    cents = int(first.replace(".", "")) + int(second.replace(".", ""))
+    units, rest = divmod(abs(cents), 100)
+    return f"{'-' if cents < 0 else ''}{units}.{rest:02}"
+
+
+def _metadata(item: Record, entries: Entries, site: Site) -> list[Object]:
+    """Return the metadata of an item: its attributes, and its entries."""
+    own = entries.get(item["id"], ())
+    known = {entry[1] for entry in own}
+    attributes = [
+        {"id": 0, "key": each["key"], "value": each["value"]}
+        for each in item.get("meta") or ()
+        if each["key"] not in known
+    ]
+    found = [*attributes, *metadata_list(own, site)]
+    return [{**each, "display_key": each["key"], "display_value": each["value"]} for each in found]
+
+
+def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
+    return [
+        {
+            "id": tax["id"],
+            "total": site.amount(tax["total"]),
+            "subtotal": site.amount(tax["subtotal"]) if has_subtotal else "",
+        }
+        for tax in item.get("taxes") or ()
+    ]
+
+
+def _line(line: Record, entries: Entries, site: Site) -> Object:
+    quantity, amount = line["quantity"], site.amount
+    price = float(line["total"]) / quantity if quantity else 0.0
+    return {
+        "id": line["id"],
+        "name": line["name"],
+        "product_id": line["product_id"] or 0,
+        "variation_id": line.get("variation_id") or 0,
+        "quantity": quantity,
+        "tax_class": line["tax_class"] or "",
+        "subtotal": amount(line["subtotal"]),
+        "subtotal_tax": amount(line["subtotal_tax"]),
+        "total": amount(line["total"]),
+        "total_tax": amount(line["total_tax"]),
+        "taxes": _taxes(line, site, has_subtotal=True),
+        "meta_data": _metadata(line, entries, site),
+        "sku": line["sku"] or "",
+        "global_unique_id": "",
+        "price": int(price) if price.is_integer() else price,
+        "image": _NO_IMAGE,
+        "parent_name": None,
+    }
+
+
+def _tax_line(line: Record, entries: Entries, site: Site) -> Object:
+    return {
+        "id": line["id"],
+        "rate_code": line["code"],
+        "rate_id": line["rate_id"],
+        "label": line["title"],
+        "compound": line["compound"],
+        "tax_total": site.amount(line["total"]),
+        "shipping_tax_total": site.amount("0.00"),
+        "rate_percent": 0,
+        "meta_data": _metadata(line, entries, site),
+    }
+
+
+def _shipping_line(line: Record, entries: Entries, site: Site) -> Object:
+    return {
+        "id": line["id"],
+        "method_title": line["method_title"],
+        "method_id": line["method_id"],
+        "instance_id": line.get("instance_id") or "",
+        "total": site.amount(line["total"]),
+        "total_tax": site.amount(line.get("total_tax") or "0.00"),
+        "taxes": _taxes(line, site, has_subtotal=False),
+        "tax_status": "taxable",
+        "meta_data": _metadata(line, entries, site),
+    }
+
+
+def _fee_line(line: Record, entries: Entries, site: Site) -> Object:
+    return {
+        "id": line["id"],
+        "name": line["title"],
+        "tax_class": line["tax_class"] or "",
+        "tax_status": "taxable",
+        "amount": "",
+        "total": site.amount(line["total"]),
+        "total_tax": site.amount(line["total_tax"]),
+        "taxes": _taxes(line, site, has_subtotal=False),
+        "meta_data": _metadata(line, entries, site),
+    }
+
+
+def _coupon_line(line: Record, record: Record, site: Site) -> Object:
+    shown = _metadata(line, record["items_metadata"], site)
+    info = next((each["value"] for each in shown if each["key"] == "coupon_info"), None)
+    if info is None and (info := _coupon_info(line, record)):
+        entry = {"id": 0, "key": "coupon_info", "value": info}
+        shown.append({**entry, "display_key": "coupon_info", "display_value": info})
+    kind, amount, free = _parsed_info(info)
+    return {
+        "id": line["id"],
+        "code": line["code"],
+        "discount": _unpadded(line["amount"]),
+        "discount_tax": "0",
+        "meta_data": shown,
+        "discount_type": kind,
+        "nominal_amount": amount,
+        "free_shipping": free,
+    }
+
+
+def _coupon_info(line: Record, record: Record) -> str | None:
+    """Return what the original stores of an applied coupon, computed from the coupon."""
+    details = (record["item_details"] or {}).get(str(line["id"]), {})
+    coupon = record["coupons"].get(details.get(COUPON_ID))
+    if coupon is None:
+        return None
+    kind = None if coupon["type"] == "fixed_cart" else coupon["type"]
+    amount = plain_number(coupon["amount"] or "0")
+    info = [details[COUPON_ID], line["code"], kind, amount]
+    return json.dumps([*info, True] if coupon["free_shipping"] else info, separators=(",", ":"))
+
+
+def _parsed_info(info: Any) -> tuple[str, Any, bool]:
+    """Return type, amount and free shipping of ``coupon_info``."""
+    try:
+        _, _, kind, amount, *more = json.loads(info)
+    except (TypeError, ValueError):
+        return "fixed_cart", 0, False
+    return kind or "fixed_cart", amount or 0, bool(more and more[0])
+
+
+def _unpadded(amount: str) -> str:
+    return amount.rstrip("0").rstrip(".") or "0"
+
+
+# --- notes and refunds ---
+
+_BELOW = ("GET", "DELETE")
+
+
+def note_object(record: Record, site: Site) -> Object:
+    """Return a note of this dialect."""
+    order_id = record["order_id"]
+    links = site.links("orders", order_id, "notes", record["id"], methods=_BELOW)
+    return {
+        "id": record["id"],
+        "author": record["author"] or "WooCommerce",
+        "date_created": site.local(record["created_at"]),
+        "date_created_gmt": record["created_at"][:19],
+        "note": record["note"],
+        "customer_note": record["customer_note"],
+        "_links": {**links, "up": [{"href": site.url("orders", order_id)}]},
+    }
+
+
+def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> Object:
+    """Return a refund of this dialect.
+
+    Args:
+        record: the refund.
+        site: the shop.
+        with_parent: whether it has ``parent_id``, as in the list of all refunds.
+    """
+    order_id, created = record["order_id"], record["created_at"]
+    items, own = record["line_items"], record["items_metadata"]
+    links = site.links("orders", order_id, "refunds", record["id"], methods=_BELOW)
+    return {
+        "id": record["id"],
+        **({"parent_id": order_id} if with_parent else {}),
+        "date_created": site.local(created),
+        "date_created_gmt": created[:19],
+        "amount": site.amount(record["amount"]),
+        "reason": record["reason"],
+        "refunded_by": record["refunded_by"] or 0,
+        "refunded_payment": False,
+        "meta_data": metadata_list(record["metadata"], site),
+        "line_items": [
+            _line(_refunded(item), _refunded_metadata(item, own), site)
+            for item in items
+            if item["list"] == "line_items"
+        ],
+        "shipping_lines": [
+            _shipping_line(
+                {**_refunded(item), "method_id": "", "method_title": item["name"]},
+                _refunded_metadata(item, own), site,
+            )
+            for item in items
+            if item["list"] == "shipping_lines"
+        ],
+        "tax_lines": [],
+        "fee_lines": [
+            _fee_line(
+                {**_refunded(item), "title": item["name"]}, _refunded_metadata(item, own), site
+            )
+            for item in items
+            if item["list"] == "fee_lines"
+        ],
+        "_links": {**links, "up": [{"href": site.url("orders", order_id)}]},
+    }  # fmt: skip
+
+
+def _refunded(item: Record) -> Object:
+    """Return an item of a refund as an item of an order, with negative amounts."""
+    total, tax = _negative(item["total"]), _negative(item["total_tax"])
+    return {
+        **item,
+        "id": item.get("item_id") or item["id"],
+        "quantity": -item["quantity"],
+        "subtotal": total,
+        "subtotal_tax": tax,
+        "total": total,
+        "total_tax": tax,
+    }
+
+
+def _refunded_metadata(item: Record, entries: Entries) -> Entries:
+    own_id = item.get("item_id") or item["id"]
+    stored = entries.get(own_id, ())
+    if any(key == "_refunded_item_id" for _, key, _ in stored):
+        return {own_id: stored}
+    return {own_id: [(0, "_refunded_item_id", str(item["id"])), *stored]}
+
+
+def _negative(amount: str) -> str:
+    return amount if amount == "0.00" else f"-{amount}"

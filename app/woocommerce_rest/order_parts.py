@@ -1,0 +1,333 @@
+"""Notes and refunds of orders: operations (wc-v3, surface 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import marshmallow as ma
+
+from app.auth.principals import Capability
+from app.catalog import TRASH
+from app.db.session import reading_own_writes, run_in_transaction
+from app.errors import InvalidInputs
+from app.schemas.loading import instance_of, invalid_params
+from app.schemas.orders.note import OrderNoteCreate
+from app.schemas.orders.refund import OrderRefundCreate
+from app.services.common.records import RecordQuery
+from app.services.customers.records import records_by_id as accounts_by_id
+from app.services.orders import notes, refunds
+from app.services.orders.records import list_refunds, notes_of, records_by_id, refund_by_id
+from app.woocommerce_rest.arguments import Arguments
+from app.woocommerce_rest.coupons import require_no_id
+from app.woocommerce_rest.errors import RestError
+from app.woocommerce_rest.frame import Call, Operation, Reply, Route
+from app.woocommerce_rest.lists import (
+    BOOLEAN,
+    FORCE,
+    IDS,
+    INTEGER,
+    METADATA,
+    MONEY,
+    ONE,
+    TEXT,
+    collection,
+    page,
+    record_query,
+)
+from app.woocommerce_rest.order_objects import note_object, refund_object
+from app.woocommerce_rest.site import Site
+
+Record = Mapping[str, Any]
+Object = dict[str, Any]
+
+
+def _order(call: Call, code: str) -> Record:
+    """Return the order of a note or refund, unless it is in the trash."""
+    with reading_own_writes():
+        found = records_by_id([call.ids["order_id"]], with_customers=False)
+    if not found or found[0]["status"] == TRASH:
+        raise RestError(code, "Invalid order ID.", 404)
+    return found[0]
+
+
+# --- notes ---
+
+
+def _note(call: Call, note_id: int) -> Object:
+    with reading_own_writes():
+        found = notes_of(call.ids["order_id"], note_id)
+    if not found:
+        raise RestError("woocommerce_rest_invalid_id", "Invalid resource ID.", 404)
+    return note_object(found[0], call.site)
+
+
+def list_notes(call: Call) -> Reply:
+    """Return all notes of an order, newest first."""
+    _order(call, "woocommerce_rest_shop_order_invalid_id")
+    kind = call.args.get("type") or "any"
+    wanted = {"customer": {True}, "internal": {False}}.get(kind, {True, False})
+    found = notes_of(call.ids["order_id"])
+    return Reply([note_object(n, call.site) for n in found if bool(n["customer_note"]) in wanted])
+
+
+def get_note(call: Call) -> Reply:
+    """Return a note of an order."""
+    _order(call, "woocommerce_rest_order_invalid_id")
+    return Reply(_note(call, call.ids["id"]))
+
+
+def create_note(call: Call) -> Reply:
+    """Add a note to an order."""
+    code = "woocommerce_rest_shop_order_exists"
+    require_no_id(call, code, "Cannot create existing shop_order.")
+    _order(call, "woocommerce_rest_order_invalid_id")
+    data = _loaded(OrderNoteCreate, {"note": call.given["note"]})
+    data["customer_note"] = bool(call.args.get("customer_note"))
+    data["author"] = _name_of(call) if call.args.get("added_by_user") else ""
+
+    def work(_: Any) -> Object:
+        created = notes.create_note(call.actor, call.ids["order_id"], data)
+        return _note(call, created["id"])
+
+    return Reply(run_in_transaction(work), 201)
+
+
+def _name_of(call: Call) -> str:
+    """Return the name of the account of the key."""
+    found = accounts_by_id([call.actor.user_id])
+    if not found:
+        return ""
+    name = f"{found[0]['first_name']} {found[0]['last_name']}".strip()
+    return name or str(found[0]["username"])
+
+
+def delete_note(call: Call) -> Reply:
+    """Delete a note permanently."""
+    _order(call, "woocommerce_rest_order_invalid_id")
+    shown = _note(call, call.ids["id"])
+    if not call.args.get("force"):
+        message = "Webhooks do not support trashing."
+        raise RestError("woocommerce_rest_trash_not_supported", message, 501)
+    notes.delete_note(call.actor, call.ids["order_id"], call.ids["id"])
+    return Reply(shown)
+
+
+# --- refunds ---
+
+
+def _site(call: Call) -> Site:
+    dp = call.args.get("dp")
+    return call.site.with_options(dp=min(abs(2 if dp is None else dp), 8))
+
+
+def _refund(call: Call, refund_id: int) -> Object:
+    with reading_own_writes():
+        found = refund_by_id(call.ids["order_id"], refund_id)
+    if found is None:
+        with reading_own_writes():
+            is_elsewhere = refund_by_id(0, refund_id) is not None
+        if is_elsewhere:
+            message = "Invalid order refund ID."
+            raise RestError("woocommerce_rest_invalid_order_refund_id", message, 404)
+        code = "woocommerce_rest_shop_order_refund_invalid_id"
+        raise RestError(code, "Invalid ID.", 404)
+    return refund_object(found, _site(call))
+
+
+def list_all_refunds(call: Call) -> Reply:
+    """Return a page of the refunds of an order, or of all orders."""
+    order_id, site = call.ids.get("order_id"), _site(call)
+    found, total = list_refunds(call.actor, RecordQuery(**record_query(call)), order_id)
+    shown = [refund_object(each, site, with_parent=order_id is None) for each in found]
+    return page(call, shown, total, {"dp": 2})
+
+
+def get_refund(call: Call) -> Reply:
+    """Return a refund of an order."""
+    _order(call, "woocommerce_rest_invalid_order_id")
+    return Reply(_refund(call, call.ids["id"]))
+
+
+def create_refund(call: Call) -> Reply:
+    """Record a refund of an order. No provider is called."""
+    code = "woocommerce_rest_shop_order_refund_exists"
+    require_no_id(call, code, "Cannot create existing shop_order_refund.")
+    order, args = _order(call, "woocommerce_rest_invalid_order_id"), call.args
+    if "amount" in args and Decimal(args["amount"] or 0) <= 0:
+        message = "Refund amount must be greater than zero."
+        raise RestError("woocommerce_rest_invalid_order_refund", message)
+    native: Object = {name: call.given[name] for name in ("amount", "reason") if name in call.given}
+    known = {item["id"] for name in REFUNDABLE for item in order[name]}
+    native["line_items"] = [
+        _native_item(each)
+        for each in call.given.get("line_items") or ()
+        if (each.get("id") or 0) in known or "amount" not in native
+    ]
+    data = _loaded(OrderRefundCreate, native)
+    if call.given.get("meta_data"):
+        data["metadata"] = call.given["meta_data"]
+
+    def work(_: Any) -> Object:
+        created = refunds.create_refund(call.actor, call.ids["order_id"], data)
+        return _refund(call, created["id"])
+
+    try:
+        return Reply(run_in_transaction(work), 201)
+    except InvalidInputs as error:
+        raise _invalid_refund(error) from None
+
+
+REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
+
+
+def _native_item(given: Mapping[str, Any]) -> Object:
+    taxes = given.get("refund_tax") or []
+    tax = sum((Decimal(each.get("refund_total") or 0) for each in taxes), Decimal(0))
+    return {
+        "id": given.get("id") or 0,
+        "quantity": given.get("quantity") or 0,
+        "total": given.get("refund_total") or 0,
+        "total_tax": tax,
+    }
+
+
+def _invalid_refund(error: InvalidInputs) -> RestError:
+    """Return the error of a refund that violates a rule, with what is left."""
+    message = error.message.replace("order_refund.", "")
+    if error.code != "shop_api_invalid_order_refund":
+        raise error
+    is_amount = error.param == "order_refund.amount"
+    code = "woocommerce_rest_invalid_order_refund"
+    message = f"Invalid refund amount. {message}" if is_amount else message
+    return RestError(code, message)
+
+
+def delete_refund(call: Call) -> Reply:
+    """Delete a refund permanently."""
+    if call.args.get("force") is False:
+        message = "The shop_order_refund does not support trashing."
+        raise RestError("woocommerce_rest_trash_not_supported", message, 501)
+    _order(call, "woocommerce_rest_invalid_order_id")
+    shown = _refund(call, call.ids["id"])
+    refunds.delete_refund(call.actor, call.ids["order_id"], call.ids["id"])
+    return Reply(shown)
+
+
+def _loaded(schema: type[ma.Schema], native: Object) -> Object:
+    try:
+        data: Object = instance_of(schema).load(native)
+    except ma.ValidationError as error:
+        raise invalid_params(error) from None
+    return data
+
+
+_READ, _EDIT = (Capability.READ_PRIVATE_SHOP_ORDERS,), (Capability.EDIT_SHOP_ORDERS,)
+_DELETE = (Capability.DELETE_SHOP_ORDERS,)
+_NOTE_FIELDS: Arguments = {
+    "note": {**TEXT, "required": True},
+    "customer_note": BOOLEAN,
+    "added_by_user": BOOLEAN,
+    "id": {},
+}
+_REFUND_FIELDS: Arguments = {
+    "amount": MONEY,
+    "reason": TEXT,
+    "refunded_by": INTEGER,
+    "meta_data": METADATA,
+    "line_items": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "id": INTEGER,
+                "quantity": INTEGER,
+                "refund_total": MONEY,
+                "refund_tax": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "id": {"type": ["integer", "string"]},
+                            "refund_total": MONEY,
+                        },
+                    },
+                },
+            },
+        },
+    },
+    "api_refund": BOOLEAN,
+    "api_restock": BOOLEAN,
+    "id": {},
+}
+_DP = {"dp": {"type": "integer", "default": 2}}
+_REFUND_LIST = {
+    **collection("date", "id", "include", "title", "slug", "modified"),
+    "parent": IDS,
+    "parent_exclude": IDS,
+    **_DP,
+}
+_TYPE = {"type": "string", "enum": ["any", "customer", "internal"], "default": "any"}
+
+ROUTES = (
+    Route(
+        "/orders/<id:order_id>/notes",
+        {
+            "GET": Operation(
+                list_notes, "list", _READ, {**ONE, "type": _TYPE}, "List the notes of an order",
+                result="OrderNote", is_list=True,
+            ),
+            "POST": Operation(
+                create_note, "create", _EDIT, _NOTE_FIELDS, "Add a note to an order",
+                result="OrderNote", status=201,
+            ),
+        },
+    ),
+    Route(
+        "/orders/<id:order_id>/notes/<id:id>",
+        {
+            "GET": Operation(
+                get_note, "view", _READ, ONE, "Retrieve a note", result="OrderNote"
+            ),
+            "DELETE": Operation(
+                delete_note, "delete", _EDIT, {"force": FORCE}, "Delete a note",
+                result="OrderNote",
+            ),
+        },
+    ),
+    Route(
+        "/orders/<id:order_id>/refunds",
+        {
+            "GET": Operation(
+                list_all_refunds, "list", _READ, _REFUND_LIST, "List the refunds of an order",
+                result="Refund", is_list=True,
+            ),
+            "POST": Operation(
+                create_refund, "create", _EDIT, _REFUND_FIELDS, "Record a refund of an order",
+                result="Refund", status=201,
+            ),
+        },
+    ),
+    Route(
+        "/orders/<id:order_id>/refunds/<id:id>",
+        {
+            "GET": Operation(
+                get_refund, "view", _READ, {**ONE, **_DP}, "Retrieve a refund", result="Refund"
+            ),
+            "DELETE": Operation(
+                delete_refund, "delete", _DELETE, {"force": {"type": "boolean", "default": True}},
+                "Delete a refund", result="Refund",
+            ),
+        },
+    ),
+    Route(
+        "/refunds",
+        {
+            "GET": Operation(
+                list_all_refunds, "list", _READ, _REFUND_LIST, "List all refunds",
+                result="Refund", is_list=True,
+            )
+        },
+    ),
+)  # fmt: skip

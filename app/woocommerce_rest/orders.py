@@ -1,0 +1,536 @@
+"""Orders of this dialect: operations and the conversion of requests (wc-v3, surface 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import marshmallow as ma
+
+from app.auth.principals import Capability
+from app.catalog import TRASH, current_catalog
+from app.conversions.emails import is_email
+from app.conversions.text import coupon_code
+from app.db.session import reading_own_writes, run_in_transaction
+from app.errors import InvalidOrderItems, ShopError
+from app.schemas.loading import instance_of, invalid_params
+from app.schemas.orders.input import OrderCreate, OrderUpdate
+from app.services.customers.records import records_by_id as accounts_by_id
+from app.services.orders import notes, trash, writes
+from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
+from app.woocommerce_rest.arguments import Arguments, Problem
+from app.woocommerce_rest.batch import batch_route
+from app.woocommerce_rest.coupons import require_no_id
+from app.woocommerce_rest.customers import (
+    BILLING_PARTS,
+    SHIPPING_PARTS,
+    address,
+    native_addresses,
+    with_shipping_phone,
+)
+from app.woocommerce_rest.errors import RestError, as_rest_error, invalid
+from app.woocommerce_rest.frame import Call, Operation, Reply, Route
+from app.woocommerce_rest.lists import (
+    ANYTHING,
+    BOOLEAN,
+    CONTEXT,
+    FORCE,
+    IDS,
+    INTEGER,
+    METADATA,
+    MONEY,
+    TEXT,
+    collection,
+    page,
+    record_query,
+)
+from app.woocommerce_rest.order_objects import order_object
+from app.woocommerce_rest.site import Site
+
+Record = Mapping[str, Any]
+Object = dict[str, Any]
+
+LISTS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    "line_items": ("product_id", "", {
+        "name": "name", "product_id": "product_id", "variation_id": "variation_id",
+        "quantity": "quantity", "tax_class": "tax_class", "subtotal": "subtotal",
+        "total": "total", "sku": "sku",
+    }),
+    "shipping_lines": ("method_id", "shipping", {
+        "method_id": "method_id", "method_title": "method_title", "total": "total",
+        "instance_id": "instance_id",
+    }),
+    "fee_lines": ("name", "fee", {"name": "title", "tax_class": "tax_class", "total": "total"}),
+}  # fmt: skip
+"""For each list the field whose null removes an item, a part of error codes, and native names."""
+
+_TITLES = {"shipping": "Shipping method ID is required.", "fee": "Fee name is required."}
+NEEDS_PAYMENT = {"pending", "failed"}
+
+
+class _Statuses(list[str]):
+    """The statuses of the shop, with some others."""
+
+    def __init__(self, *others: str) -> None:
+        super().__init__(others)
+        self.others = others
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.others, *current_catalog().order_statuses])
+
+    def __contains__(self, name: object) -> bool:
+        text = str(name).removeprefix("wc-")
+        return text in self.others or text in current_catalog().order_statuses
+
+    def __bool__(self) -> bool:
+        return True
+
+
+_PRODUCT = {"type": ["integer", "string", "null"]}
+
+
+def _lines(**properties: Any) -> dict[str, Any]:
+    fields = {"id": {"type": ["integer", "null"]}, **properties, "meta_data": METADATA}
+    return {"type": "array", "items": {"type": "object", "properties": fields}}
+
+
+OPTIONAL_TEXT = {"type": ["string", "null"]}
+OPTIONAL_MONEY = {"type": ["number", "string", "null"], "format": "money"}
+_FIELDS: Arguments = {
+    "parent_id": INTEGER,
+    "status": {"type": "string", "enum": _Statuses()},
+    "currency": {"type": "string", "maxLength": 3},
+    "customer_id": INTEGER,
+    "customer_note": TEXT,
+    "billing": address(BILLING_PARTS),
+    "shipping": address(SHIPPING_PARTS),
+    "payment_method": TEXT,
+    "payment_method_title": TEXT,
+    "transaction_id": TEXT,
+    "meta_data": METADATA,
+    "line_items": _lines(
+        name=ANYTHING, product_id=_PRODUCT, variation_id=INTEGER, quantity=INTEGER,
+        tax_class=TEXT, subtotal=OPTIONAL_MONEY, total=OPTIONAL_MONEY, sku=OPTIONAL_TEXT,
+    ),
+    "shipping_lines": _lines(
+        method_title=OPTIONAL_TEXT, method_id=OPTIONAL_TEXT, instance_id=TEXT, total=MONEY,
+    ),
+    "fee_lines": _lines(name=OPTIONAL_TEXT, tax_class=TEXT, tax_status=TEXT, total=MONEY),
+    "coupon_lines": _lines(code=OPTIONAL_TEXT),
+    "manual_update": BOOLEAN,
+    "set_paid": BOOLEAN,
+}  # fmt: skip
+
+
+def orders(ids: Sequence[int], site: Site) -> list[Object]:
+    """Return the orders with these IDs."""
+    with reading_own_writes():
+        records = records_by_id(ids, with_customers=site.has_customer)
+    return [order_object(record, site) for record in records]
+
+
+def record_of(order_id: int, status: int = 404) -> Record:
+    """Return the record of an order, or raise RestError."""
+    with reading_own_writes():
+        records = records_by_id([order_id], with_customers=False)
+    if not records:
+        raise RestError("woocommerce_rest_shop_order_invalid_id", "Invalid ID.", status)
+    return records[0]
+
+
+def _site(call: Call) -> Site:
+    """Return the site with the options of the request."""
+    args, fields = call.args, call.fields
+    return call.site.with_options(
+        dp=min(abs(2 if args.get("dp") is None else args["dp"]), 8),
+        has_customer=call.site.has_customer and (not fields or "customer" in fields),
+        include_meta=frozenset(args.get("include_meta") or ()),
+        exclude_meta=frozenset(args.get("exclude_meta") or ()),
+    )
+
+
+def list_orders(call: Call) -> Reply:
+    """Return a page of orders."""
+    args, given = call.args, call.given
+    statuses = [status.removeprefix("wc-") for status in args.get("status") or ["any"]]
+    customer, site = given.get("customer"), _site(call)
+    common = record_query(call)
+    if common["orderby"] in {"title", "slug"}:
+        common["order"] = "asc"  # as on the original, where all titles are equal
+    query = OrderRecordQuery(
+        **common,
+        statuses=None if "any" in statuses else statuses,
+        customer_id=customer,
+        created_via=given.get("created_via") or (),
+        parents=[each for each in given.get("parent") or () if each],
+        not_parents=given.get("parent_exclude") or (),
+        product_id=given.get("product") or None,
+    )
+    records, total = list_records(call.actor, query, with_customers=site.has_customer)
+    shown = [order_object(record, site) for record in records]
+    status = {"status": args.get("status") or ["any"]}  # after the parameters of the request
+    return page(call, shown, total, {**status, "dp": 2, "context": "view"})
+
+
+def get_order(call: Call) -> Reply:
+    """Return an order, also one in the trash."""
+    record_of(call.ids["id"])
+    return Reply(orders([call.ids["id"]], _site(call))[0])
+
+
+def create_order(call: Call) -> Reply:
+    """Create an order."""
+    code = "woocommerce_rest_shop_order_exists"
+    require_no_id(call, code, "Cannot create existing shop_order.")
+    data = _data(call, None)
+
+    def work(_: Any) -> Object:
+        created = _saved(call, lambda: writes.create_order(call.actor, data))
+        if call.given.get("set_paid"):
+            _note_payment(call, created)
+        return orders([created["id"]], _site(call))[0]
+
+    return Reply(run_in_transaction(work), 201)
+
+
+def update_order(call: Call) -> Reply:
+    """Change an order. A status moves it into the trash or out of it."""
+    order_id, status = call.ids["id"], call.given.get("status")
+    check = call.precondition(lambda record_id: orders([record_id], _site(call))[0])
+
+    def work(_: Any) -> Object:
+        before = record_of(order_id, 400)
+        is_trashed = before["status"] == TRASH
+        if is_trashed and status not in (None, TRASH):
+            _saved(call, lambda: trash.restore(call.actor, order_id))
+            before = record_of(order_id)
+        data = _data(call, before)
+        pays = "paid" in data.get("payment_details", {})
+        _saved(
+            call,
+            lambda: writes.update_order(call.actor, order_id, data, check, trashed_too=True),
+        )
+        if pays:
+            _note_payment(call, record_of(order_id))
+        if status == TRASH and not is_trashed:
+            writes.delete_order(call.actor, order_id, force=False)
+        return orders([order_id], _site(call))[0]
+
+    return Reply(run_in_transaction(work))
+
+
+def delete_order(call: Call) -> Reply:
+    """Move an order to the trash, or delete it permanently with ``force``."""
+    order_id, force = call.ids["id"], bool(call.args.get("force"))
+    check = call.precondition(lambda record_id: orders([record_id], _site(call))[0])
+
+    def work(_: Any) -> Object:
+        before = record_of(order_id)
+        if before["status"] == TRASH and not force:
+            message = "The shop_order has already been deleted."
+            raise RestError("woocommerce_rest_already_trashed", message, 410)
+        shown = orders([order_id], _site(call))[0]
+        writes.delete_order(call.actor, order_id, force=force, trashed_too=True, precondition=check)
+        return shown
+
+    return Reply(run_in_transaction(work))
+
+
+STATUS_NAMES = {"refunded": "Refunded"}
+
+
+def list_statuses(call: Call) -> Reply:  # noqa: ARG001  # as every operation
+    """Return the statuses of orders."""
+    found = current_catalog().order_statuses.items()
+    return Reply([{"slug": name, "name": label} for name, label in found])
+
+
+def _note_payment(call: Call, order: Record) -> None:
+    """Add the note of a payment, as the original does."""
+    title, number = order["payment_method_title"], order["transaction_id"]
+    text = f"Payment via {title}{f' ({number})' if number else ''}."
+    if title:
+        notes.create_note(call.actor, order["id"], {"note": text, "customer_note": False})
+
+
+# --- requests ---
+
+_REASONS = {
+    "not_found": 'Coupon "{0}" cannot be applied because it does not exist.',
+    "usage_limit": 'Usage limit for coupon "{0}" has been reached.',
+    "usage_limit_per_user": 'Usage limit for coupon "{0}" has been reached.',
+    "expired": 'Coupon "{0}" has expired.',
+    "product_not_included": 'Sorry, coupon "{0}" is not applicable to selected products.',
+    "product_excluded": 'Sorry, coupon "{0}" is not applicable to selected products.',
+    "sale_items_excluded": 'Sorry, coupon "{0}" is not applicable to selected products.',
+    "email_not_allowed": 'Please enter a valid email at checkout to use coupon code "{0}".',
+    "minimum_amount": 'The minimum spend for coupon "{0}" is {1}.',
+    "maximum_amount": 'The maximum spend for coupon "{0}" is {1}.',
+}
+"""What the original says, by the first reason of a coupon that is not applicable."""
+
+
+def _saved(call: Call, save: Any) -> Record:
+    """Write an order, with the errors of this dialect."""
+    try:
+        return save()  # type: ignore[no-any-return] # of a function
+    except InvalidOrderItems:
+        raise
+    except ShopError as error:
+        if error.code == "shop_api_coupon_not_applicable":
+            raise _not_applicable(error, call) from None
+        if error.code == "shop_api_invalid_customer_id":
+            code = "woocommerce_rest_invalid_customer_id"
+            raise RestError(code, "Customer ID is invalid.") from None
+        if error.code == "shop_api_invalid_order_id" and error.param:
+            raise RestError("order_invalid_parent_id", "Invalid parent ID") from None
+        raise
+
+
+def _not_applicable(error: ShopError, call: Call) -> RestError:
+    shown = as_rest_error(error)
+    code = error.message.split("'")[1] if "'" in error.message else ""
+    reason = error.reasons[0] if error.reasons else {}
+    template = _REASONS.get(reason.get("code", ""))
+    if template is None:
+        return shown
+    amount = reason["message"].rstrip(".").rpartition(" ")[2]
+    currency = call.given.get("currency") or ""
+    money = f"{currency} {amount}".strip()
+    return RestError(shown.code, template.format(code, money), 400, shown.data)
+
+
+NAMES: Mapping[str, str] = {
+    "customer_note": "note", "customer_id": "customer_id", "transaction_id": "transaction_id",
+    "parent_id": "parent_id", "currency": "currency", "created_via": "created_via",
+}  # fmt: skip
+"""Native names of fields that need no conversion."""
+
+
+def _data(call: Call, before: Record | None) -> Object:
+    """Return the fields of a request as the services take them.
+
+    Args:
+        call: the request.
+        before: the stored order; None for a create.
+    """
+    given, native = call.given, native_addresses(call.given)
+    for name, own in NAMES.items():
+        if name in given:
+            native[own] = given[name]
+    if status := str(given.get("status") or "").removeprefix("wc-"):
+        native["status"] = status
+    if native.get("status") == TRASH:
+        del native["status"]
+    _require_valid(native, given)
+    details = {
+        key: given[name]
+        for name, key in (("payment_method", "method_id"), ("payment_method_title", "method_title"))
+        if name in given
+    }
+    lists = {name: _native_lines(name, given[name], before) for name in LISTS if given.get(name)}
+    if given.get("coupon_lines") is not None:
+        lists["coupon_lines"] = _native_coupons(given["coupon_lines"], before)
+    if given.get("set_paid"):
+        _pay(native, details, lists, before)
+    native |= {name: [_without_metadata(item) for item in items] for name, items in lists.items()}
+    if details:
+        native["payment_details"] = details
+    _add_account_email(native, before)
+    data = _loaded(native, OrderUpdate if before else OrderCreate)
+    for name, items in lists.items():
+        for item, loaded in zip(items, data.get(name) or (), strict=False):
+            if item.get("meta_data"):
+                loaded["metadata"] = item["meta_data"]
+    if given.get("meta_data"):
+        data["metadata"] = given["meta_data"]
+    return with_shipping_phone(data, given)
+
+
+def _require_valid(native: Record, given: Record) -> None:
+    """Raise RestError for values that the services describe in another way."""
+    if int(native.get("customer_id", 0)) < 0:
+        raise RestError("woocommerce_rest_invalid_customer_id", "Customer ID is invalid.")
+    if "currency" in native and not native["currency"].isalpha():
+        reason = "currency is not a code of three letters."
+        raise invalid({"currency": Problem("rest_not_in_enum", reason)})
+    billing = (given.get("billing") or {}).get("email")
+    if billing is not None and not is_email(billing):
+        raise RestError("order_invalid_billing_email", "Invalid billing email address")
+
+
+def _loaded(native: Object, schema: type[ma.Schema]) -> Object:
+    try:
+        data: Object = instance_of(schema).load(native)
+    except ma.ValidationError as error:
+        raise invalid_params(error) from None
+    return data
+
+
+def _without_metadata(item: Object) -> Object:
+    return {name: value for name, value in item.items() if name != "meta_data"}
+
+
+def _add_account_email(native: Object, before: Record | None) -> None:
+    """Give a new order without a billing address the e-mail address of its account."""
+    if before or not native.get("customer_id") or native.get("billing_address", {}).get("email"):
+        return
+    with reading_own_writes():
+        accounts = accounts_by_id([native["customer_id"]])
+    if accounts:
+        email = {"email": accounts[0]["email"]}
+        native["billing_address"] = {**native.get("billing_address", {}), **email}
+
+
+def _pay(native: Object, details: Object, lists: Mapping[str, Any], before: Record | None) -> None:
+    """Mark an order as paid: a new one, or one that needs payment."""
+    if before and not (before["status"] in NEEDS_PAYMENT and Decimal(before["total"]) > 0):
+        return
+    details["paid"] = True
+    if native.get("status") == "completed":
+        return
+    has_line = lists.get("line_items") or (before and before["line_items"])
+    native["status"] = "processing" if has_line else "completed"
+
+
+def _native_lines(name: str, given: Sequence[Any], before: Record | None) -> list[Object]:
+    """Return the items of a list as the services take them."""
+    remover, kind, names = LISTS[name]
+    known = {item["id"] for item in before[name]} if before else set()
+    items = []
+    for at, each in enumerate(given):
+        item_id = each.get("id") or 0
+        if item_id and item_id not in known:
+            message = "Order item ID provided is not associated with order."
+            raise RestError("woocommerce_rest_invalid_item_id", message)
+        is_removed = remover in each and each[remover] is None
+        is_removed |= name == "shipping_lines" and each.get("method_title", "") is None
+        is_removed |= name == "line_items" and each.get("quantity") == 0
+        if is_removed and item_id:
+            items.append({"id": item_id, "remove": True})
+            continue
+        item = {
+            names[key]: value for key, value in each.items() if key in names and value is not None
+        }
+        for key in ("total", "subtotal"):
+            if key in each and each[key] in (None, ""):
+                item[key] = 0
+        if name == "line_items":
+            _complete_line(item, is_new=not item_id, place=f"line_items[{at}]")
+        elif not item_id and not item.get(names[remover]):
+            raise RestError(f"woocommerce_rest_invalid_{kind}_item", _TITLES[kind])
+        if name == "shipping_lines" and not item_id:
+            item.setdefault("method_title", "Shipping")
+        if item_id:
+            item["id"] = item_id
+        items.append({**item, "meta_data": each.get("meta_data")})
+    return items
+
+
+def _complete_line(item: Object, *, is_new: bool, place: str) -> None:
+    """Check a line, and let coupons discount a line whose amounts are equal."""
+    if "product_id" in item:
+        text = str(item["product_id"])
+        item["product_id"] = int(text) if text.strip().lstrip("-").isdigit() else 0
+    if "name" in item:
+        item["name"] = str(item["name"])
+    if is_new and not {"total", "subtotal"} & item.keys():
+        reason = (
+            f"{place} needs total or subtotal, because this service has no catalog of products. "
+            "It also needs name, product_id or sku."
+        )
+        raise RestError("woocommerce_rest_invalid_order_item", reason)
+    if is_new and item.get("subtotal", item.get("total")) == item.get("total"):
+        item["subtotal"] = item.pop("total")
+
+
+def _native_coupons(given: Sequence[Any], before: Record | None) -> list[Object]:
+    """Return the changes of coupon lines that make them the given set."""
+    codes: list[str] = []
+    for each in given:
+        if each.get("id"):
+            message = "Coupon item ID is readonly."
+            raise RestError("woocommerce_rest_coupon_item_id_readonly", message)
+        code = coupon_code(each.get("code") or "")
+        if not code:
+            raise RestError("woocommerce_rest_invalid_coupon", "Coupon code is required.")
+        if code in codes:
+            message = f'Coupon code "{code}" already applied!'
+            raise RestError("woocommerce_rest_invalid_coupon", message)
+        codes.append(code)
+    stored = {line["code"]: line["id"] for line in before["coupon_lines"]} if before else {}
+    removed = [{"id": stored[code], "remove": True} for code in stored if code not in codes]
+    metadata = {coupon_code(each["code"]): each.get("meta_data") for each in given}
+    added = [{"code": code, "meta_data": metadata[code]} for code in codes if code not in stored]
+    return [*removed, *added]
+
+
+# --- routes ---
+
+_VIEW = {
+    "context": CONTEXT,
+    "dp": {"type": "integer", "default": 2},
+    "order_item_display_meta": BOOLEAN,
+    "include_meta": {"type": "array", "items": TEXT, "default": []},
+    "exclude_meta": {"type": "array", "items": TEXT, "default": []},
+}
+_LIST = {
+    **collection("date", "id", "include", "title", "slug", "modified"),
+    "parent": IDS,
+    "parent_exclude": IDS,
+    "status": {
+        "type": "array",
+        "default": ["any"],
+        "items": {"type": "string", "enum": _Statuses("any", "trash")},
+    },
+    "customer": INTEGER,
+    "product": INTEGER,
+    "created_via": {"type": "array", "items": TEXT},
+    **_VIEW,
+}
+_NEEDS_READ = (Capability.READ_PRIVATE_SHOP_ORDERS,)
+_ORDERS = Route(
+    "/orders",
+    {
+        "GET": Operation(
+            list_orders, "list", _NEEDS_READ, _LIST, "List orders", result="Order", is_list=True
+        ),
+        "POST": Operation(
+            create_order,
+            "create",
+            (Capability.PUBLISH_SHOP_ORDERS,),
+            {**_FIELDS, "created_via": TEXT, "id": {}},
+            "Create an order",
+            result="Order",
+            status=201,
+        ),
+    },
+)
+_EDITED = {**_FIELDS, "status": {"type": "string", "enum": _Statuses("trash")}}
+_ORDER = Route(
+    "/orders/<id:id>",
+    {
+        "GET": Operation(
+            get_order, "view", _NEEDS_READ, _VIEW, "Retrieve an order", result="Order"
+        ),
+        "EDIT": Operation(
+            update_order, "edit", (Capability.EDIT_SHOP_ORDERS,),
+            {**_EDITED}, "Update an order", result="Order",
+        ),
+        "DELETE": Operation(
+            delete_order, "delete", (Capability.DELETE_SHOP_ORDERS,),
+            {"force": FORCE}, "Delete an order", result="Order",
+        ),
+    },
+)  # fmt: skip
+_STATUSES = Route(
+    "/orders/statuses",
+    {
+        "GET": Operation(
+            list_statuses, "list", _NEEDS_READ, {}, "List order statuses",
+            result="OrderStatus", is_list=True,
+        )
+    },
+)  # fmt: skip
+ROUTES = (_ORDERS, batch_route(_ORDERS, _ORDER), _STATUSES, _ORDER)

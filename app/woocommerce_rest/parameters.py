@@ -1,0 +1,148 @@
+"""Parameters of a request: one parser for bracket names of queries and forms, and JSON bodies."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import orjson
+from flask import Request
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from app.woocommerce_rest.errors import RestError
+
+MAX_NAMES, MAX_DEPTH = 200, 5
+"""Names in a query or a form, and brackets in a name."""
+
+_NAME = re.compile(r"([^\[]+)((?:\[[^\]]*\])*)")
+_JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
+_FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;|$)", re.IGNORECASE)
+
+
+def nested(text: str) -> dict[str, Any]:
+    """Parse a query or a form with names such as ``status[]`` and ``billing[city]``.
+
+    A name that occurs twice counts once, with its last value.
+
+    Raises:
+        RestError: there are too many names, or too many brackets in a name.
+    """
+    pairs = parse_qsl(text, keep_blank_values=True)
+    if len(pairs) > MAX_NAMES:
+        raise _invalid("query", f"has more than {MAX_NAMES} names.")
+    result: dict[str, Any] = {}
+    for name, value in pairs:
+        if not (found := _NAME.match(name)):
+            continue
+        path = [found[1], *re.findall(r"\[([^\]]*)\]", found[2])]
+        if len(path) > MAX_DEPTH + 1:
+            raise _invalid(found[1], f"has more than {MAX_DEPTH} brackets.")
+        place = result
+        for part in path[:-1]:
+            key = part or str(len(place))
+            if not isinstance(place.get(key), dict):
+                place[key] = {}
+            place = place[key]
+        place[path[-1] or str(len(place))] = value
+    return {name: _with_lists(value) for name, value in result.items()}
+
+
+def _with_lists(value: Any) -> Any:
+    """Return an object whose keys are numbers as a list."""
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _with_lists(each) for key, each in value.items()}
+    return list(inner.values()) if all(map(str.isdecimal, inner)) else inner
+
+
+def written(parameters: Iterable[tuple[str, Any]]) -> str:
+    """Return parameters as a query with bracket names."""
+    return urlencode(list(_pairs(parameters)))
+
+
+def _pairs(parameters: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, str]]:
+    for name, value in parameters:
+        if isinstance(value, list):
+            yield from _pairs((f"{name}[{at}]", each) for at, each in enumerate(value))
+        elif isinstance(value, dict):
+            yield from _pairs((f"{name}[{key}]", each) for key, each in value.items())
+        elif value is not None:
+            yield name, str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def body_of(request: Request) -> dict[str, Any]:
+    """Return the parameters in the body. A body of another type than JSON or a form is not read.
+
+    Raises:
+        RestError: the JSON is malformed.
+    """
+    kind = request.headers.get("Content-Type", "")
+    if not (_JSON.match(kind) or _FORM.match(kind)):
+        return {}
+    body = request.get_data()
+    if len(body) >= (request.max_content_length or len(body) + 1) and request.stream.read(1):
+        raise RequestEntityTooLarge
+    if _FORM.match(kind):
+        return nested(body.decode("utf-8", "replace"))
+    if not body.strip():
+        return {}
+    try:
+        orjson.loads(body)  # rejects NaN, lone surrogates and deep nesting
+        loaded = json.loads(body, parse_float=Decimal)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        is_text = not isinstance(error, UnicodeDecodeError) and _is_utf_8(body)
+        number, reason = (
+            (4, "Syntax error")
+            if is_text
+            else (5, "Malformed UTF-8 characters, possibly incorrectly encoded")
+        )
+        details = {"json_error_code": number, "json_error_message": reason}
+        raise RestError("rest_invalid_json", "Invalid JSON body passed.", 400, details) from None
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def _is_utf_8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _invalid(name: str, reason: str) -> RestError:
+    details = {"params": {name: f"{name} {reason}"}}
+    return RestError("rest_invalid_param", f"Invalid parameter(s): {name}", 400, details)
+
+
+def names_in(fields: Any) -> list[str]:
+    """Return the names in ``_fields``: a list, or a text with commas."""
+    names = fields if isinstance(fields, list) else str(fields or "").split(",")
+    return [name for name in (str(each).strip() for each in names) if name]
+
+
+def selected(body: Any, fields: Any) -> Any:
+    """Return an object or a list with only the fields of ``_fields``, which can have dots."""
+    tree: dict[str, Any] = {}
+    for name in names_in(fields):
+        place = tree
+        for part in name.split("."):
+            place = place.setdefault(part, {})
+    if not tree:
+        return body
+    return [_pick(each, tree) for each in body] if isinstance(body, list) else _pick(body, tree)
+
+
+def _pick(value: Any, tree: Mapping[str, Any]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    picked = {}
+    for name, each in value.items():
+        inner = tree.get(name)
+        if inner is None or (inner and not isinstance(each, dict)):
+            continue
+        picked[name] = _pick(each, inner) if inner else each
+    return picked

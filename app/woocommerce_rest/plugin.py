@@ -1,0 +1,122 @@
+"""The mount of this dialect: its routes, its index and its version of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, Flask, Response, current_app
+
+from app.api.mounted_requests import MountedRequests
+from app.api.smorest import Api
+from app.api.versions import ApiVersion, Dialect
+from app.auth.credentials import from_legacy
+from app.catalog import EXTENSION
+from app.config import VERSION as SHOP_VERSION
+from app.woocommerce_rest import coupons, customers, order_parts, orders, system, webhooks
+from app.woocommerce_rest.errors import body_of_error
+from app.woocommerce_rest.frame import Call, Operation, Reply, Route, respond
+from app.woocommerce_rest.site import NAMESPACE, Site, current_site
+
+WP_JSON = ApiVersion(
+    "wp-json",
+    Dialect(
+        credentials=from_legacy,
+        key_in_query=True,
+        hides_methods=True,
+        has_strict_requests=True,
+        error_body=body_of_error,
+    ),
+)
+
+ROUTES = tuple(
+    route
+    for module in (coupons, customers, orders, order_parts, webhooks, system)
+    for route in module.ROUTES
+)
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+
+
+def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin
+    """Register the routes, unless ``SHOP_WC_V3`` is off."""
+    if not app.config["SHOP_WC_V3"]:
+        return
+    prefix = app.config["SHOP_URL_PREFIX"]
+    blueprint = Blueprint("wp-json", __name__, url_prefix=f"{prefix}/wp-json")
+    blueprint.extends_orders = True  # type: ignore[attr-defined]  # read by app.api.order_extensions
+    for route in (*ROUTES, Route("", {"GET": _NAMESPACE})):
+        _add(blueprint, f"/{NAMESPACE}{route.path}", route)
+    _add(blueprint, "/", Route("/", {"GET": _SITE}))
+    _add(blueprint, "/<path:unknown>", None)
+    app.register_blueprint(blueprint)
+    app.extensions[EXTENSION].bare_objects |= {
+        "coupon": lambda ids: coupons.coupons(ids, current_site()),
+        "customer": lambda ids: customers.customers(ids, current_site()),
+        "order": lambda ids: orders.orders(ids, current_site()),
+    }
+    app.wsgi_app = MountedRequests(  # type: ignore[method-assign] # as documented by Flask
+        app.wsgi_app, prefix, "/wp-json/", lambda _: WP_JSON
+    )
+
+
+def _add(blueprint: Blueprint, rule: str, route: Route | None) -> None:
+    endpoint = rule.strip("/").replace("/", "-").replace(".", "-") or "index"
+    view: Callable[..., Response] = partial(_view, route)
+    blueprint.add_url_rule(rule, endpoint, view, methods=METHODS, provide_automatic_options=False)
+
+
+def _view(route: Route | None, **ids: Any) -> Response:
+    ids.pop("unknown", None)
+    return respond(route, ids)
+
+
+def _route_name(path: str) -> str:
+    return path.replace("<id:", "(?P<").replace(">", ">[\\d]+)") if "<" in path else path
+
+
+def _routes(site: Site) -> dict[str, Any]:
+    """Return the description of every route of the namespace."""
+    return {
+        f"/{NAMESPACE}{_route_name(route.path)}": {
+            "namespace": NAMESPACE,
+            "methods": route.methods,
+            "endpoints": [{"methods": [name]} for name in route.methods],
+            "_links": _links_of(route, site),
+        }
+        for route in (Route("", {"GET": _NAMESPACE}), *ROUTES)
+    }
+
+
+def _links_of(route: Route, site: Site) -> dict[str, Any]:
+    address = f"{site.root}{route.path}"
+    return {} if "<" in route.path else {"self": [{"href": address}]}
+
+
+def _namespace(call: Call) -> Reply:
+    links = {"up": [{"href": f"{call.site.home}/wp-json/"}]}
+    return Reply({"namespace": NAMESPACE, "routes": _routes(call.site), "_links": links})
+
+
+def _site(call: Call) -> Reply:
+    config = current_app.config
+    home = call.site.home
+    return Reply(
+        {
+            "name": config["SHOP_NAME"],
+            "description": f"Shop Administration API {SHOP_VERSION}",
+            "url": home,
+            "home": home,
+            "gmt_offset": "0",
+            "timezone_string": str(config.get("SHOP_TIMEZONE", "UTC")),
+            "namespaces": [NAMESPACE],
+            "authentication": {},
+            "routes": _routes(call.site),
+            "_links": {"help": [{"href": f"{call.site.root}/openapi.json"}]},
+        }
+    )
+
+
+_NAMESPACE = Operation(_namespace, "view", is_public=True, summary="Describe the namespace")
+_SITE = Operation(_site, "view", is_public=True, summary="Describe the shop")

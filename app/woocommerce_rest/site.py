@@ -1,0 +1,134 @@
+"""What objects depend on besides their record: addresses, the time zone and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, tzinfo
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import current_app, has_request_context, request
+
+from app.services.webhooks.deliveries.requests import public_url
+
+NAMESPACE = "wc/v3"
+VERSION = "9.0.0"
+"""The version of WooCommerce that this service claims to be, because programs check it."""
+
+ITEM_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The shop as objects name it.
+
+    Attributes:
+        home: the address of the shop, without a slash at the end.
+        zone: the time zone of the shop; None for UTC.
+        dp: decimals of amounts of orders.
+        has_customer: whether orders have ``customer``.
+        include_meta: keys of metadata to show; empty for all.
+        exclude_meta: keys of metadata not to show.
+    """
+
+    home: str
+    zone: tzinfo | None = None
+    dp: int = 2
+    has_customer: bool = False
+    include_meta: frozenset[str] = frozenset()
+    exclude_meta: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def root(self) -> str:
+        """Return the address of the namespace."""
+        return f"{self.home}/wp-json/{NAMESPACE}"
+
+    def url(self, *parts: object) -> str:
+        """Return the address of a resource."""
+        return "/".join((self.root, *map(str, parts)))
+
+    def local(self, timestamp: str | None) -> str | None:
+        """Return a printed UTC timestamp in the time zone of the shop, without a zone."""
+        if timestamp is None or self.zone is None:
+            return timestamp and timestamp[:19]
+        moment = datetime.fromisoformat(timestamp[:19]).replace(tzinfo=UTC)
+        return moment.astimezone(self.zone).isoformat()[:19]
+
+    def moment(self, text: str, *, is_gmt: bool = False) -> datetime:
+        """Return the time of a text; without a zone it is local, or UTC if ``is_gmt``."""
+        moment = datetime.fromisoformat(text.upper())
+        if moment.tzinfo is None:
+            zone = UTC if is_gmt or self.zone is None else self.zone
+            moment = moment.replace(tzinfo=zone)
+            if zone is not UTC:  # a time that does not exist moves forward
+                moment = moment.astimezone(UTC).astimezone(zone)
+        return moment.astimezone(UTC)
+
+    def midnight(self, day: str) -> str:
+        """Return the beginning of a local day in UTC, as a printed timestamp."""
+        if self.zone is None:
+            return f"{day}T00:00:00"
+        start = datetime.combine(date.fromisoformat(day), datetime.min.time(), self.zone)
+        return start.astimezone(UTC).isoformat()[:19]
+
+    def links(self, *parts: object, methods: Sequence[str] = ITEM_METHODS) -> dict[str, Any]:
+        """Return ``self`` and ``collection`` of a record."""
+        hints = {"allow": list(methods)}
+        return {
+            "self": [{"href": self.url(*parts), "targetHints": hints}],
+            "collection": [{"href": self.url(*parts[:-1])}],
+        }
+
+    def amount(self, text: str | Decimal | None) -> str:
+        """Return an amount with ``dp`` decimals, rounded half up."""
+        if self.dp == 2 and isinstance(text, str):  # as stored
+            return text
+        return str(Decimal(text or 0).quantize(Decimal(1).scaleb(-self.dp), ROUND_HALF_UP))
+
+    def shows(self, key: str) -> bool:
+        """Return whether an entry of metadata is shown."""
+        return key in self.include_meta if self.include_meta else key not in self.exclude_meta
+
+    def with_options(self, **options: Any) -> Site:
+        """Return the site with the options of a request."""
+        return replace(self, **options)
+
+
+def current_site() -> Site:
+    """Return the site of the current request, or of the worker."""
+    config = current_app.config
+    home = config["SHOP_PUBLIC_URL"].rstrip("/") if config["SHOP_PUBLIC_URL"] else None
+    if home is None and has_request_context():
+        home = f"{request.scheme}://{request.host}{config['SHOP_URL_PREFIX']}"
+    zone = str(config.get("SHOP_TIMEZONE", "UTC"))
+    return Site(
+        home or public_url(),
+        None if zone == "UTC" else ZoneInfo(zone),
+        has_customer=config["SHOP_WC_V3_CUSTOMER"],
+    )
+
+
+def metadata_list(entries: Sequence[tuple[int, str, Any]], site: Site) -> list[dict[str, Any]]:
+    """Return entries of metadata. Scalars are shown as text."""
+    return [
+        {"id": entry_id, "key": key, "value": shown_value(value)}
+        for entry_id, key, value in entries
+        if site.shows(key)
+    ]
+
+
+def shown_value(value: Any) -> Any:
+    """Return a value of metadata: a list, an object or a text."""
+    if isinstance(value, str | list | dict):
+        return value
+    if isinstance(value, bool) or value is None:
+        return "1" if value else ""
+    return str(value)
+
+
+def plain_number(text: str) -> int | float:
+    """Return an amount as a number; a whole one is an integer."""
+    number = float(text)
+    return int(number) if number.is_integer() else number

@@ -1,0 +1,81 @@
+"""What programs ask for before they begin: the version, the currency, the tools (wc-v3)."""
+
+from __future__ import annotations
+
+import html
+from html.entities import codepoint2name
+from typing import Any
+
+from flask import current_app
+
+from app.auth.principals import Capability
+from app.woocommerce_rest.errors import RestError
+from app.woocommerce_rest.frame import Call, Operation, Reply, Route
+from app.woocommerce_rest.order_objects import currencies
+from app.woocommerce_rest.site import VERSION, Site
+
+WORDPRESS = "6.6"
+"""The version of WordPress that belongs to ``VERSION``."""
+
+
+def get_status(call: Call) -> Reply:
+    """Return the parts of the status that programs check."""
+    environment = {
+        "home_url": call.site.home,
+        "site_url": call.site.home,
+        "version": VERSION,
+        "wp_version": WORDPRESS,
+    }
+    settings = {"currency": current_app.config["SHOP_CURRENCY"]}
+    return Reply({"environment": environment, "settings": settings})
+
+
+def list_tools(call: Call) -> Reply:  # noqa: ARG001  # as every operation
+    """Return no tools. A connector asks for them to check its connection."""
+    return Reply([])
+
+
+def get_currency(call: Call) -> Reply:
+    """Return the currency of the shop."""
+    return Reply(_currency(current_app.config["SHOP_CURRENCY"], call.site))
+
+
+def _currency(code: str, site: Site) -> dict[str, Any]:
+    if code not in currencies():
+        message = "There are no currencies matching these parameters."
+        raise RestError("woocommerce_rest_data_invalid_currency", message, 404)
+    name, symbol = currencies()[code]
+    return {
+        "code": code,
+        "name": name,
+        "symbol": "".join(map(_entity, symbol)),
+        "_links": site.links("data", "currencies", code, methods=("GET",)),
+    }
+
+
+def _entity(char: str) -> str:
+    """Return a sign as an HTML entity, as the original does."""
+    if char.isascii() and (char.isalnum() or char in " ."):
+        return char
+    if ord(char) in codepoint2name and ord(char) > 127:
+        return f"&{codepoint2name[ord(char)]};"
+    return f"&#{ord(char)};" if not char.isalpha() else html.escape(char)
+
+
+_NEEDS = (Capability.MANAGE_WEBHOOKS,)
+ROUTES = (
+    Route("/system_status", {"GET": Operation(get_status, "list", _NEEDS, summary="Get status")}),
+    Route(
+        "/system_status/tools",
+        {"GET": Operation(list_tools, "list", _NEEDS, summary="List tools", is_list=True)},
+    ),
+    Route(
+        "/data/currencies/current",
+        {
+            "GET": Operation(
+                get_currency, "list", (Capability.READ_PRIVATE_SHOP_ORDERS,),
+                summary="Get the currency of the shop", result="Currency",
+            )
+        },
+    ),
+)  # fmt: skip
