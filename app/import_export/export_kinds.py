@@ -237,7 +237,7 @@ KINDS: Mapping[str, Kind] = {
                     if not name.endswith("_address")
                 },
             ),
-            stored=("updated_at",),
+            stored=("updated_at", "shipping_phone"),
             related=_of_customers,
             joined=("roles",),
             related_names=("roles", METADATA),
@@ -271,6 +271,7 @@ KINDS: Mapping[str, Kind] = {
                 "total_refunded",
                 "items",
                 "fees",
+                "shipping_phone",
             ),
             related=_of_orders,
             related_names=("notes", "downloads", METADATA),

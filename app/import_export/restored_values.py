@@ -27,6 +27,7 @@ from app.models import (
     REFUND_METADATA,
     USER_ROLES,
 )
+from app.models.address import SHIPPING_PHONE
 from app.models.user import with_normalized
 from app.services.common.metadata import METADATA, with_found_value, without_metadata
 from app.services.common.metadata_values import json_text
@@ -63,6 +64,7 @@ _ADDED: Mapping[tuple[str, str], Any] = {
     **{("orders", name): None for name in ("paid_at", "parent_id", "items", "fees")},
     **{("orders", name): "0.00" for name in ("discount_tax", "total_refunded")},
     ("orders", "prices_include_tax"): False,
+    **{(table, SHIPPING_PHONE): "" for table in ("orders", "users")},
     ("order_notes", "author"): "",
     ("redemptions", "confirmed_at"): None,
 }

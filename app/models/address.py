@@ -24,8 +24,9 @@ BILLING_PARTS = (*SHIPPING_PARTS, "email", "phone")
 ADDRESS_COLUMNS = (
     *(f"billing_{part}" for part in BILLING_PARTS),
     *(f"shipping_{part}" for part in SHIPPING_PARTS),
-    "shipping_phone",
 )
+SHIPPING_PHONE = "shipping_phone"
+"""A column beside the parts of the native API, which only wc/v3 shows."""
 
 
 class BillingColumns:

@@ -14,7 +14,7 @@ from app.auth.passwords import hash_passwords
 from app.db.session import now
 from app.errors import ShopError
 from app.models import USERS
-from app.models.address import ADDRESS_COLUMNS
+from app.models.address import ADDRESS_COLUMNS, SHIPPING_PHONE
 from app.models.user import with_normalized
 from app.services.common.bulk import BulkItem, Precondition, WriteResult, single_result
 from app.services.customers.statistics import COLUMNS, COMPUTED
@@ -27,7 +27,9 @@ NEW_ROLE = "customer"
 WRITABLE = [column for column in USERS.c if column.computed is None]
 """The stored columns. The database computes the other columns."""
 
-BLANK = {"password_hash": None} | dict.fromkeys(("first_name", "last_name", *ADDRESS_COLUMNS), "")
+BLANK = {"password_hash": None} | dict.fromkeys(
+    ("first_name", "last_name", *ADDRESS_COLUMNS, SHIPPING_PHONE), ""
+)
 """The columns of an account that a create may omit, with their defaults."""
 
 

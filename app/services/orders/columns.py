@@ -15,7 +15,7 @@ from flask import current_app
 from app.catalog import Change, current_catalog
 from app.db.search import search_text
 from app.errors import ShopError
-from app.models.address import ADDRESS_COLUMNS
+from app.models.address import ADDRESS_COLUMNS, SHIPPING_PHONE
 
 Record = dict[str, Any]
 
@@ -27,7 +27,7 @@ BECOMES_PROCESSING = {"pending", "on-hold", "failed", "cancelled"}
 TEXTS = ("note", "customer_ip", "customer_user_agent")
 AS_SUPPLIED = (*TEXTS, "transaction_id", "prices_include_tax")
 BLANK: Record = {
-    **dict.fromkeys((*ADDRESS_COLUMNS, *TEXTS), ""),
+    **dict.fromkeys((*ADDRESS_COLUMNS, SHIPPING_PHONE, *TEXTS), ""),
     "customer_id": None,
     "completed_at": None,
     "payment_method_id": "",
