@@ -57,7 +57,7 @@ def authenticate_request(resource: str, *, any_permission: bool) -> None:
         any_permission: whether keys with any permission are accepted.
     """
     # Stored before the limits are checked, so that the log contains the ID of a rejected key.
-    principal = authenticate(_credentials(), record_failure)
+    principal = authenticate(request_credentials(), record_failed_login)
     g.principal = principal = replace(principal, request_id=g.request_start.ids["request_id"])
     view: Any = current_app.view_functions[request.endpoint or ""]
     require_operation(principal, request.method, resource, view, any_permission=any_permission)
@@ -83,12 +83,7 @@ def require_operation(
     require_resources(principal, resource, *resources_of(view))
 
 
-def record_failed_login(consumer_key: str, reason: str) -> ShopError:
-    """Count a failed login of the client, and return the error for the response."""
-    return _record_failure(consumer_key, reason)
-
-
-def _credentials() -> Credentials | None:
+def request_credentials() -> Credentials | None:
     """Return the credentials of the request, or None.
 
     Verification of an invalid signature is expensive, because it tries every form that clients use.
@@ -102,8 +97,8 @@ def _credentials() -> Credentials | None:
     return given
 
 
-def record_failure(consumer_key: str, reason: str) -> ShopError:
-    """Count a failed login of the client, and return the error of the request."""
+def record_failed_login(consumer_key: str, reason: str) -> ShopError:
+    """Count a failed login of the client, and return the error for the response."""
     failed_logins: FailedLogins = current_app.extensions[_FAILED_LOGINS]
     return failed_logins.record(request.remote_addr or "", consumer_key, reason)
 
@@ -121,8 +116,8 @@ def deleted_user_error() -> ShopError | None:
 def authentication_error() -> ShopError | None:
     """Return the error for invalid credentials of the request, or None."""
     try:
-        if credentials := _credentials():
-            authenticate(credentials, record_failure)
+        if credentials := request_credentials():
+            authenticate(credentials, record_failed_login)
     except ShopError as error:
         return error
     return None

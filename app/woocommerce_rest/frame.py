@@ -13,13 +13,17 @@ from typing import Any
 
 from flask import Response, current_app, g, request
 
-from app.api.authentication import MAX_BYTES_WITHOUT_CAPABILITIES, record_failure
+from app.api.authentication import (
+    MAX_BYTES_WITHOUT_CAPABILITIES,
+    record_failed_login,
+    request_credentials,
+)
 from app.api.error_handlers import handle_exception
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.responses import json_response
 from app.auth.api_keys import key_with_roles
-from app.auth.credentials import REASONS, MalformedCredentials, SignedCredentials, from_legacy
+from app.auth.credentials import REASONS, MalformedCredentials, SignedCredentials
 from app.auth.principals import Capability, InvalidCredentials, Permission, Principal
 from app.errors import ShopError
 from app.services.common.bulk import Precondition
@@ -255,14 +259,14 @@ def _authenticate() -> Principal | None:
 
     An unknown consumer key makes a request anonymous, but counts as a failed login.
     """
-    given = from_legacy(request)
+    given = request_credentials()
     if given is None:
         return None
     try:
         principal = given.principal()
     except InvalidCredentials as error:
         reason = str(error)
-        failed = record_failure(given.consumer_key, reason)
+        failed = record_failed_login(given.consumer_key, reason)
         if failed.status != 401:
             raise failed from None
         _reject(given, reason)
