@@ -18,6 +18,7 @@ from werkzeug.routing import BaseConverter
 from app.api import converters
 from app.api.error_handlers import handle_exception
 from app.api.openapi import document as openapi
+from app.api.openapi import events as openapi_events
 from app.api.openapi import fields as openapi_fields
 from app.api.openapi import info as openapi_info
 from app.api.openapi.served import ServedDocument
@@ -178,6 +179,7 @@ class Api(flask_smorest.Api):
 
     def _complete(self, registry: Registry) -> None:
         """Add to the OpenAPI document what depends on all blueprints and plugins."""
+        self._describe_events(registry.event_types)
         # to_dict() returns the original lists and objects, not copies.
         document = self._spec.to_dict()
         openapi.move_path_parameters(document)
@@ -187,6 +189,8 @@ class Api(flask_smorest.Api):
         self._describe_orders(registry.order_extensions)
         openapi.describe_version(document, self.api_version)
         openapi.remove_unused_tags(document)
+        if "webhooks" in document:
+            document["tags"].append(openapi_events.TAG)
 
     def _describe_orders(self, extensions: Mapping[str, OrderExtension]) -> None:
         """Add the keys of the order extensions to the documentation of orders."""
@@ -197,6 +201,13 @@ class Api(flask_smorest.Api):
             for extension in reversed(list(extensions.values())):
                 schema["properties"][extension.key] = converter.field2property(extension.field)
                 schema["required"].append(extension.key)
+
+    def _describe_events(self, event_types: Mapping[str, str]) -> None:
+        """Add the event types of plugins, and the webhooks, which OpenAPI 3.0 has not."""
+        converter, spec = self.ma_plugin.converter, self._spec
+        openapi_events.describe_plugin_events(converter, spec.components, event_types)
+        if self.api_version is NATIVE and spec.openapi_version.minor:
+            spec.options["webhooks"] = openapi_events.webhooks(converter, event_types)
 
     def handle_http_exception(self, error: Exception) -> Response:
         """Return the error response of the app. Extension point: ``handle_http_exception``."""

@@ -10,7 +10,8 @@ from app.api.etags import with_etag
 from app.api.openapi.document import LINK_HEADER
 from app.api.representations import EVENT
 from app.api.responses import json_response, next_link
-from app.schemas.events import EventList, EventListQuery, EventResponse
+from app.schemas.event_types import EventList, EventResponse
+from app.schemas.events import EventListQuery
 from app.schemas.examples import events as examples
 from app.schemas.queries import ReadQuery
 from app.services.events import queries as event_queries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.schemas.base import Base, list_response, response
+from app.schemas.base import Base
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
 from app.schemas.fields.query import EventLimitParam, IntegerParam, TimestampParam, WordListParam
@@ -54,7 +54,3 @@ class EventListQuery(ReadQuery):
         "Only events created at or before this time.",
     )
     limit = EventLimitParam()
-
-
-EventResponse = response(EventSchema, "event")
-EventList = list_response(EventSchema, "events")

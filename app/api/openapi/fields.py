@@ -170,7 +170,7 @@ def _field_schema(
         name = field.schema_name
         if name not in components.schemas:
             choices = [converter.resolve_nested_schema(schema) for schema in field.schemas]
-            components.schema(name, {"anyOf": choices, "description": field.meaning})
+            components.schema(name, {**_union(field, choices), "description": field.meaning})
         return {"$ref": f"#/components/schemas/{name}"}
     if isinstance(field, Lines):
         return {"type": "array", "items": converter.resolve_nested_schema(field.line)}
@@ -186,6 +186,14 @@ def _field_schema(
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         schema["type"] = [*dict.fromkeys([*kinds, "null"])]
     return as_version(schema, str(converter.openapi_version))
+
+
+def _union(field: either, choices: list[Document]) -> Document:
+    if field.by is None:
+        return {"anyOf": choices}
+    ((name, values),) = field.by.items()
+    mapping = {value: ref["$ref"] for value, ref in zip(values, choices, strict=True)}
+    return {"oneOf": choices, "discriminator": {"propertyName": name, "mapping": mapping}}
 
 
 def _component(converter: Converter, schema: Schema) -> Document:

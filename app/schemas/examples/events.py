@@ -33,10 +33,19 @@ _RECORDS: dict[str, dict[str, Any]] = {
 }
 
 
+_USE = {"redemption": {"id": 1, "status": "reserved", "reference": "order-7", "order_id": 7}}
+
+_MORE: dict[str, dict[str, Any]] = {
+    "coupon.redeemed": _USE,
+    "coupon.released": {"redemption": {**_USE["redemption"], "status": "released"}},
+    "order_note.created": {"order_id": ORDER["id"]},
+}
+
+
 def event_data(event_type: str) -> dict[str, Any]:
     """Return an example of the ``data`` of an event type; of a plugin's type, only an ID."""
     resource, _, what = event_type.partition(".")
     record = _RECORDS.get(resource, {"id": 1})
     if what == "deleted":
         return {resource: {"id": record["id"]}, "permanent": True}
-    return {resource: record}
+    return {resource: record, **_MORE.get(event_type, {})}

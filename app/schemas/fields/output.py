@@ -5,7 +5,7 @@ An output field converts a stored value to a JSON value with a pure function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -238,10 +238,18 @@ class either(ma.fields.Field[Any]):  # noqa: N801  # used like a function: eithe
         name: the name of this schema in the document.
         meaning: the description of this schema.
         schemas: the schemas of the objects. A client uses the first schema that matches.
+        by: the name of a property with its value in each schema, if it determines the schema.
     """
 
-    def __init__(self, name: str, meaning: str, *schemas: type[ma.Schema]) -> None:
+    def __init__(
+        self,
+        name: str,
+        meaning: str,
+        *schemas: type[ma.Schema],
+        by: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         super().__init__(required=True)
         self.schema_name = name
         self.meaning = meaning
         self.schemas = schemas
+        self.by = by

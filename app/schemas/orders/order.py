@@ -194,6 +194,8 @@ class Refunds(fields.OnRequest):
     openapi = {
         "type": "array",
         "items": {
+            json_schema.COMPONENT: "OrderRefundSummary",
+            "description": "Refund of an order, in short.",
             "type": "object",
             "properties": {
                 "id": {"type": "integer", "format": "int64", "description": "Refund ID."},

@@ -31,6 +31,17 @@ class Reference(inputs.Input):
         return reference
 
 
+class RedemptionStatus(fields.Output):
+    """Status of a redemption."""
+
+    openapi = {
+        json_schema.COMPONENT: "RedemptionStatus",
+        "type": "string",
+        "enum": ["reserved", "confirmed", "released"],
+        "description": "Status of a redemption.",
+    }
+
+
 class RedemptionSchema(Base):
     """Redemption in a response."""
 
@@ -44,9 +55,7 @@ class RedemptionSchema(Base):
     customer_id = OptionalId("ID of the customer account, 0 for a guest.")
     email = fields.String("E-mail address given with the redemption.")
     amount = fields.OptionalAmount("Discount as given by the caller, or null.")
-    status = fields.String(
-        "`reserved`, `confirmed` or `released`. An expired reservation is released."
-    )
+    status = RedemptionStatus("Status. An expired reservation is released.")
     created_at = fields.Timestamp("Creation time, in UTC.")
     updated_at = fields.Timestamp("Time of the last change of the status, in UTC.")
     confirmed_at = fields.OptionalTimestamp(

@@ -7,6 +7,7 @@ import marshmallow as ma
 from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import output as fields
+from app.schemas.fields.json_schema import COMPONENT
 from app.schemas.fields.output import Output
 from app.schemas.webhooks.input import (
     TOPICS,
@@ -36,6 +37,23 @@ class OptionalStatus(Output):
     openapi = {"type": ["integer", "null"], "examples": [200]}
 
 
+class WebhookStatus(Output):
+    """Status of a webhook."""
+
+    openapi = WebhookStatusInput.openapi
+
+
+class DeliveryState(Output):
+    """State of a delivery."""
+
+    openapi = {
+        COMPONENT: "WebhookDeliveryState",
+        "type": "string",
+        "enum": ["pending", "delivered", "failed"],
+        "description": "State of a delivery.",
+    }
+
+
 class WebhookSchema(Base):
     """Webhook in a response."""
 
@@ -43,7 +61,7 @@ class WebhookSchema(Base):
     name = fields.String("Name.")
     topics = Topics("Event types that are delivered; `coupon.*` or `*` for several.")
     delivery_url = fields.String("URL of the receiver.")
-    status = fields.String("`active`, `paused` or `disabled`.")
+    status = WebhookStatus("Status.")
     disabled_reason = fields.OptionalString("Reason why the webhook was disabled, or null.")
     user_id = fields.OptionalIdentifier(
         "ID of the user who created the webhook, or null if the user was deleted."
@@ -150,7 +168,7 @@ class WebhookDeliverySchema(Base):
 
     id = fields.Identifier("Delivery ID.")
     event_id = fields.OptionalIdentifier("Event ID, or null for the first ping.")
-    state = fields.String("`pending`, `delivered` or `failed`.")
+    state = DeliveryState("State.")
     attempts = fields.Lines(WebhookDeliveryAttemptSchema, "Attempts, oldest first.")
     next_attempt_at = fields.OptionalTimestamp("Time of the next attempt, in UTC, or null.")
     response_body = fields.String("The first 4 KiB of the last response.")

@@ -1,0 +1,204 @@
+"""Schemas of each event type, in the feed and in the body of a delivery (events 1 and 2).
+
+They only describe events in the OpenAPI document. Events are stored as JSON, and ``EventSchema``
+returns them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import marshmallow as ma
+
+from app.catalog import EVENT_TYPES
+from app.schemas.base import Base
+from app.schemas.coupons.coupon import CouponSchema
+from app.schemas.customers import CustomerSchema
+from app.schemas.events import EventSchema
+from app.schemas.fields import output as fields
+from app.schemas.orders.note import OrderNoteSchema
+from app.schemas.orders.order import OrderSchema
+from app.schemas.orders.refund import OrderRefundSchema
+from app.schemas.redemptions.redemption import RedemptionStatus
+from app.schemas.webhooks.webhook import Topics, WebhookStatus
+
+
+class Constant(fields.Output):
+    """A text that is always the same."""
+
+    def __init__(self, meaning: str, value: str) -> None:
+        super().__init__(meaning)
+        self.value = value
+        self.openapi = {"type": "string", "const": value}
+
+
+class DeletedRecord(Base):
+    """Record that was deleted."""
+
+    id = fields.Identifier("ID of the record.")
+
+
+class EventRedemption(Base):
+    """Use of a coupon after a change."""
+
+    id = fields.Identifier("Redemption ID.")
+    status = RedemptionStatus("Status. An expired reservation is released.")
+    reference = fields.String("The caller's cart or order number; `order-<ID>` for an order.")
+    order_id = fields.OptionalIdentifier("ID of the order that controls the redemption, or null.")
+
+
+class CouponBatchSummary(Base):
+    """Coupons that were generated together."""
+
+    id = fields.Identifier("Batch ID.")
+    count = fields.Number("Number of generated coupons.")
+    prefix = fields.String("Text that all codes begin with.")
+    pattern = fields.String("Text that follows the prefix.")
+    charset = fields.String("The random characters, in lower case.")
+    created_at = fields.Timestamp("Creation time, in UTC.")
+
+
+class ImportSummary(Base):
+    """Import, with the numbers of its records by their kind."""
+
+    id = fields.Identifier("ID of the import.")
+    source = fields.String("`file`, `restore`, `demo`, or the name of a shop.")
+    kind = fields.String("Kind of the records, for a file.", required=False)
+    created = fields.Number("Number of records that were created, for a file.", required=False)
+    updated = fields.Number("Number of records that were updated, for a file.", required=False)
+    interrupted = fields.Boolean("`true` if the import of a file was killed.", required=False)
+
+
+class WebhookSummary(Base):
+    """Webhook that was disabled."""
+
+    id = fields.Identifier("Webhook ID.")
+    name = fields.String("Name.")
+    topics = Topics("Event types that were delivered.")
+    delivery_url = fields.String("URL of the receiver.")
+    status = WebhookStatus("Status.")
+    disabled_reason = fields.OptionalString("Reason why the webhook was disabled, or null.")
+    user_id = fields.OptionalIdentifier("ID of the user who created the webhook, or null.")
+
+
+class PingData(Base):
+    """Data of a ping."""
+
+    webhook_id = fields.Identifier("Webhook ID.")
+
+
+class PluginEventSchema(EventSchema):
+    """Event of a type that a plugin has added."""
+
+
+class PluginPayload(Base):
+    """Delivery of an event of a type that a plugin has added."""
+
+    type = fields.String("What happened.")
+    timestamp = fields.Timestamp("Time of the change, in UTC.")
+    data = fields.JsonObject("Data of the event.")
+
+
+def _data(name: str, meaning: str, **records: type[Base] | ma.fields.Field[Any]) -> type[Base]:
+    """Return the schema of the data of events: ``CouponEventData``, with a key per record."""
+    members: dict[str, Any] = {
+        key: value if isinstance(value, ma.fields.Field) else ma.fields.Nested(value, required=True)
+        for key, value in records.items()
+    }
+    return type(f"{name}EventData", (Base,), {**members, "__doc__": meaning})
+
+
+def _deleted(resource: str, meaning: str) -> type[Base]:
+    permanent = fields.Boolean("Whether the record was removed, and not moved to the trash.")
+    name = f"{_title(resource)}Deleted"
+    return _data(name, meaning, **{resource: DeletedRecord}, permanent=permanent)
+
+
+def _title(name: str) -> str:
+    return "".join(part.title() for part in re.split("[._]", name))
+
+
+_COUPON = _data("Coupon", "Coupon after the change.", coupon=CouponSchema)
+_USE = _data(
+    "CouponUse",
+    "Coupon and its use after the change.",
+    coupon=CouponSchema,
+    redemption=EventRedemption,
+)
+_CUSTOMER = _data("Customer", "Customer after the change.", customer=CustomerSchema)
+_ORDER = _data("Order", "Order after the change, with its customer.", order=OrderSchema)
+_REFUND = _data("OrderRefund", "Refund after the change.", order_refund=OrderRefundSchema)
+
+_DATA: Mapping[str, type[Base]] = {
+    **dict.fromkeys(("coupon.created", "coupon.updated", "coupon.restored"), _COUPON),
+    **dict.fromkeys(("coupon.redeemed", "coupon.released"), _USE),
+    **dict.fromkeys(("customer.created", "customer.updated"), _CUSTOMER),
+    **dict.fromkeys(("order.created", "order.updated", "order.restored"), _ORDER),
+    **dict.fromkeys(("order_refund.created", "order_refund.updated"), _REFUND),
+    "order_note.created": _data(
+        "OrderNote",
+        "Note and the ID of its order.",
+        order_note=OrderNoteSchema,
+        order_id=fields.Identifier("Order ID."),
+    ),
+    **{
+        f"{resource}.deleted": _deleted(resource, f"ID of the deleted {words}.")
+        for resource, words in (
+            ("coupon", "coupon"), ("customer", "customer"), ("order", "order"),
+            ("order_refund", "refund"),
+        )
+    },
+    "coupon_batch.created": _data(
+        "CouponBatch", "Summary of the generated coupons.", coupon_batch=CouponBatchSummary
+    ),
+    "import.completed": _data("Import", "Summary of the import.", **{"import": ImportSummary}),
+    "webhook.disabled": _data("Webhook", "Webhook that was disabled.", webhook=WebhookSummary),
+}  # fmt: skip
+"""The schema of ``data`` of each built-in event type."""
+
+
+def _event(name: str, data: type[Base]) -> type[Base]:
+    members = {
+        "type": Constant("What happened.", name),
+        "resource": Constant("Kind of the record.", name.partition(".")[0]),
+        "data": ma.fields.Nested(data, required=True),
+    }
+    return type(f"{_title(name)}Event", (EventSchema,), {**members, "__doc__": EVENT_TYPES[name]})
+
+
+def _payload(name: str, meaning: str, data: type[Base]) -> type[Base]:
+    members = {
+        "type": Constant("What happened.", name),
+        "timestamp": fields.Timestamp("Time of the change, in UTC."),
+        "data": ma.fields.Nested(data, required=True),
+    }
+    return type(f"{_title(name)}Payload", (Base,), {**members, "__doc__": meaning})
+
+
+EVENTS: Mapping[str, type[Base]] = {name: _event(name, _DATA[name]) for name in EVENT_TYPES}
+"""The schema of each built-in event type in the feed."""
+
+PAYLOADS: Mapping[str, type[Base]] = {
+    **{name: _payload(name, EVENT_TYPES[name], _DATA[name]) for name in EVENT_TYPES},
+    "ping": _payload("ping", "Checks that the receiver can be reached.", PingData),
+}
+"""The schema of the body of the deliveries of each built-in event type."""
+
+
+def _union() -> fields.either:
+    meaning = "Event. `type` determines the form of `data`."
+    return fields.either("Event", meaning, *EVENTS.values(), by={"type": list(EVENTS)})
+
+
+class EventResponse(Base):
+    """Single event."""
+
+    event = _union()
+
+
+class EventList(Base):
+    """List of events."""
+
+    events = ma.fields.List(_union(), required=True)
