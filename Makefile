@@ -40,7 +40,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-all test-list test-rest histories cluster cluster-test bench bench-quick lint audit lint-openapi docs openapi openapi-diff lock clean
+.PHONY: help setup run demo test test-all test-list test-rest histories cluster cluster-test bench bench-quick lint audit lint-openapi docs openapi clients openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -103,6 +103,13 @@ docs: $(VENV)/ready-dev ## build the documentation site into app/site and check 
 openapi: setup ## write the OpenAPI document to openapi.json
 	@$(SHOP_API) openapi write openapi.json
 
+# What is generated is not in the repository: it follows from openapi.json, and the packages contain it.
+clients: $(VENV)/ready-dev ## generate the client packages in clients/ from openapi.json, and build them (needs Node.js)
+	@cd clients/python && PATH="$(abspath $(BIN)):$$PATH" && rm -rf dist && \
+		openapi-python-client generate --path ../../openapi.json --output-path shop_api_client/generated \
+			--meta none --overwrite --fail-on-warning && hatchling build
+	@cd clients/typescript && rm -rf dist *.tgz && $(NPM_CI) && npm pack --silent
+
 # --strict: fail if a package is missing from the index, instead of treating it as safe.
 audit: $(VENV)/ready-dev ## check the locked dependencies for known vulnerabilities (needs PyPI)
 	@for lock in requirements.txt requirements-dev.txt; do \
@@ -122,6 +129,8 @@ lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest version
 clean: ## remove installed files and caches; keeps the data in instance/
 	rm -rf $(VENV) $(SPECTRAL) .pytest_cache .mypy_cache .ruff_cache .hypothesis app/site
 	rm -rf tests/browser/node_modules tests/clients/typescript/node_modules tests/clients/legacy/node_modules tests/clients/generators/node_modules
+	rm -rf clients/python/dist clients/python/shop_api_client/generated
+	rm -rf clients/typescript/node_modules clients/typescript/dist clients/typescript/src/schema.ts
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -1,0 +1,65 @@
+"""Retries of requests: after lost connections, 429 and 503."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Iterator
+
+import httpx
+
+RETRIED = frozenset({429, 503})
+"""Statuses of requests that have changed nothing, or may be repeated with their key."""
+
+MAX_WAIT_SECONDS = 60.0
+
+
+class RetryTransport(httpx.BaseTransport):
+    """Sends a request again after a lost connection, 429 and 503.
+
+    Each POST has an ``Idempotency-Key``, so that a repeated request creates nothing twice. PUT and
+    DELETE are idempotent.
+
+    Args:
+        attempts: how often a request is sent at most.
+        transport: sends the requests.
+    """
+
+    def __init__(self, attempts: int, transport: httpx.BaseTransport | None = None) -> None:
+        self._attempts = attempts
+        self._transport = transport or httpx.HTTPTransport()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the first response that is final, or the last one.
+
+        Raises:
+            httpx.TransportError: no attempt received a response.
+        """
+        if request.method == "POST":
+            request.headers.setdefault("Idempotency-Key", str(uuid.uuid4()))
+        for wait in self._waits():
+            try:
+                response = self._transport.handle_request(request)
+            except httpx.TransportError:
+                time.sleep(wait)
+                continue
+            if response.status_code not in RETRIED:
+                return response
+            response.close()
+            time.sleep(_retry_after(response, wait))
+        return self._transport.handle_request(request)
+
+    def _waits(self) -> Iterator[float]:
+        """Yield the seconds to wait after each attempt except the last one."""
+        for number in range(self._attempts - 1):
+            yield min(MAX_WAIT_SECONDS, 0.5 * 2**number) * random.uniform(0.5, 1)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+
+def _retry_after(response: httpx.Response, wait: float) -> float:
+    sent = response.headers.get("Retry-After", "")
+    return min(MAX_WAIT_SECONDS, float(sent)) if sent.isdecimal() else wait
