@@ -83,6 +83,21 @@ class WebhookSummary(Base):
     user_id = fields.OptionalIdentifier("ID of the user who created the webhook, or null.")
 
 
+class InvitationSummary(Base):
+    """Invitation of a colleague to the admin pages."""
+
+    login = fields.String("Username of the new account.")
+    role = fields.String("Role of the new account.")
+    permission = fields.String("Permission of the new key, when it is created.", required=False)
+    resources = fields.String(
+        "Resources of the new key, separated by commas, when it is created.", required=False
+    )
+    expires_at = fields.OptionalTimestamp(
+        "When the new key expires, or null, when it is created.", required=False
+    )
+    key_id = fields.Identifier("ID of the key, when it is accepted.", required=False)
+
+
 class PingData(Base):
     """Data of a ping."""
 
@@ -154,6 +169,10 @@ _DATA: Mapping[str, type[Base]] = {
         "CouponBatch", "Summary of the generated coupons.", coupon_batch=CouponBatchSummary
     ),
     "import.completed": _data("Import", "Summary of the import.", **{"import": ImportSummary}),
+    **dict.fromkeys(
+        ("invitation.created", "invitation.accepted"),
+        _data("Invitation", "Invitation.", invitation=InvitationSummary),
+    ),
     "webhook.disabled": _data("Webhook", "Webhook that was disabled.", webhook=WebhookSummary),
 }  # fmt: skip
 """The schema of ``data`` of each built-in event type."""

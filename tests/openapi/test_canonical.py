@@ -18,8 +18,10 @@ ON_REQUEST = {
 OPTIONAL = {
     ("ApiError", "param"), ("ApiError", "reasons"), ("BulkError", "reasons"), ("Store", "version"),
     ("Readiness", "replicas"), ("WebhookWithSecret", "secret"),
+    *(("ImportSummary", name) for name in ("kind", "created", "updated", "interrupted")),
+    *(("InvitationSummary", name) for name in ("permission", "resources", "expires_at", "key_id")),
 }  # fmt: skip
-COUNTS_NOTHING = re.compile(r"filter\[(limit|offset|order|orderby|orderby_meta_key)\]|page")
+COUNTS_NOTHING = re.compile(r"(filter\[)?(limit|offset|order|orderby|orderby_meta_key)\]?|page")
 
 
 @pytest.fixture(params=["", "/wc-api/v2", "/wc-api/v3"])

@@ -30,6 +30,7 @@ _RECORDS: dict[str, dict[str, Any]] = {
     "coupon_batch": BATCH,
     "import": {"id": 1, "source": "woocommerce", "coupons": 2, "customers": 3, "orders": 5},
     "webhook": WEBHOOK,
+    "invitation": {"login": "grace", "role": "shop_manager"},
 }
 
 
@@ -45,7 +46,7 @@ _MORE: dict[str, dict[str, Any]] = {
 def event_data(event_type: str) -> dict[str, Any]:
     """Return an example of the ``data`` of an event type; of a plugin's type, only an ID."""
     resource, _, what = event_type.partition(".")
-    record = _RECORDS.get(resource, {"id": 1})
+    record: dict[str, Any] = _RECORDS.get(resource, {"id": 1})
     if what == "deleted":
         return {resource: {"id": record["id"]}, "permanent": True}
     return {resource: record, **_MORE.get(event_type, {})}

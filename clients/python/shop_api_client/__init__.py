@@ -1,7 +1,8 @@
 """Client of the Shop Administration API.
 
-``shop_api_client.generated`` has a function for each operation (``api``) and a class for each object
-(``models``). This module connects them with a service: credentials, retries, pages and webhooks.
+``shop_api_client.generated`` has a function for each operation (``api``) and a class for each
+object (``models``). This module connects them with a service: credentials, retries, pages and
+webhooks.
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ class RetryTransport(httpx.BaseTransport):
     def _waits(self) -> Iterator[float]:
         """Yield the seconds to wait after each attempt except the last one."""
         for number in range(self._attempts - 1):
-            yield min(MAX_WAIT_SECONDS, 0.5 * 2**number) * random.uniform(0.5, 1)
+            jitter = random.uniform(0.5, 1)  # noqa: S311  # no secret
+            yield min(MAX_WAIT_SECONDS, 0.5 * 2**number) * jitter
 
     def close(self) -> None:
         """Close the connections."""
