@@ -30,12 +30,18 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from app.conversions.text import nfc
-from app.db.sql.index_hints import Condition, unindexed
+from app.db.sql.index_hints import Condition
 
 # Separates the texts with a noncharacter, so that a search term never matches across two texts.
 _SEPARATOR = "\uffff"
 
 _TRIGRAM = 3
+
+MOST_COUNTED = 50_000
+"""How many matches of a search a page counts at most."""
+
+MOST_OF_LETTERS = 10_000
+"""The same for a search of one or two letters, which has no index."""
 
 
 def search_text(*texts: str) -> str:
@@ -66,12 +72,14 @@ class Search(Condition):
 
     Args:
         index: selects the IDs of the matches from the search table alone, if that is possible.
+        most: how many matches a page counts at most, because more would take up to a second.
     """
 
     index: Select[Any] | None = None
+    most: int = 0
 
-    def number_without(self, others: Sequence[int]) -> Select[Any] | None:
-        """Return a select that counts the matches using only the index, without some records.
+    def matches_without(self, others: Sequence[int]) -> Select[Any] | None:
+        """Return a select of the matches using only the index, without some records.
 
         Returns:
             None for a text for which the index is not exact.
@@ -79,7 +87,7 @@ class Search(Condition):
         if self.index is None:
             return None
         (found,) = self.index.selected_columns
-        return self.index.with_only_columns(func.count()).where(found.not_in(others))
+        return self.index.where(found.not_in(others))
 
 
 def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int]) -> Search:
@@ -163,17 +171,16 @@ def _search(
         index_is_exact: whether all records that contain the parts meet the exact condition.
     """
     records = search.table
+    # For many matches: SQLite would collect the IDs of all of them before the first.
+    here = exact if record_id is records.c.id else record_id.in_(select(records.c.id).where(exact))
     if all(len(part) < _TRIGRAM for part in parts):
-        scan = (
-            exact if record_id is records.c.id else record_id.in_(select(records.c.id).where(exact))
-        )
-        return Search(scan, scan)
+        return Search(here, here, most=MOST_OF_LETTERS)
     index, match = _index(records.name, parts)
     found = select(index.c.rowid).where(match)
     if index_is_exact:
-        return Search(unindexed(record_id).in_(found), record_id.in_(found), found)
+        return Search(here, record_id.in_(found), found, MOST_COUNTED)
     found = select(records.c.id).where(records.c.id.in_(found), exact)
-    return Search(unindexed(record_id).in_(found), record_id.in_(found))
+    return Search(here, record_id.in_(found), most=MOST_COUNTED)
 
 
 def is_of_models(name: str | None, *_: Any) -> bool:

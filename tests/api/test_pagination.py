@@ -1,9 +1,11 @@
 """Pages of lists and their headers (spec 4.2; decisions 6 and 13)."""
 
+import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from app.db import search
 from app.services.common import plans
 from app.services.common.pagination import Page
 
@@ -49,6 +51,18 @@ def test_page_has_its_number_and_the_totals(total, number, size, pages, expected
     totals = {"X-Total": str(total), "X-TotalPages": str(pages)}
     assert page.pages == pages
     assert page.headers(AT, []) == totals | ({"Link": expected} if expected else {})
+
+
+def test_page_of_a_search_with_more_matches_than_are_counted():
+    """Nobody knows its last page."""
+    (first, middle, end) = (
+        Page([], 20, number, 10, goes_on=goes_on).headers(AT, [])
+        for number, goes_on in ((1, True), (9, True), (12, False))
+    )
+    totals = {"X-Total": "20", "X-TotalPages": "2"}
+    assert first == totals | {"Link": link(next=2)}
+    assert middle == totals | {"Link": link(first=1, prev=8, next=10)}
+    assert end == totals | {"Link": link(first=1, prev=11)}
 
 
 def test_links_keep_the_other_parameters():
@@ -197,3 +211,34 @@ def test_pages_from_the_end_continue_the_list(
             assert [page.get_json()["coupons"] for page in pages] == [
                 whole[start : start + 2] for start in range(0, 10, 2)
             ]
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+@pytest.mark.parametrize("more", [{}, {"filter[created_at_min]": "2001-01-01"}])
+@pytest.mark.parametrize("text", ["ø", "JØR"])
+def test_matches_of_a_search_are_counted_up_to_a_number(
+    monkeypatch, make_customer, admin, text, more, few
+):
+    """All of them are on the pages, and /count counts them."""
+    for number in range(7):
+        make_customer(first_name=f"Bjørn {number}")
+    make_customer(first_name="Ada")
+    query = {"filter[q]": text, "filter[orderby]": "first_name", **more}
+    whole = admin.get("/customers", query | {"filter[limit]": -1})
+    found = whole.get_json()["customers"]
+    assert sorted(each["first_name"] for each in found) == [f"Bjørn {n}" for n in range(7)]
+    monkeypatch.setattr(plans, "FEW_FOUND", few)
+    for name in ("MOST_COUNTED", "MOST_OF_LETTERS"):
+        monkeypatch.setattr(search, name, 3)
+    two = query | {"filter[limit]": 2}
+    pages = [admin.get("/customers", two | {"page": number}) for number in range(1, 6)]
+    assert [each for page in pages for each in page.get_json()["customers"]] == found
+    assert {page.headers["X-Total"] for page in pages} == {"3"}
+    relations = [re.findall('rel="([a-z]+)"', page.headers["Link"]) for page in pages]
+    assert [("next" in each, "last" in each) for each in relations] == [
+        (True, False), (True, False), (True, False), (False, False), (False, False),
+    ]  # fmt: skip
+    assert admin.get("/customers/count", query).get_json() == {"count": 7}
+    assert admin.get("/customers", query | {"filter[limit]": -1}).headers["X-Total"] == "7"
+    rare = admin.get("/customers", query | {"filter[q]": f"{text}*1"})
+    assert (rare.headers["X-Total"], len(rare.get_json()["customers"])) == ("1", 1)

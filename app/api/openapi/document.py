@@ -32,12 +32,13 @@ HEADERS: dict[str, Document] = {
         "schema": {"type": "string"},
     },
     "X-Total": {
-        "description": "Number of records that match, on all pages.",
+        "description": "Number of records that match, on all pages. A page of a search counts up "
+        "to 50,000 matches, or 10,000 of one or two letters.",
         "required": True,
         "schema": {"type": "integer", "minimum": 0},
     },
     "X-TotalPages": {
-        "description": "Number of pages.",
+        "description": "Number of pages that `X-Total` records fill.",
         "required": True,
         "schema": {"type": "integer", "minimum": 0},
     },

@@ -24,12 +24,15 @@ class Page:
             without pages, which has no headers.
         number: the requested page, from 1.
         size: rows per page; None if the list has a single page.
+        goes_on: whether more records follow, if ``total`` is not the number of all matches but the
+            most that are counted. None if it is the number.
     """
 
     rows: Sequence[Any] | RowStream
     total: int | None
     number: int = 1
     size: int | None = None
+    goes_on: bool | None = None
 
     @property
     def pages(self) -> int:
@@ -49,11 +52,13 @@ class Page:
             return {}
         kept = urlencode([(name, value) for name, value in query if name != "page"])
         before = f"<{address}?{kept}&page=" if kept else f"<{address}?page="
+        has_next = self.number < self.pages if self.goes_on is None else self.goes_on
+        known = {0, self.number}
         targets = {
             "first": 1 if self.number > 1 else None,
             "prev": self.number - 1 if self.number > 1 else None,
-            "next": self.number + 1 if self.number < self.pages else None,
-            "last": self.pages if self.pages not in {0, self.number} else None,
+            "next": self.number + 1 if has_next else None,
+            "last": self.pages if self.goes_on is None and self.pages not in known else None,
         }
         links = ", ".join(
             f'{before}{page}>; rel="{relation}"' for relation, page in targets.items() if page

@@ -15,6 +15,7 @@ A page in the second half of a list is read backwards from the end.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -62,7 +63,7 @@ _OPPOSITE = {"asc": "desc", "desc": "asc"}
 def count(find: Find) -> int:
     """Return the number of matching records."""
     with snapshot() as fetch:
-        return _total(_matching(find, fetch), fetch)
+        return _total(_matching(find, fetch), fetch, None)
 
 
 def fetch_page(
@@ -94,26 +95,32 @@ def fetch_page(
     rows: Sequence[Row] | RowStream = ()
     with snapshot() as fetch:
         matching = _matching(find, fetch)
-        total = _total(matching, fetch)
-        limit = min(total - offset, size or INT64_MAX)
+        is_collected = size is not None and size <= STREAM_ABOVE
+        search = matching.search
+        most = search.most if is_collected and isinstance(search, Search) else None
+        total = _total(matching, fetch, most)
+        is_more = most is not None and total > most
+        limit = min(INT64_MAX if is_more else total - offset, size or INT64_MAX)
         if limit > 0:
             by = key if matching.key is None else matching.key
             order = _Order(by, matching.record_id, query["order"])
-            is_backward = offset > (after := total - offset - limit)
-            if is_backward:
+            after = total - offset - limit
+            if is_backward := offset > after and not is_more:
                 order, offset = order.reversed(), after
             page, offset = _page(matching, order, fetch, total, offset)
             window = {"offset": offset, "limit": limit}
-            if is_collected := size is not None and size <= STREAM_ABOVE:
+            if is_collected:
                 # IDs are read from an index first, so that no columns of skipped rows are read.
                 found = [row[0] for row in fetch(page, window)]
                 rows = fetch_by_ids(fetch, columns, record_id, found[:: -1 if is_backward else 1])
     if limit > 0 and not is_collected:
         if limit == total:
-            page, window = _ids(matching, matching.part.condition), {}
+            page, window = _every(matching), {}
         in_order = _Order(key, record_id, query["order"])
         rows = RowStream(_with_columns(columns, page, in_order), window)
-    return Page(rows, total, query["page"], size)
+    if isinstance(rows, RowStream) or not is_more:
+        return Page(rows, total, query["page"], size)
+    return Page(rows, most, query["page"], size, goes_on=len(rows) == size)
 
 
 def _with_columns(columns: Columns, ids: Select[Any], order: _Order) -> Select[Any]:
@@ -156,7 +163,18 @@ class _Order(NamedTuple):
 
 
 def _matching(find: Find, fetch: Fetch) -> Matching:
-    return find if isinstance(find, Matching) else find(fetch)
+    """Return the matching records. A frequent text is compared with the records.
+
+    Otherwise, the IDs of all of its matches would be collected, of which few meet the conditions.
+    """
+    matching = find if isinstance(find, Matching) else find(fetch)
+    search = matching.search
+    if isinstance(search, Search) and search.index is not None and matching.conditions:
+        some = search.index.limit(FEW_FOUND + 1).subquery()
+        if fetch(select(func.count()).select_from(some))[0][0] > FEW_FOUND:
+            compared = replace(search, by_index=search.in_order)
+            return replace(matching, search=compared)
+    return matching
 
 
 def _is_whole(matching: Matching) -> bool:
@@ -164,24 +182,26 @@ def _is_whole(matching: Matching) -> bool:
     return not matching.conditions and matching.search is None
 
 
-def _total(matching: Matching, fetch: Fetch) -> int:
-    """Return the number of matching records."""
+def _total(matching: Matching, fetch: Fetch, most: int | None) -> int:
+    """Return the number of matching records, or ``most`` + 1 if there are more."""
     part = matching.part
-    counted: Select[Any] | None = None
     if _is_whole(matching) and part.counted is not None:
         return part.counted.total(fetch)
+    found: Select[Any] | None = None
     if isinstance(matching.search, Search) and not matching.conditions:
         others = _few_others(matching, fetch)
-        counted = None if others is None else matching.search.number_without(others)
+        found = None if others is None else matching.search.matches_without(others)
     elif matching.search is None and not part.leads and _has_others(part):
         # The others are counted on their own. To compare each record takes SQLite twice as long as
         # to count the records in an index.
         every = _count(_where(matching))
         others_among = _count(_where(matching, _is_other(matching)))
         counted = select(every.scalar_subquery() - others_among.scalar_subquery())
-    if counted is None:
-        counted = _count(_found(matching))
-    return int(fetch(counted)[0][0])
+        return int(fetch(counted)[0][0])
+    found = _found(matching) if found is None else found
+    if most is None:
+        return int(fetch(_count(found))[0][0])
+    return int(fetch(select(func.count()).select_from(found.limit(most + 1).subquery()))[0][0])
 
 
 def _page(
@@ -273,6 +293,13 @@ def _found(matching: Matching) -> Select[Any]:
     part, search = matching.part, matching.search
     of_part = part.condition if part.by_index is None else part.by_index
     return _where(matching, of_part, true() if search is None else search.by_index)
+
+
+def _every(matching: Matching) -> Select[Any]:
+    """Return a select of all matching IDs, in any order."""
+    if isinstance(matching.search, Search):
+        return _found(matching)
+    return _ids(matching, matching.part.condition)
 
 
 def _where(matching: Matching, *conditions: ColumnElement[bool]) -> Select[Any]:
