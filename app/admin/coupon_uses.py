@@ -158,8 +158,6 @@ def redeem(coupon_id: int) -> Response | BaseResponse:
                 reply = call("create_redemption", body={"redemption": body}, headers=form_headers())
                 reserved = reply.body["redemption"]
             except ShopError as error:
-                if error.status not in {400, 404, 409}:
-                    raise
                 form.note(error)
         if reserved:
             try:

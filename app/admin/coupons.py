@@ -225,6 +225,8 @@ def _facts(coupon: dict[str, Any]) -> list[tuple[str, Any]]:
             found.append((_(spec.label), spec.options.get(text, text)))
         elif spec.kind == "date":
             found.append((_("Works until"), html.works_until(coupon[spec.name])))
+        elif spec.kind == "number":
+            found.append((_(spec.label), html.number(text)))
         elif spec.unit == "currency":
             found.append((_(spec.label), html.money(text)))
         else:
@@ -265,8 +267,6 @@ def create() -> Response | BaseResponse:
     try:
         reply = call("create_coupon", body=sent.body, headers=form_headers())
     except ShopError as error:
-        if error.status not in {400, 409}:
-            raise
         form.note(error)
         return _form_page(form, new=True, sent=sent)
     return see_other("admin_coupons.show", coupon_id=reply.body["coupon"]["id"], done="created")

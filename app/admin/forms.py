@@ -322,7 +322,7 @@ class Form:
         values: dict[str, Any] = {}
         for spec in self.specs:
             text = self.texts[spec.name]
-            if text == self.shown[spec.name] and not (everything and text):
+            if text == self.shown[spec.name] and not (everything and (text or spec.required)):
                 continue
             if spec.required and not text:
                 self.errors[spec.name] = _("Fill in this field.")
@@ -339,7 +339,15 @@ class Form:
         Args:
             error: the error.
             params: the name of the field by the error code, for errors that name none.
+
+        Raises:
+            ShopError: the error is not about the form.
         """
+        if error.status not in {400, 409, 413, 422}:
+            raise error
+        if error.code == "shop_api_idempotency_key_reused":
+            self.errors[""] = _("This form was already sent with other values. Open a new one.")
+            return
         names = {spec.name for spec in self.specs}
         for entry in error.entries:
             name = entry.get("param", "").removeprefix(f"{self.key}.")

@@ -76,8 +76,6 @@ def create() -> Response | BaseResponse:
     try:
         reply = call("create_coupon_batch", body=sent.body, headers=form_headers())
     except ShopError as error:
-        if error.status not in {400, 409}:
-            raise
         form.note(error)
         return _page(form, sent)
     return see_other("admin_generate.show", batch_id=reply.body["batch"]["id"], done="created")

@@ -44,10 +44,8 @@ def save(form: Form, read: str, update: str, **path: Any) -> list[Difference] | 
             call(update, body={form.key: changes}, headers=form_headers(etag), **path)
         except ShopError as error:
             if error.code != "shop_api_precondition_failed":
-                if error.status in {400, 409}:
-                    form.note(error)
-                    return None
-                raise
+                form.note(error)
+                return None
             record, etag = record_of(read, form.key, **path)
             found = differences(form, Form.of_record(form.schema, form.key, record))
             if found:

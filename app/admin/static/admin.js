@@ -61,6 +61,7 @@ for (const form of all("[data-selection]")) {
 document.querySelector("form[data-continues]")?.requestSubmit();
 
 // Choices that apply at once
+for (const button of all("[data-applies]")) button.hidden = true;
 for (const select of all("[data-submits]")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }

@@ -1,0 +1,341 @@
+"""The pages of coupons: table, forms, conflicts, trash, selection, uses, generated coupons."""
+
+import csv
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+
+import pytest
+
+HOSTILE = "\"><script>alert(1)</script>{{7*7}}'=1+1"
+TODAY = datetime.now(UTC).date()
+
+
+def make(admin, code, **over):
+    response = admin.post("/coupons", {"coupon": {"code": code, **over}})
+    assert response.status_code == 201, response.get_json()
+    return response.get_json()["coupon"]
+
+
+def stored(admin, coupon_id):
+    return admin.get(f"/coupons/{coupon_id}").get_json()["coupon"]
+
+
+def test_the_table_of_an_empty_shop_says_what_to_do(browser):
+    page = browser.get("/coupons")
+    assert "No coupons yet" in page.text
+    assert "generate a thousand" in page.text
+
+
+def test_the_table_shows_states_and_counts(admin, browser):
+    make(admin, "summer", amount="12.50", usage_limit=50)
+    make(admin, "percent", type="percent", amount="15")
+    make(admin, "old", expiry_date=str(TODAY))
+    make(admin, "full", usage_limit=2, usage_count=2)
+    gone = make(admin, "gone")
+    admin.delete(f"/coupons/{gone['id']}")
+    page = browser.get("/coupons")
+    assert "All 4 Active 2 Expired 1 Used up 1 Trash 1" in page.text
+    assert "$12.50" in page.text and "15 %" in page.text and "2 of 2" in page.text  # noqa: PT018
+    for state, codes in {
+        "active": {"summer", "percent"}, "expired": {"old"}, "used_up": {"full"}, "trash": {"gone"},
+    }.items():  # fmt: skip
+        shown = browser.get(f"/coupons?state={state}").text
+        assert {
+            code for code in ("summer", "percent", "old", "full", "gone") if code in shown
+        } == codes
+
+
+def test_the_table_is_searched_sorted_and_paged(admin, browser):
+    for number in range(12):
+        make(admin, f"code-{number:02}", usage_count=number)
+    first = browser.get("/coupons?sort=uses&order=desc")
+    assert first.text.index("code-11") < first.text.index("code-02")
+    assert "code-01" not in first.text
+    assert "1\u201310 of 12" in first.text
+    assert "11\u201312 of 12" in browser.get("/coupons?sort=uses&order=desc&page=2").text
+    assert "1\u20131 of 1" in browser.get("/coupons?q=ode-07").text
+    assert "Nothing matches" in browser.get("/coupons?q=nothing").text
+    assert browser.get("/coupons?sort=unknown").status == 400
+
+
+def test_creating_a_coupon(admin, browser):
+    page = browser.submit("/coupons/new", "_form", code="Summer", amount="10.50", usage_limit="5")
+    assert page.status == 303
+    (coupon,) = admin.get("/coupons").get_json()["coupons"]
+    assert (coupon["code"], coupon["amount"], coupon["usage_limit"]) == ("summer", "10.50", 5)
+    page = browser.get(page.location.removeprefix("/admin"))
+    assert "Created." in page.text
+    assert "Use SUMMER for 10.5 % off" in page.text
+
+
+def test_a_form_that_is_sent_twice_creates_one_coupon(admin, browser):
+    values = browser.get("/coupons/new").form("_form") | {"code": "once"}
+    first, second = browser.post("/coupons/new", values), browser.post("/coupons/new", values)
+    assert first.location == second.location
+    assert admin.get("/coupons/count").get_json() == {"count": 1}
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "message"),
+    [
+        ("amount", "10,50", "Write a number with a point"),
+        ("amount", "1,000", "Write a number with a point"),
+        ("amount", "1e3", "Write a number with a point"),
+        ("amount", "10.505", "would be converted to"),
+        ("usage_limit", "many", "Write a whole number"),
+        ("expiry_date", "29.11.2026", "Write a date"),
+        ("product_ids", "7, abc", "Write the numbers of the IDs"),
+        ("customer_emails", "nobody", "Other entries would be dropped"),
+        ("code", "", "Fill in this field"),
+        ("code", "<b>x</b>", "contains markup"),
+        ("code", "taken", "Another published coupon already has this code"),
+        ("code", "x" * 5000, "longer than"),
+    ],
+)
+def test_an_error_stands_beside_its_field_and_nothing_is_lost(admin, browser, field, text, message):
+    make(admin, "taken")
+    given = {"code": "new", "description": "kept", field: text}
+    page = browser.submit("/coupons/new", "_form", **given)
+    assert page.status == 400
+    assert "<title>Error:" in page.html
+    assert f'href="#field-{field}"' in page.html
+    assert message in page.text
+    assert page.form("_form")["description"] == "kept"
+    assert page.form("_form")[field] == text
+    assert admin.get("/coupons/count").get_json() == {"count": 1}
+
+
+def test_only_changed_fields_are_sent(admin, browser):
+    coupon = make(admin, "a", amount="5", description="before", minimum_amount="20")
+    path = f"/coupons/{coupon['id']}/edit"
+    shown = browser.get(path).form("_form")
+    page = browser.post(path, shown | {"description": "after"})
+    assert page.status == 303
+    event = admin.get("/events", {"filter[type]": "coupon.updated"}).get_json()["events"]
+    assert len(event) == 1
+    assert stored(admin, coupon["id"]) == coupon | {
+        "description": "after", "updated_at": stored(admin, coupon["id"])["updated_at"],
+    }  # fmt: skip
+    assert browser.post(path, browser.get(path).form("_form")).location.endswith("done=unchanged")
+
+
+def test_emptied_fields_are_none(admin, browser):
+    coupon = make(
+        admin, "a", usage_limit=5, minimum_amount="20", expiry_date="2030-01-01", product_ids=[7],
+        individual_use=True,
+    )  # fmt: skip
+    path = f"/coupons/{coupon['id']}/edit"
+    empty = dict.fromkeys(("usage_limit", "minimum_amount", "expiry_date", "product_ids"), "")
+    browser.submit(path, "_form", **empty, individual_use=None)
+    after = stored(admin, coupon["id"])
+    assert after["usage_limit"] is after["expiry_date"] is None
+    assert (after["minimum_amount"], after["product_ids"]) == ("0.00", [])
+    assert after["individual_use"] is False
+
+
+def test_a_use_in_between_is_no_conflict(admin, browser):
+    coupon = make(admin, "a", description="before")
+    path = f"/coupons/{coupon['id']}/edit"
+    shown = browser.get(path).form("_form")
+    use = {"redemption": {"code": "a", "reference": "cart-1"}}
+    redemption = admin.post("/redemptions", use).get_json()["redemption"]
+    admin.post(f"/redemptions/{redemption['id']}/confirm")
+    assert browser.post(path, shown | {"description": "after"}).status == 303
+    after = stored(admin, coupon["id"])
+    assert (after["description"], after["usage_count"]) == ("after", 1)
+
+
+def test_a_conflict_shows_both_values_and_saves_the_chosen_one(admin, browser):
+    coupon = make(admin, "a", description="before", amount="5")
+    path = f"/coupons/{coupon['id']}/edit"
+    shown = browser.get(path).form("_form")
+    admin.put(f"/coupons/{coupon['id']}", {"coupon": {"description": "theirs", "amount": "6"}})
+    page = browser.post(path, shown | {"description": "mine"})
+    assert page.status == 409
+    assert "theirs" in page.text and "mine" in page.text  # noqa: PT018
+    choice = page.form("_etag")
+    assert (choice["description"], choice["amount"]) == ("mine", "6.00")
+    assert browser.post(path, choice).status == 303
+    after = stored(admin, coupon["id"])
+    assert (after["description"], after["amount"]) == ("mine", "6.00")
+
+
+def test_as_a_request_shows_what_a_save_would_send(admin, browser):
+    coupon = make(admin, "a")
+    path = f"/coupons/{coupon['id']}/edit"
+    values = browser.get(path).form("_form") | {"amount": "7", "_show": "request"}
+    page = browser.post(path, values)
+    assert page.status == 200
+    assert "-X PUT" in page.text
+    assert "{&#34;coupon&#34;: {&#34;amount&#34;: &#34;7&#34;}}" in page.html
+    assert stored(admin, coupon["id"])["amount"] == "0.00"
+
+
+def test_trash_undo_restore_and_delete(admin, browser):
+    coupon = make(admin, "a")
+    page = browser.post(f"/coupons/{coupon['id']}/trash")
+    page = browser.get(page.location.removeprefix("/admin"))
+    assert "Moved to the trash." in page.text
+    assert "Undo" in page.text
+    assert browser.post(f"/coupons/{coupon['id']}/restore").status == 303
+    assert stored(admin, coupon["id"])["code"] == "a"
+    assert browser.post(f"/coupons/{coupon['id']}/delete").status == 303
+    assert browser.get(f"/coupons/{coupon['id']}").status == 404
+
+
+def test_duplicating_a_coupon(admin, browser):
+    coupon = make(admin, "a", amount="5", expiry_date="2020-01-01", usage_count=3)
+    form = browser.get(f"/coupons/new?from={coupon['id']}").form("_form")
+    assert (form["code"], form["amount"], form["expiry_date"]) == ("a-copy", "5.00", "")
+    browser.post("/coupons/new", form)
+    (copy,) = [
+        each for each in admin.get("/coupons").get_json()["coupons"] if each["code"] == "a-copy"
+    ]
+    assert (copy["amount"], copy["usage_count"]) == ("5.00", 0)
+
+
+def test_selected_coupons_in_parts(admin, browser, monkeypatch):
+    from app.admin import selection  # noqa: PLC0415
+
+    monkeypatch.setattr(selection, "PART", 2)
+    for number in range(5):
+        make(admin, f"code-{number}")
+    make(admin, "other")
+    sent = {"action": "trash", "everything": "1", "query": "q=code"}
+    page = browser.post("/coupons/selected", sent)
+    assert "2 records done" in page.text
+    page = browser.post("/coupons/selected", page.form("after"))
+    page = browser.post("/coupons/selected", page.form("after"))
+    assert "5 records done" in page.text
+    assert [each["code"] for each in admin.get("/coupons").get_json()["coupons"]] == ["other"]
+
+
+def test_selected_coupons_get_an_expiry_date_and_failures_are_named(admin, browser):
+    ids = [make(admin, code)["id"] for code in "ab"]
+    admin.delete(f"/coupons/{ids[0]}")
+    page = browser.post(
+        "/coupons/selected", {"action": "expiry", "expiry_date": "2030-05-01", "id": ids}
+    )
+    assert "1 record done , 1 failed" in page.text
+    assert "No published coupon has this ID" in page.text
+    assert stored(admin, ids[1])["expiry_date"] == "2030-05-01T00:00:00Z"
+
+
+def test_a_csv_file_has_no_formulas(admin, browser):
+    make(admin, "a", description="=1+1", product_ids=[1, 2])
+    make(admin, "b", description="@x")
+    page = browser.post("/coupons/selected", {"action": "csv", "everything": "1", "query": ""})
+    rows = list(csv.DictReader(StringIO(page.html)))
+    assert [(row["code"], row["description"]) for row in rows] == [("a", "'=1+1"), ("b", "'@x")]
+    assert rows[0]["product_ids"] == "1|2"
+    assert page.headers["Content-Disposition"] == 'attachment; filename="coupons.csv"'
+
+
+def test_hostile_texts_stay_text(admin, browser):
+    coupon = make(admin, "a", description=HOSTILE)
+    for path in (f"/coupons/{coupon['id']}", f"/coupons/{coupon['id']}/edit", "/coupons?q=script"):
+        page = browser.get(path)
+        assert page.status == 200
+        assert "<script>alert" not in page.html
+        assert ">49" not in page.html
+    for path in (f"/coupons?q={HOSTILE}", f"/coupons?state={HOSTILE}", f"/search?q={HOSTILE}",
+                 f"/coupons/new?code={HOSTILE}", f"/sign-in?next={HOSTILE}", f"/coupons?done={HOSTILE}"):  # fmt: skip
+        assert "<script>alert" not in browser.get(path).html
+
+
+def test_the_history_shows_what_changed(admin, browser):
+    coupon = make(admin, "a", amount="5")
+    admin.put(f"/coupons/{coupon['id']}", {"coupon": {"amount": "6"}})
+    text = browser.get(f"/coupons/{coupon['id']}").text
+    assert "Changed" in text and "amount 5.00 → 6.00 administrator" in text  # noqa: PT018
+    assert "are not kept" not in text
+
+
+def test_correcting_the_count(admin, browser):
+    coupon = make(admin, "a", usage_count=3)
+    path = f"/coupons/{coupon['id']}/count"
+    assert "Uses now 3" in browser.get(path).text
+    assert browser.submit(path, "_form", usage_count="10").status == 303
+    assert stored(admin, coupon["id"])["usage_count"] == 10
+    shown = browser.get(path).form("_form")
+    admin.put(f"/coupons/{coupon['id']}", {"coupon": {"usage_count": 11}})
+    page = browser.post(path, shown | {"usage_count": "12"})
+    assert page.status == 400
+    assert "has changed in between" in page.text
+    assert stored(admin, coupon["id"])["usage_count"] == 11
+
+
+def test_trying_a_coupon_on_a_cart(admin, browser):
+    coupon = make(admin, "a", type="percent", amount="10", minimum_amount="100")
+    path = f"/coupons/{coupon['id']}/try"
+    items = {"item_product_id": "7", "item_price": "50", "item_quantity": "1",
+             "item_product_category_ids": "", "codes": "nothing"}  # fmt: skip
+    page = browser.post(path, items)
+    assert "The customer would pay $50.00 instead of $50.00" in page.text
+    assert "below the minimum amount" in page.text
+    assert f"/admin/coupons/{coupon['id']}/edit#field-minimum_amount" in page.html
+    page = browser.post(path, items | {"item_quantity": "3", "codes": ""})
+    assert "The customer would pay $135.00 instead of $150.00: $15.00 less." in page.text
+    page = browser.post(path, items | {"item_price": "10,50"})
+    assert (page.status, 'href="#item-0-price"' in page.html) == (400, True)
+    assert admin.get("/redemptions/count").get_json() == {"count": 0}
+
+
+def test_redeeming_now_and_releasing(admin, browser):
+    coupon = make(admin, "a", usage_limit=1)
+    path = f"/coupons/{coupon['id']}/redeem"
+    values = browser.get(path).form("_form") | {"email": "ada@example.com", "amount": "2.50"}
+    for _ in range(2):  # a double click
+        assert browser.post(path, values).status == 303
+    (use,) = admin.get("/redemptions").get_json()["redemptions"]
+    assert (use["status"], use["email"], use["amount"]) == ("confirmed", "ada@example.com", "2.50")
+    assert use["reference"] == f"counter-{values['_form']}"
+    page = browser.submit(path, "_form", email="bob@example.com")
+    assert page.status == 400
+    assert "usage limit" in page.text
+    page = browser.get(f"/coupons/{coupon['id']}")
+    assert "ada@example.com" in page.text
+    assert browser.post(f"/coupons/{coupon['id']}/redemptions/{use['id']}/release").status == 303
+    assert stored(admin, coupon["id"])["usage_count"] == 0
+    rows = list(
+        csv.DictReader(StringIO(browser.get(f"/coupons/{coupon['id']}/redemptions.csv").html))
+    )
+    assert [(row["email"], row["status"]) for row in rows] == [("ada@example.com", "released")]
+
+
+def test_generating_coupons(admin, browser):
+    form = browser.get("/batches/new").form("_form")
+    values = form | {"count": "20", "prefix": "gift-", "coupon.amount": "5"}
+    preview = browser.post("/batches/new", values | {"_show": "form"})
+    assert preview.html.count("<code>gift-") == 5
+    page = browser.post("/batches/new", values)
+    assert page.status == 303
+    batch = int(page.location.split("/batches/")[1].split("?")[0])
+    assert "20" in browser.get(f"/batches/{batch}").text
+    assert "gift-####-####" in browser.get("/batches").text
+    rows = list(csv.DictReader(StringIO(browser.get(f"/batches/{batch}/codes.csv").html)))
+    assert len({row["code"] for row in rows}) == 20
+    assert admin.get("/coupons").get_json()["coupons"][0]["amount"] == "5.00"
+    page = browser.post("/batches/new", form | {"count": "5", "pattern": "#"})
+    assert "already sent with other values" in page.text
+    page = browser.submit("/batches/new", "_form", count="5", pattern="#")
+    assert (page.status, 'href="#field-pattern"' in page.html) == (400, True)
+    assert browser.post(f"/batches/{batch}/trash").status == 303
+    assert admin.get("/coupons/count").get_json() == {"count": 0}
+
+
+@pytest.mark.parametrize(
+    ("state", "codes"), [("active", ["d", "a"]), ("expired", ["b"]), ("used_up", ["c"])]
+)
+def test_the_api_filters_coupons_by_state(admin, state, codes):
+    make(admin, "a", usage_limit=2, usage_count=1)
+    make(admin, "b", usage_limit=1, usage_count=1, expiry_date=str(TODAY))
+    make(admin, "c", usage_limit=1, expiry_date=str(TODAY + timedelta(days=1)))
+    admin.post("/redemptions", {"redemption": {"code": "c", "reference": "cart-1"}})
+    make(admin, "d")
+    found = admin.get("/coupons", {"filter[state]": state}).get_json()["coupons"]
+    assert [each["code"] for each in found] == codes
+    count = admin.get("/coupons/count", {"filter[state]": state}).get_json()
+    assert count == {"count": len(codes)}
+    assert admin.get("/coupons", {"filter[orderby]": "uses"}).status_code == 200
+    assert admin.get("/coupons", {"filter[state]": "unknown"}).status_code == 400
