@@ -69,7 +69,9 @@ def operations() -> dict[str, Operation]:
             if isinstance(blueprint, Blueprint) and blueprint.name == mount:
                 view: Any = current_app.view_functions[rule.endpoint]
                 method = documented(view, "methods", ["GET"])[0]
-                found[name] = Operation(name, rule.endpoint, method, blueprint, view)
+                # The native API comes first; other dialects have views with the same names.
+                operation = Operation(name, rule.endpoint, method, blueprint, view)
+                found.setdefault(name, operation)
         current_app.extensions[_OPERATIONS] = found
     return found
 
