@@ -225,7 +225,9 @@ def _spec(
     return FieldSpec(
         name=name,
         label=label,
-        help=declared.metadata.get("description", "") if form.help is None else form.help,
+        help=_help(declared.metadata.get("description", ""), label)
+        if form.help is None
+        else form.help,
         kind=kind,
         section=form.section,
         order=form.order,
@@ -236,6 +238,11 @@ def _spec(
         max_length=declared.max_text_length or declared.openapi.get("maxLength"),
         is_empty_zero=form.is_empty_zero,
     )
+
+
+def _help(description: str, label: str) -> str:
+    """Return the help of a field, without a description that repeats its label."""
+    return "" if description.removesuffix(".") == label else description
 
 
 @dataclass(slots=True)
@@ -380,6 +387,11 @@ ERROR_FIELDS = {
     "shop_api_coupon_code_already_exists": "code",
     "shop_api_invalid_coupon_type": "type",
     "shop_api_pattern_too_small": "pattern",
+    "shop_api_missing_customer_email": "email",
+    "registration-error-invalid-email": "email",
+    "registration-error-email-exists": "email",
+    "registration-error-invalid-username": "username",
+    "registration-error-username-exists": "username",
 }
 """The field that the errors of services are about, by their codes."""
 

@@ -40,6 +40,8 @@ DONE = {
     "withdrawn": "The invitation was withdrawn.",
     "revoked": "The key was revoked.",
     "started": "Started.",
+    "note": "The note was added.",
+    "refunded": "The refund was recorded.",
 }
 """What the parameter ``done`` of an address reports after an action, by its value."""
 

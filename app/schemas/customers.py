@@ -22,6 +22,7 @@ from app.schemas.base import (
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
+from app.schemas.fields.form import HIDDEN_FIELD, FormField
 
 _CLEANED = "Tags are removed and white space is collapsed."
 
@@ -166,15 +167,28 @@ class BillingAddressCreate(ShippingAddressCreate):
 class CustomerCreate(OptionalFields):
     """Fields of a new customer. Only `email` is required."""
 
-    email = AccountEmail("E-mail address. Must be unique among all accounts.", required=True)
+    email = AccountEmail(
+        "E-mail address. Must be unique among all accounts.",
+        required=True,
+        form=FormField("E-mail address", "Account", 10, "email"),
+    )
     username = inputs.Text(
         "Username: 1 to 60 letters, digits, `_ . - @` and single inner spaces. If empty, it is "
         "generated from the e-mail address.",
         openapi=json_schema.USERNAME_IN,
+        form=FormField(
+            "Username", "Account", 40, help="If empty, it is generated from the e-mail address."
+        ),
     )
-    password = Password("Password. If empty, the account has no usable password.", load_only=True)
-    first_name = inputs.CleanText(f"First name. {_CLEANED}")
-    last_name = inputs.CleanText(f"Last name. {_CLEANED}")
+    password = Password(
+        "Password. If empty, the account has no usable password.", load_only=True, form=HIDDEN_FIELD
+    )
+    first_name = inputs.CleanText(
+        f"First name. {_CLEANED}", form=FormField("First name", "Account", 20, help="")
+    )
+    last_name = inputs.CleanText(
+        f"Last name. {_CLEANED}", form=FormField("Last name", "Account", 30, help="")
+    )
     billing_address = inputs.InputPart(BillingAddressCreate)
     shipping_address = inputs.InputPart(ShippingAddressCreate)
     metadata = inputs.MetadataInput(inputs.METADATA)
@@ -184,11 +198,16 @@ _EDITS: dict[str, ma.fields.Field[Any]] = {
     "email": AccountEmailUpdate(
         "E-mail address. An invalid address or the address of another account is ignored. An empty "
         "string removes the address.",
+        form=FormField("E-mail address", "Account", 10, "email", help=""),
     ),
     "username": UnchangeableText(
-        "Ignored. The username cannot be updated.", openapi=json_schema.USERNAME_IN
+        "Ignored. The username cannot be updated.",
+        openapi=json_schema.USERNAME_IN,
+        form=HIDDEN_FIELD,
     ),
-    "password": Password("New password. An empty string changes nothing.", load_only=True),
+    "password": Password(
+        "New password. An empty string changes nothing.", load_only=True, form=HIDDEN_FIELD
+    ),
 }
 CustomerUpdate = update_schema(CustomerCreate, "CustomerUpdate", **_EDITS)
 CustomerBulkItem = update_schema(

@@ -209,3 +209,43 @@ def part_of(statuses: Sequence[str] | None, *, by_date: bool, is_search: bool) -
         by_index=frequent(has_status) if is_search else has_status,
         counted=RowCountFilter("orders", ORDERS.c.created_at, tuple(sorted(set(statuses)))),
     )
+
+
+def ids_after(
+    actor: Principal, query: Mapping[str, Any], after: int, limit: int, *, trashed: bool = False
+) -> list[int]:
+    """Return the IDs of the orders that match and follow an ID, in their order.
+
+    Large selections are processed in parts with it.
+
+    Args:
+        actor: the principal of the request.
+        query: a loaded ``OrderFilter``.
+        after: the ID.
+        limit: the maximum number of IDs.
+        trashed: whether to select from the trash.
+
+    Raises:
+        InvalidParams: a status in the filter is unknown.
+        ShopError: the capability is missing.
+    """
+    statuses = query["status"]
+    require_known_status(query, current_catalog().order_statuses)
+    actor.require("shop_api_user_cannot_read_orders_count", Capability.READ_PRIVATE_SHOP_ORDERS)
+    search, compared = search_of(query)
+    status = ORDERS.c.status_before_trash if trashed else ORDERS.c.status
+    conditions = [
+        ORDERS.c.id > after,
+        IS_TRASHED if trashed else ~IS_TRASHED,
+        *between(ORDERS.c, query),
+        *compared,
+        *([status.in_(statuses)] if statuses else []),
+        *([search.by_index] if search is not None else []),
+    ]
+    if query["customer_id"] is not None:
+        wanted = min(query["customer_id"], INT64_MAX) or None
+        conditions.append(ORDERS.c.customer_id.is_not_distinct_from(wanted))
+    return [
+        row.id
+        for row in fetch(select(ORDERS.c.id).where(*conditions).order_by(ORDERS.c.id).limit(limit))
+    ]

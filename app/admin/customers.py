@@ -1,0 +1,203 @@
+"""Customers: the table, one customer, and the form (admin 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, request, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.admin import frame, history, html, orders, rights, saving
+from app.admin.calls import api_request, call, form_headers, record_of
+from app.admin.forms import Form
+from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.tables import Column, Filter, Table, list_query
+from app.admin.texts import gettext as _
+from app.auth.principals import ROLES
+from app.auth.principals import Capability as Cap
+from app.errors import ShopError
+from app.schemas.customers import CustomerCreate, CustomerUpdate
+
+blp = AdminBlueprint("admin_customers", __name__)
+
+NAVIGATION = NavigationItem(
+    "Customers", "admin_customers.show_list", "users", ("list_customers",), 300,
+    also=("admin_customers",),
+)  # fmt: skip
+
+rights.add_capabilities({
+    "count_customers": ("shop_api_user_cannot_read_customers_count", (Cap.LIST_USERS,)),
+    "get_customer": ("shop_api_user_cannot_read_customer", (Cap.LIST_USERS,)),
+    "create_customer": ("shop_api_user_cannot_create_customer", (Cap.CREATE_USERS,)),
+    "update_customer": ("shop_api_user_cannot_edit_customer", (Cap.EDIT_USERS,)),
+    "delete_customer": ("shop_api_user_cannot_delete_customer", (Cap.DELETE_USERS,)),
+    "list_customer_orders": ("shop_api_user_cannot_read_customer", (Cap.LIST_USERS,)),
+    "list_customer_downloads": ("shop_api_user_cannot_read_customer", (Cap.LIST_USERS,)),
+})  # fmt: skip
+
+FIELDS = "id,email,first_name,last_name,username,role,orders_count,total_spent,last_order_date"
+MAX_ORDERS = 10
+"""Number of orders on the page of a customer."""
+
+
+def name_of(customer: dict[str, Any]) -> str:
+    """Return the name of a customer, or the username."""
+    return f"{customer['first_name']} {customer['last_name']}".strip() or str(customer["username"])
+
+
+def _columns() -> list[Column]:
+    def name(row: dict[str, Any]) -> Markup:
+        return html.link(url_for("admin_customers.show", customer_id=row["id"]), name_of(row))
+
+    return [
+        Column(_("Name"), name, sort="name"),
+        Column(_("E-mail address"), lambda row: row["email"] or html.NONE, sort="email"),
+        Column(_("Last order"), lambda row: html.time(row["last_order_date"]), is_number=True),
+        Column(_("Orders"), lambda row: html.number(row["orders_count"]), sort="orders_count",
+               is_number=True, on_phone=True),
+        Column(_("Spent"), lambda row: html.money(row["total_spent"]), sort="total_spent",
+               is_number=True, on_phone=True),
+    ]  # fmt: skip
+
+
+@blp.page("/customers", "list_customers")
+def show_list() -> Response:
+    """Show the table of customers, newest first."""
+    order = {} if request.args.get("sort") else {"order": "desc"}
+    wanted = list_query(role=request.args.get("role", ""), fields=FIELDS) | order
+    table = Table.of_reply(_("Customers"), _columns(), call("list_customers", query=wanted),
+                           "customers")  # fmt: skip
+    table.searches = _("Search name or e-mail address")
+    roles = {name: name.replace("_", " ").capitalize() for name in sorted(ROLES)}
+    choices = {"": _("Customers"), "all": _("All accounts"), **roles}
+    choices.pop("customer")
+    table.filters = [Filter("role", _("Role"), choices)]
+    return render("customers.html", title=_("Customers"), table=table)
+
+
+@blp.page("/customers/<int:customer_id>", "get_customer")
+def show(customer_id: int) -> Response:
+    """Show a customer."""
+    query = {"fields": "", "meta": "true"}
+    customer = call("get_customer", query=query, customer_id=customer_id).body["customer"]
+    own_orders = None
+    if rights.can("list_orders"):
+        wanted = {"customer_id": customer_id, "limit": MAX_ORDERS, "fields": orders.FIELDS}
+        reply = call("list_orders", query=wanted)
+        own_orders = Table.of_reply(_("Orders"), _order_columns(), reply, "orders")
+    return render(
+        "customer.html",
+        title=name_of(customer),
+        customer=customer,
+        orders=own_orders,
+        uses=_uses(customer_id),
+        downloads=_downloads(customer_id),
+        facts=_facts(customer),
+        addresses=orders.addresses(customer),
+        metadata=[(key, history.shown(value)) for key, value in customer["metadata"].items()],
+        history=history.history("customer", customer_id) if rights.can("list_events") else None,
+        panels=frame.panels("customer", customer),
+        sent=api_request("get_customer", customer_id=customer_id),
+    )  # fmt: skip
+
+
+def _order_columns() -> list[Column]:
+    return [column for column in orders.columns() if column.label != _("Customer")]
+
+
+def _uses(customer_id: int) -> list[dict[str, Any]] | None:
+    """Return the latest coupon uses of a customer, or None if the session may not read them."""
+    if not rights.can("list_redemptions"):
+        return None
+    query = {"customer_id": customer_id, "limit": MAX_ORDERS}
+    found: list[dict[str, Any]] = call("list_redemptions", query=query).body["redemptions"]
+    return found
+
+
+def _downloads(customer_id: int) -> list[dict[str, Any]]:
+    if not rights.can("list_customer_downloads"):
+        return []
+    reply = call("list_customer_downloads", customer_id=customer_id)
+    found: list[dict[str, Any]] = reply.body["downloads"]
+    return found
+
+
+def _facts(customer: dict[str, Any]) -> list[tuple[str, Any]]:
+    rows = [
+        (_("E-mail address"), customer["email"]),
+        (_("Username"), customer["username"]),
+        (_("Role"), (customer["role"] or "").replace("_", " ").capitalize()),
+        (_("Registered"), html.time(customer["created_at"], utc=True)),
+    ]
+    return [(label, value) for label, value in rows if value]
+
+
+@blp.page("/customers/new", "create_customer", methods=("GET", "POST"))
+def create() -> Response | BaseResponse:
+    """Show the form of a new customer, or create the account."""
+    if request.method == "GET":
+        return _form_page(Form.of_record(CustomerCreate, "customer", {}), _("Create customer"))
+    form = Form.submitted(CustomerCreate, "customer")
+    values = form.read(everything=True)
+    sent = api_request("create_customer", body={"customer": values})
+    if not form.errors and "_show" not in request.form:
+        try:
+            reply = call("create_customer", body=sent.body, headers=form_headers())
+            customer_id = reply.body["customer"]["id"]
+            return see_other("admin_customers.show", customer_id=customer_id, done="created")
+        except ShopError as error:
+            if error.status not in {400, 409}:
+                raise
+            form.note(error)
+    return _form_page(form, _("Create customer"), sent=sent)
+
+
+@blp.page(
+    "/customers/<int:customer_id>/edit", "get_customer", "update_customer", methods=("GET", "POST")
+)
+def edit(customer_id: int) -> Response | BaseResponse:
+    """Show the form of a customer, or save what was changed."""
+    if request.method == "GET":
+        customer, etag = record_of("get_customer", "customer", customer_id=customer_id)
+        form = Form.of_record(CustomerUpdate, "customer", customer, etag)
+        return _form_page(form, _("Edit %(name)s", name=name_of(customer)), customer_id)
+    form = Form.submitted(CustomerUpdate, "customer")
+    title = _("Edit customer")
+    if "_show" in request.form:
+        body = {"customer": form.read()}
+        sent = api_request("update_customer", body=body, customer_id=customer_id)
+        return _form_page(form, title, customer_id, sent=sent)
+    conflict = saving.save(form, "get_customer", "update_customer", customer_id=customer_id)
+    if conflict:
+        back = url_for("admin_customers.show", customer_id=customer_id)
+        return render(
+            "conflict.html", title=_("Someone else changed this customer"), form=form,
+            differences=conflict, merged=saving.merged(form, conflict), back=back, status=409,
+        )  # fmt: skip
+    if form.errors:
+        return _form_page(form, title, customer_id)
+    done = "saved" if form.texts != form.shown else "unchanged"
+    return see_other("admin_customers.show", customer_id=customer_id, done=done)
+
+
+def _form_page(
+    form: Form, title: str, customer_id: int | None = None, *, sent: Any = None
+) -> Response:
+    """Return the page of a form; without an ID, that of a new customer."""
+    return render(
+        "customer_form.html",
+        title=title,
+        form=form,
+        customer_id=customer_id,
+        sent=sent if request.form.get("_show") == "request" and not form.errors else None,
+        has_errors=bool(form.errors),
+        status=400 if form.errors else 200,
+    )
+
+
+@blp.action("/customers/<int:customer_id>/delete", "delete_customer")
+def delete(customer_id: int) -> BaseResponse:
+    """Delete the account of a customer permanently. The orders stay, as orders of a guest."""
+    call("delete_customer", customer_id=customer_id)
+    return see_other("admin_customers.show_list", done="deleted")

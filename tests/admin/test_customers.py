@@ -1,0 +1,63 @@
+"""The pages of customers, with the test client."""
+
+HOSTILE = '<script>alert(1)</script>"'
+
+
+def test_list_of_an_empty_shop_explains_customers(browser):
+    assert "No customers yet" in browser.get("/customers").text
+
+
+def test_create_edit_and_delete(browser, admin):
+    page = browser.submit("/customers/new", "email", email="ada@example.com", first_name="Ada")
+    assert page.status == 303
+    customer = admin.get("/customers/email/ada@example.com").json["customer"]
+    path = f"/customers/{customer['id']}"
+    assert "Ada" in browser.get(path).text
+    assert "ada@example.com" in browser.get("/customers").text
+    page = browser.submit(f"{path}/edit", "email", **{"billing_address.city": "London"})
+    assert page.status == 303
+    changed = admin.get(path).json["customer"]
+    assert changed["billing_address"]["city"] == "London"
+    assert changed["first_name"] == "Ada"
+    assert "London" in browser.get(path).text
+    assert browser.post(f"{path}/delete").status == 303
+    assert admin.get(path).status_code == 404
+
+
+def test_error_stands_beside_its_field(browser):
+    page = browser.submit("/customers/new", "email", email="not an address", first_name="Kept")
+    assert page.status == 400
+    assert 'value="Kept"' in page.html
+    assert 'id="field-email-error"' in page.html
+
+
+def test_duplicate_email_stands_beside_its_field(browser, admin):
+    admin.post("/customers", {"customer": {"email": "ada@example.com"}})
+    page = browser.submit("/customers/new", "email", email="ada@example.com")
+    assert page.status == 400
+    assert 'id="field-email-error"' in page.html
+
+
+def test_conflict_of_two_editors_shows_both_values(browser, admin):
+    body = {"customer": {"email": "ada@example.com", "first_name": "Ada"}}
+    path = f"/customers/{admin.post('/customers', body).json['customer']['id']}"
+    form = browser.get(f"{path}/edit").form("email")
+    admin.put(path, {"customer": {"first_name": "Augusta"}})
+    page = browser.post(f"{path}/edit", form | {"first_name": "Adele"})
+    assert page.status == 409
+    assert "Augusta" in page.text
+    assert "Adele" in page.text
+    # Another field is saved without a question.
+    page = browser.post(f"{path}/edit", form | {"last_name": "King"})
+    assert page.status in {303, 409}
+
+
+def test_texts_are_escaped(browser, admin):
+    body = {"customer": {"email": "eve@example.com", "billing_address": {"company": "A & B"},
+                         "metadata": {HOSTILE: HOSTILE}}}  # fmt: skip
+    customer = admin.post("/customers", body).json["customer"]
+    page = browser.get(f"/customers/{customer['id']}")
+    assert page.status == 200
+    assert "<script>alert" not in page.html
+    assert "&lt;script&gt;alert" in page.html
+    assert "A &amp; B" in page.html

@@ -1,0 +1,168 @@
+"""The pages of orders and customers, with the test client."""
+
+import pytest
+
+NEW_ORDER = {
+    "customer_id": 0,
+    "status": "processing",
+    "billing_address": {"first_name": "Ada", "last_name": "Lovelace", "email": "ada@example.com"},
+    "line_items": [{"name": "Teapot", "quantity": 2, "price": "10.00", "sku": "TEA"}],
+    "shipping_lines": [{"method_id": "flat", "method_title": "Parcel", "total": "5.00"}],
+}
+HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}"
+
+
+@pytest.fixture
+def new_order(admin):
+    """Return a function: creates an order over the API."""
+
+    def create(**over):
+        return admin.post("/orders", {"order": NEW_ORDER | over}).json["order"]
+
+    return create
+
+
+def test_list_of_an_empty_shop_explains_orders(browser):
+    assert "No orders yet" in browser.get("/orders").text
+
+
+def test_list_shows_orders_by_status_and_search(browser, new_order):
+    order = new_order()
+    done = new_order(status="completed", billing_address={"last_name": "Byron"})
+    page = browser.get("/orders")
+    assert page.status == 200
+    assert f"#{order['id']}" in page.text
+    assert "€25.00" in page.text or "$25.00" in page.text
+    processing = browser.get("/orders?state=processing")
+    assert f"#{order['id']}" in processing.text
+    assert f"#{done['id']}" not in processing.text
+    assert f"#{done['id']}" in browser.get("/orders?status=completed").text
+    assert "Nothing matches." in browser.get("/orders?q=nowhere").text
+
+
+def test_order_page_shows_the_order(browser, new_order):
+    order = new_order()
+    page = browser.get(f"/orders/{order['id']}")
+    assert page.status == 200
+    for text in ("Teapot", "TEA", "Ada Lovelace", "ada@example.com", "Parcel", "Guest", "Created"):
+        assert text in page.text, text
+
+
+def test_unknown_order_is_a_page(browser):
+    page = browser.get("/orders/999")
+    assert page.status == 404
+    assert "shop_api_invalid_order_id" in page.text
+
+
+def test_status_changes_and_a_note_is_added(browser, new_order, admin):
+    order = new_order()
+    path = f"/orders/{order['id']}"
+    page = browser.post(f"{path}/status", {"status": "completed"})
+    assert page.status == 303
+    assert admin.get(path).json["order"]["status"] == "completed"
+    assert browser.post(f"{path}/status", {"status": "lost"}).status == 400
+    form = browser.get(path).form("note") | {"note": "Called back.\r\nAll good."}
+    assert browser.post(f"{path}/notes", form).status == 303
+    notes = admin.get(f"{path}/notes").json["order_notes"]
+    assert notes[-1]["note"] == "Called back.\nAll good."
+    assert "Called back." in browser.get(path).text
+
+
+def test_a_note_sent_twice_is_added_once(browser, new_order, admin):
+    path = f"/orders/{new_order()['id']}"
+    form = browser.get(path).form("note") | {"note": "Once"}
+    for _ in range(2):
+        assert browser.post(f"{path}/notes", form).status == 303
+    notes = [each["note"] for each in admin.get(f"{path}/notes").json["order_notes"]]
+    assert notes.count("Once") == 1
+
+
+def test_refund_of_an_item_and_of_an_amount(browser, new_order, admin):
+    order = new_order()
+    path, line = f"/orders/{order['id']}", order["line_items"][0]["id"]
+    fields = {f"item-{line}-quantity": "1", f"item-{line}-total": "10.00", "reason": "Broken"}
+    assert browser.submit(f"{path}/refund", "amount", **fields).status == 303
+    assert browser.submit(f"{path}/refund", "amount", amount="2.50").status == 303
+    refunds = admin.get(f"{path}/refunds").json["order_refunds"]
+    assert [(each["amount"], each["reason"]) for each in refunds] == [
+        ("10.00", "Broken"),
+        ("2.50", ""),
+    ]
+    page = browser.get(path)
+    assert "Broken" in page.text
+    assert browser.post(f"{path}/refunds/{refunds[1]['id']}/delete").status == 303
+    assert len(admin.get(f"{path}/refunds").json["order_refunds"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"amount": "10,50"}, "write a number such as 10.50"),
+        ({"amount": "26.00"}, "25.00"),
+        ({}, "amount"),
+    ],
+)
+def test_refund_with_an_error_keeps_what_was_typed(browser, new_order, fields, message):
+    page = browser.submit(
+        f"/orders/{new_order()['id']}/refund", "amount", reason="As typed", **fields
+    )
+    assert page.status == 400
+    assert message in page.text
+    assert 'value="As typed"' in page.html
+    assert 'aria-invalid="true"' in page.html
+    assert "<title>Error:" in page.html
+
+
+def test_trash_restore_and_delete(browser, new_order, admin):
+    order = new_order()
+    path = f"/orders/{order['id']}"
+    assert browser.post(f"{path}/trash").status == 303
+    assert f"#{order['id']}" in browser.get("/orders?state=trash").text
+    assert browser.post(f"{path}/restore").status == 303
+    assert admin.get(path).json["order"]["status"] == "processing"
+    assert browser.post(f"{path}/delete").status == 303
+    assert admin.get(path).status_code == 404
+
+
+def test_status_of_everything_that_matches(browser, new_order, admin):
+    ids = [new_order()["id"] for _ in range(3)]
+    kept = new_order(status="on-hold")["id"]
+    values = {"action": "status", "status": "completed", "everything": "1"}
+    page = browser.post("/orders/selected", values | {"query": "state=processing"})
+    assert page.status == 200
+    assert "3 records done" in page.text
+    statuses = {each["id"]: each["status"] for each in admin.get("/orders").json["orders"]}
+    assert [statuses[each] for each in ids] == ["completed"] * 3
+    assert statuses[kept] == "on-hold"
+    for each in ids:
+        browser.post(f"/orders/{each}/trash")
+    values = {"action": "restore", "id": str(ids[0]), "query": "state=trash"}
+    assert "1 record done" in browser.post("/orders/selected", values).text
+
+
+def test_texts_of_customers_are_escaped(browser, new_order):
+    order = new_order(
+        billing_address={"first_name": HOSTILE, "company": HOSTILE},
+        note=HOSTILE,
+        line_items=[{"name": HOSTILE, "sku": HOSTILE, "total": "1.00"}],
+    )
+    for path in ("/orders", f"/orders/{order['id']}", f"/orders/{order['id']}/refund"):
+        page = browser.get(path)
+        assert page.status == 200
+        assert "<script>alert" not in page.html
+        assert "49" not in page.text.replace(HOSTILE, "") or "{{7*7}}" in page.text
+
+
+@pytest.mark.parametrize("path", ["/orders", "/orders/1", "/orders/1/refund", "/customers"])
+def test_pages_require_the_resource(new_browser, new_order, path):
+    new_order()
+    page = new_browser(login="bob", resources=["coupons"]).get(path)
+    assert page.status == 403 or page.status == 401
+
+
+def test_a_key_that_reads_sees_no_actions(new_browser, new_order):
+    order = new_order()
+    page = new_browser(login="eve", permission="read").get(f"/orders/{order['id']}")
+    assert page.status == 200
+    for text in ("Change status", "Add note", "Delete permanently", "Move to the trash"):
+        assert text not in page.text
