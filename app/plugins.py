@@ -35,6 +35,7 @@ BUILTIN = (
             "order_notes",
             "order_refunds",
             "redemptions",
+            "reports",
             "events",
             "api_keys",
             "webhooks",

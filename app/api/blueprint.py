@@ -153,6 +153,11 @@ class Blueprint(flask_smorest.Blueprint):
         return lambda view: document(view, "resources", resources)
 
     @staticmethod
+    def also_returns(*media_types: str) -> Callable[[Any], Any]:
+        """Document further media types of a successful response, as text."""
+        return lambda view: document(view, "media_types", media_types)
+
+    @staticmethod
     def status(event: str) -> Callable[[Any], Any]:
         """Document the status of an event, which depends on the API version."""
         return lambda view: document(view, "status_events", [event])

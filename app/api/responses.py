@@ -136,11 +136,7 @@ def page_response(wrapper: str, make: Make, page: Page) -> Response:
         make: function that converts rows to objects.
         page: the page.
     """
-    query = [pair for pair in request.args.items(multi=True) if pair[0] not in QUERY_CREDENTIALS]
-    translate = current_dialect().translate
-    headers = {
-        translate(name): value for name, value in page.headers(request_address(), query).items()
-    }
+    headers = page_headers(page)
     if not isinstance(page.rows, RowStream):
         return json_response({wrapper: make(page.rows)}, headers=headers)
     response = Response(
@@ -161,6 +157,14 @@ def name_as_sent(parameter: str) -> str:
     sent, own = request.args, plain(parameter)
     uses_plain = own in sent or (sent and not any("filter[" in name for name in sent))
     return own if uses_plain and current_dialect().has_plain_filters else parameter
+
+
+def page_headers(page: Page) -> dict[str, str]:
+    """Return the pagination headers of a page for the current request."""
+    query = [pair for pair in request.args.items(multi=True) if pair[0] not in QUERY_CREDENTIALS]
+    translate = current_dialect().translate
+    headers = page.headers(request_address(), query)
+    return {translate(name): value for name, value in headers.items()}
 
 
 def next_link(parameter: str, value: int) -> dict[str, str]:

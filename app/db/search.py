@@ -184,8 +184,18 @@ def _search(
 
 
 def is_of_models(name: str | None, *_: Any) -> bool:
-    """Return whether Alembic compares a table or index, which excludes search tables."""
-    return name is None or not re.match(r"(ix_)?(users|coupons|orders)_search(_[a-z]+)?$", name)
+    """Return whether Alembic compares a table or index.
+
+    It compares no search tables, and no indexes that only one of the databases has.
+    """
+    return name is None or not (
+        re.match(r"(ix_)?(users|coupons|orders)_search(_[a-z]+)?$", name)
+        or name.endswith(ONE_DATABASE)
+    )
+
+
+ONE_DATABASE = ("_sqlite", "_postgresql")
+"""Ends of the names of indexes that only one of the databases has."""
 
 
 class _by_dialect(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL

@@ -8,14 +8,12 @@ from typing import Any
 
 import orjson
 
+from app.conversions.cells import FORMULA_STARTS, safe_cell
 from app.import_export.export_kinds import Kind, Record
 
 SEPARATOR, ESCAPE = "|", "\\"
 # An escaped character, a backslash at the end, a separator, or any other text.
 _PARTS = re.compile(r"\\.|\\|\||[^|\\]+", re.DOTALL)
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
-"""First characters of cells that spreadsheets interpret as formulas, and the prefix against it."""
 
 
 def flattened(kind: Kind, record: Record, columns: Mapping[str, str]) -> list[str]:
@@ -43,7 +41,7 @@ def to_cell(value: Any, way: str = "text") -> str:
         text = "true" if value else "false"
     else:
         text = str(value)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    return safe_cell(text)
 
 
 def from_cell(cell: str) -> str:

@@ -126,6 +126,25 @@ class Order(BillingColumns, ShippingColumns, Model):
             sqlite_where=text("customer_id IS NULL"),
             postgresql_where=text("customer_id IS NULL"),
         ),
+        # Migration 0036 creates further indexes for reports, which differ between the databases.
+        # The first order of a customer.
+        Index(
+            "ix_orders_customer_created",
+            "customer_id",
+            "created_at",
+            "id",
+            "status",
+            "currency",
+            sqlite_where=text("customer_id IS NOT NULL"),
+            postgresql_where=text("customer_id IS NOT NULL"),
+        ),
+        # E-mail addresses that only Python can lower-case.
+        Index(
+            "ix_orders_unicode_emails",
+            "created_at",
+            sqlite_where=text("length(CAST(billing_email AS BLOB)) > length(billing_email)"),
+            postgresql_where=text("octet_length(billing_email) > length(billing_email)"),
+        ),
         AUTOINCREMENT,
     )
 

@@ -67,6 +67,7 @@ class OrderRefund(Model):
         Index("ix_order_refunds_order", "order_id", "id"),
         Index("ix_order_refunds_created", "created_at", "id"),
         Index("ix_order_refunds_updated", "updated_at", "id"),
+        Index("ix_order_refunds_report", "created_at", "order_id", "amount"),
         Index("ix_order_refunds_user", "refunded_by"),
         AUTOINCREMENT,
     )

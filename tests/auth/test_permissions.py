@@ -106,6 +106,11 @@ TABLE = {
     "listWebhookDeliveries": ("read", STAFF, "401 user_cannot_read_webhook"),
     "getWebhookDelivery":    ("read", STAFF, "401 user_cannot_read_webhook"),
     "redeliverWebhookDelivery": ("write", STAFF, "401 user_cannot_edit_webhook"),
+    "getSalesReport":        ("read", STAFF, "401 user_cannot_view_reports"),
+    "listCouponReports":     ("read", STAFF, "401 user_cannot_view_reports"),
+    "getCouponReport":       ("read", STAFF, "401 user_cannot_view_reports"),
+    "listCustomerReports":   ("read", STAFF, "401 user_cannot_view_reports"),
+    "listOrderReports":      ("read", STAFF, "401 user_cannot_view_reports"),
 }  # fmt: skip
 NATIVE_ONLY = {
     "listTrashedOrders", "restoreOrder", "emptyOrderTrash", "listRefunds", "countRefunds",
@@ -115,6 +120,8 @@ NATIVE_ONLY = {
     "confirmRedemption", "releaseRedemption", "listEvents", "getEvent",
     "listApiKeys", "createApiKey", "getApiKey", "updateApiKey", "deleteApiKey", "rotateApiKey",
     "rotateWebhookSecret", "pingWebhook", "replayWebhook", "redeliverWebhookDelivery",
+    "getSalesReport", "listCouponReports", "getCouponReport", "listCustomerReports",
+    "listOrderReports",
 }  # fmt: skip
 # A webhook sends only what its key may read, so that a key that may only write gets this error.
 WHAT_THE_KEY_READS = {"createWebhook", "updateWebhook"}
@@ -228,6 +235,10 @@ def request_of(app, admin, make_coupon, make_customer):
     numbers = count()
     lasting = make_coupon(code="target"), make_customer(email="target@example.com")
     order_id = insert_order(app, customer_id=lasting[1]["id"])
+    admin.post(
+        "/orders",
+        {"order": {"status": "completed", "coupon_lines": [{"code": "target", "amount": "0.00"}]}},
+    )
     trashed = {"status": "trash", "status_before_trash": "pending", "trashed_at": now()}
     insert_order(app, **trashed)
 

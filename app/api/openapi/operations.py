@@ -59,6 +59,8 @@ def describe_operation(
     for event in declared.get("status_events", ()):
         if (status := api_version.status(event)) != 200:
             responses[status] = deepcopy(responses[200])
+    for media_type in declared.get("media_types", ()):
+        responses[200]["content"][media_type] = {"schema": {"type": "string"}}
     codes |= {code: ERRORS[code][0] for code in common}
     pairs = [*codes.items(), *declared.get("codes_as", ())]
     describe_errors(responses, pairs, invalid_input(operation))

@@ -71,7 +71,7 @@ class json_text(FunctionElement[Any]):  # noqa: N801  # named like an SQL functi
     inherit_cache = True
     type = JsonObjectText()
 
-    def __init__(self, values: Mapping[str, ColumnElement[str]]) -> None:
+    def __init__(self, values: Mapping[str, ColumnElement[Any]]) -> None:
         parts: list[ColumnElement[Any]] = []
         for name, value in values.items():
             parts += [literal_column(f"'{name}'"), value]
@@ -135,3 +135,73 @@ def _json_entries_on_postgresql(element: json_entries, compiler: Any, **kwargs: 
     row, text, value = (compiler.process(clause, **kwargs) for clause in element.clauses)
     entry = f"'[' || {row} || ',' || to_json({text})::text || ',' || {value} || ']'"
     return f"'[' || string_agg({entry}, ',') || ']'"
+
+
+class json_record(json_text):  # noqa: N801  # named like an SQL function
+    """Values of any type as the text of a JSON object, also of aggregates."""
+
+    inherit_cache = True
+    type = String()  # type: ignore[assignment] # text, which is not part of a response
+
+
+@compiles(json_record, "postgresql")
+def _json_build_object(element: json_record, compiler: Any, **kwargs: Any) -> str:
+    return f"CAST(json_build_object({compiler.process(element.clauses, **kwargs)}) AS text)"
+
+
+class has_unicode(FunctionElement[bool]):  # noqa: N801  # named like an SQL function
+    """Whether a text contains characters beyond ASCII, which the databases lower differently."""
+
+    inherit_cache = True
+
+
+@compiles(has_unicode)
+def _has_more_bytes(element: has_unicode, compiler: Any, **kwargs: Any) -> str:
+    text = compiler.process(element.clauses, **kwargs)
+    return f"length(CAST({text} AS BLOB)) > length({text})"
+
+
+@compiles(has_unicode, "postgresql")
+def _has_more_octets(element: has_unicode, compiler: Any, **kwargs: Any) -> str:
+    text = compiler.process(element.clauses, **kwargs)
+    return f"octet_length({text}) > length({text})"
+
+
+class json_lookup(FunctionElement[str]):  # noqa: N801  # named like an SQL function
+    """The value of a key in a JSON object, or NULL."""
+
+    inherit_cache = True
+    type = String()
+
+
+@compiles(json_lookup)
+def _entry(element: json_lookup, compiler: Any, **kwargs: Any) -> str:
+    record, key = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    # Contains only names and placeholders rendered by SQLAlchemy.
+    return f"(SELECT value FROM json_each({record}) WHERE key = {key})"  # noqa: S608  # nosec B608
+
+
+@compiles(json_lookup, "postgresql")
+def _value_of_key(element: json_lookup, compiler: Any, **kwargs: Any) -> str:
+    record, key = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"(CAST({record} AS json) ->> {key})"
+
+
+class email_is(FunctionElement[bool]):  # noqa: N801  # named like an SQL function
+    """Whether an e-mail address in ASCII has a lower-case form. Uses its index."""
+
+    inherit_cache = True
+
+
+@compiles(email_is)
+def _equals_in_any_case(element: email_is, compiler: Any, **kwargs: Any) -> str:
+    email, lower = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"{email} = {lower} COLLATE NOCASE"
+
+
+@compiles(email_is, "postgresql")
+def _equals_lower(element: email_is, compiler: Any, **kwargs: Any) -> str:
+    # Index entries have a maximum size, so the index contains the start of long addresses.
+    email, lower = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    start = f"lower(substr({email}, 1, 200)) = substr({lower}, 1, 200)"
+    return f"({start} AND lower({email}) = {lower})"

@@ -18,6 +18,7 @@ from app.errors import InvalidParams
 
 DEFAULT_DAYS = 30
 MAX_INTERVALS = 1000
+CANNOT_VIEW = "shop_api_user_cannot_view_reports"
 FROM, TO = "filter[from]", "filter[to]"
 
 
@@ -62,7 +63,7 @@ class Period:
 
 def require_reports(actor: Principal) -> None:
     """Raise ShopError unless the user may view reports."""
-    actor.require("shop_api_user_cannot_view_reports", Capability.VIEW_REPORTS)
+    actor.require(CANNOT_VIEW, Capability.VIEW_REPORTS)
 
 
 def shop_zone() -> ZoneInfo:

@@ -1,0 +1,80 @@
+"""Rows of a response as a CSV file (reports 4)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import marshmallow as ma
+from flask import Response, current_app, stream_with_context
+
+from app.conversions.cells import safe_cell
+from app.schemas.fields.output import Amount, Number
+
+
+def csv_response(
+    name: str,
+    schema: type[ma.Schema],
+    batches: Iterable[Iterable[Mapping[str, Any]]],
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return rows as a CSV file, which is sent while the rows are read.
+
+    Args:
+        name: the name of the file, without its extension.
+        schema: the schema of a row. The names of its fields are the columns. A nested field has
+            one for each of its values: ``coupon_id``, ``coupon_code``.
+        batches: the rows as the API shows them.
+        headers: further headers.
+    """
+    response = Response(stream_with_context(_lines(schema, batches)), mimetype="text/csv")
+    response.headers.update(headers or {})
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
+    return response
+
+
+def _lines(
+    schema: type[ma.Schema], batches: Iterable[Iterable[Mapping[str, Any]]]
+) -> Iterator[bytes]:
+    columns = dict(_columns(schema))
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    try:
+        for batch in batches:
+            for row in batch:
+                flat = dict(_flat(row))
+                writer.writerow(_cell(flat[name], field) for name, field in columns.items())
+            yield text.getvalue().encode()
+            text.seek(0)
+            text.truncate()
+    except Exception:
+        current_app.logger.exception("a list response was aborted")
+        raise
+    yield text.getvalue().encode()
+
+
+def _cell(value: Any, field: Any) -> str:
+    """Return the text of a value. Figures, which can be negative, are numbers for spreadsheets."""
+    if value is None:
+        return ""
+    return str(value) if isinstance(field, Amount | Number) else safe_cell(str(value))
+
+
+def _columns(schema: type[ma.Schema]) -> Iterator[tuple[str, Any]]:
+    for name, field in schema._declared_fields.items():
+        if isinstance(field, ma.fields.Nested):
+            part: Any = field.nested
+            yield from ((f"{name}_{inner}", each) for inner, each in part._declared_fields.items())
+        else:
+            yield name, field
+
+
+def _flat(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}_{inner}", each) for inner, each in value.items())
+        else:
+            yield name, value

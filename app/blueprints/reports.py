@@ -1,0 +1,163 @@
+"""Reports, natively only (reports 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from flask import Response
+
+from app.api.authentication import current_principal
+from app.api.blueprint import Blueprint, Query
+from app.api.csv_responses import csv_response
+from app.api.openapi.document import PAGE_HEADERS
+from app.api.responses import json_response, page_headers, page_response
+from app.db.read_pool import RowStream
+from app.schemas import reports as schemas
+from app.schemas.examples import reports as examples
+from app.services.reports.coupons import coupon_report, coupon_reports
+from app.services.reports.customers import customer_reports
+from app.services.reports.lists import Report
+from app.services.reports.orders import order_reports
+from app.services.reports.period import Period, currency_of, period_of
+from app.services.reports.sales import sales_report
+
+blp = Blueprint(
+    "reports",
+    __name__,
+    url_prefix="/reports",
+    description="What the shop sold, and what each coupon did, by days of its time zone.",
+    reads_replicas=True,
+)
+
+init_app = blp.init_app
+
+CSV = "text/csv"
+
+
+def _is_csv(query: Mapping[str, Any]) -> bool:
+    return bool(query["format"] == "csv")
+
+
+def _file(name: str, period: Period) -> str:
+    return f"{name}-{period.first}-{period.last}"
+
+
+@blp.route("/sales")
+@blp.errors("shop_api_user_cannot_view_reports")
+@blp.arguments(schemas.IntervalReportQuery, location="query")
+@blp.response(200, schemas.SalesReportResponse, example={"sales": examples.SALES})
+@blp.also_returns(CSV)
+def get_sales_report(query: Query) -> Response:
+    """Report sales.
+
+    Orders count in the statuses of `SHOP_PAID_STATUSES` and `refunded`, on the day of their
+    creation. Refunds count on their own day, and uses of coupons on the day of their confirmation.
+    """
+    period = period_of(query)
+    sales = sales_report(current_principal(), period, currency_of(query))
+    if _is_csv(query):
+        return csv_response(_file("sales", period), schemas.SalesInterval, [sales["intervals"]])
+    return json_response({"sales": sales})
+
+
+@blp.route("/coupons")
+@blp.errors("shop_api_user_cannot_view_reports")
+@blp.also_requires("coupons")
+@blp.arguments(schemas.CouponReportListQuery, location="query")
+@blp.response(
+    200,
+    schemas.CouponReportList,
+    headers=PAGE_HEADERS,
+    example={"coupon_reports": examples.COUPONS},
+)
+@blp.also_returns(CSV)
+def list_coupon_reports(query: Query) -> Response:
+    """Report all coupons.
+
+    Returns the coupons with a use or an order in the period. An order with two coupons counts for
+    both.
+    """
+    period = period_of(query)
+    report = coupon_reports(current_principal(), period, currency_of(query), query)
+    return _list("coupon", schemas.CouponSummarySchema, report, period, query)
+
+
+@blp.route("/coupons/<id:coupon_id>")
+@blp.errors("shop_api_user_cannot_view_reports", "shop_api_invalid_coupon_id")
+@blp.also_requires("coupons")
+@blp.arguments(schemas.IntervalReportQuery, location="query")
+@blp.response(200, schemas.CouponReportResponse, example={"coupon_report": examples.COUPON_REPORT})
+@blp.also_returns(CSV)
+def get_coupon_report(query: Query, coupon_id: int) -> Response:
+    """Report a coupon.
+
+    The coupon can be in the trash.
+    """
+    period = period_of(query)
+    report = coupon_report(current_principal(), coupon_id, period, currency_of(query))
+    if _is_csv(query):
+        name = _file(f"coupon-{coupon_id}", period)
+        return csv_response(name, schemas.CouponInterval, [report["intervals"]])
+    return json_response({"coupon_report": report})
+
+
+@blp.route("/customers")
+@blp.errors("shop_api_user_cannot_view_reports")
+@blp.also_requires("customers")
+@blp.arguments(schemas.CustomerReportListQuery, location="query")
+@blp.response(
+    200,
+    schemas.CustomerReportList,
+    headers=PAGE_HEADERS,
+    example={"customer_reports": examples.CUSTOMERS},
+)
+@blp.also_returns(CSV)
+def list_customer_reports(query: Query) -> Response:
+    """Report all customers.
+
+    Returns the customers with an order or a refund in the period. Requires the capability
+    `list_users` in addition.
+    """
+    period = period_of(query)
+    report = customer_reports(current_principal(), period, currency_of(query), query)
+    return _list("customer", schemas.CustomerReportSchema, report, period, query)
+
+
+@blp.route("/orders")
+@blp.errors("shop_api_user_cannot_view_reports")
+@blp.arguments(schemas.ReportQuery, location="query")
+@blp.response(200, schemas.OrderReportList, example={"order_reports": examples.ORDERS})
+@blp.also_returns(CSV)
+def list_order_reports(query: Query) -> Response:
+    """Report orders by status.
+
+    Returns the number and total of the orders in each known status.
+    """
+    period = period_of(query)
+    rows = order_reports(current_principal(), period, currency_of(query))
+    if _is_csv(query):
+        return csv_response(_file("orders", period), schemas.OrderReportSchema, [rows])
+    return json_response({"order_reports": rows})
+
+
+def _list(name: str, schema: Any, report: Report, period: Period, query: Query) -> Response:
+    if not _is_csv(query):
+        return page_response(f"{name}_reports", report.shown, report.page)
+    response = csv_response(
+        _file(f"{name}s", period), schema, _batches(report), page_headers(report.page)
+    )
+    if isinstance(report.page.rows, RowStream):
+        response.call_on_close(report.page.rows.close)
+    return response
+
+
+def _batches(report: Report) -> Iterator[list[dict[str, Any]]]:
+    rows = report.page.rows
+    if not isinstance(rows, RowStream):
+        yield report.shown(rows)
+        return
+    for batch in rows.batches():
+        with rows.reading():
+            shown = report.shown(batch)
+        yield shown

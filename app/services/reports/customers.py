@@ -1,0 +1,110 @@
+"""The report of customers: their orders and refunds (reports 1 and 4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Select, and_, case, func, or_, select
+
+from app.auth.principals import Capability, Principal
+from app.db.read_pool import fetch
+from app.db.sql.functions import email_is, has_unicode, json_record
+from app.models import ORDER_REFUNDS, ORDERS, USERS
+from app.services.reports.lists import (
+    TOTAL,
+    Report,
+    added_up,
+    fetch_list,
+    in_order,
+    list_of_texts,
+    sort_keys,
+)
+from app.services.reports.period import CANNOT_VIEW, Period, require_reports
+from app.services.reports.sales import ORDER_SUMS, REFUND_SUMS, shown, with_tax
+from app.services.reports.scope import Scope, figures_of, sums_of, within
+
+PERSON = ("id", "email", "first_name", "last_name")
+
+
+def customer_reports(
+    actor: Principal, period: Period, currency: str, query: Mapping[str, Any]
+) -> Report:
+    """Return a page of the customers with an order or a refund in a period.
+
+    Args:
+        query: ``orderby``, ``order``, ``page`` and ``limit``.
+
+    Raises:
+        ShopError: a capability is missing, or a statement took too long.
+    """
+    require_reports(actor)
+    actor.require(CANNOT_VIEW, Capability.LIST_USERS)
+
+    def build(scope: Scope, exact: bool) -> Select[Any]:
+        found = _by_customer(scope, period, exact=exact)
+        persons = (USERS.c[name].label(f"person_{name}") for name in PERSON[1:])
+        joined = select(*found.c, *persons).select_from(
+            found.outerjoin(USERS, USERS.c.id == found.c.customer_id)
+        )
+        key = sort_keys(found.c)[query["orderby"]]
+        ties = func.coalesce(found.c.customer_id, 0), found.c.guest
+        return joined.order_by(*in_order(key, query), *ties)
+
+    return fetch_list(build, _shown_customers, currency, query)
+
+
+def _by_customer(scope: Scope, period: Period, *, exact: bool) -> Any:
+    """Return a subquery of the figures of each customer, from orders and from refunds."""
+    span = period.since, period.until
+    guest = case((ORDERS.c.customer_id.is_(None), scope.guest()))
+    key = ORDERS.c.customer_id, guest.label("guest")
+    orders = select(ORDERS.c.id).where(scope.counts(), *within(ORDERS.c.created_at, *span))
+    joined = ORDER_REFUNDS.join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
+    refunds = select(ORDERS.c.id).select_from(joined)
+    refunds = refunds.where(scope.counts_found(), *within(ORDER_REFUNDS.c.created_at, *span))
+    counted: dict[str, Any] = {"orders": func.count()}
+    refunded: dict[str, Any] = {"refunds": func.count()}
+    return added_up(
+        [
+            (orders, counted | sums_of(ORDER_SUMS, exact=exact), key),
+            (refunds, refunded | sums_of(REFUND_SUMS, exact=exact), key),
+        ]
+    )
+
+
+def _shown_customers(rows: Sequence[Any], scope: Scope) -> list[dict[str, Any]]:
+    """Return reports of customers as the API shows them."""
+    names = _names_of_guests([row.guest for row in rows if row.customer_id is None], scope)
+    found = []
+    for row in rows:
+        values = dict(row._mapping)
+        values.pop(TOTAL, None)
+        customer_id, guest = values.pop("customer_id"), values.pop("guest")
+        person = [values.pop(f"person_{name}") for name in PERSON[1:]]
+        if customer_id is None:
+            customer_id, person = 0, [guest, *names.get(guest, ("", ""))]
+        customer = dict(zip(PERSON, (customer_id, *person), strict=True))
+        found.append({"customer": customer} | shown(with_tax(figures_of(values))))
+    return found
+
+
+def _names_of_guests(guests: Sequence[str], scope: Scope) -> dict[str, Sequence[str]]:
+    """Return the first and last name in the latest counted order of each guest."""
+    if not guests:
+        return {}
+    table, key = list_of_texts(guests)
+    is_theirs: Any = email_is(ORDERS.c.billing_email, key)
+    if scope.folded:
+        unicode = and_(has_unicode(ORDERS.c.billing_email), scope.guest() == key)
+        is_theirs = or_(is_theirs, unicode)
+    names = {name: ORDERS.c[f"billing_{name}"] for name in PERSON[2:]}
+    latest = (
+        select(json_record(names))
+        .where(scope.counts(), ORDERS.c.customer_id.is_(None), is_theirs)
+        .order_by(ORDERS.c.created_at.desc(), ORDERS.c.id.desc())
+        .limit(1)
+    )
+    rows = fetch(select(key, latest.correlate(table).scalar_subquery()).select_from(table))
+    return {guest: tuple(json.loads(found).values()) for guest, found in rows if found}

@@ -1,0 +1,151 @@
+"""Reports that are lists: groups of several selects, sorted and in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Numeric,
+    Select,
+    String,
+    Subquery,
+    cast,
+    func,
+    literal,
+    null,
+    select,
+    type_coerce,
+    union_all,
+)
+
+from app.db.read_pool import RowStream
+from app.db.sql.types import TextList
+from app.services.common.pagination import Page, page_size
+from app.services.reports.scope import (
+    LOW,
+    LOW_BITS,
+    Scope,
+    on_postgresql,
+    read_sums,
+    reading,
+    scope_of,
+)
+
+TIMES = {"first_use": func.min, "last_use": func.max}
+"""Figures that are not added, with their aggregates."""
+
+Part = tuple[Select[Any], Mapping[str, ColumnElement[Any]], Sequence[Any]]
+"""A select, its aggregates by name, and the columns by which they are grouped."""
+
+
+TOTAL = "number_of_rows"
+"""Name of the number of rows on all pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report that is a list.
+
+    Attributes:
+        page: rows of a page.
+        shown: function that returns rows as the API shows them.
+    """
+
+    page: Page
+    shown: Callable[[Sequence[Any]], list[dict[str, Any]]]
+
+
+def added_up(parts: Sequence[Part]) -> Subquery:
+    """Return the sums of aggregates of several selects, by the columns of their groups.
+
+    Each select has a part of the figures; the others are added as nothing.
+    """
+    names: dict[str, Any] = {}
+    for _, values, _ in parts:
+        names |= values
+    selects = []
+    for part, values, key in parts:
+        figures = (
+            values.get(name, cast(null(), like.type)).label(name) for name, like in names.items()
+        )
+        selects.append(part.with_only_columns(*key, *figures).group_by(*key))
+    both = union_all(*selects).subquery()
+    keys = list(both.c)[: len(parts[0][2])]
+    sums = (_sum(both.c[name]) for name in names)
+    return select(*keys, *sums).group_by(*keys).subquery()
+
+
+def _sum(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    name = str(column.key)
+    if name in TIMES:
+        end: Any = TIMES[name]
+        return end(column, type_=column.type).label(name)  # type: ignore[no-any-return] # an aggregate
+    if on_postgresql():  # sums of amounts are text
+        column = cast(column, Numeric)
+    return func.coalesce(func.sum(column), 0).label(name)
+
+
+def sort_keys(columns: Any) -> dict[str, list[ColumnElement[Any]]]:
+    """Return the sort keys of figures by their names, also of sums in two parts."""
+    keys: dict[str, list[ColumnElement[Any]]] = {}
+    for column in columns:
+        low = columns.get(f"{column.key}{LOW}")
+        keys[column.key] = [column]
+        if low is not None:
+            high = column + low.op(">>")(LOW_BITS)
+            keys[column.key] = [high, low.op("&")(2**LOW_BITS - 1)]
+    return keys
+
+
+def in_order(key: Sequence[ColumnElement[Any]], query: Mapping[str, Any]) -> list[Any]:
+    """Return the clauses that sort by a key in the direction of a query."""
+    return [part.asc() if query["order"] == "asc" else part.desc() for part in key]
+
+
+def fetch_list(
+    build: Callable[[Scope, bool], Select[Any]],
+    shown: Callable[[Sequence[Any], Scope], list[dict[str, Any]]],
+    currency: str,
+    query: Mapping[str, Any],
+) -> Report:
+    """Return a page of a report.
+
+    Args:
+        build: function that returns a sorted select for a scope. Its second argument is whether
+            sums can exceed 64 bits on SQLite.
+        shown: function that returns rows as the API shows them.
+        query: ``page`` and ``limit``.
+
+    Raises:
+        ShopError: a statement took too long.
+    """
+    size = page_size(query)
+    with reading() as fetch:
+        scope = scope_of(fetch, currency)
+
+        def build_page(exact: bool) -> Select[Any]:
+            rows = build(scope, exact).add_columns(func.count().over().label(TOTAL))
+            return rows.limit(size).offset((query["page"] - 1) * (size or 0))
+
+        def build_count(exact: bool) -> Select[Any]:
+            return select(func.count()).select_from(build(scope, exact).order_by(None).subquery())
+
+        rows: Any = read_sums(fetch, build_page) if size else ()
+        total = rows[0]._mapping[TOTAL] if rows else read_sums(fetch, build_count)[0][0]
+        if size is None:
+            rows = read_sums(RowStream, partial(build, scope))
+    return Report(Page(rows, total, query["page"], size), lambda rows: shown(rows, scope))
+
+
+def list_of_texts(texts: Sequence[str]) -> tuple[Any, ColumnElement[str]]:
+    """Return a table of texts, and its column."""
+    values = literal(list(texts), TextList)
+    if on_postgresql():
+        table = func.unnest(values).table_valued("value", name="texts").render_derived()
+    else:
+        table = func.json_each(values).table_valued("value", name="texts")
+    return table, type_coerce(table.c.value, String)

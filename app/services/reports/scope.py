@@ -1,0 +1,211 @@
+"""What a report counts: orders of some statuses and one currency, and exact sums of them.
+
+Guests are identified by their e-mail address in lower case. ``lower()`` of a database changes only
+ASCII letters here, so the few other addresses are lower-cased in Python (``Scope.folded``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from flask import current_app
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    String,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    type_coerce,
+)
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from app.db import read_pool, timeouts
+from app.db.read_pool import Fetch, read_engine
+from app.db.sql.functions import email_is, has_unicode, json_lookup
+from app.db.sql.index_hints import unindexed
+from app.errors import unavailable
+from app.models import ORDERS, REDEMPTIONS
+from app.models.redemption import IS_CONFIRMED
+
+LOW_BITS = 32
+"""Bits of the lower part of an amount, if a sum exceeds 64 bits on SQLite."""
+
+LOW = "_low"
+"""Suffix of the sum of the lower parts."""
+
+Rows = TypeVar("Rows")
+Sums = Mapping[str, ColumnElement[Any]]
+Build = Callable[[bool], Select[Any]]
+"""Function that returns a select. Its argument is whether sums can exceed 64 bits on SQLite."""
+
+
+Span = tuple[datetime, datetime]
+"""The first instant of a time, and the instant after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The orders and uses that a report counts.
+
+    Attributes:
+        currency: their currency.
+        statuses: the statuses of counted orders.
+        others: whether any order has another currency than that of the shop.
+        folded: the lower-case form of each e-mail address of a guest with characters beyond ASCII.
+    """
+
+    currency: str
+    statuses: tuple[str, ...]
+    others: bool
+    folded: Mapping[str, str]
+
+    def counts(self, orders: Any = ORDERS.c) -> ColumnElement[bool]:
+        """Return whether an order counts."""
+        return and_(orders.currency == self.currency, orders.status.in_(self.statuses))
+
+    def counts_found(self) -> ColumnElement[bool]:
+        """Return whether an order counts that is found by its ID, for each refund."""
+        has_status = unindexed(ORDERS.c.status).in_(self.statuses)
+        return and_(unindexed(ORDERS.c.currency) == self.currency, has_status)
+
+    def counts_use(self) -> ColumnElement[bool]:
+        """Return whether a redemption is a use in the currency (reports 4).
+
+        Uses without an order are in the currency of the shop.
+        """
+        of_order = ORDERS.c.id == REDEMPTIONS.c.order_id
+        if self.currency == current_app.config["SHOP_CURRENCY"]:
+            if not self.others:
+                return IS_CONFIRMED
+            is_other = exists().where(of_order, ORDERS.c.currency != self.currency)
+            return and_(IS_CONFIRMED, ~is_other)
+        return and_(IS_CONFIRMED, exists().where(of_order, ORDERS.c.currency == self.currency))
+
+    def guest(self, orders: Any = ORDERS.c) -> ColumnElement[str]:
+        """Return the key of the guest of an order."""
+        email = func.lower(orders.billing_email)
+        if not self.folded:
+            return email
+        entry = json_lookup(literal(json.dumps(self.folded), String), orders.billing_email)
+        return case((has_unicode(orders.billing_email), entry), else_=email)
+
+    def is_first(self) -> ColumnElement[bool]:
+        """Return whether an order is the first counted order of its customer."""
+        earlier = ORDERS.alias("earlier")
+        each = earlier.c
+        before = and_(
+            self.counts(each),
+            each.created_at <= ORDERS.c.created_at,
+            or_(each.created_at < ORDERS.c.created_at, each.id < ORDERS.c.id),
+        )
+        of_account = exists().where(each.customer_id == ORDERS.c.customer_id, before)
+        key = self.guest()
+        is_guest = each.customer_id.is_(None)
+        of_guest: Any = exists().where(is_guest, email_is(each.billing_email, key), before)
+        if self.folded:
+            is_guest = unindexed(each.customer_id).is_(None)
+            is_theirs = and_(has_unicode(each.billing_email), self.guest(each) == key)
+            of_guest = or_(of_guest, exists().where(is_guest, is_theirs, before))
+        return ~case((ORDERS.c.customer_id.is_(None), of_guest), else_=of_account)
+
+
+@contextmanager
+def reading() -> Iterator[Fetch]:
+    """Yield a ``fetch`` function for the selects of a report, which see one state of the database.
+
+    Raises:
+        ShopError: a select exceeded the statement timeout.
+    """
+    try:
+        with read_pool.snapshot() as fetch:
+            yield fetch
+    except DBAPIError as error:
+        if not timeouts.is_statement_timeout(error):
+            raise
+        raise unavailable(
+            "The report takes longer than a statement may. Choose a shorter period."
+        ) from error
+
+
+def scope_of(fetch: Fetch, currency: str, statuses: Sequence[str] | None = None) -> Scope:
+    """Return what a report counts.
+
+    Args:
+        statuses: the statuses of counted orders, by default ``SHOP_PAID_STATUSES`` and
+            ``refunded`` (reports 2).
+    """
+    counted = statuses or (*current_app.config["SHOP_PAID_STATUSES"], "refunded")
+    shop = current_app.config["SHOP_CURRENCY"]
+    first, last = (select(end(ORDERS.c.currency)).scalar_subquery() for end in (func.min, func.max))
+    ends = fetch(select(first, last))[0]
+    guests = unindexed(ORDERS.c.customer_id).is_(None), has_unicode(ORDERS.c.billing_email)
+    unicode = fetch(select(ORDERS.c.billing_email).where(*guests).distinct())
+    folded = {email: email.lower() for (email,) in unicode}
+    return Scope(currency, tuple(dict.fromkeys(counted)), not {*ends} <= {shop, None}, folded)
+
+
+def within(
+    column: ColumnElement[datetime], since: Any, until: Any
+) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions of a time from ``since``, and before ``until``."""
+    return column >= since, column < until
+
+
+def on_postgresql() -> bool:
+    """Return whether the database is PostgreSQL."""
+    return read_engine().dialect.name == "postgresql"
+
+
+def sums_of(columns: Sums, *, exact: bool) -> dict[str, ColumnElement[Any]]:
+    """Return the sums of integer columns, or of amounts in cents.
+
+    PostgreSQL returns them as text, because JSON parsers round large numbers. SQLite fails if a sum
+    exceeds 64 bits. With ``exact``, it adds the upper and the lower parts of the values separately.
+    """
+    found: dict[str, ColumnElement[Any]] = {}
+    for name, column in columns.items():
+        plain = type_coerce(column, BigInteger)
+        if on_postgresql():
+            found[name] = cast(func.sum(plain), String)
+        elif exact:
+            found[name] = func.sum(plain.op(">>")(LOW_BITS))
+            found[name + LOW] = func.sum(plain.op("&")(2**LOW_BITS - 1))
+        else:
+            found[name] = func.sum(plain)
+    return found
+
+
+def read_sums(read: Callable[[Select[Any]], Rows], build: Build) -> Rows:
+    """Return what a function reads with a select of sums.
+
+    The select is built again if a sum exceeds 64 bits on SQLite.
+    """
+    try:
+        return read(build(False))
+    except OperationalError as error:
+        if "integer overflow" not in str(error.orig):
+            raise
+        return read(build(True))
+
+
+def figures_of(values: Mapping[str, Any]) -> dict[str, int]:
+    """Return figures from the values of ``sums_of`` and numbers, by their names."""
+    return {
+        name: (int(value or 0) << LOW_BITS) + int(values[name + LOW] or 0)
+        if name + LOW in values
+        else int(value or 0)
+        for name, value in values.items()
+        if not name.endswith(LOW)
+    }

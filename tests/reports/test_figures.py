@@ -1,0 +1,164 @@
+"""The figures of reports, compared with an independent computation on random shops (reports 3)."""
+
+import csv
+import io
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from tests.reports.independent import Reports
+from tests.reports.shops import random_shop, utc
+
+ZONES = {
+    "UTC": "2026-11-01",
+    "America/New_York": "2026-11-01",  # the day has 25 hours
+    "Pacific/Apia": "2011-12-30",  # the day did not exist
+    "Asia/Kathmandu": "2026-03-08",
+    "Europe/Berlin": "2026-03-29",  # the day has 23 hours
+}
+
+
+@pytest.fixture(params=ZONES)
+def zone(request):
+    return request.param
+
+
+def days(middle, before, after):
+    day = utc(middle).date()
+    return str(day - timedelta(days=before)), str(day + timedelta(days=after))
+
+
+def params(first, last, **more):
+    return {"filter[from]": first, "filter[to]": last} | {
+        name if name in {"page", "format"} else f"filter[{name}]": value
+        for name, value in more.items()
+    }
+
+
+@pytest.fixture
+def case(app, zone, client_with):
+    """A random shop, a client, and a function that returns the independent reports of days."""
+    shop = random_shop(app, f"{zone} 1", utc(ZONES[zone]))
+    client = client_with(SHOP_TIMEZONE=zone)
+
+    def reports(before, after, currency="USD"):
+        first, last = days(ZONES[zone], before, after)
+        return Reports(shop, zone, first, last, currency), params(first, last, currency=currency)
+
+    return client, reports
+
+
+@pytest.mark.parametrize("currency", ["USD", "EUR"])
+@pytest.mark.parametrize("interval", ["hour", "day", "week", "month", "year"])
+def test_sales(case, interval, currency):
+    client, reports = case
+    expected, query = reports(3, 4, currency)
+    sales = client.get("/reports/sales", query | {"filter[interval]": interval}).json["sales"]
+    previous = expected.previous().sales()
+    assert sales["totals"] == {**expected.sales(), "previous": previous}
+    assert sales["currencies"] == expected.currencies()
+    found = {each["label"]: each for each in sales["intervals"]}
+    assert len(found) == len(sales["intervals"])
+    by_interval = expected.by_interval(interval, expected.sales)
+    for label, figures in found.items():
+        start = figures.pop("start")
+        assert start.endswith("Z")
+        del figures["label"]
+        wanted = by_interval.pop(label, None)
+        if wanted is None:
+            assert {figures["orders"], figures["uses"], figures["new_customers"]} == {0}
+        else:
+            assert figures == wanted
+    assert by_interval == {}
+
+
+@pytest.mark.parametrize("currency", ["USD", "EUR"])
+def test_coupons(case, currency):
+    client, reports = case
+    expected, query = reports(6, 6, currency)
+    rows = client.get("/reports/coupons", query | {"filter[limit]": "-1"}).json["coupon_reports"]
+    code = lambda row: row["coupon"]["code"]  # noqa: E731
+    assert sorted(rows, key=code) == sorted(expected.coupons(), key=code)
+
+
+def test_one_coupon(case):
+    client, reports = case
+    expected, query = reports(6, 6)
+    for coupon in expected.shop.coupons:
+        of_coupon = lambda use, own=coupon["id"]: use["coupon_id"] == own  # noqa: E731
+        report = client.get(f"/reports/coupons/{coupon['id']}", query).json["coupon_report"]
+        about = {name: coupon[name] for name in ("id", "code", "type", "status")}
+        previous = expected.previous().coupon(of_coupon)
+        assert report["coupon"] == about
+        assert report["totals"] == {**expected.coupon(of_coupon), "previous": previous}
+        by_day = expected.by_interval("day", lambda own=of_coupon: expected.coupon(own))
+        for each in report["intervals"]:
+            each.pop("start")
+            label = each.pop("label")
+            if label in by_day:
+                assert each == by_day[label]
+            else:
+                assert each["uses"] == each["orders"] == 0
+
+
+@pytest.mark.parametrize("currency", ["USD", "EUR"])
+def test_customers(case, currency):
+    client, reports = case
+    expected, query = reports(6, 6, currency)
+    rows = client.get("/reports/customers", query | {"filter[limit]": "-1"}).json
+    person = lambda row: (row["customer"]["id"], row["customer"]["email"])  # noqa: E731
+    assert sorted(rows["customer_reports"], key=person) == sorted(expected.customers(), key=person)
+
+
+def test_orders_by_status(case):
+    client, reports = case
+    expected, query = reports(6, 6)
+    labels = client.get("/orders/statuses").json["order_statuses"]
+    assert client.get("/reports/orders", query).json["order_reports"] == expected.statuses(labels)
+
+
+@pytest.mark.parametrize("path", ["sales", "coupons", "customers", "orders"])
+def test_csv_has_the_same_rows(case, path):
+    client, reports = case
+    _, query = reports(6, 6)
+    lists = {
+        "coupons": "coupon_reports",
+        "customers": "customer_reports",
+        "orders": "order_reports",
+    }
+    body = client.get(f"/reports/{path}", query | {"filter[limit]": "-1"}).json
+    rows = body["sales"]["intervals"] if path == "sales" else body[lists[path]]
+    query |= {"format": "csv", "filter[limit]": "-1"}
+    response = client.get(f"/reports/{path}", query)
+    assert response.content_type == "text/csv; charset=utf-8"
+    found = list(csv.DictReader(io.StringIO(response.text)))
+    assert len(found) == len(rows) > 0
+    for row, cells in zip(rows, found, strict=True):
+        flat = {}
+        for name, value in row.items():
+            inner = value.items() if isinstance(value, dict) else [("", value)]
+            flat |= {f"{name}_{part}" if part else name: each for part, each in inner}
+        assert cells == {name: "" if each is None else str(each) for name, each in flat.items()}
+
+
+def test_sums_beyond_64_bits(app, client_with):
+    """SQLite adds 64-bit integers only, and JSON parsers round larger numbers."""
+    shop = random_shop(app, 2, utc("2026-11-01"), largest=2**63 - 1)
+    client = client_with(SHOP_TIMEZONE="UTC")
+    period = "2026-10-25", "2026-11-07"
+    expected, query = Reports(shop, "UTC", *period), params(*period)
+    totals = client.get("/reports/sales", query).json["sales"]["totals"]
+    previous = totals.pop("previous")
+    assert (totals, previous) == (expected.sales(), expected.previous().sales())
+    assert len(totals["discount"]) > len("92233720368547758.07")
+    for orderby in ("discount", "revenue"):
+        rows = client.get("/reports/coupons", query | {"filter[orderby]": orderby}).json
+        wanted = sorted(expected.coupons(), key=lambda row: -Decimal(row[orderby]))
+        assert rows["coupon_reports"] == wanted
+    for limit in ("50", "-1"):
+        rows = client.get("/reports/customers", query | {"filter[limit]": limit}).json
+        wanted = sorted(expected.customers(), key=lambda row: -Decimal(row["total"]))
+        assert [row["total"] for row in rows["customer_reports"]] == [
+            row["total"] for row in wanted
+        ]
