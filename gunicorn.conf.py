@@ -99,7 +99,7 @@ def post_fork(_: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Exclude the loaded app from garbage collection, and connect to the database.
+    """Exclude the loaded app from garbage collection, connect to the database, count refusals.
 
     A full collection would examine all of its objects, which takes 100 ms or more, in the middle of
     any request. The database may be unavailable, so the worker does not wait for it.
@@ -109,6 +109,9 @@ def post_worker_init(worker: Any) -> None:
     from app.db.session import open_connections  # noqa: PLC0415  # in a worker only
 
     threading.Thread(target=open_connections, args=(worker.wsgi,), daemon=True).start()
+    from app.services.coupons.refusals import refusals_of  # noqa: PLC0415  # in a worker only
+
+    refusals_of(worker.wsgi).start()
 
 
 def log_json(server: Any) -> None:

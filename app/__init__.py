@@ -34,6 +34,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     from app.config.loading import unknown_settings
     from app.config.secret_key import MIN_LENGTH
     from app.db import session
+    from app.services.coupons import refusals
 
     overrides = dict(config or {})
     app = Flask(
@@ -49,6 +50,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     api.init_app(app)
     plugins.init_app(app, api)  # the blueprints of the core, then the installed plugins
     representations.init_app(app)
+    refusals.init_app(app)
     replica_reads.init_app(app)
     for message in unknown_settings({*app.config, *os.environ}):
         app.logger.warning("%s. docs/configuration.md lists all settings.", message)

@@ -20,6 +20,7 @@ from app.services.reports.customers import customer_reports
 from app.services.reports.lists import Report
 from app.services.reports.orders import order_reports
 from app.services.reports.period import Period, currency_of, period_of
+from app.services.reports.refusals import refusal_reports
 from app.services.reports.sales import sales_report
 
 blp = Blueprint(
@@ -139,6 +140,30 @@ def list_order_reports(query: Query) -> Response:
     if _is_csv(query):
         return csv_response(_file("orders", period), schemas.OrderReportSchema, [rows])
     return json_response({"order_reports": rows})
+
+
+@blp.route("/refusals")
+@blp.errors("shop_api_user_cannot_view_reports")
+@blp.also_requires("coupons")
+@blp.arguments(schemas.RefusalReportListQuery, location="query")
+@blp.response(
+    200,
+    schemas.RefusalReportList,
+    headers=PAGE_HEADERS,
+    example={"refusal_reports": examples.REFUSALS},
+)
+@blp.also_returns(CSV)
+def list_refusal_reports(query: Query) -> Response:
+    """Report refused codes.
+
+    Returns the codes that an evaluation, a redemption or an order refused, most often first. The
+    numbers are written every few seconds and kept for `SHOP_EVENTS_DAYS`. A code that looks like an
+    e-mail address or has more than six digits in a row counts as an empty code, unless a coupon has
+    it, and so do further codes after 5,000 different ones on a day.
+    """
+    period = period_of(query)
+    report = refusal_reports(current_principal(), period, query)
+    return _list("refusal", schemas.RefusalReportSchema, report, period, query)
 
 
 def _list(name: str, schema: Any, report: Report, period: Period, query: Query) -> Response:

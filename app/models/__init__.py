@@ -9,6 +9,7 @@ from app.models.admin_session import (
 from app.models.api_key import API_KEYS, ApiKey
 from app.models.coupon import COUPONS, Coupon
 from app.models.coupon_batch import COUPON_BATCHES, CouponBatch
+from app.models.coupon_refusal import COUPON_REFUSALS, CouponRefusal
 from app.models.demo_run import DEMO_RUNS, DemoRun
 from app.models.download import DOWNLOADS, DownloadPermission
 from app.models.event import EVENT_FEED, EVENTS, Event, EventFeed
@@ -41,6 +42,7 @@ from app.models.metadata import (
 from app.models.oauth_nonce import OAUTH_NONCES, OAuthNonce
 from app.models.order import ORDERS, Order
 from app.models.order_note import ORDER_NOTES, OrderNote
+from app.models.order_product import ORDER_PRODUCTS, OrderProduct
 from app.models.order_refund import ORDER_REFUNDS, OrderRefund
 from app.models.order_sum import ORDER_SUMS, OrderSum
 from app.models.redemption import REDEMPTIONS, Redemption
@@ -60,6 +62,7 @@ __all__ = [
     "COUPONS",
     "COUPON_BATCHES",
     "COUPON_METADATA",
+    "COUPON_REFUSALS",
     "CUSTOMER_METADATA",
     "DELIVERY_COUNTS",
     "DEMO_RUNS",
@@ -77,6 +80,7 @@ __all__ = [
     "ORDERS",
     "ORDER_METADATA",
     "ORDER_NOTES",
+    "ORDER_PRODUCTS",
     "ORDER_REFUNDS",
     "ORDER_SUMS",
     "REDEMPTIONS",
@@ -92,6 +96,7 @@ __all__ = [
     "Coupon",
     "CouponBatch",
     "CouponMetadata",
+    "CouponRefusal",
     "CustomerMetadata",
     "DeliveryCount",
     "DemoRun",
@@ -109,6 +114,7 @@ __all__ = [
     "Order",
     "OrderMetadata",
     "OrderNote",
+    "OrderProduct",
     "OrderRefund",
     "OrderSum",
     "Redemption",

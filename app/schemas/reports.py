@@ -79,25 +79,28 @@ class IntervalReportQuery(ReportQuery):
     )
 
 
-class ReportPageQuery(PageQuery):
-    """Page of a report that is a list."""
+class RefusalReportListQuery(PageQuery, PeriodQuery):
+    """Query of the report of refused codes."""
+
+    limit = LimitParam()
+
+
+class CouponReportListQuery(PageQuery, ReportQuery):
+    """Query of the report of coupons."""
 
     limit = LimitParam()
     order = DirectionParam(default="desc")
-
-
-class CouponReportListQuery(ReportPageQuery, ReportQuery):
-    """Query of the report of coupons."""
-
     orderby = ChoiceParam(
         "filter[orderby]", "Sort key.", "uses", "orders", "discount", "revenue", "code",
         default="discount",
     )  # fmt: skip
 
 
-class CustomerReportListQuery(ReportPageQuery, ReportQuery):
+class CustomerReportListQuery(PageQuery, ReportQuery):
     """Query of the report of customers."""
 
+    limit = LimitParam()
+    order = DirectionParam(default="desc")
     orderby = ChoiceParam(
         "filter[orderby]", "Sort key.", "orders", "total", "refunded", default="total"
     )
@@ -231,8 +234,20 @@ class OrderReportSchema(Base):
     total = fields.Amount("Sum of the orders.")
 
 
+class RefusalReportSchema(Base):
+    """Coupon code that was refused in the period, with the first reason."""
+
+    code = fields.String("First 100 characters of the code. Empty for codes that are not kept.")
+    coupon_id = fields.OptionalIdentifier("ID of the coupon with this code, or null.")
+    reason = fields.String("Code of the reason, as in an evaluation.")
+    count = fields.Number("How often the code was refused for this reason.")
+    first_at = fields.Timestamp("Time of the first refusal in the period.")
+    last_at = fields.Timestamp("Time of the last refusal in the period.")
+
+
 SalesReportResponse = response(SalesReportSchema, "sales")
 CouponReportResponse = response(CouponReportSchema, "coupon_report")
 CouponReportList = list_response(CouponSummarySchema, "coupon_reports")
 CustomerReportList = list_response(CustomerReportSchema, "customer_reports")
 OrderReportList = list_response(OrderReportSchema, "order_reports")
+RefusalReportList = list_response(RefusalReportSchema, "refusal_reports")

@@ -111,6 +111,7 @@ TABLE = {
     "getCouponReport":       ("read", STAFF, "401 user_cannot_view_reports"),
     "listCustomerReports":   ("read", STAFF, "401 user_cannot_view_reports"),
     "listOrderReports":      ("read", STAFF, "401 user_cannot_view_reports"),
+    "listRefusalReports":    ("read", STAFF, "401 user_cannot_view_reports"),
 }  # fmt: skip
 NATIVE_ONLY = {
     "listTrashedOrders", "restoreOrder", "emptyOrderTrash", "listRefunds", "countRefunds",
@@ -121,7 +122,7 @@ NATIVE_ONLY = {
     "listApiKeys", "createApiKey", "getApiKey", "updateApiKey", "deleteApiKey", "rotateApiKey",
     "rotateWebhookSecret", "pingWebhook", "replayWebhook", "redeliverWebhookDelivery",
     "getSalesReport", "listCouponReports", "getCouponReport", "listCustomerReports",
-    "listOrderReports",
+    "listOrderReports", "listRefusalReports",
 }  # fmt: skip
 # A webhook sends only what its key may read, so that a key that may only write gets this error.
 WHAT_THE_KEY_READS = {"createWebhook", "updateWebhook"}

@@ -269,6 +269,35 @@ CREATE TRIGGER order_sums_update AFTER UPDATE ON orders
 REFERENCING OLD TABLE AS removed NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION order_sums();
 
+-- order_products: the products of the line items of each order.
+
+CREATE OR REPLACE FUNCTION products_of(items json)
+RETURNS TABLE (product_id bigint, quantity bigint) LANGUAGE sql AS $$
+    SELECT (line ->> 'product_id')::bigint, sum(coalesce((line ->> 'quantity')::bigint, 0))::bigint
+    FROM json_array_elements(items) AS line
+    WHERE json_typeof(line -> 'product_id') = 'number' GROUP BY 1
+$$;
+
+CREATE OR REPLACE FUNCTION order_products() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO order_products (order_id, product_id, quantity)
+        SELECT added.id, found.* FROM added, products_of(added.line_items) AS found;
+    ELSE
+        DELETE FROM order_products WHERE order_id = NEW.id;
+        INSERT INTO order_products (order_id, product_id, quantity)
+        SELECT NEW.id, found.* FROM products_of(NEW.line_items) AS found;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER order_products_insert AFTER INSERT ON orders REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION order_products();
+
+CREATE TRIGGER order_products_update AFTER UPDATE OF line_items ON orders
+FOR EACH ROW WHEN (OLD.line_items::text <> NEW.line_items::text)
+EXECUTE FUNCTION order_products();
+
 -- Search tables: narrow copies of the texts. EXECUTE plans the delete of many texts each time. The
 -- plan of a first delete from an empty table would be slow for all later ones.
 

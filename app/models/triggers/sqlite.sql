@@ -140,6 +140,22 @@ BEGIN
     ON CONFLICT DO UPDATE SET orders = orders + 1, total = total + excluded.total;
 END;
 
+-- order_products: the products of the line items of each order.
+
+CREATE TRIGGER order_products_insert AFTER INSERT ON orders BEGIN
+    INSERT INTO order_products (order_id, product_id, quantity)
+    SELECT NEW.id, value ->> 'product_id', sum(coalesce(value ->> 'quantity', 0))
+    FROM json_each(NEW.line_items) WHERE json_type(value, '$.product_id') = 'integer' GROUP BY 2;
+END;
+
+CREATE TRIGGER order_products_update AFTER UPDATE OF line_items ON orders
+WHEN OLD.line_items <> NEW.line_items BEGIN
+    DELETE FROM order_products WHERE order_id = NEW.id;
+    INSERT INTO order_products (order_id, product_id, quantity)
+    SELECT NEW.id, value ->> 'product_id', sum(coalesce(value ->> 'quantity', 0))
+    FROM json_each(NEW.line_items) WHERE json_type(value, '$.product_id') = 'integer' GROUP BY 2;
+END;
+
 -- Search tables: full-text indexes that contain no text of their own.
 
 CREATE TRIGGER users_search_insert AFTER INSERT ON users BEGIN

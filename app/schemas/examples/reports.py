@@ -70,3 +70,13 @@ ORDERS = [
     {"status": "processing", "label": "Processing", "orders": 1, "total": "35.40"},
     {"status": "completed", "label": "Completed", "orders": 1, "total": "48.50"},
 ]
+REFUSALS = [
+    {
+        "code": COUPON["code"],
+        "coupon_id": COUPON["id"],
+        "reason": "minimum_amount",
+        "count": 12,
+        "first_at": "2026-11-20T09:38:00Z",
+        "last_at": "2026-11-20T17:05:00Z",
+    }
+]

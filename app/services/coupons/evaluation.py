@@ -14,16 +14,20 @@ from app.db.session import now
 from app.pricing.carts import Cart, CartItem, line_value
 from app.pricing.evaluation import Evaluation, evaluate
 from app.services.coupons.customers import find_customer, require_customer_access
+from app.services.coupons.refusals import current_refusals
 from app.services.coupons.terms import coupons_by_code
 
 Record = dict[str, Any]
 
 
-def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
+def evaluate_cart(
+    actor: Principal, data: Mapping[str, Any], *, counts_refusals: bool = True
+) -> Record:
     """Return the evaluation of a cart, as the API returns it.
 
     Args:
         data: a loaded ``CartSchema``.
+        counts_refusals: whether refused codes count in the report of refusals.
 
     Raises:
         ShopError: the capability is missing, the key may not name customers, or the customer does
@@ -54,6 +58,9 @@ def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
         now=now(),
         coupon_types=current_catalog().coupon_types,
     )
+    refused = [(each.code, each.reasons[0].code) for each in evaluation.coupons if each.reasons]
+    if refused and counts_refusals:
+        current_refusals().count(refused)
     return _shown(evaluation, {code: coupon.id for code, coupon in found.items()})
 
 

@@ -27,6 +27,7 @@ from app.db.session import now, run_in_transaction
 from app.db.sql.index_hints import has_constant
 from app.models import (
     ADMIN_SESSIONS,
+    COUPON_REFUSALS,
     EVENTS,
     IDEMPOTENCY_RECORDS,
     OAUTH_NONCES,
@@ -166,6 +167,13 @@ def _remove_deliveries() -> int:
     )
 
 
+def _remove_refusals() -> int:
+    """Remove the refused codes of days that are older than the events."""
+    before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"] + 1)
+    is_old = delete(COUPON_REFUSALS).where(COUPON_REFUSALS.c.day < before.date())
+    return run_in_transaction(lambda session: _rowcount(session, is_old))
+
+
 def _complete_figures() -> int:
     """Complete the orders that a previous release wrote during an upgrade."""
     return run_in_transaction(partial(complete_figures, limit=BATCH))
@@ -197,6 +205,7 @@ SWEEPS: Sequence[Callable[[], object]] = (
     _removing("idempotency records", partial(_in_batches, _remove_idempotency_records)),
     _removing("sessions", partial(_in_batches, _remove_sessions)),
     _removing("sign-in links", partial(_in_batches, _remove_links)),
+    _removing("refused codes", _remove_refusals),
     _removing("nonces", partial(_in_batches, _remove_nonces)),
     _removing(
         "pending deliveries of inactive webhooks", partial(_in_batches, _fail_expired_deliveries)

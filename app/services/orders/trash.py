@@ -18,6 +18,7 @@ from app.errors import ShopError
 from app.models import ORDERS
 from app.services.common.filtering import Matching
 from app.services.common.pagination import Page
+from app.services.coupons.refusals import counting_refusals
 from app.services.events.bulk import notify_deleted
 from app.services.orders.columns import Record, with_total_tax
 from app.services.orders.coupons import plan_coupons
@@ -53,6 +54,7 @@ def list_trash(actor: Principal, query: Mapping[str, Any], columns: Columns) -> 
     return fetch_orders(matching, query, columns, may_read=may_read)
 
 
+@counting_refusals()
 def restore(actor: Principal, order_id: int) -> Record:
     """Restore an order with its former status and return it by its column names (orders 4).
 

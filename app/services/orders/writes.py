@@ -30,6 +30,7 @@ from app.services.common.bulk import (
     single_result,
 )
 from app.services.common.locks import hold_accounts
+from app.services.coupons.refusals import count_refused
 from app.services.orders.columns import (
     BLANK,
     COMPLETED,
@@ -90,11 +91,13 @@ def save_orders(
     Returns:
         For each item the order by its column names, or the error that prevented the write.
     """
-    return save_items(
+    results = save_items(
         "order", actor, items,
         lock=partial(_lock, trashed_too=trashed_too),
         prepare_create=_prepare_create, prepare_update=_prepare_update, write=_write,
     )  # fmt: skip
+    count_refused(results)
+    return results
 
 
 def create_order(actor: Principal, data: Mapping[str, Any]) -> Record:

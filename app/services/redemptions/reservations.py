@@ -26,6 +26,7 @@ from app.services.coupons.customers import (
     find_customer,
     require_customer_access,
 )
+from app.services.coupons.refusals import counting_refusals
 from app.services.coupons.terms import FoundCoupon, coupons_by_code
 from app.services.events.hooks import notify
 from app.services.redemptions.changes import REDEEMED, RELEASED, shown_use
@@ -89,6 +90,7 @@ _REDEMPTION_ID = "redemption_id"
 _RESERVE_AT_ONCE = _reserving_at_once()
 
 
+@counting_refusals()
 def reserve_use(actor: Principal, data: Mapping[str, Any]) -> tuple[RedemptionRow, bool]:
     """Reserve a use of a coupon for a reference.
 

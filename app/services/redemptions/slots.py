@@ -35,6 +35,7 @@ from app.models.redemption import IS_EXPIRED_RESERVATION, RedemptionRow, Redempt
 from app.pricing.evaluation import REASONS, Reason, limit_reasons
 from app.services.coupons.customers import Customer
 from app.services.coupons.queries import PUBLISHED
+from app.services.coupons.refusals import CouponRefused
 from app.services.coupons.terms import (
     IS_BELOW_LIMIT,
     STORED_USES_BY_CUSTOMER,
@@ -138,9 +139,7 @@ def not_applicable(code: str, reasons: Iterable[Reason], param: str) -> ShopErro
     """Return the error for a coupon that is not applicable, with all reasons."""
     listed = [{"code": reason.code, "message": reason.message} for reason in reasons]
     reason = " ".join(each["message"] for each in listed)
-    return ShopError(
-        "shop_api_coupon_not_applicable", param=param, coupon=code, reason=reason, reasons=listed
-    )
+    return CouponRefused(code, listed, param=param, reason=reason)
 
 
 def lock_coupon(session: Session, coupon_id: int) -> bool:

@@ -16,6 +16,7 @@ from app.errors import ShopError
 from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, as_shown, has_expired, is_live
 from app.services.coupons.customers import ERASED, find_customer
+from app.services.coupons.refusals import counting_refusals
 from app.services.coupons.terms import coupon_by_id
 from app.services.redemptions.changes import (
     REDEEMED,
@@ -32,6 +33,7 @@ _HAS_ID = select(REDEMPTIONS).where(REDEMPTIONS.c.id == bindparam("redemption_id
 _LOCK = _HAS_ID.with_for_update()
 
 
+@counting_refusals()
 def confirm_redemption(actor: Principal, redemption_id: int) -> RedemptionRow:
     """Confirm a reserved use and return the redemption by its column names.
 

@@ -1,0 +1,229 @@
+"""Counting of refused coupon codes (reports 2 and 4).
+
+Each process adds up in memory, and a thread writes the numbers every few seconds, so that counting
+never delays or fails a request. A process that is killed loses the last ones.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import Flask, current_app
+from sqlalchemy import case, func, select, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from app.db.session import now, run_in_transaction
+from app.errors import ShopError
+from app.models import COUPON_REFUSALS, COUPONS
+
+FLUSH_SECONDS = 3.0
+MAX_UNKNOWN = 5000
+"""Different codes of a day that match no coupon. The others count as an empty code."""
+
+MAX_PENDING = 2 * MAX_UNKNOWN
+"""Different codes and reasons that a process counts until the next flush."""
+
+MAX_CODE = 100
+"""Characters of a code."""
+
+_PERSONAL = re.compile(r".*@.*\..*|.*[0-9]{7}.*", re.DOTALL)
+"""Codes that can be an e-mail address or a number of a card, which people enter by mistake."""
+
+_EXTENSION = "shop_api_refusals"
+_LOCK = text("SELECT pg_advisory_xact_lock(7310293020)")
+_log = logging.getLogger(__name__)
+
+Key = tuple[date, str, str]
+"""Day, code and reason."""
+
+
+class CouponRefused(ShopError):
+    """Error response for a coupon that is not applicable.
+
+    Args:
+        coupon: the code.
+        reasons: code and message of each reason.
+    """
+
+    def __init__(self, coupon: str, reasons: Sequence[Mapping[str, str]], **details: Any) -> None:
+        super().__init__(
+            "shop_api_coupon_not_applicable", coupon=coupon, reasons=reasons, **details
+        )
+        self.coupon = coupon
+
+
+@dataclass(slots=True)
+class _Tally:
+    count: int
+    first_at: datetime
+    last_at: datetime
+
+    def add(self, other: _Tally) -> None:
+        self.count += other.count
+        self.first_at = min(self.first_at, other.first_at)
+        self.last_at = max(self.last_at, other.last_at)
+
+
+class Refusals:
+    """The refused codes that a process has counted and not written yet."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+        self._lock = threading.Lock()
+        self._pending: dict[Key, _Tally] = {}
+        self._zone = ZoneInfo(app.config["SHOP_TIMEZONE"])
+
+    def count(self, refused: Iterable[tuple[str, str]]) -> None:
+        """Count codes, each with the code of its first reason. Takes microseconds."""
+        timestamp = now()
+        day = timestamp.astimezone(self._zone).date()
+        with self._lock:
+            for code, reason in refused:
+                self._add((day, code[:MAX_CODE], reason), _Tally(1, timestamp, timestamp))
+
+    def start(self) -> None:
+        """Start the thread that writes the numbers. Called in each worker of gunicorn."""
+        threading.Thread(target=self._run, name="refusals", daemon=True).start()
+        atexit.register(self.flush)
+
+    def _add(self, key: Key, tally: _Tally) -> None:
+        if key not in self._pending and len(self._pending) >= MAX_PENDING:
+            day, _, reason = key
+            key = (day, "", reason)
+        if (found := self._pending.get(key)) is None:
+            self._pending[key] = replace(tally)
+        else:
+            found.add(tally)
+
+    def _run(self) -> None:
+        waiting = threading.Event()
+        while not waiting.wait(FLUSH_SECONDS):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was counted. After an error, it is counted again with the next flush."""
+        with self._lock:
+            pending, self._pending = self._pending, {}
+        if not pending:
+            return
+        try:
+            with self._app.app_context():
+                run_in_transaction(lambda session: _write(session, pending))
+        except Exception:  # noqa: BLE001  # the database is unavailable, or its schema is older
+            _log.warning("Refused codes were not written.", exc_info=True)
+            with self._lock:
+                for key, tally in pending.items():
+                    self._add(key, tally)
+
+
+def init_app(app: Flask) -> None:
+    """Create the counters of an app."""
+    app.extensions[_EXTENSION] = Refusals(app)
+
+
+def refusals_of(app: Flask) -> Refusals:
+    """Return the counters of an app."""
+    found: Refusals = app.extensions[_EXTENSION]
+    return found
+
+
+def current_refusals() -> Refusals:
+    """Return the counters of the current app."""
+    return refusals_of(current_app)
+
+
+@contextmanager
+def counting_refusals() -> Iterator[None]:
+    """Count the code of a CouponRefused that ends a request."""
+    try:
+        yield
+    except CouponRefused as error:
+        count_refused([error])
+        raise
+
+
+def count_refused(results: Iterable[object]) -> None:
+    """Count the codes of the CouponRefused among results."""
+    errors = [error for error in results if isinstance(error, CouponRefused)]
+    if errors:
+        current_refusals().count((each.coupon, each.reasons[0]["code"]) for each in errors)
+
+
+def _write(session: Session, pending: Mapping[Key, _Tally]) -> None:
+    """Add what was counted to the stored numbers."""
+    on_postgresql = session.get_bind().dialect.name == "postgresql"
+    if on_postgresql:
+        session.execute(_LOCK)  # so that processes together keep the limit
+    codes = {code for _, code, _ in pending}
+    known = set(_those(session, codes, COUPONS.c.code))
+    kept: dict[date, Callable[[str], bool]] = {}
+    rows: dict[Key, _Tally] = {}
+    for (day, code, reason), tally in pending.items():
+        if day not in kept:
+            kept[day] = _limit(session, day, codes)
+        key = day, code if code in known or kept[day](code) else "", reason
+        if (found := rows.get(key)) is None:
+            rows[key] = replace(tally)  # the transaction can be repeated
+        else:
+            found.add(tally)
+    inserting = (postgresql if on_postgresql else sqlite).insert(COUPON_REFUSALS)
+    stored, new = COUPON_REFUSALS.c, inserting.excluded
+    adding = inserting.on_conflict_do_update(
+        index_elements=[stored.day, stored.code, stored.reason],
+        set_={
+            "count": stored.count + new["count"],
+            "first_at": case((new.first_at < stored.first_at, new.first_at), else_=stored.first_at),
+            "last_at": case((new.last_at > stored.last_at, new.last_at), else_=stored.last_at),
+            "is_known": new.is_known,
+        },
+    )
+    values = [
+        {
+            "day": day,
+            "code": code,
+            "reason": reason,
+            "is_known": code in known,
+            "count": tally.count,
+            "first_at": tally.first_at,
+            "last_at": tally.last_at,
+        }
+        for (day, code, reason), tally in sorted(rows.items(), key=lambda row: row[0])
+    ]
+    session.execute(adding, values)
+
+
+def _limit(session: Session, day: date, codes: set[str]) -> Callable[[str], bool]:
+    """Return a function that says whether a code that matches no coupon is kept on a day."""
+    of_day = COUPON_REFUSALS.c.day == day
+    unknown = select(func.count(COUPON_REFUSALS.c.code.distinct()))
+    number = session.scalar(unknown.where(of_day, ~COUPON_REFUSALS.c.is_known)) or 0
+    stored = set(_those(session, codes, COUPON_REFUSALS.c.code, of_day))
+
+    def is_kept(code: str) -> bool:
+        nonlocal number
+        if _PERSONAL.fullmatch(code):
+            return False
+        if code not in stored and number < MAX_UNKNOWN:
+            number += 1
+            stored.add(code)
+        return code in stored
+
+    return is_kept
+
+
+def _those(session: Session, codes: set[str], column: Any, *where: Any) -> Iterator[str]:
+    """Yield the codes that a column contains."""
+    listed = sorted(codes)
+    for start in range(0, len(listed), 500):
+        part = listed[start : start + 500]
+        yield from session.scalars(select(column).where(column.in_(part), *where))

@@ -1,0 +1,71 @@
+"""The report of refused coupon codes (reports 1 and 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import func, select
+
+from app.auth.principals import Principal
+from app.db.read_pool import RowStream
+from app.models import COUPON_REFUSALS, COUPONS
+from app.services.common.pagination import Page, page_size
+from app.services.reports.lists import Report
+from app.services.reports.period import Period, require_reports, text_of
+from app.services.reports.scope import reading
+
+# A published coupon, or else one in the trash.
+_COUPON_ID = (
+    select(COUPONS.c.id)
+    .where(COUPONS.c.code == COUPON_REFUSALS.c.code)
+    .order_by(COUPONS.c.status, COUPONS.c.id.desc())
+    .limit(1)
+    .correlate(COUPON_REFUSALS)
+    .scalar_subquery()
+)
+
+
+def refusal_reports(actor: Principal, period: Period, query: Mapping[str, Any]) -> Report:
+    """Return a page of the codes that were refused in a period, each reason by itself.
+
+    Args:
+        query: ``page`` and ``limit``.
+
+    Raises:
+        ShopError: the capability is missing, or a statement took too long.
+    """
+    require_reports(actor)
+    key = COUPON_REFUSALS.c.code, COUPON_REFUSALS.c.reason
+    of_period = COUPON_REFUSALS.c.day.between(period.first, period.last)
+    grouped = select(*key).where(of_period).group_by(*key)
+    number = func.sum(COUPON_REFUSALS.c.count)
+    rows = grouped.add_columns(
+        _COUPON_ID.label("coupon_id"),
+        number.label("number"),
+        func.min(COUPON_REFUSALS.c.first_at, type_=COUPON_REFUSALS.c.first_at.type).label("first"),
+        func.max(COUPON_REFUSALS.c.last_at, type_=COUPON_REFUSALS.c.last_at.type).label("last"),
+    ).order_by(number.desc(), *key)
+    size = page_size(query)
+    with reading() as fetch:
+        total = fetch(select(func.count()).select_from(grouped.subquery()))[0][0]
+        found: Any = (
+            RowStream(rows)
+            if size is None
+            else fetch(rows.limit(size).offset((query["page"] - 1) * size))
+        )
+    return Report(Page(found, total, query["page"], size), _shown)
+
+
+def _shown(rows: Sequence[Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "code": row.code,
+            "coupon_id": row.coupon_id,
+            "reason": row.reason,
+            "count": int(row.number),
+            "first_at": text_of(row.first),
+            "last_at": text_of(row.last),
+        }
+        for row in rows
+    ]

@@ -1,0 +1,149 @@
+"""Refused coupon codes: what counts, what is kept, and that no request depends on it (reports 4)."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select, text
+
+from app.db.read_pool import fetch
+from app.db.session import db, now, run_in_transaction
+from app.models import COUPON_REFUSALS
+from app.services.coupons.refusals import MAX_UNKNOWN, refusals_of
+from app.services.maintenance.cleanup import sweep
+
+
+@pytest.fixture
+def refused(app, admin):
+    """Return a function: the report, after the numbers are written, without its times."""
+
+    def read(**query):
+        refusals_of(app).flush()
+        rows = admin.get("/reports/refusals", query).get_json()["refusal_reports"]
+        for row in rows:
+            assert row["first_at"] <= row["last_at"]
+        return [(row["code"], row["coupon_id"], row["reason"], row["count"]) for row in rows]
+
+    refusals_of(app).flush()
+    with app.app_context():
+        run_in_transaction(lambda session: session.execute(COUPON_REFUSALS.delete()))
+    return read
+
+
+def evaluate(client, *codes):
+    return client.post("/coupons/evaluate", {"cart": {"coupons": list(codes), "items": []}})
+
+
+def test_each_operation_counts_each_code_once(admin, make_coupon, refused):
+    coupon = make_coupon(code="spring", minimum_amount="50.00", usage_limit=1)
+    evaluate(admin, "Spring", "SPRING", "unknown")
+    evaluate(admin, "spring")
+    admin.post("/redemptions", {"redemption": {"code": "nothing", "reference": "a"}})
+    line = {"coupon_lines": [{"code": "spring"}]}
+    admin.post("/orders", {"order": line})
+    admin.post("/orders/bulk", {"orders": [line, {}]})
+    assert refused() == [
+        ("spring", coupon["id"], "minimum_amount", 4),
+        ("nothing", None, "not_found", 1),
+        ("unknown", None, "not_found", 1),
+    ]
+
+
+def test_legacy_orders_count(admin, make_coupon, refused):
+    make_coupon(code="spring", minimum_amount="50.00")
+    admin.post("/wc-api/v3/orders", {"order": {"coupon_lines": [{"code": "spring"}]}})
+    assert [row[3] for row in refused()] == [1]
+
+
+def test_accepted_and_repeated_requests_do_not_count(admin, make_coupon, refused):
+    make_coupon(code="spring", usage_limit=1)
+    use = {"redemption": {"code": "spring", "reference": "a"}}
+    key = {"Idempotency-Key": "refused"}
+    assert admin.post("/redemptions", use).status_code == 201
+    assert admin.post("/redemptions", use).status_code == 200
+    orders = {"orders": [{"coupon_lines": [{"code": "spring"}]}]}
+    for _ in range(3):  # the stored response
+        (result,) = admin.post("/orders/bulk", orders, headers=key).get_json()["orders"]
+        assert result["error"]["code"] == "shop_api_coupon_not_applicable"
+    assert [row[2:] for row in refused()] == [("usage_limit", 1)]
+
+
+def test_reasons_are_counted_by_themselves_and_add_up(admin, make_coupon, refused):
+    make_coupon(code="spring", minimum_amount="50.00")
+    evaluate(admin, "spring")
+    assert [row[2:] for row in refused()] == [("minimum_amount", 1)]
+    make_coupon(code="other")
+    admin.put(
+        "/coupons/{id}".format(**admin.get("/coupons/code/spring").get_json()["coupon"]),
+        {"coupon": {"expiry_date": "2020-01-01"}},
+    )
+    evaluate(admin, "spring")
+    evaluate(admin, "spring")
+    assert [row[2:] for row in refused()] == [("expired", 2), ("minimum_amount", 1)]
+
+
+@pytest.mark.parametrize("code", ["ada@example.com", "4111 1111222 33", "1234567"])
+def test_personal_codes_are_not_kept(admin, make_coupon, refused, code):
+    evaluate(admin, code)
+    assert refused() == [("", None, "not_found", 1)]
+    coupon = make_coupon(code=code, minimum_amount="1.00")
+    evaluate(admin, code)
+    assert (code, coupon["id"], "minimum_amount", 1) in refused()
+
+
+def test_at_most_5000_unknown_codes_of_a_day_are_kept(app, admin, make_coupon, refused):
+    make_coupon(code="spring", minimum_amount="50.00")
+    counters = refusals_of(app)
+    for number in range(MAX_UNKNOWN + 20):
+        counters.count([(f"guess {number}", "not_found")])
+    counters.flush()
+    counters.count([("guess 1", "not_found"), ("late", "not_found"), ("spring", "minimum_amount")])
+    rows = {row[0]: row[3] for row in refused(limit=-1)}
+    assert len(rows) == MAX_UNKNOWN + 2
+    assert (rows[""], rows["guess 1"], rows["spring"]) == (21, 2, 1)
+    assert "late" not in rows
+
+
+def test_memory_is_bounded(app, refused):
+    counters = refusals_of(app)
+    for number in range(30_000):
+        counters.count([(f"{number}" * 50, "not_found")])
+    assert len(counters._pending) <= 2 * MAX_UNKNOWN + 1
+    assert sum(row[3] for row in refused(limit=-1)) == 30_000
+
+
+def test_days_of_the_shop_and_retention(app, admin, refused):
+    with app.app_context():
+        kept = app.config["SHOP_EVENTS_DAYS"]
+        rows = [
+            {"day": now().date() - timedelta(days=age), "code": "x", "reason": "expired",
+             "is_known": False, "count": 1, "first_at": now(), "last_at": now()}
+            for age in (0, 1, kept, kept + 5)
+        ]  # fmt: skip
+        run_in_transaction(lambda session: session.execute(COUPON_REFUSALS.insert(), rows))
+    day = rows[1]["day"].isoformat()
+    assert [row[3] for row in refused(**{"from": day, "to": day})] == [1]
+    with app.app_context():
+        sweep()
+        assert len(fetch(select(COUPON_REFUSALS.c.day))) == 3
+
+
+def test_requests_do_not_depend_on_the_counters(app, admin, refused):
+    """The table of refusals is missing, as in the schema of a release before it."""
+    with app.app_context(), db.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE coupon_refusals RENAME TO other"))
+    try:
+        assert evaluate(admin, "unknown").status_code == 200
+        refusals_of(app).flush()
+    finally:
+        with app.app_context(), db.engine.begin() as connection:
+            connection.execute(text("ALTER TABLE other RENAME TO coupon_refusals"))
+    assert refused() == [("unknown", None, "not_found", 1)]
+
+
+def test_csv_is_safe_in_spreadsheets(admin, refused):
+    evaluate(admin, "=1+1")
+    assert refused() == [("=1+1", None, "not_found", 1)]
+    response = admin.get("/reports/refusals", {"format": "csv"})
+    lines = response.text.splitlines()
+    assert lines[0] == "code,coupon_id,reason,count,first_at,last_at"
+    assert lines[1].startswith("'=1+1,,not_found,1,")
