@@ -126,7 +126,7 @@ class Order(BillingColumns, ShippingColumns, Model):
             sqlite_where=text("customer_id IS NULL"),
             postgresql_where=text("customer_id IS NULL"),
         ),
-        # Migration 0036 creates further indexes for reports, which differ between the databases.
+        # Migration 0040 creates further indexes for reports, which differ between the databases.
         # The first order of a customer.
         Index(
             "ix_orders_customer_created",

@@ -15,7 +15,7 @@ class OrderProduct(Model):
     """Product of an order, and how many units of it the line items contain.
 
     Orders are found by their products, and the best sellers are computed from these rows. Database
-    triggers keep them (migration 0037) in the transaction of every write of an order.
+    triggers keep them (migration 0041) in the transaction of every write of an order.
     """
 
     __tablename__ = "order_products"

@@ -7,8 +7,8 @@ before, which can be repeated. Orders that are written meanwhile have theirs.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0037"
-down_revision = "0036"
+revision = "0041"
+down_revision = "0040"
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 

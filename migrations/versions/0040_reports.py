@@ -11,8 +11,8 @@ from alembic import op
 
 from app.db.migration_helpers import create_index_concurrently, drop_index_concurrently
 
-revision = "0036"
-down_revision = "0035"
+revision = "0040"
+down_revision = "0039"
 
 REPORTED = [
     "currency", "created_at", "status", "customer_id", "total", "total_discount", "total_shipping",
