@@ -33,7 +33,8 @@ from app.conversions.text import nfc
 from app.db.sql.index_hints import Condition
 
 # Separates the texts with a noncharacter, so that a search term never matches across two texts.
-_SEPARATOR = "\uffff"
+SEPARATOR = "\uffff"
+"""Stands between the texts of a search column."""
 
 _TRIGRAM = 3
 
@@ -55,7 +56,7 @@ def search_text(*texts: str) -> str:
     for text in sorted(map(comparable, texts), key=len, reverse=True):
         if not any(text in longer for longer in parts):
             parts.append(text)
-    return _SEPARATOR.join(parts)
+    return SEPARATOR.join(parts)
 
 
 def comparable(text: str) -> str:
@@ -98,7 +99,7 @@ def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int
         text: any text.
         record_id: the column to compare with the IDs of the matching records.
     """
-    if _SEPARATOR in text:
+    if SEPARATOR in text:
         return Search(false(), false())
     text = comparable(text)
     return _search(

@@ -7,6 +7,7 @@ and then the operation.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +23,7 @@ from app.api.error_handlers import handle_exception
 from app.api.etags import precondition, with_etag
 from app.api.idempotency import idempotent
 from app.api.responses import json_response
+from app.api.strictness import is_strict
 from app.auth.api_keys import key_with_roles
 from app.auth.credentials import REASONS, MalformedCredentials, SignedCredentials
 from app.auth.principals import Capability, InvalidCredentials, Permission, Principal
@@ -204,6 +206,8 @@ def _respond(
     body = parameters.body_of(request) if request.method not in {"GET", "HEAD"} else {}
     merged = {**query, **body}
     args, given = checked_arguments(operation.args, merged, ids)
+    if is_strict():
+        _require_known(merged, operation, ids)
     _require_rights(operation, principal)
     call = Call(principal or Principal(0, frozenset()), ids, args, given, site, _names(query))
     reply: list[Reply] = []
@@ -394,6 +398,22 @@ def checked_arguments(
     return args | given, given
 
 
+_ALWAYS_KNOWN = re.compile(r"_.*|oauth_.*|consumer_(key|secret)|id|order_id|context|customer")
+"""Names that a strict request can always have; ``customer`` of a read order is ignored."""
+
+
+def _require_known(merged: Mapping[str, Any], operation: Operation, ids: Mapping[str, int]) -> None:
+    """Raise RestError if a strict request has unknown parameters or fields."""
+    known = {*operation.args, *ids}
+    problems = {
+        name: Problem("rest_unknown_param", f"{name} is not a parameter of this operation.")
+        for name in merged
+        if name not in known and not _ALWAYS_KNOWN.fullmatch(name)
+    }
+    if problems:
+        raise errors.invalid(problems)
+
+
 def _in_context(error: ShopError, operation: Operation, route: Route | None) -> RestError:
     """Return an error of a service: an unknown record is 400 in an update (wc-v3, Lists)."""
     shown = errors.as_rest_error(error)
@@ -466,12 +486,14 @@ def _completed(
         response.headers["Allow"] = ", ".join(allow)
     response.content_type = "application/json; charset=UTF-8"
     if "_envelope" in query:
-        response = _enveloped(response)
+        response = _enveloped(response, index)
     response.headers["X-Robots-Tag"] = "noindex"
+    if is_strict():
+        response.headers["Preference-Applied"] = "handling=strict"
     return response
 
 
-def _enveloped(response: Response) -> Response:
+def _enveloped(response: Response, index: str) -> Response:
     names = ("X-WP-Total", "X-WP-TotalPages", "Link", "Location", "Allow")
     headers: dict[str, Any] = {
         name: int(value) if name.startswith("X-WP") else value
@@ -484,6 +506,6 @@ def _enveloped(response: Response) -> Response:
         "headers": headers or [],
     }
     wrapped = json_response(body, 200)
-    wrapped.headers["Link"] = response.headers["Link"]
+    wrapped.headers["Link"] = index
     wrapped.content_type = response.content_type
     return wrapped

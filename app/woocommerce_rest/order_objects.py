@@ -111,6 +111,8 @@ def order_object(record: Record, site: Site) -> Object:
     links = site.links("orders", order_id)
     if record["customer_id"]:
         links["customer"] = [{"href": site.url("customers", record["customer_id"])}]
+    if record["parent_id"]:
+        links["up"] = [{"href": site.url("orders", record["parent_id"])}]
     shown["_links"] = links
     return shown
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import marshmallow as ma
+from flask import current_app
 
 from app.auth.principals import Capability
 from app.catalog import TRASH, current_catalog
@@ -45,7 +46,7 @@ from app.woocommerce_rest.lists import (
     page,
     record_query,
 )
-from app.woocommerce_rest.order_objects import order_object
+from app.woocommerce_rest.order_objects import order_object, symbol_of
 from app.woocommerce_rest.site import Site
 
 Record = Mapping[str, Any]
@@ -296,8 +297,8 @@ def _not_applicable(error: ShopError, call: Call) -> RestError:
     if template is None:
         return shown
     amount = reason["message"].rstrip(".").rpartition(" ")[2]
-    currency = call.given.get("currency") or ""
-    money = f"{currency} {amount}".strip()
+    currency = call.given.get("currency") or current_app.config["SHOP_CURRENCY"]
+    money = f"{symbol_of(currency)}{amount}"
     return RestError(shown.code, template.format(code, money), 400, shown.data)
 
 

@@ -27,7 +27,8 @@ class RecordQuery:
         offset: records to skip, which takes precedence over ``page``.
         order: ``asc`` or ``desc``.
         orderby: the sort key; ``include`` keeps the order of the given IDs.
-        search: words that must all be found; one that begins with a hyphen must not.
+        search: text that records contain; of coupons, words that must all be found, except those
+            that begin with a hyphen.
         times: bounds of ``created_at`` and ``updated_at`` with ``after`` or ``before``, exclusive.
         include: only these IDs, if there are any.
         exclude: without these IDs.
@@ -80,7 +81,7 @@ def sort_key_of(
     return case(places, value=record_id) if places else literal(0)
 
 
-def search_of(
+def words_of(
     text: str, column: ColumnElement[Any], record_id: ColumnElement[int]
 ) -> tuple[Condition | None, list[ColumnElement[bool]]]:
     """Return the search for the first word, and the conditions of the other ones."""
@@ -94,6 +95,13 @@ def search_of(
     ]
     search = contains(column, wanted[0], record_id) if wanted else None
     return search, conditions
+
+
+def phrase_of(
+    text: str, column: ColumnElement[Any], record_id: ColumnElement[int]
+) -> Condition | None:
+    """Return the search for a text."""
+    return contains(column, text, record_id) if text.strip() else None
 
 
 def as_records(columns: Columns, rows: Sequence[Sequence[Any]]) -> list[Record]:

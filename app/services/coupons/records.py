@@ -23,8 +23,8 @@ from app.services.common.records import (
     RecordQuery,
     as_records,
     conditions_of,
-    search_of,
     sort_key_of,
+    words_of,
 )
 from app.services.common.row_counts import RowCountFilter
 from app.services.coupons.queries import PUBLISHED, TRASHED
@@ -60,7 +60,7 @@ class CouponRecordQuery(RecordQuery):
 
 def list_records(actor: Principal, query: CouponRecordQuery) -> tuple[list[Record], int]:
     """Return a page of coupons and the number of all that match."""
-    search, compared = search_of(query.search, COUPONS.c.search_text, COUPONS.c.id)
+    search, compared = words_of(query.search, COUPONS.c.search_text, COUPONS.c.id)
     conditions = [*conditions_of(query, COUPONS.c, COUPONS.c.id), *compared]
     if query.code is not None:
         conditions.append(COUPONS.c.code == query.code)

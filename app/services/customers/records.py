@@ -22,7 +22,7 @@ from app.services.common.records import (
     RecordQuery,
     as_records,
     conditions_of,
-    search_of,
+    phrase_of,
     sort_key_of,
 )
 from app.services.common.row_counts import RowCountFilter
@@ -63,8 +63,8 @@ class CustomerRecordQuery(RecordQuery):
 
 def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Record], int]:
     """Return a page of accounts and the number of all that match."""
-    search, compared = search_of(query.search, USERS.c.search_text, USERS.c.id)
-    conditions = [*conditions_of(query, USERS.c, USERS.c.id), *compared]
+    search = phrase_of(query.search, USERS.c.search_text, USERS.c.id)
+    conditions = conditions_of(query, USERS.c, USERS.c.id)
     if query.email is not None:
         conditions.append(USERS.c.email_normalized == comparable(query.email))
     part = Part(counted=RowCountFilter("users", USERS.c.created_at), others=())

@@ -13,7 +13,7 @@ from typing import Any
 from flask import current_app
 
 from app.catalog import Change, current_catalog
-from app.db.search import search_text
+from app.db.search import SEPARATOR, search_text
 from app.errors import ShopError
 from app.models.address import ADDRESS_COLUMNS, SHIPPING_PHONE
 
@@ -110,10 +110,16 @@ def note_created(note_id: int, note: Mapping[str, Any], customer_id: int | None)
 
 
 def search_text_of(order: Record) -> str:
-    """Return the lower-cased text that searches of orders use."""
+    """Return the lower-cased text that searches of orders use (orders 4, wc-v3).
+
+    Names of lines and shipping methods and the number of the payment are part of it.
+    """
     name = f"{order['billing_first_name']} {order['billing_last_name']}"
     parts = (order[f"billing_{part}"] for part in ("email", "company", "city"))
-    return search_text(order["order_number"], name, *parts)
+    lines = [line.get("name") or "" for line in order["line_items"]]
+    methods = [line.get("method_title") or "" for line in order["shipping_lines"]]
+    of_items = SEPARATOR.join(dict.fromkeys([*lines, *methods]))
+    return search_text(order["order_number"], name, *parts, of_items, order["transaction_id"])
 
 
 def new_key() -> str:

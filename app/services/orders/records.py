@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, exists, literal, select
+from sqlalchemy import ColumnElement, bindparam, exists, func, literal, select
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import Fetch, fetch
+from app.db.read_pool import Fetch, fetch, read_engine
 from app.db.records import as_printed, fetch_by_ids
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
@@ -24,7 +24,7 @@ from app.services.common.records import (
     RecordQuery,
     as_records,
     conditions_of,
-    search_of,
+    phrase_of,
     sort_key_of,
 )
 from app.services.customers.records import records_by_id as accounts_by_id
@@ -86,10 +86,9 @@ def list_records(
         query: what the list shows.
         with_customers: whether the orders have ``customer``.
     """
-    search, compared = search_of(query.search, ORDERS.c.search_text, ORDERS.c.id)
+    search = phrase_of(query.search, ORDERS.c.search_text, ORDERS.c.id)
     conditions = [
         *conditions_of(query, ORDERS.c, ORDERS.c.id),
-        *compared,
         *_own_conditions(query),
     ]
     part = part_of(query.statuses, by_date=query.orderby == "date", is_search=search is not None)
@@ -111,6 +110,8 @@ def _own_conditions(query: OrderRecordQuery) -> list[ColumnElement[bool]]:
         customer_id = min(query.customer_id, INT64_MAX)
         of_customer = ORDERS.c.customer_id == customer_id
         found.append(of_customer if customer_id else ORDERS.c.customer_id.is_(None))
+    if query.product_id is not None:
+        found.append(_has_product(query.product_id))
     if query.created_via:
         found.append(ORDERS.c.created_via.in_(query.created_via))
     if query.parents:
@@ -119,6 +120,17 @@ def _own_conditions(query: OrderRecordQuery) -> list[ColumnElement[bool]]:
         is_other = ORDERS.c.parent_id.not_in(query.not_parents)
         found.append(ORDERS.c.parent_id.is_(None) | is_other)
     return found
+
+
+def _has_product(product_id: int) -> ColumnElement[bool]:
+    """Return the condition that a line of an order has a product."""
+    if read_engine().dialect.name == "sqlite":
+        line: Any = func.json_each(ORDERS.c.line_items).table_valued("value")
+        has = func.json_extract(line.c.value, "$.product_id") == product_id
+    else:
+        line = func.json_array_elements(ORDERS.c.line_items).table_valued("value")
+        has = line.c.value.op("->>")("product_id") == str(product_id)
+    return exists(select(literal(1)).select_from(line).where(has))
 
 
 def records_by_id(ids: Sequence[int], *, with_customers: bool) -> list[Record]:

@@ -1,0 +1,208 @@
+"""What the recording does not show: rules of this service that hold in this dialect, too."""
+
+import pytest
+
+from tests.api_client import Client
+from tests.woocommerce_rest.seed import KEYS, reset
+
+V3 = "/wp-json/wc/v3"
+
+
+class Shop:
+    """The recorded shop, as one of its keys."""
+
+    def __init__(self, app, key="admin_rw"):
+        self.http = app.test_client()
+        pair = (KEYS[key]["consumer_key"], KEYS[key]["consumer_secret"])
+        self.options = {"auth": pair, "base_url": "https://shop.example"}
+
+    def send(self, method, path, body=None, **headers):
+        options = self.options | ({} if body is None else {"json": body})
+        return self.http.open(f"{V3}{path}", method=method, headers=headers, **options)
+
+    def ok(self, method, path, body=None, **headers):
+        response = self.send(method, path, body, **headers)
+        assert response.status_code < 300, response.get_json()
+        return response.get_json()
+
+
+@pytest.fixture
+def shop(app):
+    reset(app)
+    return Shop(app)
+
+
+LINE = {"name": "Mug", "product_id": 10, "quantity": 2, "total": "20.00"}
+
+
+def test_orders_have_their_customer_last(shop, app_with):
+    order = shop.ok("GET", "/orders/41")
+    assert list(order)[-2:] == ["customer", "_links"]
+    customer = shop.ok("GET", f"/customers/{order['customer_id']}")
+    del customer["_links"]
+    assert order["customer"] == customer
+    (listed,) = shop.ok("GET", "/orders?include=41")
+    assert listed == order
+    guest = shop.ok("POST", "/orders", {"billing": {"first_name": "Ada", "email": "a@b.example"}})
+    assert (guest["customer"]["id"], guest["customer"]["email"]) == (0, "a@b.example")
+    assert "customer" not in shop.ok("GET", "/orders/41?_fields=id,total")
+    assert shop.ok("GET", "/orders/41?_fields=customer.email")["customer"] == {
+        "email": customer["email"]
+    }
+    without = Shop(app_with(SHOP_WC_V3_CUSTOMER=False))
+    assert "customer" not in without.ok("GET", "/orders/41")
+
+
+def test_answers_equal_reads(shop):
+    created = shop.ok(
+        "POST", "/orders", {"line_items": [LINE], "meta_data": [{"key": "a", "value": 1}]}
+    )
+    assert created == shop.ok("GET", f"/orders/{created['id']}")
+    changed = shop.ok("PUT", f"/orders/{created['id']}", {"status": "processing"})
+    assert changed == shop.ok("GET", f"/orders/{created['id']}")
+    batch = shop.ok(
+        "POST", "/orders/batch", {"update": [{"id": created["id"], "customer_note": "n"}]}
+    )
+    assert batch["update"] == [shop.ok("GET", f"/orders/{created['id']}")]
+
+
+def test_coupon_lines_replace_the_whole_set(shop):
+    body = {"line_items": [LINE], "coupon_lines": [{"code": "welcome10"}]}
+    order = shop.ok("POST", "/orders", body)
+    assert (order["total"], order["discount_total"]) == ("18.00", "2.00")
+    path = f"/orders/{order['id']}"
+    order = shop.ok("PUT", path, {"coupon_lines": [{"code": "five-off"}]})
+    assert [line["code"] for line in order["coupon_lines"]] == ["five-off"]
+    assert order["total"] == "15.00"
+    assert shop.ok("PUT", path, {"coupon_lines": []})["total"] == "20.00"
+    refused = shop.send("PUT", path, {"coupon_lines": [{"code": "exhausted"}]})
+    assert refused.status_code == 400
+    assert refused.get_json() == {
+        "code": "woocommerce_rest_invalid_coupon",
+        "message": 'Usage limit for coupon "exhausted" has been reached.',
+        "data": {
+            "status": 400,
+            "reasons": [
+                {"code": "usage_limit", "message": "The coupon has reached its usage limit of 1."}
+            ],
+        },
+    }
+    assert shop.ok("GET", path)["coupon_lines"] == []
+
+
+def test_trash(shop):
+    assert shop.ok("DELETE", "/orders/41")["status"] == "processing"
+    assert shop.ok("GET", "/orders/41")["status"] == "trash"
+    kept = shop.ok("PUT", "/orders/41", {"customer_note": "kept"})
+    assert (kept["status"], kept["customer_note"]) == ("trash", "kept")
+    assert 41 in [each["id"] for each in shop.ok("GET", "/orders?status=trash")]
+    assert shop.send("DELETE", "/orders/41").status_code == 410
+    assert shop.ok("PUT", "/orders/41", {"status": "completed"})["status"] == "completed"
+    assert shop.ok("PUT", "/orders/41", {"status": "trash"})["status"] == "trash"
+    shop.ok("DELETE", "/orders/41?force=true")
+    assert shop.send("GET", "/orders/41").status_code == 404
+    coupon = shop.ok("POST", "/coupons", {"code": "spring", "status": "trash"})
+    assert coupon["status"] == "trash"
+    shop.ok("POST", "/coupons", {"code": "spring"})
+    taken = shop.send("PUT", f"/coupons/{coupon['id']}", {"status": "publish"})
+    assert taken.get_json()["code"] == "woocommerce_rest_coupon_code_already_exists"
+
+
+def test_entity_tags(shop):
+    tag = shop.send("GET", "/coupons/16").headers["ETag"]
+    assert shop.send("GET", "/coupons/16", **{"If-None-Match": tag}).status_code == 304
+    changed = shop.send("PUT", "/coupons/16", {"amount": "9"}, **{"If-Match": tag})
+    assert changed.status_code == 200
+    stale = shop.send("PUT", "/coupons/16", {"amount": "8"}, **{"If-Match": tag})
+    assert (stale.status_code, stale.get_json()["code"]) == (
+        412,
+        "woocommerce_rest_precondition_failed",
+    )
+
+
+def test_idempotency_key(shop):
+    key = {"Idempotency-Key": "one"}
+    first, again = (shop.send("POST", "/coupons", {"code": "once"}, **key) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.get_json() == again.get_json()
+    assert first.headers["Location"] == again.headers["Location"]
+    other = shop.send("POST", "/coupons", {"code": "twice"}, **key)
+    assert other.status_code == 422
+
+
+def test_strict_requests_reject_unknown_names(shop):
+    strict = {"Prefer": "handling=strict"}
+    assert shop.send("GET", "/coupons?colour=red").status_code == 200
+    response = shop.send("GET", "/coupons?colour=red", **strict)
+    assert response.get_json()["data"]["params"].keys() == {"colour"}
+    response = shop.send("POST", "/coupons", {"code": "a", "colour": 1}, **strict)
+    assert (response.status_code, response.get_json()["code"]) == (400, "rest_invalid_param")
+
+
+def test_a_failed_item_of_a_batch_changes_nothing(shop):
+    items = {
+        "create": [{"code": "a"}, {"code": "A"}, {"amount": "1"}],
+        "update": [{"id": 16, "amount": "3"}, {"id": 999, "amount": "3"}],
+        "delete": [17, 999],
+    }
+    result = shop.ok("POST", "/coupons/batch", items)
+    codes = {
+        name: [each.get("error", {}).get("code") for each in each_list]
+        for name, each_list in result.items()
+    }
+    assert codes == {
+        "create": [
+            None,
+            "woocommerce_rest_coupon_code_already_exists",
+            "rest_missing_callback_param",
+        ],
+        "update": [None, "woocommerce_rest_shop_coupon_invalid_id"],
+        "delete": [None, "woocommerce_rest_shop_coupon_invalid_id"],
+    }
+    too_many = shop.send("POST", "/coupons/batch", {"delete": list(range(101))})
+    assert too_many.status_code == 413
+
+
+def test_resources_of_a_key(shop, app):
+    limited = Client(app)
+    with app.app_context():
+        from app.db.session import db  # noqa: PLC0415  # within the context
+
+        with db.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE api_keys SET resources = 'coupons' WHERE id = 1")
+    app.extensions.pop("shop_api_principals", None)
+    assert limited.app is app
+    assert shop.send("GET", "/coupons").status_code == 200
+    assert shop.send("GET", "/orders").status_code == 401
+
+
+def test_switched_off_and_prefix(shop, make_app):
+    off = make_app(SHOP_WC_V3=False)
+    assert off.test_client().get(f"{V3}/coupons").status_code == 404
+    prefixed = make_app(SHOP_URL_PREFIX="/shop")
+    http = prefixed.test_client()
+    index = http.get("/shop/wp-json/").get_json()
+    assert index["namespaces"] == ["wc/v3"]
+    response = http.get(f"/shop{V3}/coupons?per_page=1", auth=shop.options["auth"])
+    assert response.get_json()[0]["_links"]["self"][0]["href"].startswith(
+        "http://localhost/shop/wp-json/wc/v3/coupons/"
+    )
+    assert 'rel="next"' in response.headers["Link"]
+
+
+def test_options_describe_a_route(shop):
+    described = shop.ok("OPTIONS", "/coupons")
+    assert described["methods"] == ["GET", "POST"]
+    assert described["endpoints"][1]["args"]["code"] == {"required": True, "type": "string"}
+    assert shop.ok("OPTIONS", "/nothing") == []
+
+
+def test_search_finds_lines_and_payments(shop):
+    shop.ok(
+        "POST",
+        "/orders",
+        {"line_items": [{**LINE, "name": "Blue kettle"}], "transaction_id": "TX-new"},
+    )
+    assert len(shop.ok("GET", "/orders?search=kettle")) == 1
+    assert len(shop.ok("GET", "/orders?search=tx-NEW")) == 1
+    assert [each["id"] for each in shop.ok("GET", "/orders?product=14&order=asc")] == [48, 56, 64]

@@ -1,0 +1,53 @@
+"""The recorded exchanges: every difference has a row with its reason (differences.toml)."""
+
+import re
+
+import pytest
+
+from tests.woocommerce_rest.replay import DIFFERENCES, EXCHANGES, replay, score
+from tests.woocommerce_rest.seed import reset
+
+SETTINGS = {
+    "SHOP_PUBLIC_URL": "https://shop.example",
+    "SHOP_WEBHOOK_ALLOWED_NETWORKS": "0.0.0.0/0",
+}
+
+# One request of each kind, for every run of the tests.
+FEW = ("routing/", "read/", "coupons-update/", "refunds/full", "batch/", "auth/", "notes/")
+MOST_EQUAL = 0.70
+
+
+def _different(results):
+    return [
+        (f"{exchange['case']}#{exchange['step']}", problems)
+        for exchange, result, problems in results
+        if result == "different"
+    ]
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("cases", FEW)
+def test_few(app_with, cases):
+    assert _different(replay(app_with(**SETTINGS), cases)) == []
+
+
+@pytest.mark.slow
+def test_all(app_with):
+    results = list(replay(app_with(**SETTINGS)))
+    assert _different(results) == []
+    equal = sum(result == "equal" for _, result, _ in results)
+    assert equal >= MOST_EQUAL * len(results), score(results)
+
+
+def test_rows_have_a_reason_and_are_used():
+    names = [f"{each['case']}#{each['step']}" for each in EXCHANGES]
+    for row in DIFFERENCES["difference"]:
+        assert row["reason"]
+        assert row["row"]
+        assert any(re.fullmatch(row["exchange"], name) for name in names), row["exchange"]
+
+
+@pytest.mark.slow
+def test_seed_is_written_as_the_services_do(app_with):
+    app = app_with(**SETTINGS)
+    reset(app)  # raises an error if a constraint is violated
