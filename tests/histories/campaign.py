@@ -245,9 +245,7 @@ class _Campaign:
         grants = [each for each in segment.operations if each.kind in {"reserve", "create_order"}]
         seen["attempts"] += sum(each.status in {200, 201, 400} for each in grants)
         seen["refusals"] += sum(each.status == 400 for each in grants)
-        seen["expiries"] += sum(
-            event.type == "coupon.released" and event.request_id is None for event in segment.events
-        )
+        seen["expiries"] = self._checkers.coupons.figures["expiries"]
         seen["restores"] += sum(event.type.endswith(".restored") for event in segment.events)
 
     def _finish(self, segments: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
+from datetime import datetime
 from random import Random
 from typing import Any
 
@@ -14,6 +15,7 @@ CODES = ("spring", "summer", "autumn", "winter", "vip")
 STATUSES = ("pending", "processing", "on-hold", "completed", "cancelled", "failed", "refunded")
 GUESTS = ("Guest1@example.com", "guest1@EXAMPLE.com", "guest2@example.com", "")
 CUSTOMERS = 8
+LIFE = 5  # seconds; reservations that live shorter are left alone until they expire
 MAX_ORDERS = 40
 MAX_PER_COUPON = 60  # operations in a segment
 RECORDED = "0.77"  # amount of the coupon lines that clients of the legacy API compute
@@ -48,6 +50,7 @@ class World:
         self.orders: dict[int, dict[str, Any]] = {}
         self.trashed_orders: list[int] = []
         self.redemptions: deque[dict[str, Any]] = deque(maxlen=12)
+        self.expiring: deque[dict[str, Any]] = deque(maxlen=20)
         self.references: deque[tuple[str, str]] = deque(maxlen=6)
         self.batches: deque[int] = deque(maxlen=4)
         self.twins: deque[Operation] = deque()  # to be sent by another client at the same time
@@ -205,14 +208,18 @@ class Generator:
         found = list(self.world.orders)
         return self.random.choice(found[-10:]) if found else None
 
-    def _redemption(self) -> dict[str, Any] | None:
+    def _redemption(self, *, expiring: float = 0.2) -> dict[str, Any] | None:
+        """Return a recent redemption, or one whose reservation expires now or has expired.
+
+        Args:
+            expiring: how often it is one that expires.
+        """
+        at = time.time()
+        due = [each for each in list(self.world.expiring) if -0.3 < at - each["expires"] < 6]
+        if due and self.random.random() < expiring:
+            return self.random.choice(due)
         found = list(self.world.redemptions)
-        if not found:
-            return None
-        due = [
-            each for each in found if each["expires"] and abs(each["expires"] - time.time()) < 1.5
-        ]
-        return self.random.choice(due if due and self.random.random() < 0.5 else found)
+        return self.random.choice(found) if found else None
 
     # --- redemptions ---
 
@@ -232,7 +239,7 @@ class Generator:
         )  # fmt: skip
 
     def _move(self, kind: str) -> Operation | None:
-        found = self._redemption()
+        found = self._redemption(expiring=0.6 if kind == "confirm" else 0.1)
         if found is None:
             return None
         path = f"/redemptions/{found['id']}/{kind}"
@@ -607,14 +614,7 @@ class Generator:
             return
         world, body = self.world, operation.response
         if redemption := body.get("redemption"):
-            expires = redemption["expires_at"]
-            world.redemptions.append(
-                {
-                    "id": redemption["id"],
-                    "code": redemption["code"],
-                    "expires": None if expires is None else _seconds(expires),
-                }
-            )
+            self._learn_redemption(redemption)
         for order in [body.get("order"), *body.get("orders", ())]:
             if order and "error" not in order and operation.kind != "list_orders":
                 world.orders[order["id"]] = order
@@ -636,8 +636,11 @@ class Generator:
         elif operation.kind == "generate":
             world.batches.append(body["batch"]["id"])
 
-
-def _seconds(text: str) -> float:
-    from datetime import datetime  # noqa: PLC0415
-
-    return datetime.fromisoformat(text).timestamp()
+    def _learn_redemption(self, redemption: dict[str, Any]) -> None:
+        expires = redemption["expires_at"]
+        at = None if expires is None else datetime.fromisoformat(expires).timestamp()
+        shown = {"id": redemption["id"], "code": redemption["code"], "expires": at}
+        if at is None or at - time.time() > LIFE:
+            self.world.redemptions.append(shown)
+        elif all(each["id"] != shown["id"] for each in list(self.world.expiring)):
+            self.world.expiring.append(shown)

@@ -43,7 +43,7 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         self._tasks.add(task)  # asyncio forgets the task of a connection that the client has closed
-        with suppress(OSError):
+        with suppress(OSError, asyncio.CancelledError):
             up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._target)
             with suppress(OSError, asyncio.IncompleteReadError):
                 await self._forward(reader, writer, up_reader, up_writer)

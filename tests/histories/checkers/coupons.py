@@ -288,6 +288,7 @@ class CouponChecker:
             wall = event.latest + self._segment.wall + self._segment.skew + MARGIN
             if held.status != RESERVED or held.expires is None or wall < held.expires:
                 raise Rejected(f"use {held.id} is released and has not expired")
+            self.figures["expiries"] += 1
         return coupon.release(held.id)
 
     def _is_over(self, expires: float, operation: Operation | None, event: Event) -> bool:
@@ -465,11 +466,10 @@ class CouponChecker:
         """Check a rejection with reasons: one of the coupons that it can mean explains it."""
         codes = operation.args.get("codes") or [operation.args.get("code")]
         if "not_found" in operation.reasons:
-            return (
-                ""
-                if any(not self._not_found(operation, code) for code in codes)
-                else "a coupon has the code"
-            )
+            # An order does not use a coupon that has the code of its deleted coupon now.
+            is_new = operation.kind in {"reserve", "create_order", "bulk_orders"}
+            is_missing = any(not self._not_found(operation, code) for code in codes)
+            return "a coupon has the code" if is_new and not is_missing else ""
         for timeline in self._timelines.values():
             for state in timeline.states(operation):
                 if self._can_mean(state, operation, codes) and self._explains(
