@@ -12,7 +12,12 @@ USAGE, PER_USER = "usage_limit", "usage_limit_per_user"
 
 @dataclass(frozen=True)
 class Use:
-    """A live use of a coupon, and its holder. ``expires``: seconds since 1970, or None."""
+    """A live use of a coupon, and its holder.
+
+    Attributes:
+        expires: seconds since 1970, or None.
+        slack: how much later it can expire, if the response with the time was lost.
+    """
 
     id: int
     status: str
@@ -20,6 +25,11 @@ class Use:
     email: str = ""
     order: int | None = None
     expires: float | None = None
+    slack: float = 0.0
+
+    def lives_at(self, time: float, *, slack: bool = False) -> bool:
+        """Return whether it has not expired at a time."""
+        return self.expires is None or self.expires + (self.slack if slack else 0.0) > time
 
 
 @dataclass(frozen=True)

@@ -240,7 +240,7 @@ class CouponChecker:
             return coupon.take(new, Person())
         if held.status == RESERVED == use["status"]:
             raise Rejected(f"redemption {use['id']} takes a second use")
-        if held.expires and self._is_over(held.expires, operation, event):
+        if self._is_over(held, operation, event):
             # Its slot may have been free. Without the event of its expiry, it is taken again here.
             self._require_slot(coupon.release(held.id), new, operation, event)
         return coupon.move(use["id"], use["status"])
@@ -253,12 +253,21 @@ class CouponChecker:
         customer, email = shown.get("customer_id") or 0, shown.get("email") or ""
         if operation and operation.kind == "reserve":
             customer, email = operation.args["customer_id"], operation.args["email"]
-        expires = None
-        if use["status"] == RESERVED and shown.get("expires_at"):
-            expires = seconds_of(shown["expires_at"])
-        elif use["status"] == CONFIRMED:
+        if use["status"] == CONFIRMED:
             customer, email = self._use_holders.get(use["id"], (customer, email))
-        return Use(use["id"], use["status"], customer, key_of(email), None, expires)
+        expires, slack = self._expiry(event, operation, shown)
+        return Use(use["id"], use["status"], customer, key_of(email), None, expires, slack)
+
+    def _expiry(
+        self, event: Event, operation: Operation | None, shown: dict[str, Any]
+    ) -> tuple[float | None, float]:
+        """Return when a new reservation expires, and how much later it can be."""
+        if event.data["data"]["redemption"]["status"] != RESERVED:
+            return None, 0.0
+        if operation and operation.kind == "reserve" and operation.status is None:
+            first = operation.invoked + self._segment.wall + operation.args["expires_in"] - 1
+            return first - self._segment.skew, event.latest - operation.invoked + 1
+        return (seconds_of(shown["expires_at"]) if shown.get("expires_at") else None), 0.0
 
     def _require_slot(
         self, coupon: Coupon, use: Use, operation: Operation | None, event: Event
@@ -291,10 +300,11 @@ class CouponChecker:
             self.figures["expiries"] += 1
         return coupon.release(held.id)
 
-    def _is_over(self, expires: float, operation: Operation | None, event: Event) -> bool:
+    def _is_over(self, use: Use, operation: Operation | None, event: Event) -> bool:
         """Return whether a reservation has expired before an operation, by any clock."""
         start = operation.invoked if operation else event.earliest
-        return start + self._segment.wall - self._segment.skew - 1 - MARGIN > expires
+        at = start + self._segment.wall - self._segment.skew - 1 - MARGIN
+        return not use.lives_at(at, slack=True)
 
     def _hold(self, event: Event, operation: Operation | None, order_id: int) -> list[Violation]:
         """Note the customer of an order, for whom its uses count."""
@@ -515,8 +525,8 @@ class CouponChecker:
         skew = self._segment.skew + MARGIN
         start = operation.invoked + self._segment.wall - skew - 1
         end = operation.returned + self._segment.wall + skew
-        few = {u.id: u for u in coupon.uses.values() if u.expires is None or u.expires > end}
-        many = {u.id: u for u in coupon.uses.values() if u.expires is None or u.expires > start}
+        few = {use.id: use for use in coupon.uses.values() if use.lives_at(end)}
+        many = {use.id: use for use in coupon.uses.values() if use.lives_at(start, slack=True)}
         return replace(coupon, uses=few), replace(coupon, uses=many)
 
     def _explains(self, coupon: Coupon, operation: Operation, reasons: set[str]) -> bool:
@@ -693,12 +703,12 @@ class CouponChecker:
             uses = {
                 use.id: use.status
                 for use in coupon.uses.values()
-                if use.expires is None or use.expires > taken + segment.skew + 1
+                if use.lives_at(taken + segment.skew + 1)
             }
             possible = {
                 use.id: use.status
                 for use in coupon.uses.values()
-                if use.expires is None or use.expires > taken - segment.skew - PAUSE
+                if use.lives_at(taken - segment.skew - PAUSE, slack=True)
             }
             if coupon.status == DELETED:
                 continue
