@@ -38,7 +38,6 @@ class Faults:
         self.skew = 0.0
         threads = []
         for kind in rarest[:number]:
-            self.done[kind] += 1
             delay = self._random.uniform(0.0, seconds * 0.7)
             if kind == "clock":
                 self.skew, delay = float(SKEW), 0.0
@@ -50,11 +49,12 @@ class Faults:
     def _let(self, kind: str, delay: float, seconds: float) -> None:
         time.sleep(delay)
         if kind != "clock":
-            getattr(self._shop, kind)()
+            self.done[kind] += getattr(self._shop, kind)()
             return
         self._shop.set_clock(self._random.choice((-SKEW, SKEW)))
         time.sleep(seconds)
         self._shop.set_clock(0)
+        self.done[kind] += 1
 
     def not_tested(self) -> list[str]:
         """Return the kinds of faults that did not occur often enough."""

@@ -173,7 +173,7 @@ def idempotency_survives_rollback(app: Any) -> None:
     idempotency.run_in_transaction = run
 
 
-def idempotency_before_commit(_: Any) -> None:
+def idempotency_forgets(_: Any) -> None:
     """A key is forgotten from time to time."""
     original = idempotency._stored_response
 
@@ -271,7 +271,7 @@ PLANTS: dict[str, Callable[[Any], None]] = {
         restore_without_use,
         trash_keeps_use,
         idempotency_survives_rollback,
-        idempotency_before_commit,
+        idempotency_forgets,
         replica_without_position,
         lost_event,
         stale_read,

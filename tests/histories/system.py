@@ -69,11 +69,9 @@ class Shop:
     def restart_database(self) -> None:
         """Start what was killed."""
 
-    def kill_database(self) -> None:
-        """Kill the server."""
-
-    def fill(self, seconds: float) -> None:
+    def fill(self, seconds: float) -> bool:
         """Let no service write for a time."""
+        raise NotImplementedError
 
     def close_database(self) -> None:
         """Stop the server."""
@@ -168,34 +166,38 @@ class Shop:
         self.close_database()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    # --- faults ---
+    # --- faults; each returns whether it has happened ---
 
-    def kill_worker(self) -> None:
+    def kill_worker(self) -> bool:
         """Kill one worker process. The main process starts another one."""
         service = self.random.choice(self.services)
         with suppress(psutil.NoSuchProcess, IndexError):
             self.random.choice(service.workers()).kill()
+            return True
+        return False
 
-    def kill_main(self) -> None:
+    def kill_main(self) -> bool:
         """Kill the main process of a service and start it again. Its workers finish."""
         service = self.random.choice(self.services)
         if service.process is None or service.process.poll() is not None:
-            return
+            return False
         orphans = service.workers()
         service.process.kill()
         service.process.wait()
         self.orphans += orphans
         psutil.wait_procs(orphans, timeout=PATIENCE)
         service.start()
+        return True
 
-    def kill_deliverer(self) -> None:
+    def kill_deliverer(self) -> bool:
         """Kill the delivery worker and start it again."""
         if self.worker:
             self.worker.kill()
             self.worker.wait()
         self.start_worker()
+        return True
 
-    def stop_worker(self) -> None:
+    def stop_worker(self) -> bool:
         """Freeze a worker for two seconds, in which its reservations expire."""
         service = self.random.choice(self.services)
         try:
@@ -205,13 +207,16 @@ class Shop:
             time.sleep(self.random.uniform(0.8, 2.2))
             process.resume()
         except (psutil.NoSuchProcess, IndexError):
-            return
+            return False
+        return True
 
-    def reload(self) -> None:
+    def reload(self) -> bool:
         """Send HUP, after which the service has new workers."""
         service = self.random.choice(self.services)
-        if service.process and service.process.poll() is None:
-            service.process.send_signal(signal.SIGHUP)
+        if service.process is None or service.process.poll() is not None:
+            return False
+        service.process.send_signal(signal.SIGHUP)
+        return True
 
     def set_clock(self, seconds: int) -> None:
         """Set the clock of the second service ahead or back."""
@@ -219,9 +224,9 @@ class Shop:
         new.write_text(str(seconds))
         new.replace(self._clock)
 
-    def exhaust(self) -> None:
+    def exhaust(self) -> bool:
         """Let no connection or no lock be free for a second."""
-        self.fill(1.0)
+        return self.fill(1.0)
 
 
 def _wait_until_ready(service: Gunicorn) -> None:
@@ -248,7 +253,7 @@ class OnSQLite(Shop):
         self._database.start()
         return self._database.url
 
-    def fill(self, seconds: float) -> None:
+    def fill(self, seconds: float) -> bool:
         import sqlite3  # noqa: PLC0415  # here only
 
         connection = sqlite3.connect(self._database.file, timeout=10, isolation_level=None)
@@ -257,9 +262,10 @@ class OnSQLite(Shop):
             time.sleep(seconds)
             connection.execute("ROLLBACK")
         except sqlite3.OperationalError:
-            return
+            return False
         finally:
             connection.close()
+        return True
 
 
 class OnPostgreSQL(Shop):
@@ -275,23 +281,27 @@ class OnPostgreSQL(Shop):
     def restart_database(self) -> None:
         self._database.start()
 
-    def kill_database(self) -> None:
-        if self.random.random() < 0.5:
-            with suppress(psycopg.OperationalError, IndexError):
+    def kill_database(self) -> bool:
+        """Kill the process of a connection, or the main process."""
+        try:
+            if self.random.random() < 0.5:
                 self._database.kill_backend(self.random)
-        else:
-            self._database.kill_postmaster()
+            else:
+                self._database.kill_postmaster()
+        except (psycopg.OperationalError, IndexError):
+            return False
         self._database.start()
+        return True
 
-    def fill(self, seconds: float) -> None:
-        fill_server(self._database.url, seconds)
+    def fill(self, seconds: float) -> bool:
+        return fill_server(self._database.url, seconds)
 
     def close_database(self) -> None:
         self._database.close()
 
 
-def fill_server(url: str, seconds: float) -> None:
-    """Take all connections of a server for a time."""
+def fill_server(url: str, seconds: float) -> bool:
+    """Take all connections of a server for a time. Return whether it accepted any."""
     taken: list[Any] = []
     try:
         with suppress(psycopg.OperationalError):
@@ -301,6 +311,7 @@ def fill_server(url: str, seconds: float) -> None:
     finally:
         for connection in taken:
             connection.close()
+    return bool(taken)
 
 
 class OnCluster(Shop):
@@ -324,10 +335,10 @@ class OnCluster(Shop):
         names = ", ".join(f'"{server.name}"' for server in self.cluster.servers)
         self.cluster.primary.configure(synchronous_standby_names=f"ANY 1 ({names})")
 
-    def failover(self) -> None:
+    def failover(self) -> bool:
         """Kill the primary and promote the standby that has received the most."""
         if self._old:
-            return
+            return False
         cluster, old = self.cluster, self.cluster.primary
         old.kill()  # it does not come back before it is a standby
         received = "SELECT (pg_last_wal_receive_lsn() - '0/0')::bigint"
@@ -340,6 +351,7 @@ class OnCluster(Shop):
             replica.follow(new)
         self._synchronize()
         self._old = old
+        return True
 
     def restart_database(self) -> None:
         if old := self._old:
@@ -349,12 +361,8 @@ class OnCluster(Shop):
             self._old = None
         wait_until(lambda: all(map(_is_streaming, self.cluster.replicas)))
 
-    def kill_database(self) -> None:
-        """Do nothing: the failover does it."""
-
-    def fill(self, seconds: float) -> None:
-        with suppress(psycopg.OperationalError):
-            fill_server(self.cluster.primary.url(), seconds)
+    def fill(self, seconds: float) -> bool:
+        return fill_server(self.cluster.primary.url(), seconds)
 
     def close_database(self) -> None:
         self.cluster.close()
