@@ -140,6 +140,3 @@ for (const form of all("form[data-unsaved]")) {
     sent = false;
   });
 }
-
-// A failed save
-document.querySelector("[data-focus]")?.focus();

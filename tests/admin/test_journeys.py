@@ -1,0 +1,281 @@
+"""Journeys through the pages in a real browser: by mouse, by keyboard, without scripts, on a phone."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from base64 import b64encode
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.npm import install, needs_node
+from tests.serving import SECRET, running_service
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+chromium = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.one_database,
+    pytest.mark.skipif(
+        not chromium,
+        reason="no Chromium installed (or named by BROWSER_PATH): the pages are not used",
+    ),
+]
+AXE = Path(__file__).parents[1] / "browser"
+DESKTOP, PHONE = (1366, 768), (320, 640)
+SECONDS = 30_000
+
+
+class Shop:
+    """A running service with some records, and a browser."""
+
+    def __init__(self, service, browser, folder):
+        self.service, self.browser, self.folder = service, browser, folder
+        coupon = self.api(
+            "POST", "/coupons", {"coupon": {"code": "tea", "type": "percent", "amount": "10"}}
+        )
+        self.coupon = coupon["coupon"]["id"]
+        items = [{"name": "Tea", "product_id": 7, "price": "40", "quantity": 1}]
+        self.api(
+            "POST",
+            "/orders",
+            {"order": {"line_items": items, "billing_address": {"email": "ada@example.com"}}},
+        )
+        self.batch = self.api("POST", "/coupons/generate", {"generate": {"count": 2}})["batch"][
+            "id"
+        ]
+
+    def api(self, method, path, body=None):
+        pair = f"{self.service.consumer_key}:{self.service.consumer_secret}".encode()
+        request = Request(
+            self.service.url + path, method=method, data=json.dumps(body).encode() if body else None,
+            headers={"Authorization": f"Basic {b64encode(pair).decode()}", "Content-Type": "application/json"},
+        )  # fmt: skip
+        with urlopen(request, timeout=60) as response:
+            return json.load(response)
+
+    @contextmanager
+    def page(self, size=DESKTOP, **options):
+        """A page that is signed in by typing the key. Nothing may appear on its console."""
+        context = self.browser.new_context(
+            viewport={"width": size[0], "height": size[1]},
+            accept_downloads=True,
+            reduced_motion="reduce",
+            **options,
+        )
+        context.set_default_timeout(SECONDS)
+        page = context.new_page()
+        seen = []
+        page.on("console", lambda message: seen.append(message.text))
+        page.on("pageerror", lambda error: seen.append(str(error)))
+        page.goto(f"{self.service.url}/admin/sign-in")
+        page.fill("#consumer_key", self.service.consumer_key)
+        page.fill("#consumer_secret", self.service.consumer_secret)
+        page.click("main button.primary")
+        page.wait_for_url("**/admin/")
+        yield page
+        context.close()
+        # The browser itself reports responses with the status of a rejected form.
+        assert [text for text in seen if not re.search("status of 4(00|04|09|10)", text)] == []
+
+    def open(self, page, path):
+        page.goto(f"{self.service.url}/admin{path}")
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("journeys")
+    with (
+        running_service(folder) as service,
+        sync_api.sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-background-networking"]
+        )
+        yield Shop(service, browser, folder)
+        browser.close()
+
+
+def heading(page):
+    return " ".join(page.locator("h1").inner_text().split())
+
+
+def test_creating_a_coupon_and_trying_it_on_a_cart(shop):
+    with shop.page() as page:
+        page.click("nav.side >> text=Coupons")
+        page.click("text=Create coupon")
+        page.fill("[name=code]", "Mouse")
+        page.select_option("[name=type]", "percent")
+        assert page.inner_text("[data-unit=amount]") == "%"
+        page.fill("[name=amount]", "10,5")
+        page.click("button:has-text('Create coupon')")
+        assert page.title().startswith("Error:")
+        assert page.evaluate("document.activeElement.className") == "summary"
+        page.click(".summary a")
+        assert page.evaluate("document.activeElement.name") == "amount"
+        page.fill("[name=amount]", "25")
+        page.click("button:has-text('Create coupon')")
+        assert heading(page) == "mouse Active"
+        page.click("text=Try it")
+        assert page.input_value("#item-0-price") == "40.00"
+        page.click("button:has-text('Try it')")
+        assert "would pay $30.00 instead of $40.00" in page.inner_text("main")
+
+
+def test_the_same_by_keyboard_alone(shop):
+    with shop.page() as page:
+        press = page.keyboard.press
+        press("/")
+        assert page.evaluate("document.activeElement.id") == "search"
+        page.keyboard.type("tea")
+        press("Enter")
+        page.wait_for_url("**/admin/coupons/*")
+        _tab_to(page, "Edit")
+        press("Enter")
+        page.wait_for_url("**/edit")
+        _tab_to(page, "description")
+        page.keyboard.type("by keyboard")
+        _tab_to(page, "Save")
+        press("Enter")
+        page.wait_for_url("**done=saved")
+        assert "by keyboard" in page.inner_text("main")
+        _tab_to(page, "Delete permanently")
+        press("Enter")
+        assert page.locator("[role=dialog]").is_visible()
+        press("Escape")
+        assert not page.locator("[role=dialog]").is_visible()
+    assert shop.api("GET", f"/coupons/{shop.coupon}")["coupon"]["description"] == "by keyboard"
+
+
+def _tab_to(page, name):
+    """Press Tab until an element with a text or a name has the focus, which is visible."""
+    script = (
+        "(() => { const e = document.activeElement; return [e.name || '', (e.innerText || '').trim(),"
+        " e === document.body || e.matches(':focus-visible')]; })()"
+    )
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        field, text, is_visible = page.evaluate(script)
+        assert is_visible, (field, text, page.url)
+        if name in {field, text.split("\n")[0]}:
+            return
+    raise AssertionError(f"{name} cannot be reached with Tab")
+
+
+def test_generating_codes_without_scripts(shop):
+    with shop.page(java_script_enabled=False) as page:
+        shop.open(page, "/batches/new")
+        page.fill("[name=count]", "500")
+        page.fill("[name=prefix]", "mail-")
+        page.fill("[name='coupon.amount']", "5")
+        page.click("button.primary")
+        assert "Batch mail-####-####" in heading(page)
+        with page.expect_download() as download:
+            page.click("main >> text=Download codes")
+        lines = Path(download.value.path()).read_text().splitlines()
+        assert len(set(lines)) == 501
+        shop.open(page, "/coupons?q=mail-")
+        page.check("[name=everything]")
+        page.click("button:has-text('Move to the trash')")
+        while page.locator("button:has-text('Continue')").count():
+            page.click("button:has-text('Continue')")
+        assert "500 records done" in page.inner_text("main")
+    assert shop.api("GET", "/coupons/count?q=mail-") == {"count": 0}
+
+
+def test_a_conflict_of_two_editors(shop):
+    with shop.page() as one, shop.page() as two:
+        for page in (one, two):
+            shop.open(page, f"/coupons/{shop.coupon}/edit")
+        two.fill("[name=amount]", "11")
+        two.click("text=Save")
+        two.wait_for_url("**done=saved")
+        one.fill("[name=amount]", "12")
+        one.click("text=Save")
+        assert heading(one) == "Someone else changed this coupon"
+        assert "Theirs: 11.00" in " ".join(one.inner_text("main").split())
+        one.click("text=Save these values")
+        one.wait_for_url("**done=saved")
+    assert shop.api("GET", f"/coupons/{shop.coupon}")["coupon"]["amount"] == "12.00"
+
+
+def test_leaving_a_changed_form_asks(shop):
+    with shop.page() as page:
+        shop.open(page, "/coupons/new")
+        page.fill("[name=code]", "typed")
+        asked = []
+        page.once("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+        shop.open(page, "/coupons")
+        assert asked == ["beforeunload"]
+
+
+def test_a_link_signs_in_once(shop):
+    command = [
+        str(Path(sys.executable).parent / "shop-api"), "keys", "link", "--login", "admin",
+        "--url", shop.service.url,
+    ]  # fmt: skip
+    database = {"DATABASE_URL": f"sqlite:///{shop.folder}/shop.db", "SECRET_KEY": SECRET}
+    link = subprocess.run(
+        command, env=os.environ | database, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    context = shop.browser.new_context()
+    page = context.new_page()
+    page.goto(link)
+    page.click("main button.primary")
+    page.wait_for_url("**/admin/")
+    page.goto(link)
+    assert heading(page) == "This link does not work any more"
+    context.close()
+
+
+def pages_of(shop):
+    c, b = shop.coupon, shop.batch
+    return [
+        "/", "/search?q=tea", "/search?q=nothing-like-this", "/coupons", "/coupons?state=trash",
+        "/coupons?q=nothing-like-this", "/coupons/new", f"/coupons/{c}", f"/coupons/{c}/edit",
+        f"/coupons/{c}/try", f"/coupons/{c}/redeem", f"/coupons/{c}/count", "/batches", "/batches/new",
+        f"/batches/{b}", "/sessions", "/invitations/new", "/nothing", "/orders", "/customers",
+        "/webhooks", "/events", "/keys", "/files", "/refused",
+    ]  # fmt: skip
+
+
+def test_nothing_scrolls_sideways_on_a_narrow_phone(shop):
+    with shop.page(PHONE) as page:
+        for path in pages_of(shop):
+            if path in {"/nothing"}:
+                continue
+            shop.open(page, path)
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], path
+            small = page.evaluate(
+                "[...document.querySelectorAll(`main button, main .button, main select, "
+                "main input:not([type=hidden], [type=checkbox], [type=radio])`)]"
+                ".filter(e => e.offsetParent && e.offsetHeight < 44)"
+                ".map(e => e.outerHTML.slice(0, 120))"
+            )
+            assert small == [], path
+
+
+@needs_node
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(shop, scheme):
+    script = (install(AXE) / "axe-core" / "axe.min.js").read_text()
+    with shop.page(color_scheme=scheme) as page:
+        for path in pages_of(shop):
+            if path == "/nothing":
+                continue
+            shop.open(page, path)
+            page.evaluate(script)
+            for details in page.locator("main details, header details").all():
+                details.evaluate("element => { element.open = true }")
+            found = page.evaluate(
+                "axe.run(document, {rules: {region: {enabled: true}}}).then(r => r.violations.map("
+                "v => [v.id, v.nodes.map(n => n.html.slice(0, 160))]))"
+            )
+            assert found == [], path
