@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import String, bindparam, literal, select
 
 from app.db.read_pool import fetch
-from app.db.sql.functions import is_one_of, json_text, json_tuple
+from app.db.sql.functions import is_one_of, json_text, json_tuple, leading_number
 from app.db.sql.types import IdList, Money, TextList, UtcDateTime
 
 # Texts that the tables can contain: no U+0000 and no lone surrogates.
@@ -70,3 +70,18 @@ def test_value_is_one_of_several(app, value, values, expected):
             select(is_one_of(value, bindparam("values", type_=kind))), {"values": values}
         )
     assert bool(found) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("", 0), ("0", 0), ("007", 7), ("50667", 50667), ("999999999999999", 999999999999999),
+        ("12345678901234567890", 1.2345678901234567e19), ("1017 AB", 1017), ("M5H 2N2", 0),
+        ("~1", 0), (":1", 0), ("/1", 0), (" 12", 12), ("-3x", -3), ("+4", 4), (".5", 0.5),
+        ("1.5e1z", 15), ("é1", 0), ("\u0661", 0), ("x" * 5000, 0),
+    ],
+)  # fmt: skip
+def test_leading_number_of_a_text(app, text, number):
+    with app.app_context():
+        found = fetch(select(leading_number(literal(text))))[0][0]
+    assert float(found) == pytest.approx(number)

@@ -277,6 +277,33 @@ def assert_pages_are_the_list(admin, path, keys, order):
         assert page.headers["X-Total"] == str(len(every))
 
 
+MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
+BOUNDS = (
+    None, START - timedelta(1), START + timedelta(days=400), MONDAY, MONDAY + timedelta(21),
+    *(MONDAY + timedelta(21, seconds) for seconds in (-1, 1)), MONDAY + timedelta(3, 3600),
+    datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
+)  # fmt: skip
+
+
+def test_totals_of_a_period_add_whole_weeks_and_the_records_around_them(written_shop):
+    admin = written_shop(5)
+    for path, keys in COUNTED:
+        query = {f"filter[{name}]": value for name, value in keys.items()}
+        (every,) = admin.get(path, query | {"fields": "created_at"}).get_json().values()
+        times = [each["created_at"] for each in every]
+        assert len(set(times)) > 5
+        for bounds in [*product(BOUNDS, BOUNDS), (MONDAY, times[0]), (times[-1], times[0])]:
+            since, until = (
+                f"{each:%Y-%m-%dT%H:%M:%SZ}".zfill(20) if isinstance(each, datetime) else each
+                for each in bounds
+            )
+            period = {"filter[created_at_min]": since, "filter[created_at_max]": until}
+            period = {name: value for name, value in period.items() if value}
+            wanted = [each for each in times if (since or "") <= each <= (until or "9999Z")]
+            counted_there = admin.get(f"{path}/count", query | period).get_json()
+            assert counted_there == {"count": len(wanted)}, (path, bounds)
+
+
 def test_totals_are_exact_after_concurrent_writes(app, admin):
     """Each writer meets the others in the same week; in the end nothing is lost or counted twice."""
     failures = []

@@ -16,10 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from operator import ge, le
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    BinaryExpression,
     Column,
     ColumnElement,
     PrimaryKeyConstraint,
@@ -42,7 +45,7 @@ from app.db.search import Search
 from app.db.sql.index_hints import unindexed
 from app.services.common.filtering import Find, Matching, Part
 from app.services.common.pagination import Page, default_page_size, page_size
-from app.services.common.row_counts import RowCountFilter
+from app.services.common.row_counts import RowCountFilter, whole_weeks
 
 FEW = 1000
 """Up to this number, matches are found first and then sorted. More matches are read page by page
@@ -187,6 +190,8 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> int:
     part = matching.part
     if _is_whole(matching) and part.counted is not None:
         return part.counted.total(fetch)
+    if (in_period := _number_in_period(matching)) is not None:
+        return int(fetch(in_period)[0][0])
     found: Select[Any] | None = None
     if isinstance(matching.search, Search) and not matching.conditions:
         others = _few_others(matching, fetch)
@@ -202,6 +207,32 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> int:
     if most is None:
         return int(fetch(_count(found))[0][0])
     return int(fetch(select(func.count()).select_from(found.limit(most + 1).subquery()))[0][0])
+
+
+def _number_in_period(matching: Matching) -> Select[Any] | None:
+    """Return a select that counts the records of a period, of which whole weeks are counted.
+
+    Returns:
+        None if there are other conditions, or no whole week.
+    """
+    counted = matching.part.counted
+    if counted is None or matching.search is not None:
+        return None
+    bounds: dict[Any, datetime] = {}
+    for each in matching.conditions:
+        if not isinstance(each, BinaryExpression) or each.left is not counted.timestamp:
+            return None
+        bounds[each.operator] = each.right.value  # a bound of ``between``
+    weeks = whole_weeks(bounds.get(ge), bounds.get(le))
+    if weeks is None:
+        return None
+    first, end = weeks
+    number = counted.of_weeks(first, end)
+    edges = [] if first is None else [counted.timestamp < first]
+    edges += [] if end is None else [counted.timestamp >= end]
+    for edge in edges:
+        number += _count(_found(matching).where(edge)).scalar_subquery()
+    return select(number)
 
 
 def _page(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +35,20 @@ class RowCountFilter:
         """Return the number of records."""
         return int(fetch(_sum_of_counts(self.table_name, self.partitions, self.without))[0][0])
 
+    def of_weeks(self, first: datetime | None, end: datetime | None) -> ColumnElement[int]:
+        """Return the number of records of whole weeks, as a part of a statement.
+
+        Args:
+            first: the beginning of the first week. None for all weeks before ``end``.
+            end: the end of the last week. None for all weeks since ``first``.
+        """
+        weeks = select(func.coalesce(func.sum(_COUNTS.count), 0))
+        if first is not None:
+            weeks = weeks.where(_COUNTS.week >= first.date())
+        if end is not None:
+            weeks = weeks.where(_COUNTS.week < end.date())
+        return _of_table(weeks, self.table_name, self.partitions, self.without).scalar_subquery()
+
     def skip(self, fetch: Fetch, offset: int, order: str) -> tuple[ColumnElement[bool], int]:
         """Return a condition that skips the first records without reading them.
 
@@ -51,6 +65,28 @@ class RowCountFilter:
             ahead = self.timestamp < begins
             offset -= int(number)
         return false(), 0
+
+
+def whole_weeks(
+    since: datetime | None, until: datetime | None
+) -> tuple[datetime | None, datetime | None] | None:
+    """Return the beginning of the first whole week of a period and the end of its last one.
+
+    Returns:
+        None if the period contains no whole week. A bound that is None has no limit.
+    """
+    try:
+        first = since if since is None else _monday(since + timedelta(days=7, microseconds=-1))
+    except OverflowError:
+        return None
+    end = until if until is None else _monday(until)
+    return None if first and end and first >= end else (first, end)
+
+
+def _monday(moment: datetime) -> datetime:
+    """Return the beginning of a week in UTC."""
+    day = moment.astimezone(UTC).date()
+    return datetime.combine(day - timedelta(days=day.weekday()), time.min, UTC)
 
 
 # Building one of these selects costs as much as running it, so they are cached.
