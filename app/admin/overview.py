@@ -12,7 +12,7 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, reports, rights
-from app.admin.calls import call, operations
+from app.admin.calls import call
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.plots import Plot, sparkline
 from app.admin.reports import PERIODS, count, money
@@ -157,8 +157,7 @@ def show() -> Response:
     days = request.args.get("days", reports.DEFAULT)
     days = days if days in PERIODS else reports.DEFAULT
     period = reports.period_query(days)
-    sees_sales = "get_sales_report" in operations() and rights.can("get_sales_report")
-    sales = call("get_sales_report", query=period) if sees_sales else None
+    sales = call("get_sales_report", query=period) if rights.can("get_sales_report") else None
     steps = _steps()
     if steps and not (
         sales and any(sales.body["sales"]["totals"][name] for name in ("orders", "uses"))
@@ -166,7 +165,6 @@ def show() -> Response:
         return render(
             "first_steps.html", title=_("Welcome"), steps=steps, loads_demo=_can_load_demo()
         )
-    sees_coupons = "list_coupon_reports" in operations() and rights.can("list_coupon_reports")
     return render(
         "overview.html",
         title=_("Overview"),
@@ -176,7 +174,7 @@ def show() -> Response:
         plots=_plots(sales.body["sales"]) if sales else [],
         currencies=sales.body["sales"]["currencies"] if sales else [],
         compared=_("compared with the %(days)s days before", days=days),
-        coupons=_top_coupons(period) if sees_coupons else None,
+        coupons=_top_coupons(period) if rights.can("list_coupon_reports") else None,
         orders=_latest_orders() if rights.can("list_orders") else None,
         warnings=_warnings(),
         sent=sales.request if sales else None,

@@ -11,8 +11,10 @@ from markupsafe import Markup
 
 from app.admin import html
 
-WIDTH, HEIGHT = 720, 200
-LEFT, TOP, BOTTOM = 48, 8, 24
+WIDTH, HEIGHT = 1000, 160
+DATES = 5
+"""The number of dates below a plot."""
+
 MAX_POINTS = 400
 
 
@@ -62,6 +64,24 @@ class Plot:
         return [(point.label, [self.format(point.value)]) for point in self.points]
 
     @property
+    def grid(self) -> list[Decimal]:
+        """The values of its grid lines, from zero."""
+        return steps(max((point.value for point in self.points), default=Decimal(0)))
+
+    @property
+    def values(self) -> list[str]:
+        """The labels of its grid lines, from the top."""
+        return [short(value) for value in reversed(self.grid)]
+
+    @property
+    def dates(self) -> list[str]:
+        """The labels below it: the first period, the last one, and some between them."""
+        last = len(self.points) - 1
+        count = min(DATES, last + 1)
+        places = [round(index * last / max(count - 1, 1)) for index in range(count)]
+        return [self.points[place].label for place in places]
+
+    @property
     def svg(self) -> Markup:
         """The picture."""
         return _svg(self)
@@ -80,39 +100,42 @@ def steps(top: Decimal) -> list[Decimal]:
     return [step * index for index in range(math.ceil(top / step) + 1)]
 
 
-def short(value: Decimal, *, is_money: bool) -> str:
+def short(value: Decimal) -> str:
     """Return a value of the axis: ``1.5k``."""
     for limit, suffix in ((10**9, "b"), (10**6, "m"), (10**3, "k")):
         if value >= limit:
             return f"{(value / limit).quantize(Decimal('0.1')).normalize():f}{suffix}"
-    return f"{value.normalize():f}" if is_money or value != int(value) else str(int(value))
+    return f"{value.normalize():f}"
 
 
 def _svg(plot: Plot) -> Markup:
+    """Return the picture, which the page stretches. The texts of its axes are beside it."""
     points = plot.points[:MAX_POINTS]
-    grid = steps(max((point.value for point in points), default=Decimal(0)))
-    top = grid[-1]
-    inner_width, inner_height = WIDTH - LEFT, HEIGHT - TOP - BOTTOM
+    grid = plot.grid
 
     def y(value: Decimal) -> float:
-        return round(TOP + inner_height * float(1 - max(value, Decimal(0)) / top), 1)
+        return round(HEIGHT * float(1 - max(value, Decimal(0)) / grid[-1]), 1)
 
-    slot = inner_width / max(len(points), 1)
-    xs = [round(LEFT + slot * (index + 0.5), 1) for index in range(len(points))]
-    parts = [_grid(grid, y), _dates(points, xs)]
-    parts.append(_bars(points, xs, slot, y) if plot.as_bars else _line(points, xs, y))
-    parts += [
+    slot = WIDTH / max(len(points), 1)
+    xs = [round(slot * (index + 0.5), 1) for index in range(len(points))]
+    lines = Markup("").join(
+        Markup('<line class="grid" x1="0" x2="{}" y1="{}" y2="{}"/>').format(
+            WIDTH, y(value), y(value)
+        )
+        for value in grid
+    )
+    marks = _bars(points, xs, slot, y) if plot.as_bars else _line(points, xs, y)
+    hits = Markup("").join(
         Markup(
-            '<rect class="hit" x="{}" y="{}" width="{}" height="{}"><title>{}: {}</title></rect>'
+            '<rect class="hit" x="{}" y="0" width="{}" height="{}"><title>{}: {}</title></rect>'
         ).format(
-            round(x - slot / 2, 1), TOP, round(slot, 1), inner_height, point.label,
-            plot.format(point.value),
+            round(x - slot / 2, 1), round(slot, 1), HEIGHT, point.label, plot.format(point.value)
         )
         for x, point in zip(xs, points, strict=True)
-    ]  # fmt: skip
-    return Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        WIDTH, HEIGHT, _summary(plot), Markup("").join(parts)
     )
+    return Markup(
+        '<svg viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>'
+    ).format(WIDTH, HEIGHT, _summary(plot), lines + marks + hits)
 
 
 def _summary(plot: Plot) -> str:
@@ -121,31 +144,6 @@ def _summary(plot: Plot) -> str:
     best = max(plot.points, key=lambda point: point.value)
     period = f"{plot.points[0].label} to {plot.points[-1].label}"
     return f"{plot.title}, {period}, at most {plot.format(best.value)} ({best.label})"
-
-
-def _grid(grid: Sequence[Decimal], y: Callable[[Decimal], float]) -> Markup:
-    return Markup("").join(
-        Markup(
-            '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>'
-            '<text x="{}" y="{}" text-anchor="end">{}</text>'
-        ).format(
-            LEFT, WIDTH, y(value), y(value), LEFT - 8, y(value) + 4,
-            short(value, is_money=False),
-        )
-        for value in grid
-    )  # fmt: skip
-
-
-def _dates(points: Sequence[Point], xs: Sequence[float]) -> Markup:
-    if not points:
-        return Markup()
-    shown = range(0, len(points), max(1, math.ceil(len(points) / 6)))
-    return Markup("").join(
-        Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
-            xs[index], HEIGHT - 6, points[index].label
-        )
-        for index in shown
-    )
 
 
 def _path(points: Sequence[Point], xs: Sequence[float], y: Callable[[Decimal], float]) -> str:
@@ -158,7 +156,7 @@ def _line(points: Sequence[Point], xs: Sequence[float], y: Callable[[Decimal], f
         return Markup()
     closed = [point for point in points if not point.is_open]
     count = len(closed)
-    base = HEIGHT - BOTTOM
+    base = HEIGHT
     parts = []
     if count:
         path = _path(closed, xs[:count], y)
@@ -178,10 +176,10 @@ def _line(points: Sequence[Point], xs: Sequence[float], y: Callable[[Decimal], f
 def _bars(
     points: Sequence[Point], xs: Sequence[float], slot: float, y: Callable[[Decimal], float]
 ) -> Markup:
-    width = round(min(max(slot * 0.7, 1), 28), 1)
-    base = HEIGHT - BOTTOM
+    width = round(slot * 0.7, 1)
+    base = HEIGHT
     return Markup("").join(
-        Markup('<rect class="bar-mark{}" x="{}" y="{}" width="{}" height="{}" rx="1.5"/>').format(
+        Markup('<rect class="bar-mark{}" x="{}" y="{}" width="{}" height="{}"/>').format(
             " open" if point.is_open else "", round(x - width / 2, 1), y(point.value), width,
             round(base - y(point.value), 1),
         )

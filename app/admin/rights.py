@@ -20,6 +20,8 @@ _EDIT_COUPON = ("shop_api_user_cannot_edit_coupon", (Cap.EDIT_SHOP_COUPONS,))
 _DELETE_COUPON = ("shop_api_user_cannot_delete_coupon", (Cap.DELETE_SHOP_COUPONS,))
 _CREATE_COUPON = ("shop_api_user_cannot_create_coupon", (Cap.PUBLISH_SHOP_COUPONS,))
 
+_READ_REPORTS = ("shop_api_user_cannot_view_reports", (Cap.VIEW_REPORTS,))
+
 CAPABILITIES: dict[str, tuple[str, tuple[Cap, ...]]] = {
     "list_coupons": _READ_COUPONS,
     "count_coupons": _READ_COUPONS,
@@ -34,6 +36,9 @@ CAPABILITIES: dict[str, tuple[str, tuple[Cap, ...]]] = {
     "restore_coupon": _EDIT_COUPON,
     "delete_coupon": _DELETE_COUPON,
     "delete_coupon_batch": _DELETE_COUPON,
+    "get_sales_report": _READ_REPORTS,
+    "list_coupon_reports": _READ_REPORTS,
+    "get_coupon_report": _READ_REPORTS,
     "create_api_key": ("shop_api_user_cannot_create_key", (Cap.MANAGE_API_KEYS,)),
     "delete_api_key": ("shop_api_user_cannot_delete_key", (Cap.MANAGE_API_KEYS,)),
     "list_events": ("shop_api_user_cannot_read_events", (Cap.READ_EVENTS,)),

@@ -10,6 +10,7 @@ import marshmallow as ma
 import pytest
 
 from app import plugins
+from app.admin import extensions
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.auth.principals import Capability, Permission
@@ -20,6 +21,7 @@ from app.plugins import PluginError, registry
 from app.pricing.discounts import COUPON_TYPES
 from app.schemas.base import Base
 from app.services.api_keys.writes import create_key
+from tests.admin.browser_client import Browser
 from tests.api_client import Client, at_the_same_time
 
 pytestmark = pytest.mark.one_database
@@ -303,7 +305,7 @@ def test_document_is_complete_for_requests_at_the_same_time(session_app, app, ma
 
 def test_example_of_the_documentation_works(app, install, monkeypatch):
     text = (ROOT / "docs" / "plugins.md").read_text()
-    (source,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    source, *_ = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (group, name, value) = re.search(
         r'```toml\n.*?\[project\.entry-points\."(.+?)"\]\n(\w+) = "(\w+)"', text, re.DOTALL
     ).groups()
@@ -320,3 +322,24 @@ def test_example_of_the_documentation_works(app, install, monkeypatch):
         {"gift_cards": [{"code": "thanks", "amount": "0.00"}]},
     )
     assert Client(client.app).get("/gift-cards").status_code == 401
+
+
+def test_the_documented_page_and_panel_of_the_admin_pages(install, monkeypatch, admin):
+    text = (ROOT / "docs" / "plugins.md").read_text()
+    example = text.split("## Admin pages")[1].split("```python\n")[1].split("```")[0]
+    module = ModuleType("shop_gift_card_pages")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(example, module.__dict__)
+    app = install(("gift_card_pages", module.__name__))
+    coupon = Client(app, admin.key).post("/coupons", {"coupon": {"code": "a"}}).get_json()["coupon"]
+    browser = Browser(app, admin.key)
+    assert ">Gift cards</a>" in browser.get("/").html
+    assert "3 gift cards were sold this week." in browser.get("/x/gift-cards").text
+    assert "Gift card Not a gift card." in browser.get(f"/coupons/{coupon['id']}").text
+    with app.app_context():
+        limited = create_key("eve", "customer", Permission.READ, "")
+    browser = Browser(app, limited)
+    assert "Gift cards" not in browser.get("/sessions").text
+    assert browser.get("/x/gift-cards").status == 401
+    with pytest.raises(ValueError, match="has no page"):
+        extensions.add_panel(app, "webhook", "x", lambda record: "")
