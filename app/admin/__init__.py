@@ -14,15 +14,18 @@ from app.admin import (
     coupon_uses,
     coupons,
     customers,
+    events,
     frame,
     generate,
     html,
+    keys,
     orders,
     overview,
     search,
     sessions,
     sign_in,
     texts,
+    webhooks,
 )
 from app.api.error_pages import add_error_pages
 
@@ -35,6 +38,9 @@ GROUPS = (
     generate,
     orders,
     customers,
+    webhooks,
+    events,
+    keys,
     sessions,
     sign_in,
 )

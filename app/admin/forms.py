@@ -392,6 +392,8 @@ ERROR_FIELDS = {
     "registration-error-email-exists": "email",
     "registration-error-invalid-username": "username",
     "registration-error-username-exists": "username",
+    "shop_api_invalid_webhook_topic": "topics",
+    "shop_api_invalid_webhook_delivery_url": "delivery_url",
 }
 """The field that the errors of services are about, by their codes."""
 

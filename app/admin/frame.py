@@ -41,6 +41,7 @@ DONE = {
     "revoked": "The key was revoked.",
     "started": "Started.",
     "note": "The note was added.",
+    "queued": "Queued. The worker sends it within seconds.",
     "refunded": "The refund was recorded.",
 }
 """What the parameter ``done`` of an address reports after an action, by its value."""

@@ -110,8 +110,11 @@ def link(href: str, text: Any, **attributes: str) -> Markup:
 
 
 def help_text(text: str) -> Markup:
-    """Return a help text, whose words in backticks are code."""
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  # nosec B704  # escaped before
+    """Return a help text, whose words in backticks are code.
+
+    The text is plain, although a template's gettext declares translations to be HTML.
+    """
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(str(text)))))  # noqa: S704  # nosec B704  # escaped before
 
 
 def external(text: str) -> Markup:

@@ -93,6 +93,7 @@ def invite() -> Response:
     context: dict[str, Any] = {
         "roles": list(ROLES),
         "resources": sorted(current_catalog().resources),
+        "permissions": {"read_write": "Read and write", "read": "Read only"},
         "given": given,
         "chosen": chosen,
         "errors": {},

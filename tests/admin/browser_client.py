@@ -84,7 +84,7 @@ class Browser:
     def post(self, path, data=None, headers=ORIGIN, **kwargs):
         return Page(self.http.post(f"/admin{path}", data=data or {}, headers=headers, **kwargs))
 
-    def submit(self, path, name, **over):
+    def submit(self, path, name, /, **over):
         """Open a page, change fields of the form with an input, and send it."""
         values = self.get(path).form(name) | over
         return self.post(path, {key: value for key, value in values.items() if value is not None})

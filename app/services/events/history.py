@@ -1,15 +1,17 @@
-"""The history of a record: its latest events, and the users who caused them (admin 2)."""
+"""The latest events, of a record or of all, and the users who caused them (admin 2)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
 from app.models import EVENTS, USERS
+from app.services.events.queries import conditions_of
 from app.services.events.sequence import number_events
 
 
@@ -28,17 +30,42 @@ def latest_events(
     Raises:
         ShopError: the capability is missing.
     """
+    of_record = (EVENTS.c.resource == resource, EVENTS.c.resource_id == resource_id)
+    return _newest_first(actor, of_record, columns, limit)
+
+
+def recent_events(
+    actor: Principal, query: Mapping[str, Any], before: int, columns: Columns, limit: int
+) -> Sequence[Row]:
+    """Return the latest events that match, newest first, each with the name of its user.
+
+    Args:
+        actor: the principal of the request.
+        query: a loaded ``EventListQuery``, without its cursor.
+        before: only events with a lower ID; 0 for all.
+        columns: what to select. The username follows, or None.
+        limit: the maximum number of events.
+
+    Raises:
+        InvalidParams: a type or a resource is unknown.
+        ShopError: the capability is missing.
+    """
+    conditions = conditions_of(query)
+    if before:
+        conditions.append(EVENTS.c.id < before)
+    return _newest_first(actor, conditions, columns, limit)
+
+
+def _newest_first(
+    actor: Principal, conditions: Sequence[ColumnElement[bool]], columns: Columns, limit: int
+) -> Sequence[Row]:
     actor.require("shop_api_user_cannot_read_events", Capability.READ_EVENTS)
     number_events()
     selected = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
     return fetch(
         select(*selected, USERS.c.username)
         .outerjoin(USERS, USERS.c.id == EVENTS.c.user_id)
-        .where(
-            EVENTS.c.resource == resource,
-            EVENTS.c.resource_id == resource_id,
-            EVENTS.c.id.is_not(None),
-        )
+        .where(*conditions, EVENTS.c.id.is_not(None))
         .order_by(EVENTS.c.id.desc())
         .limit(limit)
     )

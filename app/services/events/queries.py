@@ -58,7 +58,7 @@ def list_events(actor: Principal, query: Mapping[str, Any], columns: Columns) ->
         ShopError: the capability is missing, a filter is invalid, or events after
             ``filter[after]`` have been removed because of their age.
     """
-    conditions = _conditions(query)
+    conditions = conditions_of(query)
     actor.require("shop_api_user_cannot_read_events", Capability.READ_EVENTS)
     number_events()
     size, after = query["limit"] or default_page_size(), min(query["after"] or 0, INT64_MAX)
@@ -104,8 +104,12 @@ def get_event(actor: Principal, event_id: int, columns: Columns) -> Row:
     return rows[0]
 
 
-def _conditions(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions of a loaded ``EventListQuery`` without its cursor."""
+def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    """Return the conditions of a loaded ``EventListQuery`` without its cursor.
+
+    Raises:
+        InvalidParams: a type or a resource is unknown.
+    """
     catalog = current_catalog()
     conditions = between({"created_at": EVENTS.c.created_at}, query)
     for name, choices in (

@@ -1,0 +1,119 @@
+"""The pages of webhooks, events and keys, with the test client."""
+
+import re
+
+import pytest
+
+WEBHOOK = {"name": "ERP", "topics": ["order.*"], "delivery_url": "https://receiver.example/hooks"}
+
+
+@pytest.fixture
+def webhook(admin):
+    """A webhook."""
+    return admin.post("/webhooks", {"webhook": WEBHOOK}).json["webhook"]
+
+
+def test_list_of_an_empty_shop_explains_webhooks(browser):
+    assert "No webhooks yet" in browser.get("/webhooks").text
+
+
+def test_create_shows_the_secret_once(browser, admin):
+    page = browser.submit(
+        "/webhooks/new", "topics", name="CRM", topics="order.created\ncustomer.*",
+        delivery_url="https://crm.example/in",
+    )  # fmt: skip
+    assert page.status == 200
+    assert re.search("whsec_[A-Za-z0-9+/=]+", page.text)
+    webhook = admin.get("/webhooks").json["webhooks"][0]
+    assert webhook["topics"] == ["order.created", "customer.*"]
+    shown = browser.get(f"/webhooks/{webhook['id']}")
+    assert "CRM" in shown.text
+    assert "whsec_" not in shown.text
+
+
+def test_refused_address_stands_beside_its_field(browser):
+    page = browser.submit("/webhooks/new", "topics", delivery_url="http://127.0.0.1/")
+    assert page.status == 400
+    assert 'id="field-delivery_url-error"' in page.html
+    assert "SHOP_WEBHOOK_ALLOWED_NETWORKS" in page.text
+
+
+def test_edit_pause_rotate_and_delete(browser, admin, webhook):
+    path = f"/webhooks/{webhook['id']}"
+    assert browser.submit(f"{path}/edit", "topics", name="New name").status == 303
+    assert browser.post(f"{path}/status", {"status": "paused"}).status == 303
+    changed = admin.get(path).json["webhook"]
+    assert (changed["name"], changed["status"]) == ("New name", "paused")
+    assert "Activate" in browser.get(path).text
+    assert "whsec_" in browser.post(f"{path}/rotate").text
+    assert browser.post(f"{path}/replay", {"after": "0"}).status in {303, 400, 409}
+    assert browser.post(f"{path}/delete").status == 303
+    assert admin.get(path).status_code == 404
+
+
+def test_deliveries_are_listed_and_sent_again(browser, admin, webhook):
+    admin.post("/orders", {"order": {"line_items": [{"name": "Tea", "total": "5.00"}]}})
+    admin.get("/events")  # numbers the events, and queues their deliveries
+    path = f"/webhooks/{webhook['id']}"
+    page = browser.get(path)
+    assert page.status == 200
+    deliveries = admin.get(f"{path}/deliveries").json["webhook_deliveries"]
+    for delivery in deliveries:
+        shown = browser.get(f"{path}/deliveries/{delivery['id']}")
+        assert shown.status == 200
+        assert "order.created" in shown.text
+        assert browser.post(f"{path}/deliveries/{delivery['id']}/redeliver").status == 303
+    assert browser.get(f"{path}/deliveries/999").status == 404
+
+
+def test_events_newest_first_with_filters_and_links(browser, admin):
+    for code in ("a", "b"):
+        admin.post("/coupons", {"coupon": {"code": code}})
+    admin.post("/customers", {"customer": {"email": "ada@example.com"}})
+    page = browser.get("/events")
+    rows = re.findall('role="rowheader".*?</td>', page.html, re.DOTALL)
+    assert ["customer.created" in row for row in rows] == [True, False, False]
+    only = browser.get("/events?resource=coupon")
+    assert "coupon.created" in only.text
+    assert only.html.count('role="rowheader"') == 2
+    event = admin.get("/events?type=coupon.created").json["events"][0]
+    shown = browser.get(f"/events/{event['id']}")
+    assert "coupon.created" in shown.text
+    assert f"/admin/coupons/{event['resource_id']}" in shown.html
+    assert browser.get("/events/999999").status == 404
+    older = browser.get(f"/events?before={event['id']}")
+    assert older.status == 200
+    assert browser.get("/events?resource=unknown").status == 400
+
+
+def test_keys_are_created_rotated_and_revoked(browser, admin):
+    page = browser.submit(
+        "/keys/new", "description", description="ERP sync", permission="read",
+        resources="orders", username="erp", role="shop_manager",
+    )  # fmt: skip
+    assert page.status == 200
+    assert re.search("ck_[0-9a-f]{40}", page.text)
+    assert re.search("cs_[0-9a-f]{40}", page.text)
+    key = next(each for each in admin.get("/keys").json["keys"] if each["username"] == "erp")
+    assert (key["permission"], key["resources"]) == ("read", ["orders"])
+    path = f"/keys/{key['id']}"
+    assert "ERP sync" in browser.get("/keys").text
+    assert "cs_" not in browser.get(path).text
+    assert "cs_" in browser.post(f"{path}/rotate").text
+    assert browser.post(f"{path}/revoke").status == 303
+    assert admin.get(path).status_code == 404
+
+
+def test_key_with_an_error_keeps_what_was_typed(browser):
+    page = browser.submit("/keys/new", "description", description="Kept", expires_at="2020-01-01")
+    assert page.status == 400
+    assert 'value="Kept"' in page.html
+
+
+def test_a_manager_sees_only_own_keys(new_browser):
+    manager = new_browser(login="mia", role="shop_manager")
+    page = manager.get("/keys")
+    assert page.status == 200
+    assert "mia" in page.text
+    assert manager.get("/keys/new").status == 401
+    assert manager.get("/webhooks").status in {200, 401}
