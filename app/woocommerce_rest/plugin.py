@@ -14,7 +14,15 @@ from app.api.versions import ApiVersion, Dialect
 from app.auth.credentials import from_legacy
 from app.catalog import EXTENSION
 from app.config import VERSION as SHOP_VERSION
-from app.woocommerce_rest import coupons, customers, order_parts, orders, system, webhooks
+from app.woocommerce_rest import (
+    coupons,
+    customers,
+    order_parts,
+    orders,
+    reports,
+    system,
+    webhooks,
+)
 from app.woocommerce_rest.errors import body_of_error
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route, respond
 from app.woocommerce_rest.site import NAMESPACE, Site, current_site
@@ -32,7 +40,7 @@ WP_JSON = ApiVersion(
 
 ROUTES = tuple(
     route
-    for module in (coupons, customers, orders, order_parts, webhooks, system)
+    for module in (coupons, customers, orders, order_parts, webhooks, reports, system)
     for route in module.ROUTES
 )
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, exists, func, literal, select
+from sqlalchemy import ColumnElement, bindparam, exists, literal, select
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import Fetch, fetch, read_engine
+from app.db.read_pool import Fetch, fetch
 from app.db.records import as_printed, fetch_by_ids
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
-from app.models import COUPONS, ORDER_NOTES, ORDER_REFUNDS, ORDERS
+from app.models import COUPONS, ORDER_NOTES, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
 from app.services.common.filtering import Matching, Part
 from app.services.common.metadata import REFUND, entries_of, entries_with_items
 from app.services.common.plans import fetch_page
@@ -124,13 +124,8 @@ def _own_conditions(query: OrderRecordQuery) -> list[ColumnElement[bool]]:
 
 def _has_product(product_id: int) -> ColumnElement[bool]:
     """Return the condition that a line of an order has a product."""
-    if read_engine().dialect.name == "sqlite":
-        line: Any = func.json_each(ORDERS.c.line_items).table_valued("value")
-        has = func.json_extract(line.c.value, "$.product_id") == product_id
-    else:
-        line = func.json_array_elements(ORDERS.c.line_items).table_valued("value")
-        has = line.c.value.op("->>")("product_id") == str(product_id)
-    return exists(select(literal(1)).select_from(line).where(has))
+    of_order = ORDER_PRODUCTS.c.order_id == ORDERS.c.id
+    return exists().where(of_order, ORDER_PRODUCTS.c.product_id == min(product_id, INT64_MAX))
 
 
 def records_by_id(ids: Sequence[int], *, with_customers: bool) -> list[Record]:
