@@ -279,7 +279,8 @@ class OrderFilter(Times, MetadataFilter):
         "filter[customer_id]", "Only orders of this customer. 0 means guests."
     )
     q = TextParam(
-        "filter[q]", "Text in the order number, a name or an address, in any letter case."
+        "filter[q]",
+        "Text in the order number, a name, an address, a line or the payment, in any letter case.",
     )
 
 

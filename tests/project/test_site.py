@@ -57,7 +57,7 @@ def get(make_app, built, monkeypatch):
 
 def test_every_page_is_in_the_navigation(built):
     page = (built / "index.html").read_text()
-    named = set(re.findall(r'href="([a-z-]+\.html)" class="md-nav__link', page)) - {"index.html"}
+    named = set(re.findall(r'href="([a-z0-9-]+\.html)" class="md-nav__link', page)) - {"index.html"}
     pages = {path.name for path in built.glob("*.html")} - {"404.html", "index.html"}
     assert pages == {*(f"{path.stem}.html" for path in (ROOT / "docs").glob("*.md"))} - {
         "index.html"
