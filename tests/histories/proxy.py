@@ -16,8 +16,8 @@ CHUNK = 65536
 class Proxy:
     """Forwards connections to a port.
 
-    It closes some connections right after a request, and others once the service has begun to
-    respond, which is after the commit. It always waits for the response of the service, so that
+    It closes some connections right after a request, and others once the service has responded,
+    which is after the commit. It always waits for the response of the service, so that
     ``pending`` tells whether a request is still processed.
 
     Attributes:
@@ -59,9 +59,7 @@ class Proxy:
         up_writer: asyncio.StreamWriter,
     ) -> None:
         """Forward requests, one after the other, as the clients send them."""
-        while request := await reader.read(CHUNK):
-            while not _is_complete(request):
-                request += await reader.read(CHUNK)
+        while request := await _message(reader):
             chance = self._random.random()
             self.pending += 1
             try:
@@ -69,14 +67,12 @@ class Proxy:
                 if chance < CUT_REQUEST:
                     writer.close()
                     self.cuts += 1
-                response = await up_reader.read(CHUNK)
+                response = await _message(up_reader)
             finally:
                 self.pending -= 1
             if chance < CUT_RESPONSE + CUT_REQUEST:
                 self.cuts += chance >= CUT_REQUEST
                 return
-            while response and not _is_complete(response):
-                response += await up_reader.read(CHUNK)
             if not response:
                 return
             writer.write(response)
@@ -92,8 +88,20 @@ class Proxy:
     def close(self) -> None:
         """Stop."""
         self._loop.call_soon_threadsafe(self._end)
-        self._thread.join(5)
+        self._thread.join()
+        self._loop.close()
         self._socket.close()
+
+
+async def _message(reader: asyncio.StreamReader) -> bytes:
+    """Return a request or a response, or nothing at the end of the connection."""
+    message = b""
+    while not message or not _is_complete(message):
+        more = await reader.read(CHUNK)
+        if not more:
+            return b""
+        message += more
+    return message
 
 
 def _is_complete(message: bytes) -> bool:

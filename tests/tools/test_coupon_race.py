@@ -103,6 +103,16 @@ def test_service_is_exact_and_clean_leaves_nothing(service, adapter):
 
 
 @pytest.mark.slow
+def test_service_is_exact_with_the_api_of_woocommerce(service):
+    key = {"key": service.consumer_key, "secret": service.consumer_secret}
+    status, output, errors = race(service.url, "woocommerce", "--clean", **key)
+    assert (status, errors) == (0, "")
+    assert counts(output) == EXACT
+    assert output.endswith("Removed.\n")
+    assert not any(contents(client_of(service)).values())
+
+
+@pytest.mark.slow
 def test_service_keeps_orders_without_clean(service):
     client = client_of(service)
     key = {"key": service.consumer_key, "secret": service.consumer_secret}

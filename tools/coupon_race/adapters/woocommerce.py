@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from adapters.base import Adapter
-from connection import Connection, RaceError
+from connection import Connection, HTTPError, RaceError
 
 
 class WooCommerce(Adapter):
@@ -48,13 +48,21 @@ class WooCommerce(Adapter):
         coupon["usage_limit"] = limit
         self.coupon = self.send(connection, "POST", "coupons", coupon)["id"]
         product = {"name": self.code, "virtual": True, "catalog_visibility": "hidden"}
-        self.product = self.send(connection, "POST", "products", product | {"regular_price": "10"})
+        try:
+            self.product = self.send(
+                connection, "POST", "products", product | {"regular_price": "10"}
+            )
+            self.item = {"product_id": self.product["id"], "quantity": 1}
+        except HTTPError as error:  # a shop without a catalogue, such as this service
+            if error.status != 404:
+                raise
+            self.item = {"name": self.code, "product_id": 1, "quantity": 1, "total": "10.00"}
 
     def redeem(self, connection: Connection, prepared: str) -> None:
         order = {
             "status": "processing",
             "billing": {"email": prepared},
-            "line_items": [{"product_id": self.product["id"], "quantity": 1}],
+            "line_items": [self.item],
             "coupon_lines": [{"code": self.code}],
         }
         if not self.send(connection, "POST", "orders", order)["coupon_lines"]:
