@@ -20,7 +20,7 @@ TIME = sa.DateTime().with_variant(sa.DateTime(timezone=True), "postgresql")
 
 EMPTY = sa.text("''")
 
-BATCH = 5000
+BATCH = 2000  # writers of these orders wait for it
 
 NEW_COLUMNS = {
     "orders": (

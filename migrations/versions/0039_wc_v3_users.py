@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from app.db.migration_helpers import add_columns
+
 revision = "0039"
 down_revision = "0038"
 
@@ -11,9 +13,9 @@ KEY = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
 def upgrade() -> None:
     empty = sa.text("''")
-    op.add_column("users", sa.Column("shipping_phone", KEY, server_default=empty, nullable=False))
+    add_columns("users", sa.Column("shipping_phone", KEY, server_default=empty, nullable=False))
     is_bare = sa.Column("is_bare", sa.Boolean(), server_default=sa.false(), nullable=False)
-    op.add_column("webhooks", is_bare)
+    add_columns("webhooks", is_bare)
 
 
 def downgrade() -> None:

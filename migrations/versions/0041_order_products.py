@@ -7,13 +7,15 @@ before, which can be repeated. Orders that are written meanwhile have theirs.
 import sqlalchemy as sa
 from alembic import op
 
+from app.db.migration_helpers import release_locks
+
 revision = "0041"
 down_revision = "0040"
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
-BATCH = 20_000
-"""Number of IDs of orders in a batch."""
+BATCH = 5000
+"""Number of IDs of orders in a batch. Writers of these orders wait for it."""
 
 EVENTS = "insert", "update"
 
@@ -109,6 +111,7 @@ def upgrade() -> None:
         _execute(SQLITE)
         _add_missing()
         return
+    release_locks()
     for event in EVENTS:
         op.execute(f"DROP TRIGGER IF EXISTS order_products_{event} ON orders")
     _execute(POSTGRESQL)

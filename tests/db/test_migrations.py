@@ -386,4 +386,12 @@ def test_tables_that_are_updated_often_are_vacuumed_early(app):
     )
     with app.app_context():
         found = sorted(row[0] for row in fetch(statement))
-    assert found == ["coupons", "events", "orders", "redemptions", "users", "webhook_deliveries"]
+    assert found == [
+        "coupons",
+        "events",
+        "order_sums",
+        "orders",
+        "redemptions",
+        "users",
+        "webhook_deliveries",
+    ]

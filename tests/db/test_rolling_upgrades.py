@@ -1,5 +1,6 @@
 """Upgrades while other versions run: compatible schemas, concurrent upgrades and waiting writers."""
 
+import json
 import os
 import shlex
 import shutil
@@ -403,6 +404,14 @@ ROWS_OF = {"orders": ROWS, "redemptions": ROWS, "events": ROWS}
 WAIT = "1s"
 
 
+LINES = json.dumps(
+    [
+        {"product_id": number, "quantity": number, "subtotal_tax": "1.00", "total_tax": "0.50"}
+        for number in (1, 2, 3)
+    ]
+)
+
+
 def filling_orders(rows):
     (table,) = [table for table in tables() if table.name == "orders"]
     return filling(table, rows)
@@ -435,7 +444,7 @@ def generated(table, column):
         if isinstance(column.type, kind):
             return value
     if "JSON" in str(column.type):
-        return "'[]'"
+        return f"'{LINES}'" if column.name == "line_items" else "'[]'"
     length = getattr(column.type, "length", None)
     return f"left(n || ' {column.name}', {length})" if length else f"n || ' {column.name}'"
 
