@@ -3,8 +3,8 @@ FROM python:3.11-slim AS site
 WORKDIR /site
 COPY requirements-docs.txt .
 RUN pip install --no-cache-dir --require-hashes -r requirements-docs.txt
-COPY mkdocs.yml CONTRIBUTING.md CHANGELOG.md ./
-COPY tools/site_pages.py tools/site_pages.py
+COPY mkdocs.yml openapi.json CONTRIBUTING.md CHANGELOG.md ./
+COPY tools/site_pages.py tools/field_page.py tools/
 COPY docs docs
 RUN NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 

@@ -100,8 +100,9 @@ docs: $(VENV)/ready-dev ## build the documentation site into app/site and check 
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
 	@echo "The pages are in app/site. A service that starts now shows them at /docs/guides/"
 
-openapi: setup ## write the OpenAPI document to openapi.json
+openapi: setup ## write the OpenAPI document to openapi.json, and docs/commands.md
 	@$(SHOP_API) openapi write openapi.json
+	@PYTHONPATH=. $(BIN)/python tools/command_page.py
 
 # What is generated is not in the repository: it follows from openapi.json, and the packages contain it.
 clients: $(VENV)/ready-dev ## generate the client packages in clients/ from openapi.json, and build them (needs Node.js)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).parent))  # MkDocs loads this file by its path
+
+from field_page import fields_page
 
 _ROOT = Path(__file__).parents[1]
 _PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
@@ -22,6 +27,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = _LINK_FROM_ROOT.sub("../", (_ROOT / source).read_text(encoding="utf-8"))
         text = text.replace("](docs/", "](")
         files.append(File.generated(config, name, content=text))
+    files.append(File.generated(config, "fields.md", content=fields_page()))
     return files
 
 

@@ -207,7 +207,7 @@ class Api(flask_smorest.Api):
         converter, spec = self.ma_plugin.converter, self._spec
         openapi_events.describe_plugin_events(converter, spec.components, event_types)
         if self.api_version is NATIVE and spec.openapi_version.minor:
-            spec.options["webhooks"] = openapi_events.webhooks(converter, event_types)
+            spec.options |= openapi_events.webhooks(converter, event_types)
 
     def handle_http_exception(self, error: Exception) -> Response:
         """Return the error response of the app. Extension point: ``handle_http_exception``."""

@@ -18,7 +18,10 @@ from app.blueprints import guides
 pytestmark = pytest.mark.one_database
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ["mkdocs.yml", "docs", "tools/site_pages.py", "CONTRIBUTING.md", "CHANGELOG.md"]
+SOURCES = [
+    "mkdocs.yml", "docs", "openapi.json", "tools/site_pages.py", "tools/field_page.py",
+    "CONTRIBUTING.md", "CHANGELOG.md",
+]  # fmt: skip
 PREFIX = "/shop/docs/guides/"
 
 
@@ -61,7 +64,7 @@ def test_every_page_is_in_the_navigation(built):
     pages = {path.name for path in built.glob("*.html")} - {"404.html", "index.html"}
     assert pages == {*(f"{path.stem}.html" for path in (ROOT / "docs").glob("*.md"))} - {
         "index.html"
-    } | {"contributing.html", "changelog.html"}
+    } | {"contributing.html", "changelog.html", "fields.html"}
     assert pages == named
 
 

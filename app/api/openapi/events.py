@@ -25,16 +25,23 @@ _HEADERS = {
 
 
 def webhooks(converter: Any, event_types: Mapping[str, str]) -> Document:
-    """Return the section ``webhooks``: the request that a receiver gets for each event type.
+    """Return the section ``webhooks``, with its components: what a receiver gets for each type.
+
+    Its entries refer to components, because openapi-generator writes a client for other entries,
+    as if a program could send them.
 
     Args:
         converter: the converter of the document.
         event_types: the meaning of each known event type.
     """
     meanings = {**event_types, "ping": "Sent on request, to check that the receiver responds."}
-    return {
+    items = {
         name: {"post": _delivery(name, meaning, _body(converter, name))}
         for name, meaning in meanings.items()
+    }
+    return {
+        "webhooks": {name: {"$ref": f"#/components/pathItems/{name}"} for name in items},
+        "components": {"pathItems": items},
     }
 
 

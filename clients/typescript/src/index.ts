@@ -2,17 +2,19 @@
 
 import createClient, { type Client } from "openapi-fetch";
 import { Webhook } from "standardwebhooks";
-import type { components, paths, webhooks } from "./schema.js";
+import type { components, paths } from "./schema.js";
 
-export type { components, operations, paths, webhooks } from "./schema.js";
+export type { components, operations, paths } from "./schema.js";
 
 /** An object of the API by its name: `Schema<"Coupon">`. */
 export type Schema<Name extends keyof components["schemas"]> = components["schemas"][Name];
 
 /** The body of a delivery. `type` determines the form of `data`. */
 export type Delivery = {
-  [Type in keyof webhooks]: webhooks[Type]["post"]["requestBody"]["content"]["application/json"];
-}[keyof webhooks];
+  [Type in keyof Items]: Items[Type]["post"]["requestBody"]["content"]["application/json"];
+}[keyof Items];
+
+type Items = components["pathItems"];
 
 export type ShopClient = Client<paths>;
 

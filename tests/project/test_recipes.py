@@ -1,0 +1,116 @@
+"""The programs of docs/recipes.md, run as they are written against a running service."""
+
+import csv
+import os
+import re
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from tests.serving import ROOT, running_service
+
+PROGRAMS = dict(
+    re.findall(
+        r'^```python title="(\w+\.py)"\n(.+?)^```$',
+        (ROOT / "docs" / "recipes.md").read_text(),
+        re.DOTALL | re.MULTILINE,
+    )
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.one_database]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with running_service(tmp_path_factory.mktemp("service"), SHOP_PAGE_SIZE="2") as running:
+        yield running
+
+
+@pytest.fixture
+def api(service):
+    key = (service.consumer_key, service.consumer_secret)
+    with httpx.Client(base_url=service.url, auth=key) as client:
+        yield client
+
+
+@pytest.fixture
+def run(service, tmp_path):
+    """Return a function: run a program of the page, and return its status and its output."""
+
+    def call(name, *arguments):
+        (tmp_path / name).write_text(PROGRAMS[name])
+        done = subprocess.run(
+            [sys.executable, "-W", "error", name, *map(str, arguments)],
+            env=os.environ
+            | {
+                "SHOP_URL": service.url,
+                "SHOP_CONSUMER_KEY": service.consumer_key,
+                "SHOP_CONSUMER_SECRET": service.consumer_secret,
+            },
+            cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, (done.stdout or done.stderr).strip()
+
+    return call
+
+
+def order(api, **fields):
+    response = api.post("/orders", json={"order": fields}).raise_for_status()
+    return response.json()["order"]
+
+
+def test_page_has_these_programs():
+    assert list(PROGRAMS) == ["erp_sync.py", "newsletter.py", "checkout.py", "refund.py"]
+
+
+def test_orders_are_exported_until_all_are_read(api, run, tmp_path):
+    ids = [order(api, line_items=[{"name": "Mug", "price": "4.00"}])["id"] for _ in range(3)]
+    status, output = run("erp_sync.py")
+    assert status == 0
+    assert [int(line.split()[0]) for line in output.splitlines()][-3:] == ids
+    assert re.fullmatch(r"\d{4}-.*Z", (tmp_path / "erp-cursor").read_text())
+    api.put(f"/orders/{ids[0]}", json={"order": {"status": "completed"}}).raise_for_status()
+    status, output = run("erp_sync.py")
+    assert f"{ids[0]} " in output
+    assert "completed" in output
+
+
+def test_each_recipient_gets_a_code_once(api, run, tmp_path):
+    recipients = [f"reader-{number}@example.com" for number in range(5)]
+    (tmp_path / "recipients.txt").write_text("\n".join(recipients))
+    for _ in range(2):
+        status, output = run("newsletter.py", "recipients.txt")
+        assert (status, output[:8]) == (0, "5 codes ")
+    with (tmp_path / "newsletter.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert [address for address, _ in rows] == recipients
+    assert len({code for _, code in rows}) == 5
+    assert api.get("/coupons/count", params={"q": "spring-"}).json() == {"count": 5}
+
+
+def test_a_checkout_takes_the_last_use_once(api, run):
+    coupon = {"code": "last", "type": "fixed_cart", "amount": "5", "usage_limit": 1}
+    api.post("/coupons", json={"coupon": coupon}).raise_for_status()
+    status, output = run("checkout.py", "cart-1", "last")
+    assert (status, output.splitlines()[0]) == (0, "discount 5.00")
+    created = int(output.splitlines()[1].split()[1])
+    shown = api.get(f"/orders/{created}").json()["order"]
+    assert (shown["status"], shown["total"]) == ("processing", "22.90")
+    status, output = run("checkout.py", "cart-2", "last")
+    assert status == 1
+    assert "limit" in output
+
+
+def test_a_return_is_refunded_once(api, run):
+    line = {"name": "Mug", "price": "4.00"}
+    paid = order(api, status="completed", line_items=[line])["id"]
+    for _ in range(2):
+        assert run("refund.py", paid, "1.50", "R-1")[0] == 0
+    refunds = api.get(f"/orders/{paid}/refunds").json()["order_refunds"]
+    assert [refund["amount"] for refund in refunds] == ["1.50"]
+    status, output = run("refund.py", paid, "9.00", "R-2")
+    assert status == 1
+    assert "2.50" in output
