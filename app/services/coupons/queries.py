@@ -246,3 +246,11 @@ def reservations_of(ids: Sequence[int]) -> dict[int, int]:
         )
     )
     return {row.id: row.reserved_count for row in rows}
+
+
+def ids_of_codes(codes: Sequence[str]) -> dict[str, int]:
+    """Return the IDs of the published coupons that have one of some normalized codes, by code."""
+    if not codes:
+        return {}
+    wanted = select(COUPONS.c.code, COUPONS.c.id).where(HAS_ONE_OF_CODES)
+    return {row.code: row.id for row in fetch(wanted, {"codes": list(codes)})}

@@ -1,0 +1,108 @@
+"""Refused codes, with the likely repair of each (admin 2 and 5)."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import Any
+
+from flask import Response, request, url_for
+from markupsafe import Markup
+
+from app.admin import html, rights
+from app.admin.calls import call
+from app.admin.frame import AdminBlueprint, NavigationItem, render
+from app.admin.reports import DEFAULT, PERIODS, period_query
+from app.admin.tables import Column, Table, page_number
+from app.admin.texts import gettext as _
+from app.services.coupons.queries import ids_of_codes
+
+blp = AdminBlueprint("admin_refusals", __name__)
+
+NAVIGATION = NavigationItem(
+    "Refused codes", "admin_refusals.show", "ban", ("list_refusal_reports",), 120,
+    also=("admin_refusals",),
+)  # fmt: skip
+
+REASONS = {
+    "not_found": "No such code", "usage_limit": "Used up",
+    "usage_limit_per_user": "Limit of the customer reached", "expired": "Expired",
+    "minimum_amount": "Below the minimum amount", "maximum_amount": "Above the maximum amount",
+    "product_not_included": "No eligible product", "product_excluded": "Excluded product",
+    "sale_items_excluded": "Only sale items", "email_not_allowed": "E-mail address not allowed",
+    "individual_use": "Not with another coupon",
+}  # fmt: skip
+"""The first reason of a refusal, by its code."""
+
+MAX_COMPARED = 10
+"""Number of unknown codes of a page that are compared with existing codes."""
+MAX_LENGTH = 24
+"""Longer codes are not typed by hand."""
+LETTERS = string.ascii_lowercase + string.digits + "-_"
+
+
+@blp.page("/refusals", "list_refusal_reports")
+def show() -> Response:
+    """Show the codes that were refused in a period, most often first."""
+    days = request.args.get("days", DEFAULT)
+    days = days if days in PERIODS else DEFAULT
+    query = {name: value for name, value in period_query(days).items() if name != "interval"}
+    reply = call("list_refusal_reports", query=query | {"page": page_number(), "limit": 25})
+    rows = reply.body["refusal_reports"]
+    unknown = [row["code"] for row in rows if row["code"] and not row["coupon_id"]]
+    similar = similar_codes(unknown[:MAX_COMPARED]) if rights.can("list_coupons") else {}
+    table = Table.of_reply(_("Refused codes"), _columns(similar), reply, "refusal_reports")
+    return render(
+        "refusals.html", title=_("Refused codes"), table=table, days=days, periods=PERIODS
+    )
+
+
+def _columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
+    def code(row: dict[str, Any]) -> Markup | str:
+        if not row["code"]:
+            return _("Other codes")
+        if row["coupon_id"] and rights.can("get_coupon"):
+            return html.link(url_for("admin_coupons.show", coupon_id=row["coupon_id"]), row["code"])
+        return str(row["code"])
+
+    def repair(row: dict[str, Any]) -> Markup | str:
+        if row["reason"] == "expired" and row["coupon_id"] and rights.can("create_coupon"):
+            href = url_for("admin_coupons.create", **{"from": row["coupon_id"]})
+            return html.link(href, _("Duplicate with a new date"))
+        if found := similar.get(row["code"]):
+            link = html.link(url_for("admin_coupons.show", coupon_id=found[1]), found[0])
+            return html.joined([_("Did they mean"), link], " ")
+        return ""
+
+    return [
+        Column(_("Code"), code),
+        Column(_("Reason"), lambda row: _(REASONS.get(row["reason"], row["reason"]))),
+        Column(_("Repair"), repair),
+        Column(_("First"), lambda row: html.time(row["first_at"]), is_number=True),
+        Column(_("Last"), lambda row: html.time(row["last_at"]), is_number=True, on_phone=True),
+        Column(_("Refused"), lambda row: html.number(row["count"]), is_number=True, on_phone=True),
+    ]
+
+
+def similar_codes(codes: Sequence[str]) -> dict[str, tuple[str, int]]:
+    """Return an existing code that differs by one character, and its coupon, for refused codes.
+
+    All codes at this distance are looked up in the index of codes with one statement.
+    """
+    candidates = {code: _neighbours(code) for code in codes if len(code) <= MAX_LENGTH}
+    existing = ids_of_codes(sorted(set().union(*candidates.values())))
+    return {
+        code: (min(found), existing[min(found)])
+        for code, near in candidates.items()
+        if (found := near & existing.keys())
+    }
+
+
+def _neighbours(code: str) -> set[str]:
+    """Return the codes that differ from a code by one character, or by two swapped ones."""
+    cuts = [(code[:at], code[at:]) for at in range(len(code) + 1)]
+    removed = {a + b[1:] for a, b in cuts if b}
+    swapped = {a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1}
+    replaced = {a + letter + b[1:] for a, b in cuts if b for letter in LETTERS}
+    added = {a + letter + b for a, b in cuts for letter in LETTERS}
+    return (removed | swapped | replaced | added) - {code, ""}
