@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.woocommerce.dump import grammar as dump_grammar
 from app.woocommerce.dump import scanner as dump_scanner
 from app.woocommerce.dump import text as dump_text
-from app.woocommerce.dump.row_patterns import row_pattern
+from app.woocommerce.dump.row_patterns import plain_rows, row_pattern
 from app.woocommerce.dump.scanner import DumpScanner
 from app.woocommerce.dump.values import repaired, text_of
 from app.woocommerce.errors import SourceError
@@ -236,5 +236,7 @@ def test_expressions_match_the_same_on_each_version_of_python(table):
     """Python before 3.11.5 matches a possessive group wrongly (python/cpython#106052)."""
     patterns = [each for each in vars(dump_grammar).values() if isinstance(each, re.Pattern)]
     patterns.append(row_pattern(table, ("other", *table.columns)))
+    if plain := plain_rows(table, table.columns):
+        patterns += [plain.run, plain.row]
     for pattern in patterns:
         assert not re.search(r"\)[*+?}]\+", pattern.pattern)

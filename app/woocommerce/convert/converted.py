@@ -51,10 +51,9 @@ class Converted:
             self.references,
             self.roles,
             _compared(self.metadata),
-            {item_id: _compared(entries) for item_id, entries in self.items_metadata.items()},
+            [[item_id, _compared(entries)] for item_id, entries in self.items_metadata.items()],
         )
-        options = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
-        written = orjson.dumps(content, default=str, option=options)
+        written = orjson.dumps(content, default=str, option=orjson.OPT_SORT_KEYS)
         return blake2b(written, digest_size=12).digest()
 
 

@@ -68,6 +68,8 @@ REPEATED = frozenset(
 
 HIDDEN = "_"
 
+_SECOND = frozenset(":;")
+"""Second characters of serialized values."""
 _SERIALIZED = re.compile(r"(?:[adObisCE]:.*[;}]|N;)\s*", re.DOTALL)
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
@@ -160,7 +162,7 @@ def _entry(row_id: int, key: str, value: str | None, altered: Alterations) -> So
     internal = key.startswith(HIDDEN)
     if value is None:
         return SourceEntry(row_id, stored, "null", None, internal)
-    if value[1:2] in {":", ";"} and _SERIALIZED.fullmatch(value):
+    if value[1:2] in _SECOND and _SERIALIZED.fullmatch(value):
         try:
             parsed = unserialized(value)
         except UnreadableValue:
@@ -175,7 +177,7 @@ def _entry(row_id: int, key: str, value: str | None, altered: Alterations) -> So
 
 def _storable(text: str, key: str, altered: Alterations) -> str:
     """Return a text without characters that a database cannot store."""
-    if not _UNSTORABLE.search(text):
+    if (text.isascii() and "\0" not in text) or not _UNSTORABLE.search(text):
         return text
     altered.append(f"characters of the metadata {key[:80]!r} were replaced by U+FFFD")
     return _UNSTORABLE.sub(REPLACEMENT, text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 
@@ -42,6 +43,41 @@ def row_pattern(table: SourceTable, columns: tuple[str, ...]) -> re.Pattern[str]
     any_row = f"{VALUE}(?>(?:{_BETWEEN}{VALUE})*){closing}"
     other = f"{opening}(?!{_BETWEEN.join(head)}){any_row}"
     return re.compile(f"(?>(?:{other})*){selected}|(?>(?:{other})+)|(?P<end>.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRows:
+    """Expressions for rows of metadata in their usual form, which take a fraction of the time.
+
+    Such a row has two IDs, and a key and a value of ASCII characters without quotes and escapes.
+
+    Attributes:
+        run: matches any number of rows in sequence.
+        row: finds each of these rows, with its literals without quotes.
+    """
+
+    run: re.Pattern[str]
+    row: re.Pattern[str]
+
+
+@lru_cache(200)
+def plain_rows(table: SourceTable, columns: tuple[str, ...]) -> PlainRows | None:
+    """Return the expressions for rows of a table, or None if its rows are not only metadata."""
+    if not table.is_meta or set(columns) != set(table.columns):
+        return None
+    ids = {table.key, table.primary}
+
+    def row(id_literal: str, text_literal: str) -> str:
+        literals = (id_literal if column in ids else text_literal for column in columns)
+        return rf"\s*+,?\s*+\({','.join(literals)}\)"
+
+    run = row(_ID, f"'{_PLAIN}'")
+    return PlainRows(re.compile(f"(?>(?:{run})+)"), re.compile(row(f"({_ID})", f"'({_PLAIN})'")))
+
+
+_ID = "[0-9]++"
+_PLAIN = r"[\x00-\x26\x28-\x5b\x5d-\x7f]*+"
+"""A text of ASCII characters without quotes and escapes."""
 
 
 def _selected(table: SourceTable) -> str:

@@ -8,8 +8,10 @@ phpMyAdmin and WP-CLI are supported. The tests compare the rows with those read 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -31,7 +33,7 @@ from app.woocommerce.dump.grammar import (
     end_of,
     unquoted,
 )
-from app.woocommerce.dump.row_patterns import reordered, row_pattern
+from app.woocommerce.dump.row_patterns import PlainRows, plain_rows, reordered, row_pattern
 from app.woocommerce.dump.text import HEAD, DumpText, opened
 from app.woocommerce.dump.values import text_of
 from app.woocommerce.errors import SourceError
@@ -52,6 +54,7 @@ class _Form:
     pattern: re.Pattern[str]
     in_order: Callable[[Sequence[str | None]], Row]
     is_latin1: bool
+    plain: PlainRows | None
 
 
 @dataclass(slots=True)
@@ -184,7 +187,13 @@ class DumpScanner:
         if table.key not in columns:
             raise SourceError(f"The table {table.name} of the dump has no column {table.key}.")
         is_latin1 = bool(definition and definition.is_latin1)
-        return _Form(table, row_pattern(table, columns), reordered(table, columns), is_latin1)
+        return _Form(
+            table,
+            row_pattern(table, columns),
+            reordered(table, columns),
+            is_latin1,
+            plain_rows(table, columns),
+        )
 
     def _rows(self, form: _Form) -> None:
         text = self._text
@@ -193,21 +202,16 @@ class DumpScanner:
             self._found_in = (self._database, form.table)
         while True:
             position = text.position
-            for found in form.pattern.finditer(text.data, position):
-                if found.lastgroup:  # end
+            while form.plain:  # plain rows up to the next other row, and that row
+                begin = position
+                if run := form.plain.run.match(text.data, begin):
+                    rows = form.plain.row.findall(text.data, begin, run.end())
+                    self._found.extend(map(form.in_order, rows))
+                    position = run.end()
+                position = self._other_rows(form, position, most=1)
+                if position == begin:
                     break
-                position = found.end()
-                *literals, selected, _ = found.groups()
-                if selected is not None:
-                    # Most literals are IDs.
-                    texts = [
-                        literal
-                        if literal.isdigit()
-                        else text_of(literal, from_latin1=form.is_latin1)
-                        for literal in literals
-                    ]
-                    self._found.append(form.in_order(texts))
-            text.position = position
+            text.position = position = self._other_rows(form, position)
             if len(self._found) >= BATCH:
                 self._hand_over()
             rest = text.data[position : position + _NEXT].lstrip()
@@ -221,6 +225,22 @@ class DumpScanner:
                 if rest:
                     raise text.cut_off()
                 return  # a statement at the end needs no semicolon
+
+    def _other_rows(self, form: _Form, position: int, most: int = sys.maxsize) -> int:
+        """Take the rows at a position, at most a number of matches, and return their end."""
+        for found in islice(form.pattern.finditer(self._text.data, position), most):
+            if found.lastgroup:  # end
+                break
+            position = found.end()
+            *literals, selected, _ = found.groups()
+            if selected is not None:
+                # Most literals are IDs.
+                texts = [
+                    literal if literal.isdigit() else text_of(literal, from_latin1=form.is_latin1)
+                    for literal in literals
+                ]
+                self._found.append(form.in_order(texts))
+        return position
 
     def _hand_over(self) -> None:
         if self._found_in and self._found:
