@@ -27,6 +27,7 @@ class RefundedItem(TypedDict):
     list: str  # of the order: line_items, shipping_lines or fee_lines
     name: str
     product_id: int | None
+    variation_id: int
     sku: str | None
     tax_class: str | None
 

@@ -260,10 +260,11 @@ def test_bulk_items_write_metadata_and_fail_alone(admin, kind):
         fields_of_new(kind) | {"metadata": {"n": 2}},
         {"id": record["id"], "metadata": {"b": None}},
         fields_of_new(kind) | {"metadata": []},
+        {"id": record["id"], "metadata": None},
     ]
     results = admin.post(f"/{kind}s/bulk", {f"{kind}s": items}).get_json()[f"{kind}s"]
     assert [each.get("metadata") for each in results] == [
-        {"n": 1}, {"a": 2, "b": 1}, None, None, {"n": 2}, {"a": 2}, None,
+        {"n": 1}, {"a": 2, "b": 1}, None, None, {"n": 2}, {"a": 2}, None, None,
     ]  # fmt: skip
     codes = [each["error"]["code"] for each in results if "error" in each]
     assert codes == ["shop_api_invalid_metadata"] * 2 + ["shop_api_invalid_param"]

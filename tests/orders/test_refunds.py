@@ -371,8 +371,10 @@ def test_legacy_api(admin, order, version):
     }
     response = admin.post(path, body)
     made = response.get_json()["order_refund"]
+    (refunded,) = made["line_items"]
+    assert refunded["id"] > line  # the ID of the refunded item
     shown = {
-        "id": line, "subtotal": "-10.00", "subtotal_tax": "-1.90", "total": "-10.00",
+        "id": refunded["id"], "subtotal": "-10.00", "subtotal_tax": "-1.90", "total": "-10.00",
         "total_tax": "-1.90", "price": "10.00", "quantity": -1, "tax_class": None, "name": "Mug",
         "product_id": None, "sku": None, "meta": [],
     } | ({"refunded_item_id": str(line)} if version == "v3" else {})  # fmt: skip

@@ -41,7 +41,9 @@ class LegacyRefundItemsV3(fields.Lines):
     def wire(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the line items of version 3."""
         return [
-            line | {"refunded_item_id": str(line["id"])} for line in LegacyRefundItems.wire(items)
+            _line(item) | {"refunded_item_id": str(item["id"])}
+            for item in items
+            if item["list"] == "line_items"
         ]
 
 
@@ -49,7 +51,8 @@ def _line(item: Mapping[str, Any]) -> dict[str, Any]:
     total, tax = (f"{-Decimal(item[name]) + 0:.2f}" for name in ("total", "total_tax"))
     price = Decimal(item["total"]) / (item["quantity"] or 1)
     return {
-        "id": item["id"],
+        # Items that an earlier release wrote have no ID of their own.
+        "id": item.get("item_id") or item["id"],
         "subtotal": total,
         "subtotal_tax": tax,
         "total": total,
@@ -58,7 +61,7 @@ def _line(item: Mapping[str, Any]) -> dict[str, Any]:
         "quantity": -item["quantity"],
         "tax_class": item["tax_class"],
         "name": item["name"],
-        "product_id": item["product_id"],
+        "product_id": item.get("variation_id") or item["product_id"],
         "sku": item["sku"],
         "meta": [],
     }

@@ -120,6 +120,7 @@ def _stored(name: str, item: Item, parts: Left, item_id: int) -> RefundedItem:
         "list": name,
         "name": item.get("name") or item.get("title") or item.get("method_title") or "",
         "product_id": item.get("product_id") or None,
+        "variation_id": item.get("variation_id", 0),
         "sku": item.get("sku") or None,
         "tax_class": item.get("tax_class") or None,
     }

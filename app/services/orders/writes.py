@@ -334,7 +334,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     if "currency" in data:
         require_currency(data["currency"])
     if not data:
-        return order
+        return dict(order)  # a copy, which does not show the metadata of an earlier item
     timestamp = now()
     after = {**order, **columns_of(data), "updated_at": timestamp}
     after["currency"] = data.get("currency", order["currency"]).upper()
