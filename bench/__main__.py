@@ -42,6 +42,8 @@ def measure(shops: Shops, parts: Collection[str], *, quick: bool) -> Iterator[Ro
         small = shops.shop("SQLite", SMALL)
         yield process.authentication(small, rounds)
         yield process.start(small, rounds)
+        yield process.list_of_commands(rounds)
+        yield from process.serve(small, 3)
     if "writers" in parts:
         yield writes.writers_at_once(shops, 3)
     if "whole" in parts:

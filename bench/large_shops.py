@@ -73,6 +73,32 @@ FULL_LISTS = (
         for noun, value in (("customers", f"K-{LARGE // 2:06}"), ("orders", f"A-{LARGE // 2:07}"))
     ),
     ("coupons of a type", "/coupons?filter[type]=percent", 5),
+    *(
+        (f"customers with `{text}`", f"/customers?filter[q]={text}", target)
+        for text, target in (("a", 10), ("an", 30), ("example.com", 30))
+    ),
+    ("customers of a period with `example.com`",
+     "/customers?filter[q]=example.com&filter[created_at_min]=2026-05-01", 40),
+    ("customers by a number in a meta key",
+     "/customers?filter[orderby]=meta_value_num&filter[orderby_meta_key]=billing_postcode", 10),
+    *(
+        (f"number of {noun} since a time", f"/{noun}/count?filter[created_at_min]=2020-01-01", 5)
+        for noun in ("customers", "orders")
+    ),
+    *(
+        (f"orders by {name}, {where}", f"/orders?filter[orderby]={name}&page={page}", 5)
+        for name in ("date", "total", "modified")
+        for where, page in (("in the middle", LARGE // 20), ("near the end", LARGE // 10 - 10))
+    ),
+    *(
+        (f"redemptions {name}", f"/redemptions?{query}", 5)
+        for name, query in (
+            ("by date", ""), ("by expires_at", "filter[orderby]=expires_at"),
+            ("that are confirmed", "filter[status]=confirmed"),
+        )
+    ),
+    ("events of a record", "/events?filter[resource_id]=77", 5),
+    ("events since a time", "/events?filter[created_at_min]=2026-11-10", 5),
     ("orders of guests", "/orders?filter[customer_id]=0", 5),
     *(
         (f"orders of a status by {name}",

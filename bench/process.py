@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from statistics import median
 
 from bench.measuring import Goal, Row
+from bench.servers import Server
 from bench.shops import SECRET, Shop
+from tests.serving import ROOT, reserved_port
+
+SETTLED = 0.1
+"""Seconds of CPU in three seconds below which all processes have started."""
 
 
 def authentication(shop: Shop, rounds: int) -> Row:
@@ -42,3 +53,42 @@ def start(shop: Shop, rounds: int) -> Row:
             spent.append(server.spent().service)
     details = f"wall-clock; {median(spent[1:]):.2g} s CPU"
     return Row("start to first response", Goal(1.5, 0.7, unit="s"), samples[1:], details)
+
+
+def list_of_commands(rounds: int) -> Row:
+    """Measure ``shop-api --help``."""
+    samples = []
+    for _ in range(rounds + 1):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        program = [sys.executable, "-m", "app.main", "--help"]
+        subprocess.run(program, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)  # noqa: S603  # ours
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        samples.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return Row("`shop-api --help`", Goal(0.5, 0.25, unit="s"), samples[1:], "CPU")
+
+
+def serve(shop: Shop, rounds: int) -> Iterator[Row]:
+    """Measure ``shop-api serve`` with two workers: CPU time and memory after the start."""
+    spent, memory = [], []
+    for _ in range(rounds):
+        with closing(reserved_port()) as reserved:
+            port = reserved.getsockname()[1]
+            env = {"DATABASE_URL": shop.url, "SECRET_KEY": SECRET, "PORT": str(port)}
+            process = subprocess.Popen(  # our own program, no shell
+                [sys.executable, "-m", "app.main", "serve"],
+                cwd=ROOT,
+                env=os.environ | env | {"WEB_CONCURRENCY": "2"},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            server, last = Server(process, port, {}, None), -SETTLED
+            while (now := server.spent().service) - last >= SETTLED:
+                last = now
+                time.sleep(3)
+            spent.append(now)
+            memory.append(server.memory() / 2**20)
+            process.terminate()
+            process.wait()
+    yield Row("CPU time of the start of `serve`", Goal(3, 2, unit="s"), spent, "two workers")
+    details = "two workers; shared pages are divided between the processes"
+    yield Row("memory of `serve`", Goal(220, 150, unit="MiB"), memory, details)

@@ -30,6 +30,12 @@ def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
             coupon = read(other, "/coupons/7", 500)
             name = "`GET /coupons/{id}`, PostgreSQL"
             yield ratio(name, Goal(2.8, 2.2, unit="B"), coupon, bare, rounds)
+        page = read(server, "/coupons", 200)
+        yield ratio(
+            "`GET /coupons`, a page of ten, SQLite", Goal(4, 3, unit="B"), page, bare, rounds
+        )
+        document = read(server, "/openapi.json", 200)
+        yield ratio("`GET /openapi.json`", Goal(2, 1.5, unit="B"), document, bare, rounds)
         customers = read(server, CUSTOMERS, 100)
         name = f"`GET {CUSTOMERS}`, SQLite"
         yield ratio(name, Goal(10, 7, unit="B"), customers, bare, rounds)

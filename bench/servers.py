@@ -134,6 +134,13 @@ class Server:
         )
         return Spent(service, database, time.perf_counter())
 
+    def memory(self) -> int:
+        """Return the memory of all processes. Pages that several of them share count once."""
+        rollups = (
+            Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in _tree(self._process.pid)
+        )
+        return sum(int(re.findall(r"Pss:\s+(\d+) kB", text)[0]) * 1024 for text in rollups)
+
     def reset_peak(self) -> int:
         """Reset the peak of the worker's memory and return its current size."""
         Path(f"/proc/{self._worker()}/clear_refs").write_text("5")
