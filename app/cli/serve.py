@@ -16,7 +16,6 @@ from app.auth.principals import Permission
 from app.cli import program
 from app.cli.db import upgraded
 from app.cli.keys import show_new, sign_in_url
-from app.cli.supervisor import run_with_worker
 from app.config.files import runtime_folder
 from app.config.settings import GUNICORN_SETTINGS
 from app.db import session
@@ -66,8 +65,8 @@ def serve() -> None:
     gunicorn = str(Path(sys.executable).parent / "gunicorn")
     command = [gunicorn, "--config", str(RUNTIME / "gunicorn.conf.py"), "wsgi:app"]
     if config["SHOP_WORKER"]:
-        sys.exit(run_with_worker(command))
-    os.execv(gunicorn, command)  # noqa: S606  # nosec B606  # a known program without a shell
+        command = [sys.executable, "-m", "server.supervisor", *command]
+    os.execv(command[0], command)  # noqa: S606  # nosec B606  # a known program without a shell
 
 
 def _admin(address: str) -> str:

@@ -7,14 +7,13 @@ from flask import current_app
 from flask.cli import with_appcontext
 
 from app.cli.keys import require_schema
-from app.cli.supervisor import PARENT_VARIABLE
 
 
 @click.command("worker")
 @click.option(
     "--parent",
     type=int,
-    envvar=PARENT_VARIABLE,
+    envvar="SERVE_PID",  # set by server/supervisor.py
     metavar="PID",
     help="Stop when this process, which started the worker, ends, as under `serve`.",
 )

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from app.cli.supervisor import FORWARDED, Supervisor
+from server.supervisor import FORWARDED, Supervisor
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 

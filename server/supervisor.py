@@ -1,4 +1,8 @@
-"""Running gunicorn and one worker as children of ``serve`` (events 2)."""
+"""The program of ``serve`` after its preparations: runs gunicorn and one worker (events 2).
+
+``serve`` replaces itself by this program, so that the process does not keep the app, of which it
+has no use any more, in 90 MB of memory.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,6 @@ import sys
 import time
 from collections.abc import Sequence
 from types import FrameType
-
-import click
 
 POLL_SECONDS = 0.2
 
@@ -86,9 +88,8 @@ class Supervisor:
                 is_steady = now - self._start_at >= STEADY_SECONDS
                 self._pause = shortest if is_steady else min(self._pause * 2, longest)
                 self._start_at = now + self._pause
-                click.echo(
-                    f"The worker ended with status {status}. Restarting it in {self._pause:g} s.",
-                    err=True,
+                sys.stderr.write(
+                    f"The worker ended with status {status}. Restarting it in {self._pause:g} s.\n"
                 )
         if now >= self._start_at:
             self._start_at = now
@@ -118,7 +119,11 @@ class Supervisor:
             self._worker.terminate()
 
 
-def run_with_worker(gunicorn: Sequence[str]) -> int:
-    """Run gunicorn and a worker, and return the exit status of gunicorn."""
+def main() -> None:
+    """Run the command of gunicorn that is given as arguments, and a worker beside it."""
     worker = [sys.executable, "-m", "app.main", "worker"]
-    return Supervisor(gunicorn, worker).run()
+    sys.exit(Supervisor(sys.argv[1:], worker).run())
+
+
+if __name__ == "__main__":
+    main()
