@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.models.address import BILLING_PARTS, SHIPPING_PARTS
+from app.models.address import BILLING_PARTS, SHIPPING_PARTS, SHIPPING_PHONE
 
 Row = tuple[str | None, ...]
 """The values of a row, in the order of the columns of its table."""
@@ -16,6 +16,7 @@ Row = tuple[str | None, ...]
 ADDRESS_KEYS = (
     *(f"billing_{part}" for part in BILLING_PARTS),
     *(f"shipping_{part}" for part in SHIPPING_PARTS),
+    SHIPPING_PHONE,
 )
 TRASH_KEYS = ("_wp_trash_meta_status", "_wp_trash_meta_time")
 ORDER_KEYS = frozenset({

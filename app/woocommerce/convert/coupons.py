@@ -24,7 +24,13 @@ from app.woocommerce.source.php_values import UnreadableValue, list_of
 from app.woocommerce.source.staging import Meta, meta_in
 from app.woocommerce.tables import COUPON_KEYS
 
-STATUSES = {"publish": CouponStatus.PUBLISHED, "trash": CouponStatus.TRASH}
+STATUSES = {
+    "publish": CouponStatus.PUBLISHED,
+    "private": CouponStatus.PUBLISHED,
+    "trash": CouponStatus.TRASH,
+    **dict.fromkeys(("draft", "pending", "future"), CouponStatus.TRASH),
+}
+"""What becomes of a coupon. Private ones work as published ones, and the others cannot be used."""
 DEFAULT_TYPE = "fixed_cart"
 _NUMBERS = ("usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count")
 _NOT_IN_AMOUNT = re.compile(r"[^0-9.,-]")
@@ -54,12 +60,15 @@ def coupon(
         metadata: converts what is not a field of a coupon.
 
     Raises:
-        LeftOut: it is neither published nor in the trash, or has no code.
+        LeftOut: its status is unknown, or it has no code.
     """
     _, status, title, excerpt, author, date_local, date_gmt, modified_local, modified_gmt, _ = row
     if status not in STATUSES:
         raise LeftOut(f"the coupon has the status {status!r}")
     altered, meta = Alterations(), meta_in(rows)
+    if status not in {"publish", "trash"}:
+        became = "published" if STATUSES[status] == CouponStatus.PUBLISHED else "in the trash"
+        altered.append(f"the coupon has the status {status!r} and is {became}")
     code = _code(title, altered)
     created = clock.utc(date_gmt, date_local) or EPOCH
     updated = clock.utc(modified_gmt, modified_local) or created

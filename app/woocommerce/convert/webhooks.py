@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.auth.encryption import encrypt
 from app.auth.hashes import keyed_hash
-from app.conversions.webhooks import is_delivery_url, is_legacy_topic
+from app.conversions.webhooks import LEGACY_ACTION, is_delivery_url, is_legacy_topic
 from app.models.webhook import WebhookFormat, WebhookStatus
 from app.outbound.client import has_valid_host
 from app.outbound.signatures import new_secret
@@ -19,8 +19,8 @@ from app.woocommerce.source.clock import ShopClock
 from app.woocommerce.source.staging import Metas, Pages
 
 WEBHOOK_TABLE, POSTS = "wc_webhooks", "posts:shop_webhook"
-_OTHER_API = re.compile(r"wp_api_v|[1-9]")
-"""Prefix of the payload versions that are not imported.
+_BARE = re.compile(r"(?:wp_api_v)?([1-9])")
+"""Payload versions whose webhooks send bare objects, as those of wc/v3 do.
 
 WooCommerce stores the version of the legacy API as 0, -1, -3, ``legacy_v3`` or not at all.
 """
@@ -61,19 +61,20 @@ def read_webhooks(name: str, page: Pages, metas: Metas) -> Iterator[SourceWebhoo
 
 
 def webhook(source: SourceWebhook, clock: ShopClock, accounts: Mapping[int, int]) -> Converted:
-    """Return a webhook with the payload of the legacy API.
+    """Return a webhook with the payload of the legacy API, or of wc/v3.
 
     Args:
         accounts: the new IDs of accounts, by their ID at the source.
 
     Raises:
-        LeftOut: its payload has the format of another API, or its topic or URL is not valid.
+        LeftOut: its topic or URL is not valid.
     """
     altered = Alterations()
-    if _OTHER_API.match(source.api_version or ""):
-        raise LeftOut(f"its payload is that of another API (api_version {source.api_version})")
+    bare = _BARE.match(source.api_version or "")
+    if bare and bare[1] != "3":
+        altered.append(f"its payload is that of version 3, not of version {bare[1]}")
     topic, url = source.topic or "", (source.delivery_url or "").strip()
-    if not is_legacy_topic(topic):
+    if not is_legacy_topic(topic) or (bare and topic.startswith(f"{LEGACY_ACTION}.")):
         raise LeftOut(f"the topic {topic!r} is unknown")
     if not is_delivery_url(url) or not has_valid_host(url):
         raise LeftOut("the delivery URL is not valid")
@@ -84,6 +85,7 @@ def webhook(source: SourceWebhook, clock: ShopClock, accounts: Mapping[int, int]
     values = {
         "name": altered.text(source.name),
         "format": WebhookFormat.LEGACY,
+        "is_bare": bool(bare),
         "status": WebhookStatus.PAUSED,
         "disabled_reason": None,
         "topics": [topic],

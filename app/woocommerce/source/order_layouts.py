@@ -206,7 +206,8 @@ NUMBER_KEYS = ("_order_number_formatted", "_order_number")
 def _addresses(rows: list[list[str | None]]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for kind, *values in rows:
-        parts = {"billing": BILLING_PARTS, "shipping": SHIPPING_PARTS}.get(kind or "", ())
+        shipping = (*SHIPPING_PARTS, "phone")
+        parts = {"billing": BILLING_PARTS, "shipping": shipping}.get(kind or "", ())
         for part, value in zip(BILLING_PARTS, values, strict=True):
             if part in parts and value is not None:
                 found[f"{kind}_{part}"] = value
