@@ -39,13 +39,19 @@ MARGIN = 0.05  # seconds; between reading the clock and sending or receiving
 
 @dataclass
 class Step:
-    """An event of a coupon, and the coupon after it."""
+    """An event of a coupon, and the coupon after it.
+
+    Attributes:
+        holders: the new holders of uses, by the ID of the use, if the event changes them: an update
+            of an order, or the deletion of a customer.
+    """
 
     event: Event
     after: Coupon
     operation: Operation | None
     earliest: float
     latest: float
+    holders: dict[int, tuple[int, str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -171,14 +177,19 @@ class CouponChecker:
         return self._add(timeline, event, operation, after)
 
     def _add(
-        self, timeline: Timeline, event: Event, operation: Operation | None, after: Coupon
+        self,
+        timeline: Timeline,
+        event: Event,
+        operation: Operation | None,
+        after: Coupon,
+        **holders: Any,
     ) -> list[Violation]:
         earliest, latest = event.earliest, event.latest
         if operation:
             earliest = max(earliest, operation.invoked)
             if operation.status is not None:
                 latest = min(latest, operation.returned)
-        timeline.steps.append(Step(event, after, operation, earliest, latest))
+        timeline.steps.append(Step(event, after, operation, earliest, latest, **holders))
         return []
 
     def _after(
@@ -319,12 +330,11 @@ class CouponChecker:
         found = []
         for timeline in self._timelines.values():
             held = [use for use in timeline.last.uses.values() if use.order == order_id]
+            self._give(timeline, event, operation, {use.id: holder for use in held})
             for use in held:
-                changed = replace(use, customer=customer, email=key_of(email))
-                uses = {**timeline.last.uses, use.id: changed}
-                self._change_holder(timeline, replace(timeline.last, uses=uses))
                 if not is_erased and (event.request_id, use.id) not in self._releases:
-                    found += self._beyond_limit(timeline, event, operation, changed)
+                    held_now = timeline.last.uses[use.id]
+                    found += self._beyond_limit(timeline, event, operation, held_now)
         return found
 
     def _beyond_limit(
@@ -340,24 +350,30 @@ class CouponChecker:
             return []
         return [self._broken(timeline, event, operation, Rejected(reasons[0]))]
 
-    @staticmethod
-    def _change_holder(timeline: Timeline, coupon: Coupon) -> None:
-        if timeline.steps:
-            timeline.steps[-1].after = coupon
-        else:
-            timeline.before = coupon
+    def _give(
+        self,
+        timeline: Timeline,
+        event: Event,
+        operation: Operation | None,
+        holders: dict[int, tuple[int, str]],
+    ) -> None:
+        """Let uses belong to others."""
+        if holders:
+            after = _with_holders(timeline.last, holders)
+            self._add(timeline, event, operation, after, holders=holders)
 
     def _erase(self, event: Event) -> list[Violation]:
         """Let the uses of a deleted account count for its address."""
         id_ = event.data["resource_id"]
         address = self.accounts.deleted.get(id_, "")
+        operation = self._requests.get(event.request_id or "")
         for timeline in self._timelines.values():
-            uses = {
-                use.id: replace(use, email=use.email or address) if use.customer == id_ else use
+            holders = {
+                use.id: (id_, address)
                 for use in timeline.last.uses.values()
+                if use.customer == id_ and not use.email
             }
-            if uses != timeline.last.uses:
-                self._change_holder(timeline, replace(timeline.last, uses=uses))
+            self._give(timeline, event, operation, holders)
         return []
 
     def _broken(
@@ -376,7 +392,7 @@ class CouponChecker:
         steps = [
             step
             for step in timeline.steps
-            if step.event.type not in {"coupon.redeemed", "coupon.released"}
+            if "redemption" not in step.event.data["data"]
             or step.event.data["data"]["redemption"]["id"] in held
         ]
         operations = [step.operation for step in steps if step.operation]
@@ -640,7 +656,10 @@ class CouponChecker:
 
         def apply(steps: list[Step], coupon: Coupon) -> Coupon:
             for step in steps:
-                coupon = self._after(coupon, step.event, step.operation, is_counted=False)
+                if step.holders:
+                    coupon = _with_holders(coupon, step.holders)
+                else:
+                    coupon = self._after(coupon, step.event, step.operation, is_counted=False)
             return coupon
 
         return [
@@ -743,6 +762,16 @@ class CouponChecker:
                     two.invoked < one.returned and two.returned > one.invoked for two in operations
                 )
                 self._overlap.append(others)
+
+
+def _with_holders(coupon: Coupon, holders: dict[int, tuple[int, str]]) -> Coupon:
+    uses = {
+        id_: replace(use, customer=holders[id_][0], email=holders[id_][1])
+        if id_ in holders
+        else use
+        for id_, use in coupon.uses.items()
+    }
+    return replace(coupon, uses=uses)
 
 
 def _email_in(operation: Operation, order: dict[str, Any], before: str) -> str:
