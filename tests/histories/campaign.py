@@ -23,6 +23,7 @@ from tests.histories.system import SHOPS, Shop
 CLIENTS = 16
 SEGMENT = 2.0  # seconds
 MOST = 4  # times the seconds, if something has not been tested, as on a busy machine
+MOST_FAULTS = 4.5  # in a segment
 LONG = 300  # seconds; a run of this length needs MANY of each kind of operation and fault
 MANY, FEW = 20, 5
 OVERLAP = 4  # operations on a coupon at the same time
@@ -91,7 +92,7 @@ class _Campaign:
         number = len(range(0, int(seconds), int(SEGMENT))) or 1
         self.faults = Faults(shop, seed, needed if faults else 0, 0.0)
         if faults:
-            each = max(1.0, 1.1 * needed * len(self.faults.kinds) / number)
+            each = min(MOST_FAULTS, max(1.0, 1.1 * needed * len(self.faults.kinds) / number))
             self.faults = Faults(shop, seed, needed, each)
         ports = shop.ports()
         self._clients = [

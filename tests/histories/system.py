@@ -274,7 +274,9 @@ class OnPostgreSQL(Shop):
     targets = ("kill_database",)
 
     def start_database(self) -> str:
-        self._database = PostgreSQL(self.folder)
+        runtime = self.folder / "runtime"
+        runtime.mkdir(mode=0o700)
+        self._database = PostgreSQL(runtime)
         self._database.start()
         return str(self._database.url)
 
