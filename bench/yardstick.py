@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.models import Order, User, UserRole
 from app.schemas.customers import CustomerSchema
+from app.services.coupons import refusals
 
 READY = b'{"coupon": {"id": 1, "code": "summer", "type": "percent", "amount": "15.00"}}\n'
 PAID = Order.status.in_(("processing", "completed"))
@@ -17,6 +18,8 @@ PAID = Order.status.in_(("processing", "completed"))
 app = Flask("bench")
 app.config["DATABASE_URL"] = os.environ["DATABASE_URL"]
 engine = create_engine(app.config["DATABASE_URL"])
+app.config["SHOP_TIMEZONE"] = "UTC"
+refusals.init_app(app)  # gunicorn.conf.py starts them
 
 
 @app.get("/healthz")
