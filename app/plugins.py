@@ -44,6 +44,7 @@ BUILTIN = (
             "guides",
             "legacy",
             "legacy_webhooks",
+            "legacy_reports",
         )
     ),
     EntryPoint(name="admin", value="app.admin", group=PLUGINS),

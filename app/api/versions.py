@@ -123,6 +123,7 @@ _LEGACY = Dialect(
     words={
         # The code of the legacy server has a plural here, unlike those of other records.
         "shop_api_user_cannot_create_webhook": "woocommerce_api_user_cannot_create_webhooks",
+        "shop_api_user_cannot_view_reports": "woocommerce_api_user_cannot_read_report",
         "shop_api_": "woocommerce_api_",
         "X-Total": "X-WC-Total",
     },

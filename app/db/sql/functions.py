@@ -156,6 +156,22 @@ def _json_build_object(element: json_record, compiler: Any, **kwargs: Any) -> st
     return f"CAST(json_build_object({compiler.process(element.clauses, **kwargs)}) AS text)"
 
 
+class json_list(FunctionElement[str]):  # noqa: N801  # named like an SQL function
+    """An aggregate: the values of a column as a JSON array, in any order. Can be NULL if empty."""
+
+    inherit_cache = True
+
+
+@compiles(json_list)
+def _json_group_array(element: json_list, compiler: Any, **kwargs: Any) -> str:
+    return f"json_group_array({compiler.process(element.clauses, **kwargs)})"
+
+
+@compiles(json_list, "postgresql")
+def _json_agg(element: json_list, compiler: Any, **kwargs: Any) -> str:
+    return f"json_agg({compiler.process(element.clauses, **kwargs)})"
+
+
 class has_unicode(FunctionElement[bool]):  # noqa: N801  # named like an SQL function
     """Whether a text contains characters beyond ASCII, which the databases lower differently."""
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 from sqlalchemy import (
     ARRAY,
-    ColumnElement,
     DateTime,
     FromClause,
     Select,
     String,
-    distinct,
     func,
     literal,
     select,
@@ -25,7 +24,7 @@ from sqlalchemy import (
 from app.auth.principals import Principal
 from app.conversions.intervals import Interval
 from app.db.read_pool import Fetch
-from app.db.sql.functions import json_record
+from app.db.sql.functions import json_list, json_record
 from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS, USERS
 from app.services.orders.sums import amount_text, divided
 from app.services.reports.period import Period, require_reports, text_of
@@ -114,10 +113,11 @@ def read_sales(period: Period, currency: str, statuses: Sequence[str] | None = N
     spans = [(each.since, each.until) for each in parts] + [(before.since, before.until)]
     with reading() as fetch:
         scope = scope_of(fetch, currency, statuses)
-        *figures, previous = _figures(fetch, scope, spans)
-        totals = {name: sum(each[name] for each in figures) for name in previous}
-        totals["customers"] = _customers(fetch, scope, whole)
+        *found, (previous, _) = _figures(fetch, scope, spans)
         currencies = _other_currencies(fetch, scope, whole) if scope.others else []
+    figures = [each for each, _ in found]
+    totals = {name: sum(each[name] for each in figures) for name in previous}
+    totals["customers"] = len(set[Any]().union(*(customers for _, customers in found)))
     return Sales(list(zip(parts, figures, strict=True)), totals, previous, currencies)
 
 
@@ -147,8 +147,11 @@ def with_tax(figures: Figures) -> Figures:
     return {**figures, "tax": tax}
 
 
-def _figures(fetch: Fetch, scope: Scope, spans: Sequence[Span]) -> list[Figures]:
-    """Return the figures of each span, in one statement."""
+def _figures(fetch: Fetch, scope: Scope, spans: Sequence[Span]) -> list[tuple[Figures, set[Any]]]:
+    """Return the figures and the customers of each span, in one statement.
+
+    Databases take longer to count different customers than to list them for Python.
+    """
 
     def build(exact: bool) -> Select[Any]:
         source, place, since, until = _table_of(spans)
@@ -160,10 +163,11 @@ def _figures(fetch: Fetch, scope: Scope, spans: Sequence[Span]) -> list[Figures]
     for row in read_sums(fetch, build):
         values: dict[str, Any] = {}
         for part in row:
-            values |= json.loads(part)
-        figures = figures_of(values)
-        figures["customers"] += figures.pop("guests")
-        found.append(with_tax(figures))
+            values |= orjson.loads(part)
+        customers: set[Any] = {email.lower() for email in set(values.pop("guests") or ())}
+        customers.update(values.pop("accounts") or ())
+        figures = figures_of(values) | {"customers": len(customers)}
+        found.append((with_tax(figures), customers))
     return found
 
 
@@ -172,19 +176,19 @@ def _parts(scope: Scope, since: Any, until: Any, *, exact: bool) -> list[Select[
     orders = scope.counts(), *within(ORDERS.c.created_at, since, until)
     refunds = ORDER_REFUNDS.join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
     refunded = {"refunds": func.count(), **sums_of(REFUND_SUMS, exact=exact)}
+    is_guest = ORDERS.c.customer_id.is_(None)
+    accounts: Any = json_list(ORDERS.c.customer_id).filter(~is_guest)
+    guests: Any = json_list(ORDERS.c.billing_email).filter(is_guest)
+    figures = {"orders": func.count(), "accounts": accounts, **sums_of(ORDER_SUMS, exact=exact)}
+    if on_postgresql():  # whose index does not contain the addresses
+        of_orders = [
+            select(json_record(figures)).where(*orders),
+            select(json_record({"guests": guests})).where(is_guest, *orders),
+        ]
+    else:
+        of_orders = [select(json_record(figures | {"guests": guests})).where(*orders)]
     return [
-        select(
-            json_record(
-                {
-                    "orders": func.count(),
-                    "customers": func.count(distinct(ORDERS.c.customer_id)),
-                    **sums_of(ORDER_SUMS, exact=exact),
-                }
-            )
-        ).where(*orders),
-        select(json_record({"guests": _guests(scope)})).where(
-            ORDERS.c.customer_id.is_(None), *orders
-        ),
+        *of_orders,
         select(json_record(refunded))
         .select_from(refunds)
         .where(scope.counts_found(), *within(ORDER_REFUNDS.c.created_at, since, until)),
@@ -195,18 +199,6 @@ def _parts(scope: Scope, since: Any, until: Any, *, exact: bool) -> list[Select[
             scope.counts_use(), *within(REDEMPTIONS.c.confirmed_at, since, until)
         ),
     ]
-
-
-def _guests(scope: Scope) -> ColumnElement[int]:
-    return func.count(distinct(scope.guest()))
-
-
-def _customers(fetch: Fetch, scope: Scope, span: Span) -> int:
-    """Return the number of different customers of a span."""
-    orders = scope.counts(), *within(ORDERS.c.created_at, *span)
-    accounts = select(func.count(distinct(ORDERS.c.customer_id))).where(*orders)
-    guests = select(_guests(scope)).where(ORDERS.c.customer_id.is_(None), *orders)
-    return int(fetch(accounts)[0][0] + fetch(guests)[0][0])
 
 
 def _other_currencies(fetch: Fetch, scope: Scope, span: Span) -> list[str]:

@@ -1,0 +1,93 @@
+"""Reports in the form of the legacy API (reports 3)."""
+
+from __future__ import annotations
+
+import marshmallow as ma
+
+from app.schemas.base import Base, response
+from app.schemas.fields import output as fields
+from app.schemas.fields.query import ChoiceParam, IntegerParam
+from app.schemas.queries import Query
+from app.schemas.reports import DateParam
+
+
+class LegacyReportQuery(Query):
+    """Period of a report of the legacy API."""
+
+    period = ChoiceParam(
+        "filter[period]",
+        "`week` is the last 7 days until today; `month` and `year` begin with their first day. By "
+        "default, the days of the other parameters, or today.",
+        "week", "month", "last_month", "year",
+    )  # fmt: skip
+    first = DateParam("filter[date_min]", "First day in the time zone of the shop.")
+    last = DateParam("filter[date_max]", "Last day, which is included. By default, today.")
+
+
+class TopSellersQuery(LegacyReportQuery):
+    """Query of the best sellers."""
+
+    limit = IntegerParam("filter[limit]", "Number of products. 0 means 12.")
+
+
+class LegacySalesTotals(Base):
+    """Sales of a day or a month."""
+
+    sales = fields.Amount("Sum of the orders.")
+    orders = fields.Number("Number of orders.")
+    items = fields.Number("Units in the orders.")
+    tax = fields.Amount("Sum of the taxes, with those of shipping.")
+    shipping = fields.Amount("Sum of the shipping, without taxes.")
+    discount = fields.Amount("Sum of the discounts.")
+    customers = fields.Number("Number of accounts that were created.")
+
+
+class DecimalNumber(fields.Output):
+    """An amount as a JSON number."""
+
+    openapi = {"type": "number"}
+
+
+class LegacySalesSchema(Base):
+    """Sales of a period."""
+
+    total_sales = fields.Amount("Sum of the orders, minus the refunds of the period.")
+    net_sales = fields.Amount("`total_sales` without shipping and taxes.")
+    average_sales = fields.Amount("`net_sales` divided by the number of days or months.")
+    total_orders = fields.Number("Number of orders.")
+    total_items = fields.Number("Units in the orders.")
+    total_tax = fields.Amount("Sum of the taxes, with those of shipping.")
+    total_shipping = fields.Amount("Sum of the shipping, without taxes.")
+    total_refunds = DecimalNumber("Sum of the refunds of the period.")
+    total_discount = fields.Amount("Sum of the discounts.")
+    totals_grouped_by = fields.String("`day` or `month`.")
+    totals = ma.fields.Dict(
+        keys=ma.fields.String(),
+        values=ma.fields.Nested(LegacySalesTotals),
+        required=True,
+        metadata={"description": "Sales by day (`2026-11-20`) or month (`2026-11`)."},
+    )
+    total_customers = fields.Number("Number of accounts that were created.")
+
+
+class TopSellerSchema(Base):
+    """Product that sold well."""
+
+    title = fields.String("Name of the product in its latest order.")
+    product_id = fields.Identifier("Product ID.")
+    quantity = fields.Number("Units that were sold.")
+
+
+class TopSellersResponse(Base):
+    """Products that sold best, in this order."""
+
+    top_sellers = ma.fields.List(ma.fields.Nested(TopSellerSchema), required=True)
+
+
+class ReportNamesResponse(Base):
+    """Reports of the legacy API."""
+
+    reports = fields.StringList("Paths of the reports.")
+
+
+LegacySalesResponse = response(LegacySalesSchema, "sales")
