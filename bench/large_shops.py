@@ -108,6 +108,16 @@ FULL_LISTS = (
 )  # fmt: skip
 
 
+# Name, path, target in milliseconds of CPU on both databases, and number of requests.
+_MONTH, _YEAR = "from=2026-10-02&to=2026-10-31", "from=2025-11-01&to=2026-10-31"
+_ALL = "from=2021-11-01&to=2026-10-31&interval=month"
+REPORTS = (
+    ("sales of 30 days", f"/reports/sales?{_MONTH}", 20, 5),
+    ("sales of a year by day", f"/reports/sales?{_YEAR}", 150, 2),
+    ("all sales by month", f"/reports/sales?{_ALL}", 1000, 1),
+    ("100 coupons of 30 days", f"/reports/coupons?{_MONTH}&limit=100", 30, 5),
+)
+
 TILL_ORDERS = 100_000
 
 
@@ -173,6 +183,9 @@ def full_shop(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
             yield milliseconds(
                 f"{name}, {database}", read(server, path, 10), target * times, rounds
             )
+        for name, path, target, number in REPORTS:
+            work = read(server, path, number)
+            yield milliseconds(f"report: {name}, {database}", work, target, rounds)
     with shops.shop(database, LARGE).serve() as server:
         works = (
             ("`POST /coupons`", partial(singles, "coupon", new_coupon), 100, 5),
