@@ -47,6 +47,7 @@ from app.models.order_refund import ORDER_REFUNDS, OrderRefund
 from app.models.order_sum import ORDER_SUMS, OrderSum
 from app.models.redemption import REDEMPTIONS, Redemption
 from app.models.row_count import ROW_COUNTS, RowCount
+from app.models.upload import UPLOADS, Upload
 from app.models.user import USER_ROLES, USERS, User, UserRole
 from app.models.webhook import WEBHOOKS, Webhook
 from app.models.webhook_delivery import (
@@ -87,6 +88,7 @@ __all__ = [
     "REFUND_METADATA",
     "ROW_COUNTS",
     "SIGN_IN_LINKS",
+    "UPLOADS",
     "USERS",
     "USER_ROLES",
     "WEBHOOKS",
@@ -121,6 +123,7 @@ __all__ = [
     "RefundMetadata",
     "RowCount",
     "SignInLink",
+    "Upload",
     "User",
     "UserRole",
     "Webhook",

@@ -32,10 +32,12 @@ from app.models import (
     IDEMPOTENCY_RECORDS,
     OAUTH_NONCES,
     SIGN_IN_LINKS,
+    UPLOADS,
     WEBHOOK_DELIVERIES,
     WEBHOOKS,
 )
 from app.models.idempotency_record import RETENTION
+from app.models.upload import KEPT as UPLOADS_KEPT
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.api_keys.sessions import expired_sessions
@@ -112,6 +114,10 @@ def _remove_sessions() -> int:
 
 def _remove_links() -> int:
     return _remove(SIGN_IN_LINKS, SIGN_IN_LINKS.c.id, SIGN_IN_LINKS.c.expires_at <= now())
+
+
+def _remove_uploads() -> int:
+    return _remove(UPLOADS, UPLOADS.c.id, UPLOADS.c.created_at < now() - UPLOADS_KEPT)
 
 
 def _remove_events() -> int:
@@ -205,6 +211,7 @@ SWEEPS: Sequence[Callable[[], object]] = (
     _removing("idempotency records", partial(_in_batches, _remove_idempotency_records)),
     _removing("sessions", partial(_in_batches, _remove_sessions)),
     _removing("sign-in links", partial(_in_batches, _remove_links)),
+    _removing("uploads", partial(_in_batches, _remove_uploads)),
     _removing("refused codes", _remove_refusals),
     _removing("nonces", partial(_in_batches, _remove_nonces)),
     _removing(

@@ -6,14 +6,15 @@ a worker writes the event, so that readers of the feed are still notified of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Row, delete, insert, select, update
 from sqlalchemy.orm import Session
 
+from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
 from app.models import IMPORT_RUNS
 from app.services.events.bulk import record_summary
@@ -116,6 +117,11 @@ def report_interrupted_imports() -> int:
         return len(runs)
 
     return run_in_transaction(work)
+
+
+def recent_runs(limit: int) -> Sequence[Row[Any]]:
+    """Return the latest imports, newest first."""
+    return fetch(select(IMPORT_RUNS).order_by(IMPORT_RUNS.c.id.desc()).limit(limit))
 
 
 def _insert(session: Session, source: str, kind: str | None, *, finished: bool) -> int:

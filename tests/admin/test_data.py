@@ -1,0 +1,113 @@
+"""Import and export on the pages, with the test client."""
+
+import io
+import re
+
+import pytest
+
+
+def send(browser, content, name="coupons.csv", kind="coupons", on_conflict="fail"):
+    """Upload a file, and return the page that follows."""
+    content = content.encode() if isinstance(content, str) else content
+    form = {"kind": kind, "on_conflict": on_conflict, "file": (io.BytesIO(content), name)}
+    page = browser.post("/data/upload", form, content_type="multipart/form-data")
+    if page.status != 303:
+        return page, ""
+    path = re.search("/data/uploads/[0-9]+", page.location)[0]
+    return browser.get(path), path
+
+
+def test_page_offers_downloads_and_the_upload(browser):
+    page = browser.get("/data")
+    assert page.status == 200
+    for text in ("Download coupons", "Download orders", "Check the file"):
+        assert text in page.text
+
+
+def test_downloads_are_csv(browser, make_coupon):
+    make_coupon(code="=1+1")
+    page = browser.get("/data/coupons.csv")
+    assert page.headers["Content-Type"].startswith("text/csv")
+    assert "attachment" in page.headers["Content-Disposition"]
+    assert page.html.splitlines()[0].startswith("id,code,")
+    assert "'=1+1" in page.html
+    assert browser.get("/data/users.csv").status == 404
+
+
+def test_a_file_with_three_wrong_lines_is_imported_without_them(browser, admin, make_coupon):
+    make_coupon(code="taken")
+    lines = "code,type,amount\ngood1,percent,10\ntaken,percent,5\ngood2,fixed_cart,5.50\n"
+    lines += 'comma,percent,"10,50"\nbadtype,nothing,1\n'
+    page, path = send(browser, lines)
+    assert page.status == 200
+    assert "2 would be created" in page.text
+    assert "3 have errors" in page.text
+    assert "1000.50" in page.text
+    codes = {each["code"] for each in admin.get("/coupons").json["coupons"]}
+    assert codes == {"taken"}, "a dry run writes nothing"
+    assert browser.post(f"{path}/import").status == 303
+    done = browser.get(path)
+    assert "2 created" in done.text
+    assert "3 failed" in done.text
+    codes = {each["code"] for each in admin.get("/coupons").json["coupons"]}
+    assert codes == {"taken", "good1", "good2"}
+    assert browser.post(f"{path}/import").status == 303, "the end is the end"
+    assert "2 created" in browser.get(path).text
+    again, _path = send(browser, lines)
+    assert "already imported" in again.text
+    assert "file" in browser.get("/data").text
+
+
+def test_large_files_are_imported_in_parts(browser, admin, monkeypatch):
+    monkeypatch.setattr("app.admin.data.PART", 2)
+    rows = "".join(f"part{number},percent,1\n" for number in range(5))
+    _page, path = send(browser, f"code,type,amount\n{rows}")
+    for text in ("2 of 5 lines", "4 of 5 lines", "5 created"):
+        browser.post(f"{path}/import")
+        assert text in browser.get(path).text
+    assert admin.get("/coupons/count").json["count"] == 5
+
+
+def test_semicolons_and_windows_text_are_read(browser, admin):
+    rows = "email;first_name\nada@example.com;Zo\xeb\n".encode("cp1252")
+    page, path = send(browser, rows, kind="customers")
+    assert "Windows-1252" in page.text
+    browser.post(f"{path}/import")
+    assert admin.get("/customers/email/ada@example.com").json["customer"]["first_name"] == "Zoë"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "at least one record"),
+        ("code,type\n", "at least one record"),
+        ("unknown,names\n1,2\n", "no known column"),
+        (b"code\n\x81\x8d\xff", "Windows-1252"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_an_error_beside_its_field(browser, content, message):
+    page, _path = send(browser, content)
+    assert page.status == 400
+    assert message in page.text
+    assert 'aria-invalid="true"' in page.html
+
+
+def test_an_upload_belongs_to_its_session(browser, new_browser):
+    _page, path = send(browser, "code,type,amount\nmine,percent,1\n")
+    other = new_browser(login="mia")
+    assert other.get(path).status == 404
+    assert other.post(f"{path}/import").status == 404
+
+
+def test_cells_are_escaped(browser):
+    page, _path = send(browser, 'code,type,amount\n"<script>alert(1)</script>",percent,x\n',
+                       name="<script>.csv")  # fmt: skip
+    assert page.status == 200
+    assert "<script>alert" not in page.html
+    assert "<script>.csv" not in page.html
+
+
+def test_a_key_that_reads_cannot_upload(new_browser):
+    reader = new_browser(login="eve", permission="read")
+    assert "Check the file" not in reader.get("/data").text
+    assert send(reader, "code\nx\n")[0].status in {401, 403}
