@@ -40,7 +40,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-all test-list test-rest histories cluster cluster-test bench bench-quick lint audit lint-openapi docs openapi clients openapi-diff lock clean
+.PHONY: help setup run demo test test-all test-list test-rest histories cluster cluster-test bench bench-quick lint audit lint-openapi docs screenshots openapi clients openapi-diff lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -99,6 +99,9 @@ lint-openapi: $(VENV)/ready-dev $(SHOP_API) $(SPECTRAL)/ready ## check both vers
 docs: $(VENV)/ready-dev ## build the documentation site into app/site and check its links
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
 	@echo "The pages are in app/site. A service that starts now shows them at /docs/guides/"
+
+screenshots: $(VENV)/ready-dev ## write the pictures of the admin pages to docs/ (needs Chromium)
+	@$(BIN)/python tools/screenshots.py > /dev/null 2>&1
 
 openapi: setup ## write the OpenAPI document to openapi.json, and docs/commands.md
 	@$(SHOP_API) openapi write openapi.json
