@@ -16,13 +16,14 @@ from app.admin.forms import COUPON_TYPES, Form
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.tables import Column, Filter, Tab, Table, list_query
 from app.admin.texts import gettext as _
+from app.api.authentication import current_principal
 from app.catalog import current_catalog
 from app.errors import ShopError
 from app.schemas.base import OptionalFields
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.fields import input as inputs
 from app.schemas.fields.form import FormField
-from app.services.coupons.queries import reservations_of
+from app.services.coupons.queries import counts_by_state, reservations_of
 
 blp = AdminBlueprint("admin_coupons", __name__)
 
@@ -129,19 +130,22 @@ def _trash_actions(row: dict[str, Any]) -> Markup | str:
     return html.action(href, _("Restore"), name=row["code"])
 
 
-def _tabs() -> list[Tab]:
-    def count(state: str = "") -> int:
-        return int(call("count_coupons", query={"state": state}).body["count"])
+def _tabs(total: int | None) -> list[Tab]:
+    """Return the tabs with their numbers.
 
-    every, expired, used_up = count(), count("expired"), count("used_up")
-    trashed = call("list_trashed_coupons", query={"fields": "id"}).total
+    Args:
+        total: the number of all coupons, if the table shows them.
+    """
+    if total is None:
+        total = int(call("count_coupons").body["count"])
+    counts = counts_by_state(current_principal(), {})
     return [
-        Tab("", _("All"), every),
+        Tab("", _("All"), total),
         # The difference, because counting most of a million coupons takes a tenth of a second.
-        Tab("active", _("Active"), every - expired - used_up),
-        Tab("expired", _("Expired"), expired),
-        Tab("used_up", _("Used up"), used_up),
-        Tab("trash", _("Trash"), trashed),
+        Tab("active", _("Active"), total - counts["expired"] - counts["used_up"]),
+        Tab("expired", _("Expired"), counts["expired"]),
+        Tab("used_up", _("Used up"), counts["used_up"]),
+        Tab("trash", _("Trash"), counts["trash"]),
     ]
 
 
@@ -160,11 +164,13 @@ def show_list() -> Response:
     """Show the table of coupons, or of the trash."""
     trashed = request.args.get("state") == "trash"
     name = "list_trashed_coupons" if trashed else "list_coupons"
-    reply = call(name, query=list_query(**filters_of_list()))
+    filters = filters_of_list()
+    reply = call(name, query=list_query(**filters))
     table = Table.of_reply(_("Coupons"), _columns(trashed=trashed), reply, "coupons")
     table.rows = with_reserved(list(table.rows))
     table.name = lambda row: row["code"]
-    table.tabs = _tabs()
+    is_whole = not any((request.args.get("q"), *filters.values())) and not trashed
+    table.tabs = _tabs(reply.total if is_whole else None)
     table.searches = _("Search code or description")
     types = {name: type_label(name) for name in current_catalog().coupon_types}
     table.filters = [Filter("type", _("Discount type"), {"": _("All types"), **types})]

@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, literal_column, or_, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 
 from app.auth.principals import Capability, Principal
 from app.catalog import current_catalog
@@ -226,6 +236,28 @@ def ids_after(
     conditions += [each.by_index for each in (*found, *metadata_of(query))]
     ids = select(COUPONS.c.id).where(COUPONS.c.id > after, *conditions)
     return [row.id for row in fetch(ids.order_by(COUPONS.c.id).limit(limit))]
+
+
+def counts_by_state(actor: Principal, query: Mapping[str, Any]) -> dict[str, int]:
+    """Return the numbers of ``expired`` and ``used_up`` coupons and of the ``trash``, at once.
+
+    Args:
+        actor: the principal of the request.
+        query: a loaded ``CouponFilter`` without conditions.
+
+    Raises:
+        ShopError: the capability is missing.
+    """
+    actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
+    states = {
+        name: select(func.count()).where(PUBLISHED, *state_of({**query, "state": name}))
+        for name in ("expired", "used_up")
+    }
+    states["trash"] = select(func.count()).where(TRASHED)
+    counts = (
+        each.select_from(COUPONS).scalar_subquery().label(name) for name, each in states.items()
+    )
+    return fetch(select(*counts))[0]._asdict()  # type: ignore[no-any-return]  # a row of numbers
 
 
 def coupons_with_ids(actor: Principal, ids: Sequence[int], columns: Columns) -> list[Row]:
