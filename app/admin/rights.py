@@ -39,6 +39,7 @@ CAPABILITIES: dict[str, tuple[str, tuple[Cap, ...]]] = {
     "get_sales_report": _READ_REPORTS,
     "list_coupon_reports": _READ_REPORTS,
     "get_coupon_report": _READ_REPORTS,
+    "list_refusal_reports": _READ_REPORTS,
     "create_api_key": ("shop_api_user_cannot_create_key", (Cap.MANAGE_API_KEYS,)),
     "delete_api_key": ("shop_api_user_cannot_delete_key", (Cap.MANAGE_API_KEYS,)),
     "list_events": ("shop_api_user_cannot_read_events", (Cap.READ_EVENTS,)),
