@@ -181,6 +181,7 @@ class Shop:
         service = self.random.choice(self.services)
         if service.process is None or service.process.poll() is not None:
             return False
+        service.process.send_signal(signal.SIGSTOP)  # so that it starts no other workers
         orphans = service.workers()
         service.process.kill()
         service.process.wait()
@@ -233,6 +234,8 @@ def _wait_until_ready(service: Gunicorn) -> None:
     """Wait until a service responds. A worker that is killed takes connections with it."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
+        if service.process is None or service.process.poll() is not None:
+            service.start()  # a worker of a killed process had kept the port
         connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=5)
         try:
             connection.request("GET", "/readyz")
