@@ -17,6 +17,7 @@ from field_page import fields_page
 _ROOT = Path(__file__).parents[1]
 _PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 _LINK_OUTSIDE = re.compile(r"(?<!!)\[([^]]*)\]\(\.\./([^)\s]+)\)")
+_ERROR_CODE = re.compile(r"^\| `([a-z_-]+)` \|(?= [0-9]{3} \|)", re.MULTILINE)
 _FILE_NAME = re.compile(r"\[([a-z-]+\.md)\]\((?=\1[#)])")
 _LINK_FROM_ROOT = re.compile(r"(?<=\]\()(?![a-z]+:|#|docs/)(?=[^)\s])")
 
@@ -50,4 +51,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         first = (Path(config.docs_dir) / link[1]).read_text(encoding="utf-8").partition("\n")[0]
         return f"[{first.lstrip('# ')}]("
 
+    # The header `Link` of an error leads to its code.
+    markdown = _ERROR_CODE.sub(r'| <span id="\1"></span>`\1` |', markdown)
     return _FILE_NAME.sub(with_title, _LINK_OUTSIDE.sub(on_site, markdown))

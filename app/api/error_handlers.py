@@ -18,8 +18,9 @@ from werkzeug.exceptions import (
 
 from app.api.authentication import authentication_error, deleted_user_error
 from app.api.error_pages import error_page, page_below_prefix
+from app.api.openapi.info import guide_url
 from app.api.responses import json_response, name_as_sent
-from app.api.versions import SAFE_METHODS, current_dialect
+from app.api.versions import NATIVE, SAFE_METHODS, current_api_version, current_dialect
 from app.conversions.text import nearest_name
 from app.db import deadline
 from app.db.errors import (
@@ -55,7 +56,12 @@ def handle_exception(error: Exception) -> Response:
     else:
         entries = map(_as_sent, shop_error.entries)
         body = {"errors": [e | {"code": dialect.translate(e["code"])} for e in entries]}
-    return json_response(body, shop_error.status, shop_error.headers)
+    response = json_response(body, shop_error.status, shop_error.headers)
+    if current_api_version() is NATIVE:
+        # Not in the body, whose form is specified. A browser keeps the code in a redirect.
+        guide = guide_url(current_app.config, "errors")
+        response.headers.add("Link", f'<{guide}#{shop_error.code}>; rel="help"')
+    return response
 
 
 def _as_sent(entry: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from app.blueprints import guides
+from app.error_codes import ERRORS
 
 pytestmark = pytest.mark.one_database
 
@@ -78,6 +79,18 @@ def test_links_of_pages_lead_to_the_site_or_to_web_pages(built):
             linked = built / name if name not in {"", "."} else path
             assert linked.is_file(), (path.name, target)
             assert not anchor or f'id="{anchor}"' in linked.read_text(), (path.name, target)
+
+
+def test_the_link_of_an_error_leads_to_its_code(get, built):
+    page = (built / "errors.html").read_text()
+    missing = [code for code in ERRORS if f'<span id="{code}"></span>' not in page]
+    assert missing == []
+    response = get("/shop/coupons", headers={"Accept": "application/json"})
+    link = '</shop/docs/guides/errors.md#shop_api_authentication_error>; rel="help"'
+    assert (response.status_code, response.headers["Link"]) == (401, link)
+    target = get(link[1:].partition("#")[0]).headers["Location"]
+    assert target.rpartition("/")[2] == "errors.html"
+    assert "Link" not in get("/shop/wc-api/v3/coupons").headers
 
 
 def test_pages_load_nothing_from_other_hosts(built):

@@ -22,7 +22,8 @@ name: `{"coupon": {…}}`. An update changes the fields that it contains and kee
 
 **Errors.** Every error has the body `{"errors": [{"code": "…", "message": "…"}]}`. `code` is for
 programs and does not change; `message` is for people. Errors in an input have a `param` with its
-name. A rejected request changes nothing.
+name. The header `Link` with `rel="help"` leads to the description of the code. A rejected request
+changes nothing.
 
 **Pages.** Lists are paginated. `page` selects a page, and the response headers `X-Total`,
 `X-TotalPages` and `Link` describe the pages.
