@@ -1,6 +1,8 @@
 """The commands and figures of docs/reports.md."""
 
-from tests.project.test_docs import read
+from tests.project.test_docs import read, run_examples
+
+__all__ = ["run_examples"]  # a fixture
 
 
 def test_commands_of_the_page_succeed(run_examples):

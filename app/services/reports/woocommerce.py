@@ -132,6 +132,6 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
         line["product_id"]: line.get("name", "") for (lines,) in items for line in lines
     }
     return [
-        {"product_id": number, "quantity": int(units), "name": names.get(number, "")}
+        {"name": names.get(number, ""), "product_id": number, "quantity": int(units)}
         for number, units in found
     ]
