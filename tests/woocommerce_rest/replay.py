@@ -24,7 +24,9 @@ from app.auth import credentials
 from tests.woocommerce_rest.seed import KEYS, SEED, reset
 
 FOLDER = Path(__file__).parent
-EXCHANGES = [json.loads(line) for line in (FOLDER / "exchanges.jsonl").open()]
+EXCHANGES = [
+    json.loads(line) for line in (FOLDER / "exchanges.jsonl").read_bytes().split(b"\n") if line
+]
 DIFFERENCES = tomllib.loads((FOLDER / "differences.toml").read_text())
 
 _NOW = re.compile(r"2026-11-2[234]T\d\d:\d\d:\d\d|Nov 2[23], 2026 @ \d\d:\d\d [AP]M")
