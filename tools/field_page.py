@@ -26,7 +26,7 @@ _AMOUNT = ("^-?[0-9]+\\.", "^(-?[0-9]{1,16}")
 """Beginnings of the patterns of amounts."""
 
 _GROUPS = {
-    "Coupons": r"Coupon|Trashed?Coupon|GeneratedCoupon|Cart|Evaluat|Redemption|Reason",
+    "Coupons": r"Coupon|Trashed?Coupon|GeneratedCoupon|Cart|Evaluat|Redemption",
     "Customers": r"Customer|GuestCustomer|BillingAddress|ShippingAddress|Download",
     "Orders": r"Order|Trashed?Order|LineItem|Line|ShippingLine|TaxLine|FeeLine|Item|Payment|Refund",
     "API keys": r"ApiKey",
@@ -55,27 +55,40 @@ def _is_object(name: str, schema: Schema) -> bool:
 
 def _object(name: str, schema: Schema, schemas: Mapping[str, Schema]) -> Iterator[str]:
     required = set(schema.get("required", ())) if name.endswith("Create") else set()
+    rows = [
+        _row(field, each, schemas, is_required=field in required)
+        for field, each in schema["properties"].items()
+    ]
+    # A column without values is left out, so that tables fit on a screen.
+    titles = [title for title in _COLUMNS if any(row[title] for row in rows)]
     yield f"### {name}\n"
     yield f"{schema['description']}\n"
-    yield "| Field | Type | Limits | Default | Example | Meaning |"
-    yield "|---|---|---|---|---|---|"
-    for field, each in schema["properties"].items():
-        resolved = _resolved(each, schemas)
-        meaning, _, default = each.get("description", resolved.get("description", "")).partition(
-            " Default: "
-        )
-        cells = (
-            f"`{field}`" + (" (required)" if field in required else ""),
-            _type(each, schemas),
-            _limits(resolved, schemas),
-            default.removesuffix("."),
-            _example(resolved, schemas),
-            meaning,
-        )
-        yield (
-            "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-        )
+    yield f"| {' | '.join(titles)} |"
+    yield "|---" * len(titles) + "|"
+    for row in rows:
+        cells = (row[title].replace("|", "\\|").replace("\n", " ") for title in titles)
+        yield f"| {' | '.join(cells)} |"
     yield ""
+
+
+_COLUMNS = ("Field", "Type", "Meaning", "Default", "Example")
+
+
+def _row(
+    field: str, schema: Schema, schemas: Mapping[str, Schema], *, is_required: bool
+) -> dict[str, str]:
+    """Return the cells of a field by the titles of their columns."""
+    resolved = _resolved(schema, schemas)
+    text = schema.get("description", resolved.get("description", ""))
+    meaning, _, default = text.partition(" Default: ")
+    limits = _limits(resolved, schemas)
+    return {
+        "Field": f"`{field}`" + (" (required)" if is_required else ""),
+        "Type": _type(schema, schemas) + (f", {limits}" if limits else ""),
+        "Meaning": meaning,
+        "Default": default.removesuffix("."),
+        "Example": _example(resolved, schemas),
+    }
 
 
 def _resolved(schema: Schema, schemas: Mapping[str, Schema]) -> Schema:
