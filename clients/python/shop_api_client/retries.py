@@ -1,4 +1,4 @@
-"""Retries of requests: after lost connections, 429 and 503."""
+"""Retries of requests: after lost connections, 429, 503 and 504."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from collections.abc import Iterator
 import httpx
 
 RETRIED = frozenset({429, 503})
-"""Statuses of requests that have changed nothing, or may be repeated with their key."""
+"""Statuses of requests that have changed nothing."""
+
+UNKNOWN = 504
+"""Status of a request whose outcome is unknown. A PUT or DELETE could undo a later change."""
 
 MAX_WAIT_SECONDS = 60.0
 
 
 class RetryTransport(httpx.BaseTransport):
-    """Sends a request again after a lost connection, 429 and 503.
+    """Sends a request again after a lost connection, 429 and 503, and a GET or POST after 504.
 
     Each POST has an ``Idempotency-Key``, so that a repeated request creates nothing twice. PUT and
     DELETE are idempotent.
@@ -44,7 +47,8 @@ class RetryTransport(httpx.BaseTransport):
             except httpx.TransportError:
                 time.sleep(wait)
                 continue
-            if response.status_code not in RETRIED:
+            is_unknown = response.status_code == UNKNOWN and request.method in {"GET", "POST"}
+            if response.status_code not in RETRIED and not is_unknown:
                 return response
             response.close()
             time.sleep(_retry_after(response, wait))

@@ -57,8 +57,9 @@ export function connect(options: Options): ShopClient {
 }
 
 /**
- * Send a request, again after a lost connection, 429 and 503. Each POST has an `Idempotency-Key`,
- * so that a repeated request creates nothing twice. PUT and DELETE are idempotent.
+ * Send a request, again after a lost connection, 429 and 503, and a GET or POST after 504, when its
+ * outcome is unknown. Each POST has an `Idempotency-Key`, so that a repeated request creates nothing
+ * twice. PUT and DELETE are idempotent.
  */
 async function send(request: Request, options: Options): Promise<Response> {
   const { attempts = 4, timeoutSeconds = 35, fetch = globalThis.fetch } = options;
@@ -70,7 +71,8 @@ async function send(request: Request, options: Options): Promise<Response> {
     try {
       const signal = AbortSignal.timeout(timeoutSeconds * 1000);
       const response = await fetch(new Request(request.clone(), { signal }));
-      if (isLast || ![429, 503].includes(response.status)) return response;
+      const retried = ["GET", "POST"].includes(request.method) ? [429, 503, 504] : [429, 503];
+      if (isLast || !retried.includes(response.status)) return response;
       const sent = response.headers.get("Retry-After") ?? "";
       if (/^[0-9]+$/.test(sent)) wait = Math.min(MAX_WAIT_MS, Number(sent) * 1000);
       await response.body?.cancel();
