@@ -242,7 +242,7 @@ def pages_of(shop):
         "/coupons?q=nothing-like-this", "/coupons/new", f"/coupons/{c}", f"/coupons/{c}/edit",
         f"/coupons/{c}/try", f"/coupons/{c}/redeem", f"/coupons/{c}/count", "/batches", "/batches/new",
         f"/batches/{b}", "/sessions", "/invitations/new", "/nothing", "/orders", "/customers",
-        "/webhooks", "/events", "/keys", "/files", "/refused",
+        "/webhooks", "/events", "/keys", "/refusals",
     ]  # fmt: skip
 
 

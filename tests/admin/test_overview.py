@@ -1,0 +1,52 @@
+"""The overview and the search."""
+
+from decimal import Decimal
+
+import pytest
+
+from app.admin.overview import change
+from app.admin.plots import steps
+
+
+def test_an_empty_shop_shows_the_first_steps_and_loads_the_demo_shop(admin, browser):
+    page = browser.get("/")
+    assert "Create a coupon" in page.text
+    assert "Load the demo shop" in page.text
+    assert browser.post("/demo").status == 303
+    page = browser.get("/")
+    assert "Revenue" in page.text
+    assert page.html.count("<svg viewBox") >= 9
+    assert "demo-percent" in page.text
+    before = admin.get("/orders/count").get_json()
+    assert browser.post("/demo").status == 303  # not a second time
+    assert admin.get("/orders/count").get_json() == before
+    assert browser.get("/?days=365").status == 200
+
+
+def test_the_search_opens_an_exact_or_single_match(admin, browser):
+    one = admin.post("/coupons", {"coupon": {"code": "tea"}}).get_json()["coupon"]
+    admin.post("/coupons", {"coupon": {"code": "teapot"}})
+    assert browser.get("/search?q=TEA").location == f"/admin/coupons/{one['id']}"
+    page = browser.get("/search?q=te")
+    assert page.status == 200
+    assert "teapot" in page.text
+    assert "Nothing matches" in browser.get("/search?q=nothing").text
+
+
+@pytest.mark.parametrize(
+    ("value", "before", "words"),
+    [
+        ("112", "100", "↑ 12 % more"), ("88", "100", "↓ 12 % less"), ("5", "0", "new"),
+        ("100", "100", "as before"), ("0", "0", ""), ("100.5", "100", "↑ 0.5 % more"),
+    ],
+)  # fmt: skip
+def test_a_change_in_words(value, before, words):
+    assert change(Decimal(value), Decimal(before)) == words
+
+
+@pytest.mark.parametrize("top", ["0", "1", "3", "7", "99", "100.01", "123456", "0.5"])
+def test_grid_lines_are_few_round_and_reach_the_top(top):
+    grid = steps(Decimal(top))
+    assert grid[0] == 0
+    assert grid[-1] >= Decimal(top)
+    assert 2 <= len(grid) <= 5
