@@ -43,6 +43,18 @@ def test_plugin_order_status_is_known(plugged, app, make_customer):
     assert unknown == {"customer": {"orders_count": 0}}
 
 
+def test_plugin_announces_the_end_of_its_key(plugged, app):
+    order_id = insert_order(app)
+    for path in (f"/orders/{order_id}", "/orders", "/orders/99"):
+        headers = plugged.get(path).headers
+        assert headers["Deprecation"] == "@1798761600"
+        assert headers["Sunset"] == "Fri, 31 Dec 2027 00:00:00 GMT"
+    assert "Deprecation" not in plugged.get("/coupons").headers
+    document = plugged.get("/openapi.json").get_json()
+    properties = document["components"]["schemas"]["Order"]["properties"]
+    assert [name for name, each in properties.items() if each.get("deprecated")] == ["loyalty"]
+
+
 def test_plugin_extension_is_in_every_order_before_the_customer(plugged, app):
     order_id = insert_order(app)
     order = plugged.get(f"/orders/{order_id}").get_json()["order"]

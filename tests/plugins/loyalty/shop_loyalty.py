@@ -8,6 +8,7 @@ publishes an event of its own when a customer earns points.
 from decimal import Decimal
 
 import marshmallow as ma
+from flask import request
 from flask.views import MethodView
 from sqlalchemy import select
 
@@ -61,7 +62,9 @@ def init_app(app, api):
         registry().add_coupon_type("store_credit")
         registry().add_order_status(PICKUP, "Awaiting pickup")
         registry().add_order_extension(
-            OrderExtension("loyalty", ma.fields.Nested(Points), points_of)
+            OrderExtension(
+                "loyalty", ma.fields.Nested(Points, metadata={"deprecated": True}), points_of
+            )
         )
         app.extensions["shop_loyalty"] = outbox = []
         registry().add_change_hook(
@@ -73,8 +76,17 @@ def init_app(app, api):
         # Everything that happens in the shop, including events of plugins.
         app.extensions["shop_loyalty_log"] = log = []
         registry().add_change_hook(ChangeHook("*", before_commit=log.extend))
+    app.after_request(announce_end)
     # A plain Flask view, which writes its JSON by hand.
     app.add_url_rule("/loyalty-by-hand", view_func=by_hand)
+
+
+def announce_end(response):
+    """Announce the end of the key ``loyalty`` of orders (RFC 9745, RFC 8594)."""
+    if request.blueprint == "orders":
+        response.headers["Deprecation"] = "@1798761600"
+        response.headers["Sunset"] = "Fri, 31 Dec 2027 00:00:00 GMT"
+    return response
 
 
 def require_phone(changes):
