@@ -97,6 +97,7 @@ class Generator:
         self.position = ""  # of the last response of the client
         self._floor = 0.0  # what was committed before this time is included in the position
         self._prefix = f"h{seed}-{client}"
+        self._own: tuple[str, int] | None = None  # the record that the client has just written
 
     def next(self) -> Operation:
         """Return the next operation: a repetition with the same key, or a new one."""
@@ -104,6 +105,9 @@ class Generator:
             twin = self.world.twins.popleft() if self.world.twins else None
         if twin:
             return self._again(twin)
+        own, self._own = self._own, None
+        if own and self.position and self.random.random() < 0.5:
+            return self._prepared(self._read_own(*own))
         for _ in range(20):
             kind = self._kind()
             if operation := getattr(self, f"_{kind}")():
@@ -574,6 +578,10 @@ class Generator:
         path = f"/customers/{customer_id}"
         return self._operation("read_customer", "GET", path, record=["customer", customer_id])
 
+    def _read_own(self, kind: str, id_: int) -> Operation:
+        """Read what the client has just written, from a replica if there is one."""
+        return self._operation(f"read_{kind}", "GET", f"/{kind}s/{id_}", record=[kind, id_])
+
     def _list_orders(self) -> Operation:
         status = self.random.choice(STATUSES)
         path = f"/orders?filter[status]={status}"
@@ -613,6 +621,9 @@ class Generator:
         if not operation.is_done or not isinstance(operation.response, dict):
             return
         world, body = self.world, operation.response
+        for kind in ("order", "coupon"):
+            if operation.method != "GET" and isinstance(body.get(kind), dict):
+                self._own = kind, body[kind]["id"]
         if redemption := body.get("redemption"):
             self._learn_redemption(redemption)
         for order in [body.get("order"), *body.get("orders", ())]:

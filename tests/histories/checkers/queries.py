@@ -142,17 +142,17 @@ def _email_text(random: Random, sample: Record) -> Condition:
 
 def _order_text(_: Random, sample: Record) -> Condition:
     text = sample["order_number"]
-    return (
-        f"q={text}",
-        lambda each: (
-            text in each["order_number"]
-            or any(
-                text in str(each[name][part]).lower()
-                for name in ("billing_address", "shipping_address")
-                for part in each[name]
-            )
-        ),
-    )
+    return f"q={text}", lambda each: any(text in part for part in _texts(each))
+
+
+def _texts(order: Record) -> list[str]:
+    """Return the texts in which a search of orders looks, each in lower case."""
+    billing = order["billing_address"]
+    texts = [billing[name] for name in ("email", "company", "city", "first_name", "last_name")]
+    texts += [line["name"] for line in order["line_items"]]
+    texts += [line["method_title"] for line in order["shipping_lines"]]
+    texts += [order["order_number"], order["transaction_id"]]
+    return [text.lower() for text in texts if text]
 
 
 _TIMES = [_time("created_at"), _time("updated_at")]
