@@ -13,7 +13,17 @@ SETTINGS = {
 }
 
 # One request of each kind, for every run of the tests.
-FEW = ("routing/", "read/", "coupons-update/", "refunds/full", "batch/", "auth/", "notes/")
+FEW = (
+    "routing/",
+    "timezone/",
+    "coupons/list",
+    "read/",
+    "coupons-update/",
+    "refunds/full",
+    "batch/",
+    "auth/",
+    "notes/",
+)
 MOST_EQUAL = 0.70
 
 

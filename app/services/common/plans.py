@@ -222,6 +222,8 @@ def _number_in_period(matching: Matching) -> Select[Any] | None:
     for each in matching.conditions:
         if not isinstance(each, BinaryExpression) or each.left is not counted.timestamp:
             return None
+        if each.operator not in (ge, le) or each.operator in bounds:
+            return None  # ``after`` and ``before`` of wc/v3 exclude the bound
         bounds[each.operator] = each.right.value  # a bound of ``between``
     weeks = whole_weeks(bounds.get(ge), bounds.get(le))
     if weeks is None:
