@@ -16,6 +16,7 @@ from app.db.read_pool import fetch
 from app.db.session import db, now, run_in_transaction
 from app.models import Event, User, WebhookDelivery
 from app.services.api_keys.writes import create_key, revoke_key
+from app.services.coupons.refusals import refusals_of
 from app.services.events.outbox import NewEvent, record
 from app.services.events.sequence import number_events
 from tests.api_client import Client
@@ -244,6 +245,8 @@ def request_of(app, admin, make_coupon, make_customer):
         "/orders",
         {"order": {"status": "completed", "coupon_lines": [{"code": "target", "amount": "0.00"}]}},
     )
+    admin.post("/coupons/evaluate", {"cart": {"coupons": ["refused"], "items": []}})
+    refusals_of(app).flush()
     trashed = {"status": "trash", "status_before_trash": "pending", "trashed_at": now()}
     insert_order(app, **trashed)
 
