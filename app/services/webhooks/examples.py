@@ -66,7 +66,8 @@ def example_request(sender: Sender, event_type: str, data: Mapping[str, Any]) ->
     event: SentEvent = {
         "id": None,
         "type": event_type,
-        "resource_id": data[event_type.partition(".")[0]]["id"],
+        # The data of an invitation has no ID.
+        "resource_id": data[event_type.partition(".")[0]].get("id", 1),
         "created_at": now(),
         "data": orjson.dumps(data).decode(),
         "customer_updated_at": None,
