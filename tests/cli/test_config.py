@@ -84,6 +84,8 @@ SETTINGS = [
     ("SHOP_ADMIN", True, "off", False),
     ("SHOP_ADMIN_IDLE_DAYS", 14, "7", 7),
     ("SHOP_ADMIN_SESSION_DAYS", 90, "30", 30),
+    ("SHOP_WC_V3", True, "off", False),
+    ("SHOP_WC_V3_CUSTOMER", True, "0", False),
     ("SHOP_STRICT", False, "1", True),
     ("SHOP_CONTACT", "", "ops@shop.example", "ops@shop.example"),
     ("SHOP_CURRENCY", "USD", "EUR", "EUR"),
