@@ -36,7 +36,9 @@ PERMISSION = click.Choice([permission.value for permission in principals.Permiss
 
 NEVER = "never"
 
-RESOURCES = ("coupons", "customers", "events", "keys", "orders", "redemptions", "webhooks")
+RESOURCES = (
+    "coupons", "customers", "events", "keys", "orders", "redemptions", "reports", "webhooks",
+)  # fmt: skip
 """The resources of the core."""
 
 

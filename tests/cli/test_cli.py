@@ -409,13 +409,14 @@ def test_serve_prints_the_first_key_and_later_the_number_of_keys(
         "The secret is not shown again. To use it with curl, run this command:",
         f"  export KEY={key}:{secret}",
         f"Example: curl -u $KEY http://127.0.0.1:{port}/coupons",
+        f"Admin      http://127.0.0.1:{port}/admin (to sign in: shop-api keys link)",
         f"API        http://127.0.0.1:{port}/",
         f"Swagger UI http://127.0.0.1:{port}/docs",
     ]
     assert second == [
         "1 API key exists. Create another:",
         "  .venv/bin/shop-api keys create --login NAME --role ROLE --permission read_write",
-        *first[-2:],
+        *first[-3:],
     ]
 
 
