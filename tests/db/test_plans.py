@@ -73,7 +73,7 @@ def reads_everything(statement, steps):
     if LIMIT.search(statement):
         return sorts  # a page is read from an index in its order
     # These indexes have no other entries.
-    own = "ix_orders_guests|ix_redemptions_confirmed"
+    own = "ix_orders_guests|ix_redemptions_confirmed|ix_redemptions_order_confirmed"
     scan = rf"\bSCAN (?:{BIG})\b(?! USING COVERING INDEX (?:{own})).*"
     return re.findall(rf"{scan}|Seq Scan on (?:{BIG})\b.*", steps)
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(bool(programs.missing("postgres")), reason=progr
 
 READ_BLUEPRINTS = {
     "coupons", "coupon_trash", "customers", "customer_orders", "orders", "order_trash", "order_notes", "order_refunds", "refunds",
-    "redemptions",
+    "redemptions", "reports",
 }  # fmt: skip
 
 
