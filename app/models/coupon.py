@@ -108,12 +108,13 @@ class Coupon(Model):
         ),
         Index("ix_coupons_status_usage_count", "status", "usage_count", "id"),
         Index("ix_coupons_status_expiry", "status", "expiry_date", "id"),
+        # The numbers are subtracted, because their sum can exceed 64 bits.
         Index(
             "ix_coupons_used_up",
             "status",
             "created_at",
             "id",
-            **_where("usage_limit > 0 AND usage_count + reserved_count >= usage_limit"),
+            **_where("usage_limit > 0 AND usage_count >= usage_limit - reserved_count"),
         ),
         # Few coupons are generated, and few generated ones are used.
         Index(

@@ -1,4 +1,7 @@
-"""Index the coupons whose uses are all taken or reserved."""
+"""Index the coupons whose uses are all taken or reserved.
+
+At first, the condition had a sum, which can exceed 64 bits. Migration 0045 replaces such an index.
+"""
 
 import sqlalchemy as sa
 
@@ -8,7 +11,7 @@ revision = "0037"
 down_revision = "0036"
 
 NAME = "ix_coupons_used_up"
-CONDITION = sa.text("usage_limit > 0 AND usage_count + reserved_count >= usage_limit")
+CONDITION = sa.text("usage_limit > 0 AND usage_count >= usage_limit - reserved_count")
 
 
 def upgrade() -> None:

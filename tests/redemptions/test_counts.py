@@ -166,6 +166,8 @@ def test_reservation_of_a_coupon_whose_count_was_set_to_the_largest_limit(admin,
     assert admin.post("/redemptions", {"redemption": use}).status_code == 201
     path = f"/coupons/{coupon['id']}"
     assert admin.put(path, {"coupon": {"usage_count": INT64_MAX}}).status_code == 200
+    found = admin.get("/coupons?filter[state]=used_up").get_json()["coupons"]
+    assert [each["id"] for each in found] == [coupon["id"]]
 
     cart = {"coupons": ["max"], "items": [{"product_id": 1, "quantity": 1, "price": "5"}]}
     evaluated = admin.post("/coupons/evaluate", {"cart": cart}).get_json()["evaluation"]

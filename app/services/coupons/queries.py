@@ -49,9 +49,12 @@ HAS_ONE_OF_CODES = and_(
 
 IS_USED_UP = and_(
     COUPONS.c.usage_limit > literal_column("0"),
-    COUPONS.c.usage_count + COUPONS.c.reserved_count >= COUPONS.c.usage_limit,
+    COUPONS.c.usage_count >= COUPONS.c.usage_limit - COUPONS.c.reserved_count,
 )
-"""Condition: all uses of a coupon are taken or reserved. It is that of a partial index."""
+"""Condition: all uses of a coupon are taken or reserved. It is that of a partial index.
+
+The numbers are subtracted, because their sum can exceed 64 bits.
+"""
 
 _NEWEST_FIRST = (COUPONS.c.created_at.desc(), COUPONS.c.id.desc())
 _EVERY = RowCountFilter("coupons", COUPONS.c.created_at, (CouponStatus.PUBLISHED,))
