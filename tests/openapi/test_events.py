@@ -1,7 +1,9 @@
 """The schema of each event type: of events in the feed, and of deliveries (events 1 and 2)."""
 
+from urllib.parse import urlsplit
+
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 
 from app.catalog import EVENT_TYPES, EXTENSION
 from app.db.session import run_in_transaction
@@ -17,10 +19,19 @@ pytestmark = pytest.mark.one_database
 MADE_ELSEWHERE = {"webhook.disabled", "invitation.created", "invitation.accepted"}
 
 
+FORMATS = FormatChecker(["date-time"])
+
+
+@FORMATS.checks("uri")
+def is_uri(value):
+    return not isinstance(value, str) or bool(urlsplit(value).scheme)
+
+
 def errors_of(document, value, schema):
     """Why a value does not match a schema of a document."""
     whole = {**schema, "components": document["components"]}
-    return [error.message for error in Draft202012Validator(whole).iter_errors(value)]
+    validator = Draft202012Validator(whole, format_checker=FORMATS)
+    return [error.message for error in validator.iter_errors(value)]
 
 
 def make_events(app, admin):

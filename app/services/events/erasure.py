@@ -25,7 +25,6 @@ PERSONAL = frozenset(
         "username",
         "first_name",
         "last_name",
-        "avatar_url",
         "billing_address",
         "shipping_address",
         "customer_ip",
@@ -121,12 +120,17 @@ def blank(value: Any, *, personal: bool = False) -> Any:
         personal: whether all texts in it are personal.
     """
     if isinstance(value, Mapping):
-        return {
-            name: {} if name == METADATA else blank(inner, personal=personal or name in PERSONAL)
-            for name, inner in value.items()
-        }
+        return {name: _blank_value(name, inner, personal) for name, inner in value.items()}
     if isinstance(value, list):
         return [blank(inner, personal=personal) for inner in value]
     if personal and isinstance(value, int) and not isinstance(value, bool):
         return None  # refunded_by
     return "" if personal and isinstance(value, str) else value
+
+
+def _blank_value(name: str, value: Any, is_personal: bool) -> Any:
+    if name == METADATA:
+        return {}
+    if name == "avatar_url":
+        return None  # an empty text is not a URL
+    return blank(value, personal=is_personal or name in PERSONAL)
