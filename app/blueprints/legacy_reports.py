@@ -14,8 +14,8 @@ from app.schemas.legacy.reports import (
     LegacyReportQuery,
     LegacySalesResponse,
     ReportNamesResponse,
+    TopSellerList,
     TopSellersQuery,
-    TopSellersResponse,
 )
 from app.services.reports.period import Period, require_reports
 from app.services.reports.woocommerce import (
@@ -68,7 +68,7 @@ def get_sales(query: Query) -> Response:
 @blp.route("/sales/top_sellers")
 @blp.errors("shop_api_user_cannot_view_reports")
 @blp.arguments(TopSellersQuery, location="query")
-@blp.response(200, TopSellersResponse)
+@blp.response(200, TopSellerList)
 def list_top_sellers(query: Query) -> Response:
     """List the products that sold best."""
     sellers = top_sellers(current_principal(), _period(query), query["limit"] or SELLERS)

@@ -175,6 +175,9 @@ def test_index(anonymous):
             "/orders/bulk",
             "/orders/count",
             "/orders/statuses",
+            "/reports",
+            "/reports/sales",
+            "/reports/sales/top_sellers",
             "/webhooks",
             "/webhooks/<id>",
             "/webhooks/<webhook_id>/deliveries",
@@ -236,6 +239,7 @@ def test_document(app_with, mount, version):
         "Order refunds",
         "Index",
         "Webhooks",
+        "Reports",
     ]
     paths = document["paths"]
     assert all(path.startswith(mount) for path in paths)

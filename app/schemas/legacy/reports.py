@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshmallow as ma
 
-from app.schemas.base import Base, response
+from app.schemas.base import Base, list_response, response
 from app.schemas.fields import output as fields
 from app.schemas.fields.query import ChoiceParam, IntegerParam
 from app.schemas.queries import Query
@@ -78,12 +78,6 @@ class TopSellerSchema(Base):
     quantity = fields.Number("Units that were sold.")
 
 
-class TopSellersResponse(Base):
-    """Products that sold best, in this order."""
-
-    top_sellers = ma.fields.List(ma.fields.Nested(TopSellerSchema), required=True)
-
-
 class ReportNamesResponse(Base):
     """Reports of the legacy API."""
 
@@ -91,3 +85,4 @@ class ReportNamesResponse(Base):
 
 
 LegacySalesResponse = response(LegacySalesSchema, "sales")
+TopSellerList = list_response(TopSellerSchema, "top_sellers")
