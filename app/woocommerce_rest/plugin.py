@@ -121,7 +121,6 @@ def _site(call: Call) -> Reply:
             "namespaces": [NAMESPACE],
             "authentication": {},
             "routes": _routes(call.site),
-            "_links": {"help": [{"href": f"{call.site.root}/openapi.json"}]},
         }
     )
 
