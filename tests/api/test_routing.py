@@ -45,10 +45,6 @@ def test_no_route(admin, anonymous, method, path):
         ("/order/5", "Did you mean /orders/{id}?"),
         ("/orders/5/note/", "Did you mean /orders/{id}/notes?"),
         ("/coupons/cuont", "Did you mean /coupons/count?"),
-        (
-            "/wp-json/wc/v3/orders",
-            "The API is located at /, for example /orders, and the legacy API at /wc-api/v3.",
-        ),
     ],
 )
 def test_unknown_path_has_a_suggestion(anonymous, path, suggestion):
@@ -65,7 +61,14 @@ AT_SHOP = (
     ("given", "sentence"),
     [
         ({"SHOP_URL_PREFIX": "/shop"}, AT_SHOP),
-        ({"SHOP_LEGACY_API": False}, "The API is located at /, for example /orders."),
+        (
+            {"SHOP_WC_V3": False},
+            "The API is located at /, for example /orders, and the legacy API at /wc-api/v3.",
+        ),
+        (
+            {"SHOP_WC_V3": False, "SHOP_LEGACY_API": False},
+            "The API is located at /, for example /orders.",
+        ),
     ],
 )
 def test_suggestion_follows_the_settings(make_app, given, sentence):
