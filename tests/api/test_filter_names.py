@@ -9,7 +9,7 @@ from tests.metadata.calls import created
 
 pytestmark = pytest.mark.one_database
 
-KEPT = {"fields", "page", "force", "older_than_days"}
+KEPT = {"fields", "page", "force", "older_than_days", "format"}
 """Parameters that have no brackets in the specification either."""
 
 NUL = "\0"

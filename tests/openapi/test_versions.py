@@ -42,6 +42,7 @@ LISTS = {
     "GET /coupons/trash",
     "GET /coupons/batches",
     "GET /orders/trash",
+    *(f"GET /reports/{what}" for what in ("coupons", "customers", "refusals")),
     "GET /webhooks",
     "GET /webhooks/{webhook_id}/deliveries",
 }

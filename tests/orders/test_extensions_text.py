@@ -230,6 +230,6 @@ def test_plugin_names_are_in_the_document(plugged):
     assert schemas["CouponUpdate"]["properties"]["type"]["$ref"] == reference
     coupons, orders = (document["paths"][path]["get"] for path in ("/coupons", "/orders"))
     schemas = {each["name"]: each["schema"] for each in coupons["parameters"]}
-    assert schemas["filter[type]"] == {"$ref": reference}
+    assert schemas["type"] == {"$ref": reference}
     schemas = {each["name"]: each["schema"] for each in orders["parameters"]}
-    assert "awaiting-pickup" in schemas["filter[status]"]["pattern"]
+    assert "awaiting-pickup" in schemas["status"]["pattern"]
