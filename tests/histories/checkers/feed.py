@@ -116,7 +116,8 @@ def _echo(operation: Operation) -> list[Violation]:
 PERSONAL = frozenset(
     ("customer", "billing_address", "shipping_address", "note", "customer_ip", "email", "username",
      "customer_user_agent", "first_name", "last_name", "transaction_id", "avatar_url", "metadata",
-     "orders_count", "total_spent", "last_order_id", "last_order_date", "customer_id", "last_update")
+     "orders_count", "total_spent", "last_order_id", "last_order_date", "customer_id", "last_update",
+     "reason", "refunded_by")
 )  # fmt: skip
 """Fields that change without an event of the record, or are removed with a customer."""
 
