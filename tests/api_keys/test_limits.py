@@ -145,7 +145,7 @@ def test_orders_of_a_customer_need_both_resources(limited, make_customer):
 
 
 def test_every_operation_needs_the_resource_in_its_path(app, limited):
-    """A blueprint that is added later is covered, and so is every mount."""
+    """A blueprint that is added later is covered, and so is every mount of the legacy API."""
     client = limited(resources=frozenset({"no such resource"}))
     prefixes = ("/wc-api/v2", "/wc-api/v3")
     public = {"/", "/favicon.ico", "/healthz", "/readyz", "/openapi.json", "/metrics"}
@@ -153,7 +153,8 @@ def test_every_operation_needs_the_resource_in_its_path(app, limited):
         path = rule.rule
         for prefix in prefixes:
             path = path.removeprefix(prefix)
-        if path in public or path.startswith(("/docs", "/static")):
+        # Pages and wc/v3 have tests of their own.
+        if path in public or path.startswith(("/docs", "/static", "/admin", "/wp-json")):
             continue
         url = re.sub("<email:[^>]+>", "a@example.com", rule.rule)
         url = re.sub("<[^>]+>", "1", url)
@@ -167,3 +168,43 @@ def test_every_operation_needs_the_resource_in_its_path(app, limited):
                 expected = f"This API key is not valid for the resource {resource}."
                 assert reason_of(response) == expected, (method, url)
                 assert resource in app.extensions[EXTENSION].resources
+
+
+def test_every_route_of_wc_v3_needs_the_resource_in_its_path(app, limited):
+    key = limited(resources=frozenset({"no such resource"})).key
+    http = app.test_client()
+    prefix = "/wp-json/wc/v3/"
+    public = {"data", "system_status"}  # of the shop, not of its records
+    seen = set()
+    for rule in app.url_map.iter_rules():
+        name = rule.rule.removeprefix(prefix).split("/")[0]
+        if not rule.rule.startswith(prefix) or name in public:
+            continue
+        resource = "orders" if name == "refunds" else name
+        for method in rule.methods - {"OPTIONS", "HEAD", "TRACE"}:
+            url = re.sub("<[^>]+>", "1", rule.rule)
+            auth = (key.consumer_key, key.consumer_secret)
+            response = http.open(url, method=method, auth=auth)
+            expected = f"This API key is not valid for the resource {resource}."
+            found = response.status_code, response.get_json()["message"]
+            assert found == (401, expected), (method, url)
+            seen.add(resource)
+    assert seen == {"coupons", "customers", "orders", "reports", "webhooks"}
+
+
+def test_a_key_in_a_header_opens_no_admin_page(app, limited):
+    client = limited()
+    rules = [
+        rule
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith("/admin/") and "/static/" not in rule.rule
+    ]
+    assert rules
+    for rule in rules:
+        url = re.sub("<[^>]+>", "1", rule.rule)
+        if "GET" in rule.methods and url != "/admin/sign-in":
+            response = client.get(url)
+            assert response.status_code == 303, url
+            assert response.headers["Location"].startswith("/admin/sign-in?"), url
+        if "POST" in rule.methods:
+            assert client.post(url).status_code == 403, url
