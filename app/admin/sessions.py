@@ -117,7 +117,7 @@ def _invitation_link(resources: list[str]) -> str:
         until = datetime.fromisoformat(expires).replace(tzinfo=UTC) if expires else None
     except ValueError:
         raise ShopError(
-            "shop_api_invalid_param", param="key.expires_at", reason="is no date"
+            "shop_api_invalid_param", param="key.expires_at", reason="must be a date."
         ) from None
     token = links.invite(
         current_principal(),
