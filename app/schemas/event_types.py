@@ -86,6 +86,7 @@ class WebhookSummary(Base):
 class InvitationSummary(Base):
     """Invitation of a colleague to the admin pages."""
 
+    id = fields.Identifier("ID of the invitation.")
     login = fields.String("Username of the new account.")
     role = fields.String("Role of the new account.")
     permission = fields.String("Permission of the new key, when it is created.", required=False)

@@ -262,8 +262,13 @@ def test_inviting_a_colleague(app, admin, browser):
     assert guest.post("/sign-in", page.form("consumer_secret")).status == 303
     assert guest.get("/coupons").status == 200
     assert Browser(app).post("/sign-in", {"token": link}).status == 410
-    types = [each["type"] for each in admin.get("/events").get_json()["events"]]
+    events = admin.get("/events").get_json()["events"]
+    types = [each["type"] for each in events]
     assert types == ["invitation.created", "customer.created", "invitation.accepted"]
+    created, _, accepted = events
+    assert created["resource_id"] == accepted["resource_id"]
+    for event in (created, accepted):
+        assert event["data"]["invitation"]["id"] == event["resource_id"]
 
 
 def test_an_invitation_ends_with_the_rights_of_the_inviter(app, admin, new_browser):

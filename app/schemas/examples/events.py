@@ -30,7 +30,7 @@ _RECORDS: dict[str, dict[str, Any]] = {
     "coupon_batch": BATCH,
     "import": {"id": 1, "source": "woocommerce", "coupons": 2, "customers": 3, "orders": 5},
     "webhook": WEBHOOK,
-    "invitation": {"login": "grace", "role": "shop_manager"},
+    "invitation": {"id": 1, "login": "grace", "role": "shop_manager"},
 }
 
 

@@ -105,7 +105,7 @@ def create_link(key_id: int) -> str:
 
     def work(session: Session) -> str:
         require_reading_key(session, key_id)
-        return _insert(session, key_id, LINK_TIME)
+        return _insert(session, key_id, LINK_TIME)[1]
 
     return run_in_transaction(work)
 
@@ -140,19 +140,21 @@ def newest_administrator_key() -> int | None:
     return None
 
 
-def _insert(session: Session, key_id: int, time: timedelta, **columns: Any) -> str:
+def _insert(session: Session, key_id: int, time: timedelta, **columns: Any) -> tuple[int, str]:
     token = new_token()
     created = now()
-    session.execute(
-        insert(SIGN_IN_LINKS).values(
+    statement = (
+        insert(SIGN_IN_LINKS)
+        .values(
             token_hash=keyed_hash(token),
             key_id=key_id,
             created_at=created,
             expires_at=created + time,
             **columns,
         )
+        .returning(SIGN_IN_LINKS.c.id)
     )
-    return token
+    return session.execute(statement).scalar_one(), token
 
 
 def find_link(token: str) -> Link | None:
@@ -216,13 +218,15 @@ def invite(actor: Principal, data: Mapping[str, Any]) -> str:
     def work(session: Session) -> str:
         current = with_current_rights(session, actor)
         _require_invitation(session, current, login, role, rights)
-        event = {"login": login, "role": role, **rights.columns}
-        event["expires_at"] = rights.expires_at and f"{rights.expires_at:%Y-%m-%dT%H:%M:%SZ}"
-        key_id = actor.key_id or 0
         columns = rights.columns
         columns["key_expires_at"] = columns.pop("expires_at")
-        token = _insert(session, key_id, INVITATION_TIME, login=login, role=role, **columns)
-        record(session, actor, [NewEvent("invitation.created", key_id, {"invitation": event})])
+        key_id = actor.key_id or 0
+        link_id, token = _insert(
+            session, key_id, INVITATION_TIME, login=login, role=role, **columns
+        )
+        event = {"id": link_id, "login": login, "role": role, **rights.columns}
+        event["expires_at"] = rights.expires_at and f"{rights.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+        record(session, actor, [NewEvent("invitation.created", link_id, {"invitation": event})])
         return token
 
     return run_in_transaction(work)
@@ -269,10 +273,8 @@ def accept_invitation(token: str, inviter: Principal) -> dict[str, Any]:
             "description": f"invitation of {link.username}",
         }
         key = issue_key(inviter, data)
-        event = {"login": link.login, "role": link.role, "key_id": key["id"]}
-        record(
-            session, inviter, [NewEvent("invitation.accepted", key["id"], {"invitation": event})]
-        )
+        event = {"id": link.id, "login": link.login, "role": link.role, "key_id": key["id"]}
+        record(session, inviter, [NewEvent("invitation.accepted", link.id, {"invitation": event})])
         return key
 
     return run_in_transaction(work)
