@@ -19,14 +19,32 @@ ADDRESS_KEYS = (
     SHIPPING_PHONE,
 )
 TRASH_KEYS = ("_wp_trash_meta_status", "_wp_trash_meta_time")
+ORDER_TEXTS = {
+    "order_key": ("_order_key", "order_key"),
+    "currency": ("_order_currency", "currency"),
+    "total": ("_order_total", "total_amount"),
+    "cart_tax": ("_order_tax", "tax_amount"),
+    "shipping_tax": ("_order_shipping_tax", "shipping_tax_amount"),
+    "total_shipping": ("_order_shipping", "shipping_total_amount"),
+    "total_discount": ("_cart_discount", "discount_total_amount"),
+    "payment_method_id": ("_payment_method", "payment_method"),
+    "payment_method_title": ("_payment_method_title", "payment_method_title"),
+    "customer_ip": ("_customer_ip_address", "ip_address"),
+    "customer_user_agent": ("_customer_user_agent", "user_agent"),
+    "note": ("", "customer_note"),  # the excerpt of the post
+    "transaction_id": ("_transaction_id", "transaction_id"),
+    "created_via": ("_created_via", "created_via"),
+    "prices_include_tax": ("_prices_include_tax", "prices_include_tax"),
+    "discount_tax": ("_cart_discount_tax", "discount_tax_amount"),
+    "cart_hash": ("_cart_hash", "cart_hash"),
+    "version": ("_order_version", "woocommerce_version"),
+}
+"""The texts of an order: their key in the metadata of a post, and their column in order tables."""
 ORDER_KEYS = frozenset({
     *(f"_{key}" for key in ADDRESS_KEYS), *TRASH_KEYS,
-    "_order_key", "_customer_user", "_payment_method", "_payment_method_title",
-    "_customer_ip_address", "_customer_user_agent", "_order_currency", "_order_total",
-    "_order_tax", "_order_shipping", "_order_shipping_tax", "_cart_discount",
-    "_cart_discount_tax", "_completed_date", "_date_completed", "_paid_date", "_date_paid",
-    "_recorded_coupon_usage_counts", "_transaction_id", "_created_via", "_prices_include_tax",
-    "_cart_hash", "_order_version",
+    *(key for key, _ in ORDER_TEXTS.values() if key),
+    "_customer_user", "_completed_date", "_date_completed", "_paid_date", "_date_paid",
+    "_recorded_coupon_usage_counts",
 })  # fmt: skip
 """Metadata of orders in posts that are fields of an order."""
 REFUND_KEYS = frozenset({"_refund_amount", "_refund_reason", "_refunded_by"})

@@ -166,5 +166,21 @@ def test_no_import_cycle_at_module_level():
     assert order[-1] in {"wsgi", "app.plugin_api", *commands, *plugins}
 
 
+LONGEST_FUNCTION = 50
+"""Lines of a function from ``def`` to its end, so that it fits on a screen."""
+OBJECTS = {"order_object"}
+"""Functions that are a single object, with a line for each of its keys."""
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_functions_fit_on_a_screen(module):
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    nodes = ast.walk(ast.parse(FILES[module].read_text()))
+    functions = [node for node in nodes if isinstance(node, kinds)]
+    lengths = {each.name: each.end_lineno - each.lineno + 1 for each in functions}
+    longer = {name: lines for name, lines in lengths.items() if lines > LONGEST_FUNCTION}
+    assert longer.keys() - OBJECTS == set()
+
+
 def test_every_part_has_a_layer():
     assert {part_of(module) for module in FILES} - MAY_IMPORT.keys() == set()

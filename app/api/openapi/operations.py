@@ -56,17 +56,24 @@ def describe_operation(
         writes=not is_safe and not is_public,
     )
     responses = operation.setdefault("responses", {})
-    for event in declared.get("status_events", ()):
-        if (status := api_version.status(event)) != 200:
-            responses[status] = deepcopy(responses[200])
-    for media_type in declared.get("media_types", ()):
-        responses[200]["content"][media_type] = {"schema": {"type": "string"}}
+    _add_responses(responses, declared, api_version)
     codes |= {code: ERRORS[code][0] for code in common}
     pairs = [*codes.items(), *declared.get("codes_as", ())]
     describe_errors(responses, pairs, invalid_input(operation))
     for status, response in responses.items():
         if int(status) < 400:
             response["headers"] = openapi.COMMON_HEADERS | response.get("headers", {})
+
+
+def _add_responses(
+    responses: dict[Any, Any], declared: Mapping[str, Any], api_version: ApiVersion
+) -> None:
+    """Add the further statuses and media types of a successful response."""
+    for event in declared.get("status_events", ()):
+        if (status := api_version.status(event)) != 200:
+            responses[status] = deepcopy(responses[200])
+    for media_type in declared.get("media_types", ()):
+        responses[200]["content"][media_type] = {"schema": {"type": "string"}}
 
 
 def _common_codes(

@@ -99,31 +99,31 @@ def fetch_page(
     with snapshot() as fetch:
         matching = _matching(find, fetch)
         is_collected = size is not None and size <= STREAM_ABOVE
-        search = matching.search
-        most = search.most if is_collected and isinstance(search, Search) else None
+        most = _most_counted(matching) if is_collected else None
         total = _total(matching, fetch, most)
         is_more = most is not None and total > most
         limit = min(INT64_MAX if is_more else total - offset, size or INT64_MAX)
         if limit > 0:
             by = key if matching.key is None else matching.key
             order = _Order(by, matching.record_id, query["order"])
-            after = total - offset - limit
-            if is_backward := offset > after and not is_more:
+            if offset > (after := total - offset - limit) and not is_more:
                 order, offset = order.reversed(), after
             page, offset = _page(matching, order, fetch, total, offset)
             window = {"offset": offset, "limit": limit}
-            if is_collected:
-                # IDs are read from an index first, so that no columns of skipped rows are read.
+            if is_collected:  # IDs first, so that no columns of skipped rows are read
                 found = [row[0] for row in fetch(page, window)]
-                rows = fetch_by_ids(fetch, columns, record_id, found[:: -1 if is_backward else 1])
+                rows = fetch_by_ids(fetch, columns, record_id, order.forwards(found))
     if limit > 0 and not is_collected:
-        if limit == total:
-            page, window = _every(matching), {}
+        page, window = (_every(matching), {}) if limit == total else (page, window)
         in_order = _Order(key, record_id, query["order"])
         rows = RowStream(_with_columns(columns, page, in_order), window)
-    if isinstance(rows, RowStream) or not is_more:
-        return Page(rows, total, query["page"], size)
-    return Page(rows, most, query["page"], size, goes_on=len(rows) == size)
+    goes_on = isinstance(rows, list) and len(rows) == size if is_more else None
+    return Page(rows, most if is_more else total, query["page"], size, goes_on=goes_on)
+
+
+def _most_counted(matching: Matching) -> int | None:
+    """Return up to which number the matches of a search are counted, or None without a search."""
+    return matching.search.most if isinstance(matching.search, Search) else None
 
 
 def _with_columns(columns: Columns, ids: Select[Any], order: _Order) -> Select[Any]:
@@ -151,6 +151,10 @@ class _Order(NamedTuple):
     def reversed(self) -> _Order:
         """Return the order from the end of the list."""
         return self._replace(direction=_OPPOSITE[self.direction], is_backward=True)
+
+    def forwards(self, found: Sequence[int]) -> Sequence[int]:
+        """Return IDs that were read in this order in the order of the list."""
+        return found[::-1] if self.is_backward else found
 
     def clauses(
         self, key: ColumnElement[Any] | None = None, record_id: ColumnElement[int] | None = None

@@ -353,14 +353,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     if changed or "shipping_tax" in data:
         items.own_shipping_tax |= "shipping_tax" in data
         after |= items.columns_with_sums(cents(data.get("shipping_tax", order["shipping_tax"])))
-        refunds = [each for each in writes.refunds if each["order_id"] == order["id"]]
-        if refunds:
-            require_refunds_covered(
-                (cents(order["total"]), items_of(order)),
-                (cents(after["total"]), items),
-                refunds,
-                data,
-            )
+        _require_refunds_covered(writes, order, after, items, data)
     writes.metadata.apply(writes, data, of_items, order, after)
     if plan:
         writes.changes += plan.write(writes.session, order["id"])
@@ -390,6 +383,16 @@ def _plan_update(
     return plan_coupons(
         writes.session, order, after, items, recompute=recompute, accounts=writes.accounts
     )
+
+
+def _require_refunds_covered(
+    writes: _OrderWrites, order: Record, after: Record, items: OrderItems, data: Mapping[str, Any]
+) -> None:
+    """Raise InvalidRefund if an update leaves less of an order than was refunded (records 2)."""
+    refunds = [each for each in writes.refunds if each["order_id"] == order["id"]]
+    if refunds:
+        before = cents(order["total"]), items_of(order)
+        require_refunds_covered(before, (cents(after["total"]), items), refunds, data)
 
 
 def _require_customer(writes: _OrderWrites, data: Mapping[str, Any]) -> None:

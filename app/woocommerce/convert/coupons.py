@@ -24,7 +24,7 @@ from app.woocommerce.source.php_values import UnreadableValue, list_of
 from app.woocommerce.source.staging import Meta, meta_in
 from app.woocommerce.tables import COUPON_KEYS
 
-STATUSES = {
+STATUSES: dict[str | None, CouponStatus] = {
     "publish": CouponStatus.PUBLISHED,
     "private": CouponStatus.PUBLISHED,
     "trash": CouponStatus.TRASH,
@@ -33,6 +33,17 @@ STATUSES = {
 """What becomes of a coupon. Private ones work as published ones, and the others cannot be used."""
 DEFAULT_TYPE = "fixed_cart"
 _NUMBERS = ("usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count")
+_IDS = {
+    "product_ids": "product_ids",
+    "exclude_product_ids": "exclude_product_ids",
+    "product_category_ids": "product_categories",
+    "exclude_product_category_ids": "exclude_product_categories",
+}
+_FLAGS = {
+    "individual_use": "individual_use",
+    "enable_free_shipping": "free_shipping",
+    "exclude_sale_items": "exclude_sale_items",
+}
 _NOT_IN_AMOUNT = re.compile(r"[^0-9.,-]")
 _NUMBER = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 
@@ -63,32 +74,24 @@ def coupon(
         LeftOut: its status is unknown, or it has no code.
     """
     _, status, title, excerpt, author, date_local, date_gmt, modified_local, modified_gmt, _ = row
-    if status not in STATUSES:
-        raise LeftOut(f"the coupon has the status {status!r}")
     altered, meta = Alterations(), meta_in(rows)
-    if status not in {"publish", "trash"}:
-        became = "published" if STATUSES[status] == CouponStatus.PUBLISHED else "in the trash"
-        altered.append(f"the coupon has the status {status!r} and is {became}")
+    new_status = _status(status, altered)
     code = _code(title, altered)
     created = clock.utc(date_gmt, date_local) or EPOCH
     updated = clock.utc(modified_gmt, modified_local) or created
     description = altered.text(excerpt)
     values: dict[str, Any] = {
-        "status": STATUSES[status],
+        "status": new_status,
         "trashed_at": None,
         "code": code,
         "type": meta.get("discount_type") or DEFAULT_TYPE,
         "created_at": created,
         "updated_at": updated,
         "amount": _amount(meta, altered),
-        "individual_use": is_yes(meta.get("individual_use")),
-        **{name: _ids(meta, name, altered) for name in ("product_ids", "exclude_product_ids")},
+        **{name: _ids(meta, key, altered) for name, key in _IDS.items()},
         **{name: altered.number(meta.get(name), name) for name in _NUMBERS},
         "expiry_date": _expiry(meta, clock, altered),
-        "enable_free_shipping": is_yes(meta.get("free_shipping")),
-        "product_category_ids": _ids(meta, "product_categories", altered),
-        "exclude_product_category_ids": _ids(meta, "exclude_product_categories", altered),
-        "exclude_sale_items": is_yes(meta.get("exclude_sale_items")),
+        **{name: is_yes(meta.get(key)) for name, key in _FLAGS.items()},
         **{name: _money(meta, name, altered) for name in ("minimum_amount", "maximum_amount")},
         "customer_emails": _emails(meta, altered),
         "description": description,
@@ -100,6 +103,15 @@ def coupon(
     references = {"author": int(author)} if author and author.isdigit() and int(author) else {}
     entries = metadata.entries("postmeta", rows, COUPON_KEYS, altered)
     return Converted(post_id, "posts", values, altered, references=references, metadata=entries)
+
+
+def _status(status: str | None, altered: Alterations) -> CouponStatus:
+    if status not in STATUSES:
+        raise LeftOut(f"the coupon has the status {status!r}")
+    if status not in {"publish", "trash"}:
+        became = "published" if STATUSES[status] == CouponStatus.PUBLISHED else "in the trash"
+        altered.append(f"the coupon has the status {status!r} and is {became}")
+    return STATUSES[status]
 
 
 def _code(title: str | None, altered: Alterations) -> str:

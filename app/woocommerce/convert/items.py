@@ -87,19 +87,10 @@ def items_of_order(
         shown: set[int] = set()
         if kind == "line_item":
             line, of_line = _line(item_id, name, meta, products, altered)
-            product_id = line["variation_id"] or line["product_id"] or 0
-            line["meta"], shown = visible_meta(stored, product_id, name, products)
-            items.lists["line_items"].append(line)
             subtotal += of_line
-            items.details[str(item_id)] = {
-                "product_category_ids": [],
-                "on_sale": False,
-                # The total was given, so a coupon does not change it (orders 9).
-                "own_total": True,
-            }
+            shown = _add_line(items, line, stored, products)
         elif kind == "shipping":
-            shipping = _shipping(item_id, name, meta, products, altered)
-            items.lists["shipping_lines"].append(shipping)
+            items.lists["shipping_lines"].append(_shipping(item_id, name, meta, products, altered))
         elif kind == "fee":
             items.lists["fee_lines"].append(_fee(item_id, name, meta, products, altered))
         elif kind == "tax":
@@ -116,6 +107,20 @@ def items_of_order(
     items.subtotal = rounded(subtotal)
     items.lists["tax_lines"] = [tax.line(code) for code, tax in taxes.items() if tax.amount]
     return items
+
+
+def _add_line(items: Items, line: Item, stored: MetaRows, products: Products) -> set[int]:
+    """Add a line with its attributes, and return the positions of these in the metadata."""
+    product_id = line["variation_id"] or line["product_id"] or 0
+    line["meta"], shown = visible_meta(stored, product_id, line["name"], products)
+    items.lists["line_items"].append(line)
+    items.details[str(line["id"])] = {
+        "product_category_ids": [],
+        "on_sale": False,
+        # The total was given, so a coupon does not change it (orders 9).
+        "own_total": True,
+    }
+    return shown
 
 
 def refunded_items(

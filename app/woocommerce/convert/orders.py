@@ -76,36 +76,22 @@ def order(
     """
     status, before = status_of(source, statuses)
     texts = source.texts
-    cents = {name: altered.cents(texts[name], name) for name in _SUMS}
-    _require_storable("total", cents["total"], MAX_TOTAL)
-    _require_storable("subtotal", items.subtotal, MAX_CENTS)
-    if source.created is None:
-        altered.append("the time of creation is missing")
-    created = source.created or EPOCH
-    updated = source.updated or created
-    trashed = from_unix(source.meta.get("_wp_trash_meta_time")) or updated
     currency = _currency(source, default_currency, altered)
     number = next((source.meta[key] for key in NUMBER_KEYS if source.meta.get(key)), None)
-    values: dict[str, Any] = {key: altered.text(source.address.get(key)) for key in ADDRESS_KEYS}
-    values |= {name: altered.text(texts[name]) for name in _TEXTS}
-    values |= {name: Decimal(value).scaleb(-2) for name, value in cents.items()}
-    values |= items.lists
-    values |= {
+    values = {
+        **{key: altered.text(source.address.get(key)) for key in ADDRESS_KEYS},
+        **{name: altered.text(texts[name]) for name in _TEXTS},
+        **_sums(source, items, altered),
+        **_times(source, status, altered),
+        **items.lists,
         "order_number": altered.text(number)[:191] or str(source.id),
         "order_key": altered.text(texts["order_key"])[:191],
         "status": status,
         "status_before_trash": before,
-        "trashed_at": trashed if status == TRASH else None,
         "currency": currency.upper(),
-        "created_at": created,
-        "updated_at": updated,
-        "completed_at": source.completed,
         "payment_paid": source.paid is not None,
-        "paid_at": source.paid,
         "prices_include_tax": is_yes(texts["prices_include_tax"]),
         "items": items.units,
-        "fees": Decimal(items.fees).scaleb(-2),
-        "subtotal": Decimal(items.subtotal).scaleb(-2),
         "item_details": items.details,
         "next_item_id": items.next_id,
     }
@@ -116,6 +102,30 @@ def order(
         metadata=metadata.entries(meta_table(source), source.rows, source.fields, altered),
         items_metadata=items.metadata,
     )  # fmt: skip
+
+
+def _sums(source: SourceOrder, items: Items, altered: Alterations) -> dict[str, Decimal]:
+    """Return the sums of an order, or raise LeftOut if one cannot be stored."""
+    cents = {name: altered.cents(source.texts[name], name) for name in _SUMS}
+    _require_storable("total", cents["total"], MAX_TOTAL)
+    _require_storable("subtotal", items.subtotal, MAX_CENTS)
+    cents |= {"fees": items.fees, "subtotal": items.subtotal}
+    return {name: Decimal(value).scaleb(-2) for name, value in cents.items()}
+
+
+def _times(source: SourceOrder, status: str, altered: Alterations) -> dict[str, datetime | None]:
+    if source.created is None:
+        altered.append("the time of creation is missing")
+    created = source.created or EPOCH
+    updated = source.updated or created
+    trashed = from_unix(source.meta.get("_wp_trash_meta_time")) or updated
+    return {
+        "created_at": created,
+        "updated_at": updated,
+        "completed_at": source.completed,
+        "paid_at": source.paid,
+        "trashed_at": trashed if status == TRASH else None,
+    }
 
 
 def meta_table(source: SourceOrder) -> str:

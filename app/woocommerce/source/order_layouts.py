@@ -1,6 +1,6 @@
 """The two storage layouts of orders in WooCommerce: posts with metadata, and order tables.
 
-Both are read into the same record of texts, which ``convert_orders`` converts.
+Both are read into the same record of texts, which ``convert.orders`` converts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from typing import Any, Protocol
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.woocommerce.source.clock import ShopClock, from_unix
 from app.woocommerce.source.staging import Meta, Staging, meta_in
-from app.woocommerce.tables import ADDRESS_KEYS, ORDER_KEYS, REFUND_KEYS, TRASH_KEYS
+from app.woocommerce.tables import (
+    ADDRESS_KEYS,
+    ORDER_KEYS,
+    ORDER_TEXTS,
+    REFUND_KEYS,
+    SOURCE_TABLES,
+    TRASH_KEYS,
+)
 
 
 @dataclass(slots=True)
@@ -92,26 +99,8 @@ class PostLayout:
                 paid=from_unix(get("_date_paid")) or clock.utc(None, get("_paid_date")),
                 customer_id=get("_customer_user"),
                 parent_id=int(parent or 0),
-                texts={
-                    "order_key": get("_order_key"),
-                    "currency": get("_order_currency"),
-                    "total": get("_order_total"),
-                    "cart_tax": get("_order_tax"),
-                    "shipping_tax": get("_order_shipping_tax"),
-                    "total_shipping": get("_order_shipping"),
-                    "total_discount": get("_cart_discount"),
-                    "payment_method_id": get("_payment_method"),
-                    "payment_method_title": get("_payment_method_title"),
-                    "customer_ip": get("_customer_ip_address"),
-                    "customer_user_agent": get("_customer_user_agent"),
-                    "note": excerpt,
-                    "transaction_id": get("_transaction_id"),
-                    "created_via": get("_created_via"),
-                    "prices_include_tax": get("_prices_include_tax"),
-                    "discount_tax": get("_cart_discount_tax"),
-                    "cart_hash": get("_cart_hash"),
-                    "version": get("_order_version"),
-                },
+                texts={name: get(key) for name, (key, _) in ORDER_TEXTS.items()}
+                | {"note": excerpt},
                 meta=meta,
                 rows=meta_rows,
                 fields=_with_number(fields, meta),
@@ -139,55 +128,34 @@ class TableLayout:
         addresses = self._staging.by_id("wc_order_addresses", ids)
         clock = self._clock
         for order_id, rows in page.items():
-            (
-                _, status, currency, tax, total, customer, email, created, updated, parent,
-                method, title, ip, agent, note, transaction,
-            ) = rows[-1]  # fmt: skip
-            (
-                key, paid, completed, shipping_tax, shipping, discount, counted, via, version,
-                with_tax, cart_hash, discount_tax,
-            ) = data.get(order_id, [None] * 12)  # fmt: skip
+            row = dict(zip(_ORDER, rows[-1], strict=True))
+            row |= dict(zip(_DATA, data.get(order_id) or [None] * len(_DATA), strict=True))
             meta_rows = metas.get(order_id, [])
             meta = meta_in(meta_rows)
             address = _addresses(addresses.get(order_id, []))
             yield SourceOrder(
                 id=order_id,
                 table="wc_orders",
-                status=status or "",
-                created=clock.utc(created),
-                updated=clock.utc(updated),
-                completed=clock.utc(completed),
-                paid=clock.utc(paid),
-                customer_id=customer,
-                parent_id=int(parent or 0),
-                texts={
-                    "order_key": key,
-                    "currency": currency,
-                    "total": total,
-                    "cart_tax": tax,
-                    "shipping_tax": shipping_tax,
-                    "total_shipping": shipping,
-                    "total_discount": discount,
-                    "payment_method_id": method,
-                    "payment_method_title": title,
-                    "customer_ip": ip,
-                    "customer_user_agent": agent,
-                    "note": note,
-                    "transaction_id": transaction,
-                    "created_via": via,
-                    "prices_include_tax": with_tax,
-                    "discount_tax": discount_tax,
-                    "cart_hash": cart_hash,
-                    "version": version,
-                },
+                status=row["status"] or "",
+                created=clock.utc(row["date_created_gmt"]),
+                updated=clock.utc(row["date_updated_gmt"]),
+                completed=clock.utc(row["date_completed_gmt"]),
+                paid=clock.utc(row["date_paid_gmt"]),
+                customer_id=row["customer_id"],
+                parent_id=int(row["parent_order_id"] or 0),
+                texts={name: row[column] for name, (_, column) in ORDER_TEXTS.items()},
                 meta=meta,
                 rows=meta_rows,
                 fields=_with_number(fields, meta),
-                is_counted=_flag(counted),
-                address={"billing_email": email, **address},
+                is_counted=_flag(row["coupon_usages_are_counted"]),
+                address={"billing_email": row["billing_email"], **address},
             )
 
 
+# The columns after the ID.
+_ORDER, _DATA = (
+    SOURCE_TABLES[name].columns[1:] for name in ("wc_orders", "wc_order_operational_data")
+)
 _TRASH = frozenset(TRASH_KEYS)
 _OF_POSTS = frozenset({"_order_total"})
 """Metadata of refunds in posts that repeats the amount."""
