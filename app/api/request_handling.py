@@ -68,7 +68,7 @@ def init_app(app: Flask) -> None:
     app.json = JsonProvider(app)
     # Flask asks this about each function that a request calls, which takes 5 % of a short read.
     ensure = lru_cache(MAX_FUNCTIONS)(app.ensure_sync)
-    app.ensure_sync = ensure  # type: ignore[method-assign]
+    app.ensure_sync = ensure  # type: ignore[method-assign]  # of this instance
     app.session_interface = NoSessionInterface()
     app.url_map.converters |= converters.CONVERTERS
     # Paths work with and without a trailing slash and never redirect (decisions 6).

@@ -6,6 +6,8 @@ from io import StringIO
 
 import pytest
 
+from app.admin import selection
+
 HOSTILE = "\"><script>alert(1)</script>{{7*7}}'=1+1"
 TODAY = datetime.now(UTC).date()
 
@@ -35,7 +37,7 @@ def test_the_table_shows_states_and_counts(admin, browser):
     admin.delete(f"/coupons/{gone['id']}")
     page = browser.get("/coupons")
     assert "All 4 Active 2 Expired 1 Used up 1 Trash 1" in page.text
-    assert "$12.50" in page.text and "15 %" in page.text and "2 of 2" in page.text  # noqa: PT018
+    assert [text for text in ("$12.50", "15 %", "2 of 2") if text not in page.text] == []
     for state, codes in {
         "active": {"summer", "percent"}, "expired": {"old"}, "used_up": {"full"}, "trash": {"gone"},
     }.items():  # fmt: skip
@@ -152,7 +154,7 @@ def test_a_conflict_shows_both_values_and_saves_the_chosen_one(admin, browser):
     admin.put(f"/coupons/{coupon['id']}", {"coupon": {"description": "theirs", "amount": "6"}})
     page = browser.post(path, shown | {"description": "mine"})
     assert page.status == 409
-    assert "theirs" in page.text and "mine" in page.text  # noqa: PT018
+    assert [text for text in ("theirs", "mine") if text not in page.text] == []
     choice = page.form("_etag")
     assert (choice["description"], choice["amount"]) == ("mine", "6.00")
     assert browser.post(path, choice).status == 303
@@ -195,8 +197,6 @@ def test_duplicating_a_coupon(admin, browser):
 
 
 def test_selected_coupons_in_parts(admin, browser, monkeypatch):
-    from app.admin import selection  # noqa: PLC0415
-
     monkeypatch.setattr(selection, "PART", 2)
     for number in range(5):
         make(admin, f"code-{number}")
@@ -247,7 +247,8 @@ def test_the_history_shows_what_changed(admin, browser):
     coupon = make(admin, "a", amount="5")
     admin.put(f"/coupons/{coupon['id']}", {"coupon": {"amount": "6"}})
     text = browser.get(f"/coupons/{coupon['id']}").text
-    assert "Changed" in text and "amount 5.00 → 6.00 administrator" in text  # noqa: PT018
+    assert "Changed" in text
+    assert "amount 5.00 → 6.00 administrator" in text
     assert "are not kept" not in text
 
 

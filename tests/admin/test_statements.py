@@ -1,5 +1,7 @@
 """A page takes at most eight statements more than the request to the API that shows the same."""
 
+from functools import partial
+
 import pytest
 from sqlalchemy import event
 
@@ -45,6 +47,6 @@ def test_statements_of_pages(admin, browser, count, coupons):
     }
     for page, paths in pages.items():
         browser.get(page)  # what is read once a minute
-        of_page = count(lambda: browser.get(page))  # noqa: B023
-        of_api = sum(count(lambda: admin.get(path)) for path in paths)  # noqa: B023
+        of_page = count(partial(browser.get, page))
+        of_api = sum(count(partial(admin.get, path)) for path in paths)
         assert of_page <= of_api + 8, page

@@ -37,7 +37,7 @@ from app.db.migrations import MIGRATIONS
 from app.db.session import db
 from tests.cluster.demonstrations.upgrade import extract, previous_release
 from tests.databases import SECRET
-from tests.db.test_upgrades import REVISIONS, VALUES, fill, old_app, tables  # noqa: F401  # a fixture
+from tests.db.test_upgrades import REVISIONS, VALUES, fill, tables
 from tests.serving import ROOT, Gunicorn, reserved_port
 
 pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
@@ -86,7 +86,7 @@ def readiness(app):
 # --- schemas of a newer version ---
 
 
-def test_upgrade_says_what_it_did(old_app):  # noqa: F811  # the imported fixture
+def test_upgrade_says_what_it_did(old_app):
     applied = len(REVISIONS)
     created = f"The database schema was created with {applied} migrations, up to {HEAD}.\n"
     assert run_upgrade(old_app) == (0, created)
@@ -94,7 +94,7 @@ def test_upgrade_says_what_it_did(old_app):  # noqa: F811  # the imported fixtur
     assert run_upgrade(old_app) == (0, current)
 
 
-def test_upgrade_says_from_where_it_began(old_app):  # noqa: F811  # the imported fixture
+def test_upgrade_says_from_where_it_began(old_app):
     upgrade(revision=REVISIONS[-2])
     assert run_upgrade(old_app) == (
         0,
@@ -102,7 +102,7 @@ def test_upgrade_says_from_where_it_began(old_app):  # noqa: F811  # the importe
     )
 
 
-def test_newer_schema_that_is_compatible_needs_no_upgrade(old_app, upgrade_to_next):  # noqa: F811
+def test_newer_schema_that_is_compatible_needs_no_upgrade(old_app, upgrade_to_next):
     upgrade_to_next()
     assert run_upgrade(old_app) == (
         0,
@@ -116,7 +116,7 @@ def test_newer_schema_that_is_compatible_needs_no_upgrade(old_app, upgrade_to_ne
     assert shown == f"{NEXT} (newer; the latest migration of this version is {HEAD})\n"
 
 
-def test_newer_schema_that_is_incompatible_is_rejected(old_app, upgrade_to_next):  # noqa: F811
+def test_newer_schema_that_is_incompatible_is_rejected(old_app, upgrade_to_next):
     upgrade_to_next(f'set_oldest_compatible("{NEXT}")')
     assert run_upgrade(old_app) == (
         1,
@@ -133,7 +133,7 @@ INSTALL = "Install a newer version of the service"
 
 
 @pytest.fixture
-def app_on_a_newer_schema(old_app, upgrade_to_next):  # noqa: F811  # the imported fixture
+def app_on_a_newer_schema(old_app, upgrade_to_next):
     upgrade_to_next(f'set_oldest_compatible("{NEXT}")')
     return old_app
 
@@ -227,7 +227,7 @@ def previous_code(folder):
 
 @pytest.mark.slow
 def test_unit_of_the_previous_release_starts_on_the_next_schema(
-    old_app,  # noqa: F811  # the imported fixture
+    old_app,
     upgrade_to_next,
     fresh_database_url,
     tmp_path,
@@ -255,7 +255,7 @@ def test_unit_of_the_previous_release_starts_on_the_next_schema(
 
 
 @pytest.mark.slow
-def test_concurrent_upgrades_wait_for_each_other(old_app, fresh_database_url):  # noqa: F811
+def test_concurrent_upgrades_wait_for_each_other(old_app, fresh_database_url):
     command = [sys.executable, "-m", "app.main", "db", "upgrade"]
     env = os.environ | {"DATABASE_URL": fresh_database_url, "SECRET_KEY": SECRET}
     upgrades = [
@@ -270,7 +270,7 @@ def test_concurrent_upgrades_wait_for_each_other(old_app, fresh_database_url):  
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_interrupted_index_is_created_again(old_app, fresh_database_url):  # noqa: F811
+def test_interrupted_index_is_created_again(old_app, fresh_database_url):
     upgrade(revision="0026")
     address = make_url(fresh_database_url).set(drivername="postgresql")
     with psycopg.connect(
@@ -315,7 +315,7 @@ def interrupting(number):
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("revision", REVISIONS[REVISIONS.index(FIRST) :])
-def test_interrupted_upgrade_continues_where_it_stopped(old_app, revision):  # noqa: F811
+def test_interrupted_upgrade_continues_where_it_stopped(old_app, revision):
     """Each attempt is interrupted a statement later than the one before."""
     upgrade(revision=REVISIONS[REVISIONS.index(revision) - 1])
     fill()
@@ -332,7 +332,7 @@ def test_interrupted_upgrade_continues_where_it_stopped(old_app, revision):  # n
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_upgrade_that_got_no_lock_says_so(old_app, fresh_database_url):  # noqa: F811
+def test_upgrade_that_got_no_lock_says_so(old_app, fresh_database_url):
     upgrade()
     address = make_url(fresh_database_url).set(drivername="postgresql")
     with (
@@ -361,7 +361,7 @@ WHERE pid = %s AND relkind = 'r' AND relnamespace = 'public'::regnamespace
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_migrations_do_not_deadlock_with_requests(old_app, fresh_database_url):  # noqa: F811
+def test_migrations_do_not_deadlock_with_requests(old_app, fresh_database_url):
     """A transaction of a migration takes its strongest lock of a table first, and locks one table.
 
     A request that waits for a lock of the migration keeps the locks that it has. Both wait for each
@@ -451,7 +451,7 @@ def generated(table, column):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_writers_do_not_wait_for_migrations(old_app, fresh_database_url):  # noqa: F811
+def test_writers_do_not_wait_for_migrations(old_app, fresh_database_url):
     """Each migration since 0027 runs with a million orders and redemptions, writers and long reads."""
     upgrade(revision=REVISIONS[REVISIONS.index(FIRST) - 1])
     address = make_url(fresh_database_url).set(drivername="postgresql")

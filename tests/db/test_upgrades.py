@@ -121,13 +121,6 @@ def stored(names):
         }
 
 
-@pytest.fixture
-def old_app(make_app, fresh_database_url):
-    app = make_app(DATABASE_URL=fresh_database_url)
-    with app.app_context():
-        yield app
-
-
 # The first one passes all migrations, and the other one the migration that was added last.
 @pytest.mark.parametrize(
     "revision",

@@ -216,8 +216,8 @@ def test_curl_gets_urls_with_brackets_literally(name):
     """Without -g, curl takes [ as the start of a range."""
     for block in re.findall(r"```\w*\n(.*?)```", read(name), re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
-            line = re.sub(r"^\s*(\$ )?", "", line)  # noqa: PLW2901
-            if line.startswith("curl ") and re.search(r"\?\S*(?<!\\)\[", line.partition(" -d ")[0]):
+            command = re.sub(r"^\s*(\$ )?", "", line).partition(" -d ")[0]
+            if command.startswith("curl ") and re.search(r"\?\S*(?<!\\)\[", command):
                 assert re.search(r" -\w*g\b", line), line
 
 

@@ -1,5 +1,6 @@
 """Files for tools around the repository: CI, pre-commit and editors."""
 
+import re
 from pathlib import Path
 
 import yaml
@@ -23,3 +24,16 @@ def test_the_workflow_runs_the_checks_of_ci():
     workflow = yaml.safe_load((ROOT / ".github/workflows/checks.yml").read_text())
     commands = [step.get("run") for step in workflow["jobs"]["checks"]["steps"]]
     assert ".ci/run" in commands
+
+
+# A check of a linter that is switched off, at the end of a line without a reason.
+OPT_OUT = re.compile(
+    r"# (type: ignore(\[[^]]*\])?|noqa(: [A-Z0-9, ]+)?|nosec( B[0-9]+)?)$", re.MULTILINE
+)
+
+
+def test_each_opt_out_of_a_check_has_a_reason():
+    folders = ("app", "bench", "migrations", "server", "tests", "tools")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    found = {str(path): OPT_OUT.search(path.read_text()) for path in paths}
+    assert {name: match[0] for name, match in found.items() if match} == {}

@@ -99,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
         found = [each for each in records.values() if query["search"] in each["billing"]["email"]]
         return self.respond(200, found[: int(query["per_page"])])
 
-    do_GET = do_POST = do_DELETE = handle_any  # noqa: N815 -- names of the base class
+    do_GET = do_POST = do_DELETE = handle_any  # noqa: N815  # names of the base class
 
     def is_signed(self, path, query):
         """Whether another implementation of OAuth computes the same signature."""

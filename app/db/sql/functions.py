@@ -27,8 +27,7 @@ class is_one_of(FunctionElement[bool]):  # noqa: N801  # named like an SQL funct
 @compiles(is_one_of)
 def _is_in_list(element: is_one_of, compiler: Any, **kwargs: Any) -> str:
     value, several = (compiler.process(clause, **kwargs) for clause in element.clauses)
-    # Contains only names and placeholders rendered by SQLAlchemy.
-    return f"{value} IN (SELECT value FROM json_each({several}))"  # noqa: S608  # nosec B608
+    return f"{value} IN (SELECT value FROM json_each({several}))"  # noqa: S608  # nosec B608  # of SQLAlchemy
 
 
 @compiles(is_one_of, "postgresql")
@@ -89,8 +88,7 @@ def _row_to_json(element: json_text, compiler: Any, **kwargs: Any) -> str:
     parts = [compiler.process(clause, **kwargs) for clause in element.clauses]
     named = zip(parts[::2], parts[1::2], strict=True)
     row = ", ".join(f'{value} AS "{name[1:-1]}"' for name, value in named)
-    # Contains only column names and SQL rendered by SQLAlchemy.
-    return f"(SELECT row_to_json(part)::text FROM (SELECT {row}) AS part)"  # noqa: S608  # nosec B608
+    return f"(SELECT row_to_json(part)::text FROM (SELECT {row}) AS part)"  # noqa: S608  # nosec B608  # of SQLAlchemy
 
 
 class leading_number(FunctionElement[Any]):  # noqa: N801  # named like an SQL function
@@ -200,8 +198,7 @@ class json_lookup(FunctionElement[str]):  # noqa: N801  # named like an SQL func
 @compiles(json_lookup)
 def _entry(element: json_lookup, compiler: Any, **kwargs: Any) -> str:
     record, key = (compiler.process(clause, **kwargs) for clause in element.clauses)
-    # Contains only names and placeholders rendered by SQLAlchemy.
-    return f"(SELECT value FROM json_each({record}) WHERE key = {key})"  # noqa: S608  # nosec B608
+    return f"(SELECT value FROM json_each({record}) WHERE key = {key})"  # noqa: S608  # nosec B608  # of SQLAlchemy
 
 
 @compiles(json_lookup, "postgresql")

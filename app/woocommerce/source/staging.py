@@ -123,8 +123,7 @@ class Staging:
             self._names[database, name] = table
             self.connection.execute(f"CREATE TABLE {table} (id INTEGER, data BLOB)")
         self.connection.execute("BEGIN")
-        # The name is a constant of this package.
-        self.connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)  # noqa: S608  # nosec B608
+        self.connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)  # noqa: S608  # nosec B608  # a constant name
         self.connection.execute("COMMIT")
 
     def finish(self, database: str) -> None:
