@@ -10,8 +10,8 @@ from flask import Flask
 
 from app.admin import (
     assets,
+    coupon,
     coupon_selection,
-    coupon_uses,
     coupons,
     customers,
     data,
@@ -27,15 +27,17 @@ from app.admin import (
     sessions,
     sign_in,
     texts,
+    try_it,
     webhooks,
 )
 from app.api.error_pages import add_error_pages
+
+_ON_OTHER_BLUEPRINTS = (coupon, try_it)
 
 GROUPS = (
     overview,
     search,
     coupons,
-    coupon_uses,
     coupon_selection,
     generate,
     refusals,

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
-from urllib.parse import parse_qs
 
-from flask import Response, request, url_for
+from flask import Response, request
 
 from app.admin import selection
 from app.admin.calls import call
 from app.admin.files import csv_response
 from app.admin.frame import AdminBlueprint
-from app.admin.texts import gettext as _
+from app.admin.selection import Action
 from app.api.authentication import current_principal
 from app.api.representations import COUPON
 from app.errors import InvalidParams
@@ -28,18 +27,15 @@ CSV_PART = 1000
 
 def _query() -> tuple[dict[str, Any], bool]:
     """Return the loaded filter of the table, and whether it showed the trash."""
-    given = {name: values[0] for name, values in parse_qs(request.form.get("query", "")).items()}
-    state = given.get("state", "")
-    wanted = {
-        "filter[q]": given.get("q", ""),
-        "filter[type]": given.get("type", ""),
-        "filter[batch]": given.get("batch", ""),
-        "filter[state]": "" if state == "trash" else state,
-    }
+    given = selection.shown_query()
+    trashed = given.get("state") == "trash"
+    wanted = {f"filter[{name}]": given.get(name, "") for name in ("q", "type", "batch", "state")}
+    if trashed:
+        del wanted["filter[state]"]
     loaded: dict[str, Any] = instance_of(CouponListQuery).load(
         {name: value for name, value in wanted.items() if value}
     )
-    return loaded, state == "trash"
+    return loaded, trashed
 
 
 def _ids_after(after: int, limit: int) -> list[int]:
@@ -47,49 +43,30 @@ def _ids_after(after: int, limit: int) -> list[int]:
     return queries.ids_after(current_principal(), query, after, limit, trashed=trashed)
 
 
-def _back() -> str:
-    query = request.form.get("query", "")
-    return url_for("admin_coupons.show_list") + (f"?{query}" if query else "")
-
-
-@blp.action("/coupons/selected", "list_coupons")
-def act() -> Response:
-    """Run the chosen action for the selected coupons."""
-    action = request.form.get("action", "")
-    if action == "csv":
-        return _download()
-    if action == "trash":
-        return selection.process(
-            selection.next_part(_ids_after),
-            lambda coupon_id: call("delete_coupon", coupon_id=coupon_id),
-            title=_("Moving coupons to the trash"),
-            back=_back(),
-        )
-    if action == "restore":
-        return selection.process(
-            selection.next_part(_ids_after),
-            lambda coupon_id: call("restore_coupon", coupon_id=coupon_id),
-            title=_("Restoring coupons"),
-            back=_back(),
-        )
-    if action == "expiry":
-        return _set_expiry()
-    raise InvalidParams({"action": "must be trash, restore, expiry or csv."})
-
-
-def _set_expiry() -> Response:
+def _set_expiry(coupon_id: int) -> None:
     text = request.form.get("expiry_date", "")
     try:
         expiry = date.fromisoformat(text).isoformat() if text else ""
     except ValueError:
         raise InvalidParams({"expiry_date": "must be a date in the form 2026-11-29."}) from None
-    body = {"coupon": {"expiry_date": expiry}}
-    return selection.process(
-        selection.next_part(_ids_after),
-        lambda coupon_id: call("update_coupon", body=body, coupon_id=coupon_id),
-        title=_("Setting the expiry date"),
-        back=_back(),
-    )
+    call("update_coupon", body={"coupon": {"expiry_date": expiry}}, coupon_id=coupon_id)
+
+
+ACTIONS = {
+    "trash": Action(
+        "Moving coupons to the trash", lambda each: call("delete_coupon", coupon_id=each), "restore"
+    ),
+    "restore": Action("Restoring coupons", lambda each: call("restore_coupon", coupon_id=each)),
+    "expiry": Action("Setting the expiry date", _set_expiry),
+}
+
+
+@blp.action("/coupons/selected", "list_coupons")
+def act() -> Response:
+    """Run the chosen action for the selected coupons."""
+    if request.form.get("action") == "csv":
+        return _download()
+    return selection.act(ACTIONS, _ids_after, "admin_coupons.show_list")
 
 
 def _download() -> Response:

@@ -1,8 +1,7 @@
-"""Coupons: the table, forms, and actions on one coupon (admin 2)."""
+"""Coupons: the table, the forms, trash and restore (admin 2)."""
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,26 +9,23 @@ from flask import Response, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import frame, history, html, rights, saving
-from app.admin.calls import api_request, call, form_headers, record_of
-from app.admin.forms import COUPON_TYPES, Form
+from app.admin import frame, html, rights
+from app.admin.calls import call, record_of
+from app.admin.forms import COUPON_TYPES
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.record_forms import RecordForms
 from app.admin.tables import Column, Filter, Tab, Table, list_query
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.catalog import current_catalog
-from app.errors import ShopError
-from app.schemas.base import OptionalFields
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
-from app.schemas.fields import input as inputs
-from app.schemas.fields.form import FormField
 from app.services.coupons.queries import counts_by_state, reservations_of
 
 blp = AdminBlueprint("admin_coupons", __name__)
 
 NAVIGATION = NavigationItem(
     "Coupons", "admin_coupons.show_list", "ticket", ("list_coupons",), 100,
-    also=("admin_coupons", "admin_coupon_uses"),
+    also=("admin_coupons",),
 )  # fmt: skip
 
 STATES = {
@@ -39,14 +35,6 @@ STATES = {
     "trash": ("Trash", ""),
 }
 """Word and tone of each state."""
-
-UNDO_SECONDS = 60
-
-
-class CouponCount(OptionalFields):
-    """The number of uses, which only *Correct the count* sets."""
-
-    usage_count = inputs.Count("Number of confirmed uses.", form=FormField("Uses"))
 
 
 def type_label(name: str) -> str:
@@ -168,6 +156,7 @@ def show_list() -> Response:
     reply = call(name, query=list_query(**filters))
     table = Table.of_reply(_("Coupons"), _columns(trashed=trashed), reply, "coupons")
     table.rows = with_reserved(list(table.rows))
+    table.sorts = True
     table.name = lambda row: row["code"]
     is_whole = not any((request.args.get("q"), *filters.values())) and not trashed
     table.tabs = _tabs(reply.total if is_whole else None)
@@ -175,172 +164,35 @@ def show_list() -> Response:
     types = {name: type_label(name) for name in current_catalog().coupon_types}
     table.filters = [Filter("type", _("Discount type"), {"": _("All types"), **types})]
     table.selects = rights.can("delete_coupon") or rights.can("update_coupon")
-    return render("coupons.html", title=_("Coupons"), table=table, trashed=trashed, undo=_undo())
+    return render("coupons.html", title=_("Coupons"), table=table, trashed=trashed)
 
 
-def _undo() -> int | None:
-    """Return the ID of the coupon that was moved to the trash within the last minute."""
-    try:
-        at, coupon_id = float(request.args.get("at", "")), int(request.args.get("undo", ""))
-    except ValueError:
-        return None
-    return coupon_id if 0 <= time.time() - at <= UNDO_SECONDS else None
-
-
-def coupon_of(coupon_id: int) -> tuple[dict[str, Any], str]:
-    """Return a coupon with its ``reserved`` uses, and its entity tag."""
-    coupon, etag = record_of("get_coupon", "coupon", coupon_id=coupon_id)
-    return with_reserved([coupon])[0], etag
-
-
-@blp.page("/coupons/<int:coupon_id>", "get_coupon")
-def show(coupon_id: int) -> Response:
-    """Show a coupon."""
-    from app.admin import coupon_uses  # noqa: PLC0415  # it imports this module
-
-    coupon, _etag = coupon_of(coupon_id)
-    return render(
-        "coupon.html",
-        title=coupon["code"],
-        coupon=coupon | {"last_day": html.last_day(coupon["expiry_date"])},
-        state=html.state_badge(STATES, state_of(coupon)),
-        facts=_facts(coupon),
-        uses=uses_of(coupon),
-        reserved=reserved_of(coupon),
-        amount=amount_of(coupon),
-        sentence=sentence(coupon),
-        redemptions=coupon_uses.table_of(coupon) if rights.can("list_redemptions") else None,
-        plots=coupon_uses.report_of(coupon),
-        history=history.history("coupon", coupon_id) if rights.can("list_events") else None,
-        panels=frame.panels("coupon", coupon),
-        sent=api_request("get_coupon", coupon_id=coupon_id),
-    )
-
-
-def _facts(coupon: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return the fields of a coupon that differ from those of a plain one, by their labels."""
-    form = Form.of_record(CouponUpdate, "coupon", coupon)
-    found: list[tuple[str, Any]] = []
-    for spec in form.specs:
-        text = form.texts[spec.name]
-        if spec.name in {"code", "amount"} or not text or text in {"0", "0.00"}:
-            continue
-        if spec.kind == "checkbox":
-            found.append((_(spec.label), _("Yes")))
-        elif spec.kind == "select":
-            found.append((_(spec.label), spec.options.get(text, text)))
-        elif spec.kind == "date":
-            found.append((_("Works until"), html.works_until(coupon[spec.name])))
-        elif spec.kind == "number":
-            found.append((_(spec.label), html.number(text)))
-        elif spec.unit == "currency":
-            found.append((_(spec.label), html.money(text)))
-        else:
-            found.append((_(spec.label), html.joined(text.split("\n"))))
-    created = html.time(coupon["created_at"], utc=True)
-    return [
-        *found,
-        (_("Created"), created),
-        (_("Changed"), html.time(coupon["updated_at"], utc=True)),
-    ]
-
-
-def sentence(coupon: dict[str, Any]) -> str:
-    """Return a coupon as text to send: ``Use SUMMER15 until Nov 29 for 15 % off``."""
-    code, amount, day = (
-        coupon["code"].upper(),
-        amount_of(coupon),
-        html.last_day(coupon["expiry_date"]),
-    )
-    if day:
-        until = html.short_date(day)
-        return _(
-            "Use %(code)s until %(until)s for %(amount)s off", code=code, until=until, amount=amount
-        )
-    return _("Use %(code)s for %(amount)s off", code=code, amount=amount)
+FORMS = RecordForms(
+    "coupon", blp.name, CouponCreate, CouponUpdate, "Create coupon", "Coupons", "code"
+)
 
 
 @blp.page("/coupons/new", "create_coupon", methods=("GET", "POST"))
 def create() -> Response | BaseResponse:
-    """Show the form of a new coupon, or create it."""
-    if request.method == "GET":
-        return _form_page(_new_form(), new=True)
-    form = Form.submitted(CouponCreate, "coupon")
-    values = form.read(everything=True)
-    sent = api_request("create_coupon", body={"coupon": values})
-    if form.errors or "_show" in request.form:
-        return _form_page(form, new=True, sent=sent)
-    try:
-        reply = call("create_coupon", body=sent.body, headers=form_headers())
-    except ShopError as error:
-        form.note(error)
-        return _form_page(form, new=True, sent=sent)
-    return see_other("admin_coupons.show", coupon_id=reply.body["coupon"]["id"], done="created")
-
-
-def _new_form() -> Form:
-    """Return the form of a new coupon, with the values of that in ``from`` if there is one."""
-    given: dict[str, Any] = {"type": "percent", "usage_limit": None}
+    """Show the form of a new coupon, or create it. With ``from``, it is a copy of another one."""
+    given: dict[str, Any] = {"type": "percent", "code": request.args.get("code", "")}
     if (source := request.args.get("from", "")).isdigit() and rights.can("get_coupon"):
         given = record_of("get_coupon", "coupon", coupon_id=int(source))[0]
         given = given | {"code": f"{given['code']}-copy", "expiry_date": None}
-    elif code := request.args.get("code"):
-        given["code"] = code
-    form = Form.of_record(CouponCreate, "coupon", given)
-    form.shown = dict.fromkeys(form.shown, "")  # everything is new
-    return form
+    return FORMS.create(given)
 
 
 @blp.page("/coupons/<int:coupon_id>/edit", "get_coupon", "update_coupon", methods=("GET", "POST"))
 def edit(coupon_id: int) -> Response | BaseResponse:
     """Show the form of a coupon, or save what was changed."""
-    if request.method == "GET":
-        coupon, etag = record_of("get_coupon", "coupon", coupon_id=coupon_id)
-        return _form_page(Form.of_record(CouponUpdate, "coupon", coupon, etag), coupon_id=coupon_id)
-    form = Form.submitted(CouponUpdate, "coupon")
-    if "_show" in request.form:
-        changes = form.read()
-        sent = api_request("update_coupon", body={"coupon": changes}, coupon_id=coupon_id)
-        return _form_page(form, coupon_id=coupon_id, sent=sent)
-    conflict = saving.save(form, "get_coupon", "update_coupon", coupon_id=coupon_id)
-    if conflict:
-        back = url_for("admin_coupons.show", coupon_id=coupon_id)
-        return render(
-            "conflict.html", title=_("Someone else changed this coupon"), form=form,
-            differences=conflict, merged=saving.merged(form, conflict), back=back, status=409,
-        )  # fmt: skip
-    if form.errors:
-        return _form_page(form, coupon_id=coupon_id)
-    done = "saved" if form.texts != form.shown else "unchanged"
-    return see_other("admin_coupons.show", coupon_id=coupon_id, done=done)
-
-
-def _form_page(
-    form: Form, *, new: bool = False, coupon_id: int | None = None, sent: Any = None
-) -> Response:
-    code = form.shown.get("code", "")
-    return render(
-        "coupon_form.html",
-        title=_("Create coupon") if new else _("Edit %(code)s", code=code),
-        form=form,
-        coupon_id=coupon_id,
-        new=new,
-        sent=sent if request.form.get("_show") == "request" and not form.errors else None,
-        until=html.works_until(
-            form.texts.get("expiry_date") if "expiry_date" not in form.errors else None
-        ),
-        zone=html.zone().key,
-        place=html.zone_name(),
-        has_errors=bool(form.errors),
-        status=400 if form.errors else 200,
-    )
+    return FORMS.edit(coupon_id)
 
 
 @blp.action("/coupons/<int:coupon_id>/trash", "delete_coupon")
 def trash(coupon_id: int) -> BaseResponse:
     """Move a coupon to the trash."""
     call("delete_coupon", coupon_id=coupon_id)
-    return see_other("admin_coupons.show_list", done="trashed", undo=coupon_id, at=int(time.time()))
+    return see_other("admin_coupons.show_list", done="trashed", **frame.undo(coupon_id))
 
 
 @blp.action("/coupons/<int:coupon_id>/restore", "restore_coupon")
@@ -355,29 +207,3 @@ def delete(coupon_id: int) -> BaseResponse:
     """Delete a coupon permanently."""
     call("delete_coupon", query={"force": "true"}, coupon_id=coupon_id)
     return see_other("admin_coupons.show_list", done="deleted")
-
-
-@blp.page("/coupons/<int:coupon_id>/count", "get_coupon", "update_coupon", methods=("GET", "POST"))
-def correct_count(coupon_id: int) -> Response | BaseResponse:
-    """Show the number of uses, or correct it."""
-    only = ("usage_count",)
-    if request.method == "POST":
-        form = Form.submitted(CouponCount, "coupon", only)
-        if not form.read() and not form.errors:
-            return see_other("admin_coupons.show", coupon_id=coupon_id, done="unchanged")
-        if not (
-            saving.save(form, "get_coupon", "update_coupon", coupon_id=coupon_id) or form.errors
-        ):
-            return see_other("admin_coupons.show", coupon_id=coupon_id, done="saved")
-    coupon, etag = coupon_of(coupon_id)
-    current = Form.of_record(CouponCount, "coupon", coupon, etag, only)
-    if request.method == "POST":
-        current.texts, current.errors = (
-            form.texts,
-            form.errors or {"usage_count": _("The number has changed in between. Check it again.")},
-        )
-    return render(
-        "coupon_count.html", title=_("Correct the count of %(code)s", code=coupon["code"]),
-        form=current, coupon=coupon, status=400 if current.errors else 200,
-        has_errors=bool(current.errors),
-    )  # fmt: skip

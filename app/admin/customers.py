@@ -8,15 +8,14 @@ from flask import Response, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import frame, history, html, orders, rights, saving
-from app.admin.calls import api_request, call, form_headers, record_of
-from app.admin.forms import Form
+from app.admin import frame, history, html, orders, rights
+from app.admin.calls import api_request, call
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.record_forms import RecordForms
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
 from app.auth.principals import ROLES
 from app.auth.principals import Capability as Cap
-from app.errors import ShopError
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 
 blp = AdminBlueprint("admin_customers", __name__)
@@ -68,6 +67,7 @@ def show_list() -> Response:
     wanted = list_query(role=request.args.get("role", ""), fields=FIELDS) | order
     table = Table.of_reply(_("Customers"), _columns(), call("list_customers", query=wanted),
                            "customers")  # fmt: skip
+    table.sorts = True
     table.searches = _("Search name or e-mail address")
     roles = {name: name.replace("_", " ").capitalize() for name in sorted(ROLES)}
     choices = {"": _("Customers"), "all": _("All accounts"), **roles}
@@ -119,8 +119,7 @@ def _downloads(customer_id: int) -> list[dict[str, Any]]:
     if not rights.can("list_customer_downloads"):
         return []
     reply = call("list_customer_downloads", customer_id=customer_id)
-    found: list[dict[str, Any]] = reply.body["downloads"]
-    return found
+    return list(reply.body["downloads"].values())
 
 
 def _facts(customer: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -133,24 +132,15 @@ def _facts(customer: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(label, value) for label, value in rows if value]
 
 
+FORMS = RecordForms(
+    "customer", blp.name, CustomerCreate, CustomerUpdate, "Create customer", "Customers", "email"
+)
+
+
 @blp.page("/customers/new", "create_customer", methods=("GET", "POST"))
 def create() -> Response | BaseResponse:
     """Show the form of a new customer, or create the account."""
-    if request.method == "GET":
-        return _form_page(Form.of_record(CustomerCreate, "customer", {}), _("Create customer"))
-    form = Form.submitted(CustomerCreate, "customer")
-    values = form.read(everything=True)
-    sent = api_request("create_customer", body={"customer": values})
-    if not form.errors and "_show" not in request.form:
-        try:
-            reply = call("create_customer", body=sent.body, headers=form_headers())
-            customer_id = reply.body["customer"]["id"]
-            return see_other("admin_customers.show", customer_id=customer_id, done="created")
-        except ShopError as error:
-            if error.status not in {400, 409}:
-                raise
-            form.note(error)
-    return _form_page(form, _("Create customer"), sent=sent)
+    return FORMS.create({})
 
 
 @blp.page(
@@ -158,42 +148,7 @@ def create() -> Response | BaseResponse:
 )
 def edit(customer_id: int) -> Response | BaseResponse:
     """Show the form of a customer, or save what was changed."""
-    if request.method == "GET":
-        customer, etag = record_of("get_customer", "customer", customer_id=customer_id)
-        form = Form.of_record(CustomerUpdate, "customer", customer, etag)
-        return _form_page(form, _("Edit %(name)s", name=name_of(customer)), customer_id)
-    form = Form.submitted(CustomerUpdate, "customer")
-    title = _("Edit customer")
-    if "_show" in request.form:
-        body = {"customer": form.read()}
-        sent = api_request("update_customer", body=body, customer_id=customer_id)
-        return _form_page(form, title, customer_id, sent=sent)
-    conflict = saving.save(form, "get_customer", "update_customer", customer_id=customer_id)
-    if conflict:
-        back = url_for("admin_customers.show", customer_id=customer_id)
-        return render(
-            "conflict.html", title=_("Someone else changed this customer"), form=form,
-            differences=conflict, merged=saving.merged(form, conflict), back=back, status=409,
-        )  # fmt: skip
-    if form.errors:
-        return _form_page(form, title, customer_id)
-    done = "saved" if form.texts != form.shown else "unchanged"
-    return see_other("admin_customers.show", customer_id=customer_id, done=done)
-
-
-def _form_page(
-    form: Form, title: str, customer_id: int | None = None, *, sent: Any = None
-) -> Response:
-    """Return the page of a form; without an ID, that of a new customer."""
-    return render(
-        "customer_form.html",
-        title=title,
-        form=form,
-        customer_id=customer_id,
-        sent=sent if request.form.get("_show") == "request" and not form.errors else None,
-        has_errors=bool(form.errors),
-        status=400 if form.errors else 200,
-    )
+    return FORMS.edit(customer_id)
 
 
 @blp.action("/customers/<int:customer_id>/delete", "delete_customer")

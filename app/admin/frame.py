@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -228,6 +229,7 @@ def render(template: str, *, title: str, status: int = 200, **context: Any) -> R
         navigation=[item for item in items if rights.can(*item.needs)],
         can=rights.can,
         done=_(DONE[done]) if (done := request.args.get("done", "")) in DONE else "",
+        undo=_undo_address(),
         form_id=new_form_id(),
         **context,
     )
@@ -242,6 +244,31 @@ def panels(record: str, value: dict[str, Any]) -> list[tuple[str, Markup | str]]
         for panel in admin.panels
         if panel.record == record and rights.can(*panel.needs)
     ]
+
+
+UNDO_SECONDS = 60
+
+_UNDO = {
+    "admin_coupons.show_list": ("admin_coupons.restore", "coupon_id", "restore_coupon"),
+    "admin_orders.show_list": ("admin_orders.restore", "order_id", "restore_order"),
+}
+"""The action that undoes *Move to the trash*, its variable and its operation, by the list."""
+
+
+def undo(record_id: int) -> dict[str, int]:
+    """Return the parameters with which a list offers to restore a record for a minute."""
+    return {"undo": record_id, "at": int(time.time())}
+
+
+def _undo_address() -> str:
+    """Return the address of the action that undoes the last one, or an empty string."""
+    endpoint, variable, operation = _UNDO.get(request.endpoint or "", ("", "", ""))
+    at, record_id = (request.args.get(name, "") for name in ("at", "undo"))
+    is_number = at.isascii() and at.isdigit() and record_id.isascii() and record_id.isdigit()
+    if not endpoint or not is_number or not 0 <= time.time() - int(at[:18]) <= UNDO_SECONDS:
+        return ""
+    values: dict[str, Any] = {variable: int(record_id[:18])}
+    return url_for(endpoint, **values) if rights.can(operation) else ""
 
 
 def new_form_id() -> str:

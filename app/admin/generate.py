@@ -9,10 +9,11 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
-from app.admin.calls import api_request, call, form_headers
+from app.admin.calls import call
 from app.admin.files import csv_response
 from app.admin.forms import Form
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.record_forms import RecordForms
 from app.admin.tables import Column, Table, list_query
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -56,47 +57,38 @@ def show_list() -> Response:
     return render("batches.html", title=_("Generated coupons"), table=table)
 
 
+FORMS = RecordForms(
+    "coupon_batch", blp.name, CouponBatchCreate, None, "Generate coupons", "Generated coupons", "",
+    key="generate", reply_key="batch", template="generate.html",
+)  # fmt: skip
+BATCH = {
+    "pattern": "####-####", "charset": CHARSET, "coupon": {"type": "percent", "usage_limit": 1}
+}  # fmt: skip
+"""What the form of a batch shows at first."""
+
+
 @blp.page("/batches/new", "create_coupon_batch", methods=("GET", "POST"))
 def create() -> Response | BaseResponse:
     """Show the form with a preview of the codes, or generate the coupons."""
-    if request.method == "GET":
-        given = {
-            "pattern": "####-####",
-            "charset": CHARSET,
-            "coupon": {"type": "percent", "usage_limit": 1},
-        }
-        form = Form.of_record(CouponBatchCreate, "generate", given)
-        form.shown = dict.fromkeys(form.shown, "")
-        return _page(form)
-    form = Form.submitted(CouponBatchCreate, "generate")
-    values = form.read(everything=True)
-    sent = api_request("create_coupon_batch", body={"generate": values})
-    if form.errors or "_show" in request.form:
-        return _page(form, sent)
-    try:
-        reply = call("create_coupon_batch", body=sent.body, headers=form_headers())
-    except ShopError as error:
-        form.note(error)
-        return _page(form, sent)
-    return see_other("admin_generate.show", batch_id=reply.body["batch"]["id"], done="created")
+
+    def created(batch: dict[str, Any]) -> BaseResponse:
+        return see_other("admin_generate.show", batch_id=batch["id"], done="created")
+
+    return FORMS.create(BATCH, then=created, codes=_examples)
 
 
-def _page(form: Form, sent: Any = None) -> Response:
-    codes: list[str] = []
+def _examples(form: Form) -> list[str]:
+    """Return some codes of a pattern, and note an error of the pattern."""
+    texts = form.texts
     try:
-        texts = form.texts
         pattern = CodePattern.parse(
             texts["prefix"], texts["pattern"] or "####-####", texts["charset"] or CHARSET
         )
-        codes = pattern.random_codes(PREVIEW)
+        return pattern.random_codes(PREVIEW)
     except ShopError as error:
         if not form.errors:
             form.note(error)
-    return render(
-        "generate.html", title=_("Generate coupons"), form=form, codes=codes,
-        sent=sent if request.form.get("_show") == "request" and not form.errors else None,
-        has_errors=bool(form.errors), status=400 if form.errors else 200,
-    )  # fmt: skip
+        return []
 
 
 @blp.page("/batches/<int:batch_id>", "get_coupon_batch")

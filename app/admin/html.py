@@ -53,8 +53,7 @@ def parse_time(text: str) -> datetime:
 def short_time(value: datetime) -> str:
     """Return a time in the shop's zone: ``Nov 23, 14:05``, with the year if it is another."""
     local = value.astimezone(zone())
-    year = "" if local.year == today().year else f" {local.year}"
-    return f"{local:%b} {local.day}{year}, {local:%H:%M}"
+    return f"{short_date(local.date())}, {local:%H:%M}"
 
 
 def short_date(value: date) -> str:
@@ -88,6 +87,11 @@ def money(amount: str | Decimal | float | None, currency: str | None = None) -> 
 def number(value: int | str | None) -> str:
     """Return a number with separators of thousands."""
     return NONE if value is None else f"{int(value):,}"
+
+
+def words(name: str | None) -> str:
+    """Return a name of the API as words: ``Shop manager`` for ``shop_manager``."""
+    return (name or NONE).replace("_", " ").capitalize()
 
 
 def badge(text: str, tone: str = "") -> Markup:
@@ -184,6 +188,7 @@ def init_app(app: Any) -> None:
     env.globals.update(
         help_text=help_text,
         curl=as_request.curl, python=as_request.python,
-        action=action, badge=badge, money=money, number=number, time_tag=time, external=external,
-        works_until=works_until, short_date=short_date, page_url=url_for,
+        action=action, badge=badge, words=words, money=money, number=number, time_tag=time,
+        external=external, works_until=works_until, short_date=short_date, page_url=url_for,
+        zone=zone, zone_name=zone_name,
     )  # fmt: skip

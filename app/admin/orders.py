@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import parse_qs
 
 from flask import Response, request, url_for
 from markupsafe import Markup
@@ -13,6 +12,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.admin import frame, history, html, rights, selection
 from app.admin.calls import api_request, call, form_headers
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.selection import Action
 from app.admin.tables import Column, Filter, Tab, Table, list_query
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -120,6 +120,7 @@ def show_list() -> Response:
     name = "list_trashed_orders" if trashed else "list_orders"
     reply = call(name, query=list_query(**_api_filters(given), fields=FIELDS))
     table = Table.of_reply(_("Orders"), columns(trashed=trashed), reply, "orders")
+    table.sorts = True
     table.name = lambda row: f"#{row['order_number']}"
     table.tabs = _tabs()
     table.searches = _("Search number, name or address")
@@ -146,29 +147,30 @@ def _tabs() -> list[Tab]:
     ]
 
 
+def _set_status(order_id: int) -> None:
+    status = request.form.get("status", "")
+    if status not in current_catalog().order_statuses:
+        raise InvalidParams({"status": "must be a status of an order."})
+    call("update_order", body={"order": {"status": status}}, order_id=order_id)
+
+
+ACTIONS = {
+    "status": Action("Changing the status", _set_status),
+    "trash": Action(
+        "Moving orders to the trash", lambda each: call("delete_order", order_id=each), "restore"
+    ),
+    "restore": Action("Restoring orders", lambda each: call("restore_order", order_id=each)),
+}
+
+
 @blp.action("/orders/selected", "list_orders")
 def act() -> Response:
     """Run the chosen action for the selected orders."""
-    query = request.form.get("query", "")
-    back = url_for("admin_orders.show_list") + (f"?{query}" if query else "")
-    action, status = request.form.get("action", ""), request.form.get("status", "")
-    body = {"order": {"status": status}}
-    run, title = {
-        "status": (lambda each: call("update_order", body=body, order_id=each),
-                   _("Changing the status")),
-        "trash": (lambda each: call("delete_order", order_id=each),
-                  _("Moving orders to the trash")),
-        "restore": (lambda each: call("restore_order", order_id=each), _("Restoring orders")),
-    }.get(action, (None, ""))  # fmt: skip
-    if run is None:
-        raise InvalidParams({"action": "must be status, trash or restore."})
-    if action == "status" and status not in current_catalog().order_statuses:
-        raise InvalidParams({"status": "must be a status of an order."})
-    return selection.process(selection.next_part(_ids_after), run, title=title, back=back)
+    return selection.act(ACTIONS, _ids_after, "admin_orders.show_list")
 
 
 def _ids_after(after: int, limit: int) -> list[int]:
-    given = {name: each[0] for name, each in parse_qs(request.form.get("query", "")).items()}
+    given = selection.shown_query()
     wanted = _api_filters(given) | {"q": given.get("q", "")}
     loaded: dict[str, Any] = instance_of(OrderListQuery).load(
         {f"filter[{name}]": value for name, value in wanted.items() if value}
@@ -310,7 +312,7 @@ def add_note(order_id: int) -> BaseResponse:
 def trash(order_id: int) -> BaseResponse:
     """Move an order to the trash."""
     call("delete_order", order_id=order_id)
-    return see_other("admin_orders.show_list", done="trashed")
+    return see_other("admin_orders.show_list", done="trashed", **frame.undo(order_id))
 
 
 @blp.action("/orders/<int:order_id>/restore", "restore_order")

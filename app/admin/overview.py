@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from flask import Response, current_app, request, url_for
+from flask import Response, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import html, reports, rights
+from app.admin import html, orders, reports, rights
 from app.admin.calls import call
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.plots import Plot, sparkline
@@ -117,38 +117,9 @@ def _top_coupons(period: dict[str, str]) -> Table:
 
 
 def _latest_orders() -> Table:
-    reply = call("list_orders", query={"limit": 10})
-    has_page = "admin_orders.show" in _pages()
-
-    def number(row: dict[str, Any]) -> Markup | str:
-        text = f"#{row['order_number']}"
-        return (
-            html.link(url_for("admin_orders.show", order_id=row["id"]), text) if has_page else text
-        )
-
-    columns = [
-        Column(_("Order"), number),
-        Column(_("Customer"), _customer),
-        Column(_("Status"), lambda row: html.badge(row["status"]), on_phone=True),
-        Column(
-            _("Total"),
-            lambda row: html.money(row["total"], row["currency"]),
-            is_number=True,
-            on_phone=True,
-        ),
-        Column(_("Time"), lambda row: html.time(row["created_at"]), is_number=True),
-    ]
+    reply = call("list_orders", query={"limit": 10, "fields": orders.FIELDS})
+    columns = [column for column in orders.columns() if column.label != _("Ordered")]
     return Table.of_reply(_("Latest orders"), columns, reply, "orders")
-
-
-def _customer(row: dict[str, Any]) -> str:
-    billing = row["billing_address"]
-    name = f"{billing['first_name']} {billing['last_name']}".strip()
-    return name or billing["email"] or _("Guest")
-
-
-def _pages() -> set[str]:
-    return set(current_app.view_functions)
 
 
 @blp.page("/")
@@ -173,7 +144,7 @@ def show() -> Response:
         tiles=_tiles(sales.body["sales"]) if sales else None,
         plots=_plots(sales.body["sales"]) if sales else [],
         currencies=sales.body["sales"]["currencies"] if sales else [],
-        compared=_("compared with the %(days)s days before", days=days),
+        compared=_("Compared with the %(days)s days before", days=days),
         coupons=_top_coupons(period) if rights.can("list_coupon_reports") else None,
         orders=_latest_orders() if rights.can("list_orders") else None,
         warnings=_warnings(),
@@ -203,11 +174,11 @@ def _steps() -> list[tuple[str, str, str, str]]:
 
 def _warnings() -> list[tuple[str, str]]:
     """Return what needs attention: text and the address of its page."""
-    addresses = {"webhooks": "admin_webhooks.show_list", "imports": "admin_imports.show_list"}
+    addresses = {"webhooks": "admin_webhooks.show_list", "imports": "admin_data.show"}
     found = []
     for subject, text in warnings.current_warnings(current_principal()):
         endpoint = addresses.get(subject, "")
-        found.append((text, url_for(endpoint) if endpoint in _pages() else ""))
+        found.append((text, url_for(endpoint) if endpoint else ""))
     return found
 
 

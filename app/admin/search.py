@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from flask import Response, current_app, redirect, request, url_for
+from flask import Response, redirect, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
@@ -22,7 +21,7 @@ class Hit:
     """A record that matches.
 
     Args:
-        href: the address of its page; empty if it has none.
+        href: the address of its page.
         title: what names it.
         detail: what else identifies it.
         is_exact: whether its number, e-mail address or code is the text.
@@ -34,15 +33,11 @@ class Hit:
     is_exact: bool
 
 
-def _address(endpoint: str, **path: Any) -> str:
-    return url_for(endpoint, **path) if endpoint in current_app.view_functions else ""
-
-
 def _coupons(text: str) -> list[Hit]:
     rows = call("list_coupons", query={"q": text, "fields": "id,code,description"}).body["coupons"]
     return [
         Hit(
-            _address("admin_coupons.show", coupon_id=row["id"]), row["code"], row["description"],
+            url_for("admin_coupons.show", coupon_id=row["id"]), row["code"], row["description"],
             row["code"] == text.lower(),
         )
         for row in rows
@@ -59,7 +54,7 @@ def _customers(text: str) -> list[Hit]:
     rows = call("list_customers", query=query).body["customers"]
     return [
         Hit(
-            _address("admin_customers.show", customer_id=row["id"]),
+            url_for("admin_customers.show", customer_id=row["id"]),
             f"{row['first_name']} {row['last_name']}".strip() or row["username"],
             row["email"],
             row["email"].lower() == text.lower(),
@@ -73,7 +68,7 @@ def _orders(text: str) -> list[Hit]:
     rows = call("list_orders", query={"q": number, "limit": 10}).body["orders"]
     return [
         Hit(
-            _address("admin_orders.show", order_id=row["id"]),
+            url_for("admin_orders.show", order_id=row["id"]),
             f"#{row['order_number']}",
             f"{html.money(row['total'], row['currency'])}, {row['billing_address']['email']}",
             str(row["order_number"]) == number,
@@ -109,6 +104,6 @@ def show() -> Response | BaseResponse:
     every = [hit for _title, hits in groups for hit in hits]
     exact = [hit for hit in every if hit.is_exact]
     chosen = exact if len(exact) == 1 else every
-    if len(chosen) == 1 and chosen[0].href:
+    if len(chosen) == 1:
         return redirect(chosen[0].href, 303)
     return render("search.html", title=_("Search"), search=text, groups=groups, found=len(every))

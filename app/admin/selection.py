@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qs
 
-from flask import Response, request
+from flask import Response, request, url_for
 from werkzeug.datastructures import MultiDict
 
 from app.admin.frame import render
 from app.admin.texts import gettext as _
-from app.errors import ShopError
+from app.errors import InvalidParams, ShopError
 
 PART = 100
 """The number of records that one request changes."""
 
 MAX_FAILURES = 20
 """The number of failures that the result names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action on several records.
+
+    Args:
+        title: what is done: "Moving coupons to the trash".
+        run: changes the record with an ID. It raises ShopError for one that it cannot change.
+        undo: the action that undoes it, or an empty string.
+    """
+
+    title: str
+    run: Callable[[int], object]
+    undo: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +59,34 @@ def is_everything() -> bool:
     return bool(request.form.get("everything"))
 
 
-def next_part(after: Callable[[int, int], Sequence[int]]) -> Selected:
-    """Return the next part of the selection.
+def act(
+    actions: Mapping[str, Action], ids_after: Callable[[int, int], Sequence[int]], table: str
+) -> Response:
+    """Run the chosen action for the next part of the selection.
 
     Args:
-        after: returns the IDs of the matching records that follow an ID, and their maximum number.
+        actions: the actions by the value of their button.
+        ids_after: returns the IDs of the matching records that follow an ID, and their maximum
+            number.
+        table: the endpoint of the table.
+
+    Raises:
+        InvalidParams: the action is unknown.
     """
+    name, query = request.form.get("action", ""), request.form.get("query", "")
+    if name not in actions:
+        raise InvalidParams({"action": f"must be {' or '.join(actions)}."})
+    back = url_for(table) + (f"?{query}" if query else "")
+    return _process(_next_part(ids_after), actions[name], back)
+
+
+def shown_query() -> dict[str, str]:
+    """Return the parameters of the table in which the records were selected."""
+    return {name: each[0] for name, each in parse_qs(request.form.get("query", "")).items()}
+
+
+def _next_part(after: Callable[[int, int], Sequence[int]]) -> Selected:
+    """Return the next part of the selection."""
     position = _number("after")
     if is_everything():
         ids = after(position, PART)
@@ -62,15 +100,8 @@ def _number(name: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def process(part: Selected, act: Callable[[int], object], *, title: str, back: str) -> Response:
-    """Run an action for each record of a part, and show the progress or the result.
-
-    Args:
-        part: the part.
-        act: the action. It raises ShopError for a record that it cannot change.
-        title: what is done: "Moving coupons to the trash".
-        back: the address of the table.
-    """
+def _process(part: Selected, action: Action, back: str) -> Response:
+    """Run an action for each record of a part, and show the progress or the result."""
     failures: list[tuple[str, str]] = [
         (record, message)
         for record, message in zip(
@@ -80,7 +111,7 @@ def process(part: Selected, act: Callable[[int], object], *, title: str, back: s
     done, failed = _number("done"), _number("failures")
     for record_id in part.ids:
         try:
-            act(record_id)
+            action.run(record_id)
             done += 1
         except ShopError as error:
             failed += 1
@@ -91,7 +122,8 @@ def process(part: Selected, act: Callable[[int], object], *, title: str, back: s
         if name not in {"after", "done", "failures", "failed", "failed_id"}
     )
     return render(
-        "progress.html", title=title, back=back, done_count=done, failed=failed,
+        "progress.html", title=_(action.title), back=back, done_count=done, failed=failed,
         failures=failures[:MAX_FAILURES], is_last=part.is_last, kept=list(kept.items(multi=True)),
-        after=max(part.ids, default=0), heading=title if not part.is_last else _("Finished"),
+        after=max(part.ids, default=0), heading=_("Finished") if part.is_last else _(action.title),
+        undo_action=action.undo if part.is_last and done and not is_everything() else "",
     )  # fmt: skip

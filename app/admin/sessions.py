@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -74,8 +75,26 @@ def show() -> Response:
         title=_("Sessions"),
         table=table,
         invites=actor.can(Capability.MANAGE_API_KEYS),
-        invitations=links.list_invitations(actor),
+        invitations=_invitations(),
     )
+
+
+def _invitations() -> Table:
+    """Return the table of open invitations."""
+
+    def withdraw(row: dict[str, Any]) -> Any:
+        href = url_for("admin_sessions.withdraw", link_id=row["id"])
+        return html.action(href, _("Withdraw"), name=row["login"])
+
+    columns = [
+        Column(_("Username"), lambda row: row["login"]),
+        Column(_("Role"), lambda row: html.words(row["role"]), on_phone=True),
+        Column(_("Invited by"), lambda row: row["username"]),
+        Column(_("Works until"), lambda row: html.time(row["expires_at"]), on_phone=True),
+        Column("", withdraw, on_phone=True),
+    ]
+    rows = [asdict(each) for each in links.list_invitations(current_principal())]
+    return Table(_("Open invitations"), columns, rows)
 
 
 @blp.action("/sessions/<int:session_id>/end")

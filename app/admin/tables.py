@@ -80,6 +80,7 @@ class Table:
         tabs: tabs above the table, of the parameter ``state``.
         selects: whether several records can be selected.
         name: the text that names a record in labels.
+        sorts: whether its columns sort. That is the table of a list, not one within a panel.
     """
 
     caption: str
@@ -93,6 +94,7 @@ class Table:
     tabs: Sequence[Tab] = ()
     selects: bool = False
     name: Callable[[dict[str, Any]], str] = field(default=lambda row: str(row["id"]))
+    sorts: bool = False
 
     @classmethod
     def of_reply(cls, caption: str, columns: Sequence[Column], reply: Reply, key: str) -> Table:
@@ -136,7 +138,7 @@ class Table:
 
     def direction(self, column: Column) -> str:
         """Return how the table is sorted by a column: ``ascending``, ``descending`` or nothing."""
-        if not column.sort or request.args.get("sort") != column.sort:
+        if not self.sorts or not column.sort or request.args.get("sort") != column.sort:
             return ""
         return "ascending" if request.args.get("order") == "asc" else "descending"
 

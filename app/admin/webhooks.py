@@ -10,10 +10,10 @@ from flask import Response, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import html, rights, saving
-from app.admin.calls import api_request, call, form_headers, record_of
-from app.admin.forms import Form
+from app.admin import html, rights
+from app.admin.calls import api_request, call
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.record_forms import RecordForms
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
 from app.auth.principals import Capability as Cap
@@ -182,26 +182,19 @@ def show_delivery(webhook_id: int, delivery_id: int) -> Response:
     )  # fmt: skip
 
 
+FORMS = RecordForms(
+    "webhook", blp.name, WebhookCreate, WebhookUpdate, "Create webhook", "Webhooks", "name"
+)
+
+
 @blp.page("/webhooks/new", "create_webhook", methods=("GET", "POST"))
 def create() -> Response | BaseResponse:
     """Show the form of a new webhook, or create it and show its secret once."""
-    if request.method == "GET":
-        form = Form.of_record(WebhookCreate, "webhook", {"topics": ["order.*"]})
-        form.shown = dict.fromkeys(form.shown, "")
-        return _form_page(form)
-    form = Form.submitted(WebhookCreate, "webhook")
-    values = form.read(everything=True)
-    sent = api_request("create_webhook", body={"webhook": values})
-    if not form.errors and "_show" not in request.form:
-        try:
-            reply = call("create_webhook", body=sent.body, headers=form_headers())
-            webhook = reply.body["webhook"]
-            return _webhook_page(webhook["id"], secret=webhook.get("secret"))
-        except ShopError as error:
-            if error.status not in {400, 409}:
-                raise
-            form.note(error)
-    return _form_page(form, sent=sent)
+
+    def created(webhook: dict[str, Any]) -> Response:
+        return _webhook_page(webhook["id"], secret=webhook.get("secret"))
+
+    return FORMS.create({"topics": ["order.*"]}, then=created)
 
 
 @blp.page(
@@ -209,37 +202,7 @@ def create() -> Response | BaseResponse:
 )
 def edit(webhook_id: int) -> Response | BaseResponse:
     """Show the form of a webhook, or save what was changed."""
-    if request.method == "GET":
-        webhook, etag = record_of("get_webhook", "webhook", webhook_id=webhook_id)
-        form = Form.of_record(WebhookUpdate, "webhook", webhook, etag)
-        return _form_page(form, webhook_id)
-    form = Form.submitted(WebhookUpdate, "webhook")
-    if "_show" in request.form:
-        body = {"webhook": form.read()}
-        sent = api_request("update_webhook", body=body, webhook_id=webhook_id)
-        return _form_page(form, webhook_id, sent=sent)
-    conflict = saving.save(form, "get_webhook", "update_webhook", webhook_id=webhook_id)
-    if conflict:
-        back = url_for("admin_webhooks.show", webhook_id=webhook_id)
-        return render(
-            "conflict.html", title=_("Someone else changed this webhook"), form=form,
-            differences=conflict, merged=saving.merged(form, conflict), back=back, status=409,
-        )  # fmt: skip
-    if form.errors:
-        return _form_page(form, webhook_id)
-    return see_other("admin_webhooks.show", webhook_id=webhook_id, done="saved")
-
-
-def _form_page(form: Form, webhook_id: int | None = None, *, sent: Any = None) -> Response:
-    return render(
-        "webhook_form.html",
-        title=_("Edit webhook") if webhook_id else _("Create webhook"),
-        form=form,
-        webhook_id=webhook_id,
-        sent=sent if request.form.get("_show") == "request" and not form.errors else None,
-        has_errors=bool(form.errors),
-        status=400 if form.errors else 200,
-    )
+    return FORMS.edit(webhook_id)
 
 
 @blp.action("/webhooks/<int:webhook_id>/status", "update_webhook")

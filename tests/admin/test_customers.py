@@ -61,3 +61,18 @@ def test_texts_are_escaped(browser, admin):
     assert "<script>alert" not in page.html
     assert "&lt;script&gt;alert" in page.html
     assert "A &amp; B" in page.html
+
+
+def test_a_customer_with_downloads(browser, admin):
+    customer = admin.post("/customers", {"customer": {"email": "ada@example.com"}}).json["customer"]
+    file = {"name": "Book.pdf", "file": "https://shop.example/book.pdf"}
+    book = {"product_id": 7, "download_id": "book", "download_name": "Book", "file": file}
+    order = {
+        "customer_id": customer["id"],
+        "status": "completed",
+        "download_permissions": [{**book, "download_url": "https://shop.example/x"}],
+    }
+    assert admin.post("/orders", {"order": order}).status_code == 201
+    page = browser.get(f"/customers/{customer['id']}")
+    assert page.status == 200
+    assert "Book no limit" in page.text

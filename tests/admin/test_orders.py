@@ -166,3 +166,15 @@ def test_a_key_that_reads_sees_no_actions(new_browser, new_order):
     assert page.status == 200
     for text in ("Change status", "Add note", "Delete permanently", "Move to the trash"):
         assert text not in page.text
+
+
+def test_trash_can_be_undone(browser, new_order, admin):
+    first, second = new_order(), new_order()
+    page = browser.post(f"/orders/{first['id']}/trash")
+    assert "Undo" in browser.get(page.location.removeprefix("/admin")).html
+    assert "Undo" not in browser.get(f"/orders?undo={first['id']}&at=1").html
+    page = browser.post("/orders/selected", {"action": "trash", "id": [str(second["id"])]})
+    assert "Undo" in page.html
+    undone = {"action": "restore", "id": [str(first["id"]), str(second["id"])]}
+    assert "2 records done" in browser.post("/orders/selected", undone).text
+    assert admin.get("/orders/count").json == {"count": 2}

@@ -37,22 +37,30 @@ for (const button of all("[data-copy]")) {
   });
 }
 
-// Selecting rows
+// Selecting rows: one box in the head of the table, and one beside the actions on a phone
 for (const form of all("[data-selection]")) {
-  const page = form.querySelector("[data-select-page]");
+  const heads = all("[data-select-page]", form);
   const acts = form.querySelector("[data-acts]");
-  page.closest("label").hidden = false;
+  const counted = form.querySelector("[data-selected]");
   const rows = all("input[name=id]", form);
+  form.querySelector("[data-select-label]").hidden = false;
   const update = () => {
     const selected = rows.filter((row) => row.checked).length;
-    page.checked = selected === rows.length;
-    page.indeterminate = selected > 0 && selected < rows.length;
-    acts.hidden = selected === 0;
+    for (const head of heads) {
+      head.hidden = false;
+      head.checked = selected === rows.length;
+      head.indeterminate = selected > 0 && selected < rows.length;
+    }
+    counted.hidden = false;
+    counted.textContent = `${selected} selected`;
+    acts.classList.toggle("idle", selected === 0);
   };
-  page.addEventListener("change", () => {
-    for (const row of rows) row.checked = page.checked;
-    update();
-  });
+  for (const head of heads) {
+    head.addEventListener("change", () => {
+      for (const row of rows) row.checked = head.checked;
+      update();
+    });
+  }
   for (const row of rows) row.addEventListener("change", update);
   update();
 }
