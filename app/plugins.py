@@ -22,16 +22,16 @@ from app.config.loading import check_order_statuses
 
 BUILTIN = (
     *(
-        EntryPoint(name=name, value=f"app.blueprints.{name}", group=PLUGINS)
+        EntryPoint(name=name.rpartition(":")[2], value=f"app.blueprints.{name}", group=PLUGINS)
         for name in (
             "coupons",
             "coupon_batches",
             "coupon_evaluation",
-            "coupon_trash",
+            "trash:coupon_trash",
             "customers",
             "customer_orders",
             "orders",
-            "order_trash",
+            "trash:order_trash",
             "order_notes",
             "order_refunds",
             "redemptions",

@@ -38,7 +38,6 @@ from app.services.coupons import batch_queries
 from app.services.customers import statistics as customer_statistics
 from app.services.events import queries as event_queries
 from app.services.orders import queries as order_queries
-from app.services.orders import trash as order_trash
 from app.services.orders.columns import with_total_tax
 from app.services.orders.refunds import refunds_of_orders
 from app.services.redemptions import queries as redemption_queries
@@ -51,7 +50,7 @@ TRASHED_COUPON = Serializer(TrashedCouponSchema, dict(COUPONS.c))
 COUPON_BATCH = Serializer(CouponBatchSchema, batch_queries.COLUMNS)
 CUSTOMER = Serializer(CustomerSchema, customer_statistics.COLUMNS)
 ORDER = Serializer(OrderSchema, order_queries.COLUMNS)
-TRASHED_ORDER = Serializer(TrashedOrderSchema, order_trash.TRASH_COLUMNS)
+TRASHED_ORDER = Serializer(TrashedOrderSchema, order_queries.TRASH_COLUMNS)
 ORDER_NOTE = Serializer(OrderNoteSchema, dict(ORDER_NOTES.c))
 ORDER_REFUND = Serializer(OrderRefundSchema, dict(ORDER_REFUNDS.c))
 DOWNLOAD = Serializer(DownloadSchema, order_queries.DOWNLOAD_COLUMNS)

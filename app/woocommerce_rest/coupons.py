@@ -16,8 +16,9 @@ from app.conversions.text import coupon_code
 from app.db.session import reading_own_writes, run_in_transaction
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.loading import instance_of, invalid_params
-from app.services.coupons import trash, writes
+from app.services.coupons import writes
 from app.services.coupons.records import CouponRecordQuery, list_records, records_by_id
+from app.services.maintenance import trash
 from app.woocommerce_rest.arguments import Arguments, Problem, is_date_time
 from app.woocommerce_rest.batch import batch_route
 from app.woocommerce_rest.errors import RestError, invalid
@@ -205,7 +206,7 @@ def update_coupon(call: Call) -> Reply:
     def work(_: Any) -> Object:
         is_trashed = _found(coupon_id, call.site, 400)["status"] == "trash"
         if is_trashed and status == "publish":
-            trash.restore(call.actor, coupon_id)
+            trash.restore_coupon(call.actor, coupon_id)
         writes.update_coupon(call.actor, coupon_id, data, check, trashed_too=True)
         if status == "trash" and not is_trashed:
             writes.delete_coupon(call.actor, coupon_id, force=False)

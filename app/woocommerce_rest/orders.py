@@ -18,7 +18,8 @@ from app.errors import InvalidOrderItems, ShopError
 from app.schemas.loading import instance_of, invalid_params
 from app.schemas.orders.input import OrderCreate, OrderUpdate
 from app.services.customers.records import records_by_id as accounts_by_id
-from app.services.orders import notes, trash, writes
+from app.services.maintenance import trash
+from app.services.orders import notes, writes
 from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
 from app.woocommerce_rest.arguments import Arguments, Problem
 from app.woocommerce_rest.batch import batch_route
@@ -204,7 +205,7 @@ def update_order(call: Call) -> Reply:
         before = record_of(order_id, 400)
         is_trashed = before["status"] == TRASH
         if is_trashed and status not in (None, TRASH):
-            _saved(call, lambda: trash.restore(call.actor, order_id))
+            _saved(call, lambda: trash.restore_order(call.actor, order_id))
             before = record_of(order_id)
         data = _data(call, before)
         pays = "paid" in data.get("payment_details", {})

@@ -39,7 +39,7 @@ from sqlalchemy import (
 )
 
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import Fetch, RowStream, read_engine, snapshot
+from app.db.read_pool import Fetch, RowStream, fetch, read_engine, snapshot
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.db.search import Search
 from app.db.sql.index_hints import unindexed
@@ -67,6 +67,20 @@ def count(find: Find) -> int:
     """Return the number of matching records."""
     with snapshot() as fetch:
         return _total(_matching(find, fetch), fetch, None)
+
+
+def ids_after(matching: Matching, after: int, limit: int) -> list[int]:
+    """Return the IDs of the matching records that follow an ID, in their order.
+
+    Large selections are processed in parts with it.
+
+    Args:
+        matching: the matching records.
+        after: the ID.
+        limit: the maximum number of IDs.
+    """
+    ids = _found(matching).where(matching.record_id > after).order_by(matching.record_id)
+    return [row[0] for row in fetch(ids.limit(limit))]
 
 
 def fetch_page(

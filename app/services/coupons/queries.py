@@ -31,7 +31,7 @@ from app.db.sql.types import TextList
 from app.errors import InvalidParams, ShopError
 from app.models import COUPONS
 from app.models.coupon import CouponStatus
-from app.services.common import metadata
+from app.services.common import metadata, plans
 from app.services.common.filtering import Matching, Part, between
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
@@ -70,7 +70,9 @@ SORT_KEYS: Mapping[str, Column[Any]] = {
 }
 
 
-def list_coupons(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
+def list_coupons(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, *, trashed: bool = False
+) -> Page:
     """Return a page of the published coupons that match, by default newest first.
 
     The page is empty without the capability to read coupons (spec 4.1).
@@ -78,22 +80,16 @@ def list_coupons(actor: Principal, query: Mapping[str, Any], columns: Columns) -
     Args:
         query: a loaded ``CouponListQuery``.
         columns: what to select.
+        trashed: whether to list the coupons in the trash instead.
 
     Raises:
         InvalidParams: the type in the filter is unknown.
     """
     require_known_filter(query)
-    return fetch_coupons(actor, _matching(query), query, columns)
-
-
-def fetch_coupons(
-    actor: Principal, matching: Matching, query: Mapping[str, Any], columns: Columns
-) -> Page:
-    """Return a page of the matching coupons, sorted by ``query``."""
     return fetch_page(
         columns,
         COUPONS.c.id,
-        matching,
+        _in_trash(query) if trashed else _matching(query),
         query,
         key=SORT_KEYS[query["orderby"]],
         may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
@@ -210,19 +206,20 @@ def _matching(query: Mapping[str, Any]) -> Matching:
     return Matching(COUPONS.c.id, conditions, part, search)
 
 
+def _in_trash(query: Mapping[str, Any]) -> Matching:
+    """Return the coupons in the trash that match a loaded ``CouponFilter``."""
+    conditions, q = [TRASHED, *conditions_of(query)], query["q"]
+    if query["type"] is not None:
+        conditions.append(COUPONS.c.type == query["type"])
+    text = None if q is None else contains(COUPONS.c.search_text, q, COUPONS.c.id)
+    search, compared = metadata.with_metadata(text, metadata_of(query))
+    return Matching(COUPONS.c.id, [*conditions, *compared], search=search)
+
+
 def ids_after(
     actor: Principal, query: Mapping[str, Any], after: int, limit: int, *, trashed: bool = False
 ) -> list[int]:
-    """Return the IDs of the coupons that match and follow an ID, in their order.
-
-    Large selections are processed in parts with it.
-
-    Args:
-        actor: the principal of the request.
-        query: a loaded ``CouponFilter``.
-        after: the ID.
-        limit: the maximum number of IDs.
-        trashed: whether to select from the trash.
+    """Return the IDs of the coupons that match a loaded ``CouponFilter`` and follow an ID.
 
     Raises:
         InvalidParams: the type in the filter is unknown.
@@ -230,15 +227,8 @@ def ids_after(
     """
     require_known_filter(query)
     actor.require("shop_api_user_cannot_read_coupons", Capability.READ_PRIVATE_SHOP_COUPONS)
-    conditions = [TRASHED if trashed else PUBLISHED, *conditions_of(query)]
-    if query["type"] is not None:
-        conditions.append(COUPONS.c.type == query["type"])
-    found = (
-        [] if query["q"] is None else [contains(COUPONS.c.search_text, query["q"], COUPONS.c.id)]
-    )
-    conditions += [each.by_index for each in (*found, *metadata_of(query))]
-    ids = select(COUPONS.c.id).where(COUPONS.c.id > after, *conditions)
-    return [row.id for row in fetch(ids.order_by(COUPONS.c.id).limit(limit))]
+    by_id = {**query, "orderby": "id"}
+    return plans.ids_after(_in_trash(by_id) if trashed else _matching(by_id), after, limit)
 
 
 def counts_by_state(actor: Principal, query: Mapping[str, Any]) -> dict[str, int]:

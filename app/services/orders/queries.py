@@ -18,7 +18,7 @@ from app.db.sql.index_hints import Condition, frequent
 from app.db.sql.types import Money
 from app.errors import ShopError
 from app.models import DOWNLOADS, ORDERS
-from app.services.common import metadata
+from app.services.common import metadata, plans
 from app.services.common.filtering import Matching, Part, between, require_known_status
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
@@ -40,6 +40,11 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **ORDERS.c,
     "total_tax": type_coerce(ORDERS.c.cart_tax + ORDERS.c.shipping_tax, Money),
 }
+TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    **COLUMNS,
+    # The status before the trash, which a restored order gets again.
+    "status": ORDERS.c.status_before_trash,
+}
 DOWNLOAD_COLUMNS: Mapping[str, ColumnElement[Any]] = {
     **DOWNLOADS.c,
     "order_key": ORDERS.c.order_key,
@@ -53,15 +58,22 @@ SORT_KEYS: Mapping[str, ColumnElement[Any]] = {
 }
 
 
-def list_orders(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
+def list_orders(
+    actor: Principal, query: Mapping[str, Any], columns: Columns, *, trashed: bool = False
+) -> Page:
     """Return a page of the orders that match, newest first by default.
 
     Args:
-        query: a loaded ``OrderListQuery``.
-        columns: what to select, of COLUMNS.
+        query: a loaded ``OrderListQuery``; its status is that before the trash in the trash.
+        columns: what to select, of COLUMNS or TRASH_COLUMNS.
+        trashed: whether to list the orders in the trash instead.
+
+    Raises:
+        InvalidParams: a status in the filter is unknown.
     """
     may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
-    return fetch_orders(_matching(query), query, columns, may_read=may_read)
+    matching = _in_trash(query) if trashed else _matching(query)
+    return _fetch_orders(matching, query, columns, may_read=may_read)
 
 
 def count_orders(actor: Principal, query: Mapping[str, Any]) -> int:
@@ -106,7 +118,7 @@ def orders_of_customer(
     get_customer(actor, customer_id, [])
     if "page" in query:
         query = {**query, "customer_id": customer_id}
-        return fetch_orders(_matching(query), query, columns, may_read=True)
+        return _fetch_orders(_matching(query), query, columns, may_read=True)
     theirs = select_where(tuple(columns), ORDERS.c.id, _IS_OF_CUSTOMER, *_OLDEST_FIRST)
     rows = fetch(theirs, {WANTED: customer_id})
     return Page(rows, total=len(rows) if query.get("totals") else None)
@@ -143,7 +155,7 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
     return {row[-1]: row for row in rows}
 
 
-def fetch_orders(
+def _fetch_orders(
     matching: Matching, query: Mapping[str, Any], columns: Columns, *, may_read: bool
 ) -> Page:
     """Return a page of the matching orders in the sort order of ``query``.
@@ -172,7 +184,7 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def search_of(query: Mapping[str, Any]) -> tuple[Condition | None, list[ColumnElement[bool]]]:
+def _search_of(query: Mapping[str, Any]) -> tuple[Condition | None, list[ColumnElement[bool]]]:
     """Return the search of a loaded ``OrderFilter`` by text and metadata, and its conditions."""
     q, of_metadata = query["q"], query["metadata"]
     search = None if q is None else contains(ORDERS.c.search_text, q, ORDERS.c.id)
@@ -182,7 +194,7 @@ def search_of(query: Mapping[str, Any]) -> tuple[Condition | None, list[ColumnEl
 
 def _matching(query: Mapping[str, Any]) -> Matching:
     """Return the orders that match a loaded ``OrderFilter``, without those in the trash."""
-    search, compared = search_of(query)
+    search, compared = _search_of(query)
     conditions = [*conditions_of(query), *compared]
     by_date, is_search = query["orderby"] == "date", search is not None
     part = part_of(query["status"], by_date=by_date, is_search=is_search)
@@ -211,41 +223,25 @@ def part_of(statuses: Sequence[str] | None, *, by_date: bool, is_search: bool) -
     )
 
 
+def _in_trash(query: Mapping[str, Any]) -> Matching:
+    """Return the orders in the trash that match a loaded ``OrderFilter``."""
+    search, compared = _search_of(query)
+    conditions = [IS_TRASHED, *conditions_of(query), *compared]
+    if query["status"] is not None:
+        conditions.append(ORDERS.c.status_before_trash.in_(query["status"]))
+    return Matching(ORDERS.c.id, conditions, search=search)
+
+
 def ids_after(
     actor: Principal, query: Mapping[str, Any], after: int, limit: int, *, trashed: bool = False
 ) -> list[int]:
-    """Return the IDs of the orders that match and follow an ID, in their order.
-
-    Large selections are processed in parts with it.
-
-    Args:
-        actor: the principal of the request.
-        query: a loaded ``OrderFilter``.
-        after: the ID.
-        limit: the maximum number of IDs.
-        trashed: whether to select from the trash.
+    """Return the IDs of the orders that match a loaded ``OrderFilter`` and follow an ID.
 
     Raises:
         InvalidParams: a status in the filter is unknown.
         ShopError: the capability is missing.
     """
-    statuses = query["status"]
     require_known_status(query, current_catalog().order_statuses)
     actor.require("shop_api_user_cannot_read_orders_count", Capability.READ_PRIVATE_SHOP_ORDERS)
-    search, compared = search_of(query)
-    status = ORDERS.c.status_before_trash if trashed else ORDERS.c.status
-    conditions = [
-        ORDERS.c.id > after,
-        IS_TRASHED if trashed else ~IS_TRASHED,
-        *between(ORDERS.c, query),
-        *compared,
-        *([status.in_(statuses)] if statuses else []),
-        *([search.by_index] if search is not None else []),
-    ]
-    if query["customer_id"] is not None:
-        wanted = min(query["customer_id"], INT64_MAX) or None
-        conditions.append(ORDERS.c.customer_id.is_not_distinct_from(wanted))
-    return [
-        row.id
-        for row in fetch(select(ORDERS.c.id).where(*conditions).order_by(ORDERS.c.id).limit(limit))
-    ]
+    by_id = {**query, "orderby": "id"}
+    return plans.ids_after(_in_trash(by_id) if trashed else _matching(by_id), after, limit)

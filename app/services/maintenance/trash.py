@@ -1,61 +1,71 @@
-"""The trash of orders: list, restore and empty it (orders 4)."""
+"""The trash of coupons and orders: restore a record, and empty the trash (orders 4).
+
+``queries.py`` of each noun lists its trash, and ``writes.py`` moves records to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, select, update
+from sqlalchemy import and_, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change
-from app.db.records import Columns
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
-from app.models import ORDERS
-from app.services.common.filtering import Matching
-from app.services.common.pagination import Page
+from app.models import COUPONS, ORDERS
+from app.models.coupon import CouponStatus
+from app.services.common.bulk import Record
+from app.services.coupons.queries import PUBLISHED, TRASHED
 from app.services.coupons.refusals import counting_refusals
+from app.services.coupons.writes import require_own
 from app.services.events.bulk import notify_deleted
-from app.services.orders.columns import Record, with_total_tax
+from app.services.events.hooks import notify
+from app.services.orders.columns import with_total_tax
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.items import items_of
 from app.services.orders.locks import clear_parents, lock_coupons, lock_orders
-from app.services.orders.queries import COLUMNS, IS_TRASHED, conditions_of, fetch_orders, search_of
+from app.services.orders.queries import IS_TRASHED
 from app.services.orders.refunds import stored_refunds
 from app.services.redemptions.changes import notify_with_coupons
 
-TRASH_COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    **COLUMNS,
-    # The status before the trash, which a restored order gets again.
-    "status": ORDERS.c.status_before_trash,
-}
 
-
-def list_trash(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
-    """Return a page of the orders in the trash that match, filtered and sorted like the list.
-
-    Args:
-        query: a loaded ``OrderListQuery``; its status is the one before the trash.
-        columns: what to select, of TRASH_COLUMNS.
+def restore_coupon(actor: Principal, coupon_id: int) -> Record:
+    """Publish a coupon that is in the trash; return it by its column names.
 
     Raises:
-        InvalidParams: a status in the filter is unknown.
+        ShopError: the coupon is not in the trash, the capability is missing, or a published coupon
+            has the code.
     """
-    conditions = [IS_TRASHED, *conditions_of(query)]
-    if (statuses := query["status"]) is not None:
-        conditions.append(ORDERS.c.status_before_trash.in_(statuses))
-    search, compared = search_of(query)
-    matching = Matching(ORDERS.c.id, [*conditions, *compared], search=search)
-    may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
-    return fetch_orders(matching, query, columns, may_read=may_read)
+
+    def work(session: Session) -> Record:
+        row = session.execute(
+            select(COUPONS).where(COUPONS.c.id == coupon_id, TRASHED).with_for_update()
+        ).mappings().first()  # fmt: skip
+        if row is None:
+            message = "No coupon in the trash has this ID."
+            raise ShopError("shop_api_invalid_coupon_id").with_message(message)
+        coupon = dict(row)
+        require_own(
+            actor, coupon["author_id"], "shop_api_user_cannot_edit_coupon",
+            Capability.EDIT_SHOP_COUPONS, Capability.EDIT_OTHERS_SHOP_COUPONS,
+        )  # fmt: skip
+        same_code = select(COUPONS.c.id).where(COUPONS.c.code == coupon["code"], PUBLISHED)
+        if session.execute(same_code).first():
+            raise ShopError("shop_api_coupon_code_already_exists")
+        restored = {"status": CouponStatus.PUBLISHED, "trashed_at": None, "updated_at": now()}
+        session.execute(update(COUPONS).where(COUPONS.c.id == coupon_id).values(restored))
+        after = {**coupon, **restored}
+        notify(session, actor, [Change("coupon.restored", coupon, after)])
+        return after
+
+    return run_in_transaction(work)
 
 
 @counting_refusals()
-def restore(actor: Principal, order_id: int) -> Record:
+def restore_order(actor: Principal, order_id: int) -> Record:
     """Restore an order with its former status and return it by its column names (orders 4).
 
     Raises:
@@ -88,7 +98,35 @@ def restore(actor: Principal, order_id: int) -> Record:
     return run_in_transaction(work)
 
 
-def empty_trash(actor: Principal, older_than_days: int) -> int:
+def empty_coupons(actor: Principal, older_than_days: int) -> int:
+    """Permanently delete coupons that have been in the trash for a number of days (orders 4).
+
+    Args:
+        older_than_days: minimum age in days, from the time when a coupon was moved to the trash.
+
+    Returns:
+        The number of deleted coupons.
+
+    Raises:
+        ShopError: a capability is missing.
+    """
+    actor.require(
+        "shop_api_user_cannot_delete_coupon",
+        Capability.DELETE_SHOP_COUPONS,
+        Capability.DELETE_OTHERS_SHOP_COUPONS,
+    )
+    before = now() - timedelta(days=older_than_days)
+
+    def work(session: Session) -> int:
+        old = delete(COUPONS).where(TRASHED, COUPONS.c.trashed_at <= before)
+        deleted = session.scalars(old.returning(COUPONS.c.id)).all()
+        notify_deleted(session, actor, "coupon", deleted)
+        return len(deleted)
+
+    return run_in_transaction(work)
+
+
+def empty_orders(actor: Principal, older_than_days: int) -> int:
     """Permanently delete orders that have been in the trash for a number of days (orders 4).
 
     Returns:
