@@ -1,8 +1,9 @@
 """Arguments of operations as JSON Schema: their validation and conversion, as in WordPress.
 
 One table of arguments serves requests, ``OPTIONS`` and the OpenAPI document. Some keys are not JSON
-Schema: ``is_checked=False`` only converts a list of IDs, ``null_is_valid=False`` rejects null, and
-``note`` is added to the message about a value that is not in an ``enum``.
+Schema: ``is_checked=False`` only converts a list of IDs, ``null_is_valid=False`` rejects null,
+``is_absolute=True`` drops a minus sign, and ``note`` is added to the message about a value that is
+not in an ``enum``.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ def convert(schema: Schema, value: Any) -> Any:
         return value
     found = next((each for each in _each(kinds) if _CHECKS[each](value)), _each(kinds)[0])
     if found == "integer":
-        return _integer(value)
+        number = _integer(value)
+        return abs(number) if schema.get("is_absolute") else number
     if found == "boolean":
         return value if isinstance(value, bool) else str(value).lower() in {"1", "true"}
     if found == "array":
@@ -213,9 +215,12 @@ def _public(schema: Schema) -> dict[str, Any]:
     return dict(_public_items(schema))
 
 
+_PRIVATE = {"is_checked", "is_absolute", "null_is_valid", "note"}
+
+
 def _public_items(schema: Schema) -> Iterator[tuple[str, Any]]:
     for key, value in schema.items():
-        if key in {"is_checked", "null_is_valid", "note"} or value in ("money", "report-date"):
+        if key in _PRIVATE or value in ("money", "report-date"):
             continue
         if key == "properties":
             yield key, {name: _public(each) for name, each in value.items()}

@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 import marshmallow as ma
+from flask import g
 
-from app.auth.principals import ROLES, Capability
+from app.auth.principals import ROLES, Capability, Principal, capabilities_of
 from app.conversions.emails import is_email, lower_domain
 from app.conversions.text import clean
 from app.db.session import reading_own_writes, run_in_transaction
@@ -19,6 +20,7 @@ from app.schemas.loading import instance_of, invalid_params
 from app.services.customers import writes
 from app.services.customers.records import CustomerRecordQuery, list_records, records_by_id
 from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
+from app.services.orders.records import product_names
 from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.batch import batch_route
 from app.woocommerce_rest.coupons import require_no_id
@@ -34,7 +36,7 @@ from app.woocommerce_rest.lists import (
     page,
     record_query,
 )
-from app.woocommerce_rest.site import Site, metadata_list
+from app.woocommerce_rest.site import ITEM_METHODS, Site, metadata_list
 
 Record = Mapping[str, Any]
 Object = dict[str, Any]
@@ -97,8 +99,22 @@ def customer_object(record: Record, site: Site) -> Object:
         "orders_count": orders_count,
         "total_spent": total_spent,
         "last_order": {"id": last_id, "date": site.local(last_date)} if last_id else None,
-        "_links": site.links("customers", record["id"]),
+        "_links": site.links("customers", record["id"], methods=_methods(record, site)),
     }
+
+
+def _methods(record: Record, site: Site) -> Sequence[str]:
+    """Return the methods that the caller may use on an account.
+
+    Changes need every right of the account, and nobody deletes the own account.
+    """
+    if site.actor is None:
+        return ITEM_METHODS
+    held = capabilities_of([record["role"]])
+    if not site.actor.can(*held):
+        return ITEM_METHODS[:1]
+    allowed = site.methods(Capability.EDIT_USERS, Capability.DELETE_USERS)
+    return [each for each in allowed if each != "DELETE" or record["id"] != site.actor.user_id]
 
 
 def customers(ids: Sequence[int], site: Site) -> list[Object]:
@@ -112,7 +128,25 @@ def _found(customer_id: int, site: Site) -> Object:
     shown = customers([customer_id], site)
     if not shown:
         raise RestError("wc_user_invalid_id", "Invalid user ID.", 404)
+    g.customer_methods = shown[0]["_links"]["self"][0]["targetHints"]["allow"]
     return shown[0]
+
+
+def _allowed(actor: Principal, ids: Mapping[str, int]) -> Sequence[str]:
+    """Return the methods that the caller may use on the account of the path, if it exists."""
+    if "customer_methods" not in g:  # the parameters were invalid
+        found = records_by_id([ids["id"]])
+        g.customer_methods = _methods(found[0], Site("", actor=actor)) if found else ()
+    return g.customer_methods  # type: ignore[no-any-return] # of flask.g
+
+
+def name_of_account(user_id: int) -> str:
+    """Return the name of an account for a note, or an empty string."""
+    found = records_by_id([user_id])
+    if not found:
+        return ""
+    name = f"{found[0]['first_name']} {found[0]['last_name']}".strip()
+    return name or str(found[0]["username"])
 
 
 def list_customers(call: Call) -> Reply:
@@ -185,6 +219,7 @@ def delete_customer(call: Call) -> Reply:
     customer_id, heir = call.ids["id"], call.args.get("reassign")
     check = call.precondition(lambda record_id: _found(record_id, call.site))
     if not call.args.get("force"):
+        _found(customer_id, call.site)
         message = "Customers do not support trashing."
         raise RestError("woocommerce_rest_trash_not_supported", message, 501)
 
@@ -194,6 +229,8 @@ def delete_customer(call: Call) -> Reply:
             code = "woocommerce_rest_customer_invalid_reassign"
             raise RestError(code, "Invalid resource id for reassignment.")
         writes.delete_customer(call.actor, customer_id, check)
+        g.customer_methods = ()
+        del shown["_links"]["self"][0]["targetHints"]  # as on the original
         return shown
 
     return Reply(run_in_transaction(work))
@@ -207,17 +244,18 @@ def list_downloads(call: Call) -> Reply:
         call.actor, call.ids["id"], [DOWNLOAD_COLUMNS[name] for name in names]
     )
     shown = [dict(zip(names, row, strict=False)) for row in rows.values()]
-    return Reply([_download(each, call) for each in shown])
+    products = product_names([each["order_id"] for each in shown])
+    return Reply([_download(each, products, call) for each in shown])
 
 
-def _download(record: Record, call: Call) -> Object:
+def _download(record: Record, products: Mapping[tuple[int, int], str], call: Call) -> Object:
     site, remaining = call.site, record["downloads_remaining"]
     expires = record["access_expires"]
     return {
         "download_id": record["download_id"],
         "download_url": record["download_url"],
         "product_id": record["product_id"],
-        "product_name": record["file_name"],
+        "product_name": products.get((record["order_id"], record["product_id"]), ""),
         "download_name": record["download_name"],
         "order_id": record["order_id"],
         "order_key": record["order_key"],
@@ -325,6 +363,7 @@ _CUSTOMER = Route(
             {"force": FORCE, "reassign": INTEGER}, "Delete a customer", result="Customer",
         ),
     },
+    _allowed,
 )  # fmt: skip
 _DOWNLOADS = Route(
     "/customers/<id:id>/downloads",
@@ -334,5 +373,6 @@ _DOWNLOADS = Route(
             "List the downloads of a customer", result="Download", is_list=True,
         )
     },
+    lambda actor, ids: _allowed(actor, ids)[:1],
 )  # fmt: skip
 ROUTES = (_CUSTOMERS, batch_route(_CUSTOMERS, _CUSTOMER), _CUSTOMER, _DOWNLOADS)

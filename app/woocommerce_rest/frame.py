@@ -119,11 +119,17 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path with its operations by ``GET``, ``POST`` (create), ``EDIT`` and ``DELETE``."""
+    """A path with its operations by ``GET``, ``POST`` (create), ``EDIT`` and ``DELETE``.
+
+    Attributes:
+        path: the path below the namespace.
+        operations: the operations.
+        allow: the methods that a caller may use, if they depend on the record.
+    """
 
     path: str
     operations: Mapping[str, Operation]
-    schema: str = ""
+    allow: Callable[[Principal, Mapping[str, int]], Sequence[str]] | None = None
 
     @property
     def methods(self) -> list[str]:
@@ -163,13 +169,15 @@ def respond(route: Route | None, ids: Mapping[str, int]) -> Response:
     except Exception as error:  # noqa: BLE001  # the native handler logs it and chooses the status
         response = handle_exception(error)
     is_hidden = response.status_code in {401, 403} or not _is_found(route)
-    allow = [] if is_hidden or route is None else _allowed(route)
+    allow = [] if is_hidden or route is None else _allowed(route, ids)
     return _completed(response, query, site, allow)
 
 
-def _allowed(route: Route) -> list[str]:
+def _allowed(route: Route, ids: Mapping[str, int]) -> Sequence[str]:
     """Return the methods that the caller has the capabilities for, in the order of the original."""
     principal: Principal | None = g.get("principal")
+    if route.allow and principal:
+        return route.allow(principal, ids)
     return [
         method
         for name, operation in route.operations.items()
@@ -195,6 +203,7 @@ def _respond(
     principal = _authenticate()
     if principal:
         _check_key(principal, route)
+        site = replace(site, actor=principal)
     if request.method == "OPTIONS":
         return json_response(parameters.selected(_description(route), query.get("_fields")))
     operation = route.operation(request.method) if route else None
@@ -334,7 +343,7 @@ def _check_key(principal: Principal, route: Route | None) -> None:
     """Raise RestError unless the key allows the method and the resource of the route."""
     if request.method == "OPTIONS":
         return
-    if request.method not in KNOWN:
+    if request.method not in KNOWN or request.args.get("_method") == "":
         raise _authentication_error("Unknown request method.")
     if not principal.permission.allows(request.method):
         is_read = Permission.READ.allows(request.method)

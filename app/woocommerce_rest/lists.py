@@ -9,6 +9,9 @@ from app.woocommerce_rest.arguments import Arguments, Schema
 from app.woocommerce_rest.frame import Call, Reply
 
 INTEGER: Schema = {"type": "integer"}
+ABSOLUTE: Schema = {"type": "integer", "is_absolute": True}
+DECIMALS: Schema = {**ABSOLUTE, "default": 2}
+MAX_DECIMALS = 8
 TEXT: Schema = {"type": "string"}
 BOOLEAN: Schema = {"type": "boolean"}
 IDS: Schema = {"type": "array", "items": INTEGER, "default": [], "is_checked": False}
@@ -46,7 +49,7 @@ def collection(
         **({"dates_are_gmt": FORCE} if times else {}),
         "exclude": IDS,
         "include": IDS,
-        "offset": INTEGER,
+        "offset": ABSOLUTE,
         "order": {"type": "string", "default": order, "enum": ["asc", "desc"]},
         "orderby": {"type": "string", "default": default, "enum": list(orderby)},
     }
@@ -72,7 +75,7 @@ def record_query(call: Call) -> dict[str, Any]:
     return {
         "page": args["page"],
         "size": args["per_page"],
-        "offset": None if args.get("offset") is None else abs(args["offset"]),
+        "offset": args.get("offset"),
         "order": args["order"],
         "orderby": args["orderby"],
         "search": args.get("search") or "",
@@ -92,6 +95,7 @@ def page(
     )
 
 
-def names_of(fields: Mapping[str, Any], *, of: str = "") -> dict[str, Any]:
-    """Return the fields of a body as parameters."""
-    return {name: each for name, each in fields.items() if name != of}
+def decimals(call: Call) -> int:
+    """Return the decimals of amounts, ``dp``."""
+    given: int = call.given.get("dp", 2)
+    return min(given, MAX_DECIMALS)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from app.auth.principals import Capability
 from app.services.orders.items import COUPON_ID
 from app.woocommerce_rest.customers import (
     BILLING_PARTS,
@@ -30,7 +32,8 @@ ORDER_SHIPPING = (*ORDER_BILLING[:9], "phone")
 _BILLING = [(part, f"billing_{part}") for part in ORDER_BILLING]
 _SHIPPING = [(part, f"shipping_{part}") for part in ORDER_SHIPPING]
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
-_KEY = itemgetter(1)
+_ID, _KEY = itemgetter(0), itemgetter(1)
+_RIGHTS = Capability.EDIT_SHOP_ORDERS, Capability.DELETE_SHOP_ORDERS
 _NO_IMAGE = {"id": "", "src": ""}
 
 
@@ -46,8 +49,14 @@ def symbol_of(currency: str) -> str:
     return currencies().get(currency, ("", currency))[1]
 
 
-def order_object(record: Record, site: Site) -> Object:
-    """Return an order of this dialect."""
+def order_object(record: Record, site: Site, *, in_list: bool = False) -> Object:
+    """Return an order of this dialect.
+
+    Args:
+        record: the order.
+        site: the shop.
+        in_list: whether metadata is in the order of its IDs, and not in that of its keys.
+    """
     amount, local, status = site.amount, site.local, record["status"]
     created, modified = record["created_at"], record["updated_at"]
     paid, completed = record["paid_at"], record["completed_at"]
@@ -84,7 +93,7 @@ def order_object(record: Record, site: Site) -> Object:
         "date_paid": local(paid),
         "cart_hash": record["cart_hash"],
         "number": record["order_number"],
-        "meta_data": metadata_list(sorted(record["metadata"], key=_KEY), site),
+        "meta_data": metadata_list(sorted(record["metadata"], key=_ID if in_list else _KEY), site),
         "line_items": [_line(line, entries, site) for line in record["line_items"]],
         "tax_lines": [_tax_line(line, entries, site) for line in record["tax_lines"]],
         "shipping_lines": [
@@ -108,7 +117,7 @@ def order_object(record: Record, site: Site) -> Object:
     }
     if site.has_customer:
         shown["customer"] = customer_of(record, site)
-    links = site.links("orders", order_id)
+    links = site.links("orders", order_id, methods=site.methods(*_RIGHTS))
     if record["customer_id"]:
         links["customer"] = [{"href": site.url("customers", record["customer_id"])}]
     if record["parent_id"]:
@@ -143,16 +152,31 @@ def _sum(first: str, second: str) -> str:
     return f"{'-' if cents < 0 else ''}{units}.{rest:02}"
 
 
+_FIELDS = frozenset(
+    {"_fee_amount", "_tax_status", "tax_status", "shipping_tax_amount", "rate_percent",
+     "discount_amount_tax"}
+)  # fmt: skip
+"""Metadata of items, imported or written here, that is a field of an item in this dialect."""
+
+
+def _field(item: Record, entries: Entries, key: str, default: str) -> Any:
+    """Return a field of an item that is stored as metadata."""
+    own = entries.get(item["id"], ())
+    return next((value for _, name, value in own if name == key), default)
+
+
 def _metadata(item: Record, entries: Entries, site: Site) -> list[Object]:
     """Return the metadata of an item: its attributes, and its entries."""
-    own = entries.get(item["id"], ())
+    own, attributes = entries.get(item["id"], ()), item.get("meta")
+    if not own and not attributes:
+        return []
     known = {entry[1] for entry in own}
-    attributes = [
+    found = [
         {"id": 0, "key": each["key"], "value": each["value"]}
-        for each in item.get("meta") or ()
+        for each in attributes or ()
         if each["key"] not in known
     ]
-    found = [*attributes, *metadata_list(own, site)]
+    found += metadata_list([entry for entry in own if entry[1] not in _FIELDS], site)
     return [{**each, "display_key": each["key"], "display_value": each["value"]} for each in found]
 
 
@@ -168,7 +192,7 @@ def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
 
 
 def _line(line: Record, entries: Entries, site: Site) -> Object:
-    quantity, amount = line["quantity"], site.amount
+    quantity, amount, sku = line["quantity"], site.amount, line["sku"]
     price = float(line["total"]) / quantity if quantity else 0.0
     return {
         "id": line["id"],
@@ -183,8 +207,8 @@ def _line(line: Record, entries: Entries, site: Site) -> Object:
         "total_tax": amount(line["total_tax"]),
         "taxes": _taxes(line, site, has_subtotal=True),
         "meta_data": _metadata(line, entries, site),
-        "sku": line["sku"] or "",
-        "global_unique_id": "",
+        "sku": sku,
+        "global_unique_id": None if sku is None else "",
         "price": int(price) if price.is_integer() else price,
         "image": _NO_IMAGE,
         "parent_name": None,
@@ -192,15 +216,17 @@ def _line(line: Record, entries: Entries, site: Site) -> Object:
 
 
 def _tax_line(line: Record, entries: Entries, site: Site) -> Object:
+    shipping = Decimal(_field(line, entries, "shipping_tax_amount", "0") or 0)
+    percent = _field(line, entries, "rate_percent", "0")
     return {
         "id": line["id"],
         "rate_code": line["code"],
         "rate_id": line["rate_id"],
         "label": line["title"],
         "compound": line["compound"],
-        "tax_total": site.amount(line["total"]),
-        "shipping_tax_total": site.amount("0.00"),
-        "rate_percent": 0,
+        "tax_total": site.amount(Decimal(line["total"]) - shipping),
+        "shipping_tax_total": site.amount(shipping),
+        "rate_percent": plain_number(percent or "0"),
         "meta_data": _metadata(line, entries, site),
     }
 
@@ -214,18 +240,19 @@ def _shipping_line(line: Record, entries: Entries, site: Site) -> Object:
         "total": site.amount(line["total"]),
         "total_tax": site.amount(line.get("total_tax") or "0.00"),
         "taxes": _taxes(line, site, has_subtotal=False),
-        "tax_status": "taxable",
+        "tax_status": _field(line, entries, "tax_status", "taxable"),
         "meta_data": _metadata(line, entries, site),
     }
 
 
 def _fee_line(line: Record, entries: Entries, site: Site) -> Object:
+    amount = _field(line, entries, "_fee_amount", "")
     return {
         "id": line["id"],
         "name": line["title"],
         "tax_class": line["tax_class"] or "",
-        "tax_status": "taxable",
-        "amount": "",
+        "tax_status": _field(line, entries, "_tax_status", "taxable"),
+        "amount": amount,
         "total": site.amount(line["total"]),
         "total_tax": site.amount(line["total_tax"]),
         "taxes": _taxes(line, site, has_subtotal=False),
@@ -234,7 +261,8 @@ def _fee_line(line: Record, entries: Entries, site: Site) -> Object:
 
 
 def _coupon_line(line: Record, record: Record, site: Site) -> Object:
-    shown = _metadata(line, record["items_metadata"], site)
+    entries: Entries = record["items_metadata"]
+    shown = _metadata(line, entries, site)
     info = next((each["value"] for each in shown if each["key"] == "coupon_info"), None)
     if info is None and (info := _coupon_info(line, record)):
         entry = {"id": 0, "key": "coupon_info", "value": info}
@@ -244,7 +272,7 @@ def _coupon_line(line: Record, record: Record, site: Site) -> Object:
         "id": line["id"],
         "code": line["code"],
         "discount": _unpadded(line["amount"]),
-        "discount_tax": "0",
+        "discount_tax": _unpadded(str(_field(line, entries, "discount_amount_tax", "0") or "0")),
         "meta_data": shown,
         "discount_type": kind,
         "nominal_amount": amount,
@@ -274,7 +302,7 @@ def _parsed_info(info: Any) -> tuple[str, Any, bool]:
 
 
 def _unpadded(amount: str) -> str:
-    return amount.rstrip("0").rstrip(".") or "0"
+    return (amount.rstrip("0").rstrip(".") if "." in amount else amount) or "0"
 
 
 # --- notes and refunds ---

@@ -16,15 +16,16 @@ from app.schemas.loading import instance_of, invalid_params
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.orders.refund import OrderRefundCreate
 from app.services.common.records import RecordQuery
-from app.services.customers.records import records_by_id as accounts_by_id
 from app.services.orders import notes, refunds
 from app.services.orders.records import list_refunds, notes_of, records_by_id, refund_by_id
 from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.coupons import require_no_id
+from app.woocommerce_rest.customers import name_of_account
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
 from app.woocommerce_rest.lists import (
     BOOLEAN,
+    DECIMALS,
     FORCE,
     IDS,
     INTEGER,
@@ -33,6 +34,7 @@ from app.woocommerce_rest.lists import (
     ONE,
     TEXT,
     collection,
+    decimals,
     page,
     record_query,
 )
@@ -83,24 +85,17 @@ def create_note(call: Call) -> Reply:
     code = "woocommerce_rest_shop_order_exists"
     require_no_id(call, code, "Cannot create existing shop_order.")
     _order(call, "woocommerce_rest_order_invalid_id")
-    data = _loaded(OrderNoteCreate, {"note": call.given["note"]})
+    text = call.given["note"]
+    data: Object = _loaded(OrderNoteCreate, {"note": text}) if text else {"note": ""}
     data["customer_note"] = bool(call.args.get("customer_note"))
-    data["author"] = _name_of(call) if call.args.get("added_by_user") else ""
+    data["author"] = name_of_account(call.actor.user_id) if call.args.get("added_by_user") else ""
 
     def work(_: Any) -> Object:
-        created = notes.create_note(call.actor, call.ids["order_id"], data)
+        order_id = call.ids["order_id"]
+        created = notes.create_note(call.actor, order_id, data, needs_text=False)
         return _note(call, created["id"])
 
     return Reply(run_in_transaction(work), 201)
-
-
-def _name_of(call: Call) -> str:
-    """Return the name of the account of the key."""
-    found = accounts_by_id([call.actor.user_id])
-    if not found:
-        return ""
-    name = f"{found[0]['first_name']} {found[0]['last_name']}".strip()
-    return name or str(found[0]["username"])
 
 
 def delete_note(call: Call) -> Reply:
@@ -118,8 +113,7 @@ def delete_note(call: Call) -> Reply:
 
 
 def _site(call: Call) -> Site:
-    dp = call.args.get("dp")
-    return call.site.with_options(dp=min(abs(2 if dp is None else dp), 8))
+    return call.site.with_options(dp=decimals(call))
 
 
 def _refund(call: Call, refund_id: int) -> Object:
@@ -261,7 +255,7 @@ _REFUND_FIELDS: Arguments = {
     "api_restock": BOOLEAN,
     "id": {},
 }
-_DP = {"dp": {"type": "integer", "default": 2}}
+_DP = {"dp": DECIMALS}
 _REFUND_LIST = {
     **collection("date", "id", "include", "title", "slug", "modified"),
     "parent": IDS,

@@ -20,6 +20,7 @@ from app.schemas.orders.input import OrderCreate, OrderUpdate
 from app.services.customers.records import records_by_id as accounts_by_id
 from app.services.maintenance import trash
 from app.services.orders import notes, writes
+from app.services.orders.columns import STATUS_NOTE, columns_of
 from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
 from app.woocommerce_rest.arguments import Arguments, Problem
 from app.woocommerce_rest.batch import batch_route
@@ -28,6 +29,7 @@ from app.woocommerce_rest.customers import (
     BILLING_PARTS,
     SHIPPING_PARTS,
     address,
+    name_of_account,
     native_addresses,
     with_shipping_phone,
 )
@@ -37,6 +39,7 @@ from app.woocommerce_rest.lists import (
     ANYTHING,
     BOOLEAN,
     CONTEXT,
+    DECIMALS,
     FORCE,
     IDS,
     INTEGER,
@@ -44,6 +47,7 @@ from app.woocommerce_rest.lists import (
     MONEY,
     TEXT,
     collection,
+    decimals,
     page,
     record_query,
 )
@@ -118,7 +122,10 @@ _FIELDS: Arguments = {
     "shipping_lines": _lines(
         method_title=OPTIONAL_TEXT, method_id=OPTIONAL_TEXT, instance_id=TEXT, total=MONEY,
     ),
-    "fee_lines": _lines(name=OPTIONAL_TEXT, tax_class=TEXT, tax_status=TEXT, total=MONEY),
+    "fee_lines": _lines(
+        name=OPTIONAL_TEXT, tax_class=TEXT, total=MONEY,
+        tax_status={"type": "string", "enum": ["taxable", "none"]},
+    ),
     "coupon_lines": _lines(code=OPTIONAL_TEXT),
     "manual_update": BOOLEAN,
     "set_paid": BOOLEAN,
@@ -145,7 +152,7 @@ def _site(call: Call) -> Site:
     """Return the site with the options of the request."""
     args, fields = call.args, call.fields
     return call.site.with_options(
-        dp=min(abs(2 if args.get("dp") is None else args["dp"]), 8),
+        dp=decimals(call),
         has_customer=call.site.has_customer and (not fields or "customer" in fields),
         include_meta=frozenset(args.get("include_meta") or ()),
         exclude_meta=frozenset(args.get("exclude_meta") or ()),
@@ -170,8 +177,9 @@ def list_orders(call: Call) -> Reply:
         product_id=given.get("product") or None,
     )
     records, total = list_records(call.actor, query, with_customers=site.has_customer)
-    shown = [order_object(record, site) for record in records]
-    status = {"status": args.get("status") or ["any"]}  # after the parameters of the request
+    shown = [order_object(record, site, in_list=True) for record in records]
+    # After the parameters of the request.
+    status = {"status": ["any"] if args.get("status") is None else args["status"]}
     return page(call, shown, total, {**status, "dp": 2, "context": "view"})
 
 
@@ -189,8 +197,8 @@ def create_order(call: Call) -> Reply:
 
     def work(_: Any) -> Object:
         created = _saved(call, lambda: writes.create_order(call.actor, data))
-        if call.given.get("set_paid"):
-            _note_payment(call, created)
+        if call.given.get("set_paid") and (text := _payment_note(created)):
+            notes.create_note(call.actor, created["id"], {"note": text, "customer_note": False})
         return orders([created["id"]], _site(call))[0]
 
     return Reply(run_in_transaction(work), 201)
@@ -208,13 +216,14 @@ def update_order(call: Call) -> Reply:
             _saved(call, lambda: trash.restore_order(call.actor, order_id))
             before = record_of(order_id)
         data = _data(call, before)
-        pays = "paid" in data.get("payment_details", {})
+        if "paid" in data.get("payment_details", {}):
+            data[STATUS_NOTE] = {"note": _payment_note({**before, **columns_of(data)})}
+        elif call.given.get("manual_update"):
+            data[STATUS_NOTE] = {"author": name_of_account(call.actor.user_id)}
         _saved(
             call,
             lambda: writes.update_order(call.actor, order_id, data, check, trashed_too=True),
         )
-        if pays:
-            _note_payment(call, record_of(order_id))
         if status == TRASH and not is_trashed:
             writes.delete_order(call.actor, order_id, force=False)
         return orders([order_id], _site(call))[0]
@@ -248,12 +257,10 @@ def list_statuses(call: Call) -> Reply:  # noqa: ARG001  # as every operation
     return Reply([{"slug": name, "name": label} for name, label in found])
 
 
-def _note_payment(call: Call, order: Record) -> None:
-    """Add the note of a payment, as the original does."""
+def _payment_note(order: Record) -> str:
+    """Return the note of a payment as the original writes it; empty without a method."""
     title, number = order["payment_method_title"], order["transaction_id"]
-    text = f"Payment via {title}{f' ({number})' if number else ''}."
-    if title:
-        notes.create_note(call.actor, order["id"], {"note": text, "customer_note": False})
+    return f"Payment via {title}{f' ({number})' if number else ''}." if title else ""
 
 
 # --- requests ---
@@ -426,8 +433,28 @@ def _native_lines(name: str, given: Sequence[Any], before: Record | None) -> lis
             item.setdefault("method_title", "Shipping")
         if item_id:
             item["id"] = item_id
-        items.append({**item, "meta_data": each.get("meta_data")})
+            _keep_totals(item, each, name, before)
+        items.append({**item, "meta_data": _metadata_of(each)})
     return items
+
+
+def _keep_totals(item: Object, given: Record, name: str, before: Record | None) -> None:
+    """Keep the amounts of a line of which only the quantity changes (surface 9)."""
+    if name != "line_items" or not before or "quantity" not in given:
+        return
+    stored = next(line for line in before[name] if line["id"] == item["id"])
+    if not {"total", "subtotal"} & item.keys():
+        details = (before["item_details"] or {}).get(str(item["id"]), {})
+        item["subtotal"] = stored["subtotal"]
+        if details.get("own_total"):
+            item["total"] = stored["total"]
+
+
+def _metadata_of(item: Record) -> list[Object]:
+    """Return the metadata of an item, with the tax status of a fee."""
+    status = item.get("tax_status")
+    own = [{"key": "_tax_status", "value": status}] if status else []
+    return [*(item.get("meta_data") or ()), *own]
 
 
 def _complete_line(item: Object, *, is_new: bool, place: str) -> None:
@@ -472,7 +499,7 @@ def _native_coupons(given: Sequence[Any], before: Record | None) -> list[Object]
 
 _VIEW = {
     "context": CONTEXT,
-    "dp": {"type": "integer", "default": 2},
+    "dp": DECIMALS,
     "order_item_display_meta": BOOLEAN,
     "include_meta": {"type": "array", "items": TEXT, "default": []},
     "exclude_meta": {"type": "array", "items": TEXT, "default": []},

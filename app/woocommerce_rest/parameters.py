@@ -133,7 +133,9 @@ def selected(body: Any, fields: Any) -> Any:
             place = place.setdefault(part, {})
     if not tree:
         return body
-    return [_pick(each, tree) for each in body] if isinstance(body, list) else _pick(body, tree)
+    if isinstance(body, list):
+        return [_pick(each, tree) or [] for each in body]  # an empty object is a list, as in PHP
+    return _pick(body, tree)
 
 
 def _pick(value: Any, tree: Mapping[str, Any]) -> Any:

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from flask import current_app, has_request_context, request
 
+from app.auth.principals import Capability, Principal
 from app.services.webhooks.deliveries.requests import public_url
 
 NAMESPACE = "wc/v3"
@@ -31,6 +32,7 @@ class Site:
         has_customer: whether orders have ``customer``.
         include_meta: keys of metadata to show; empty for all.
         exclude_meta: keys of metadata not to show.
+        actor: the caller, whose rights links show; None for deliveries.
     """
 
     home: str
@@ -39,6 +41,7 @@ class Site:
     has_customer: bool = False
     include_meta: frozenset[str] = frozenset()
     exclude_meta: frozenset[str] = field(default_factory=frozenset)
+    actor: Principal | None = None
 
     @property
     def root(self) -> str:
@@ -80,6 +83,13 @@ class Site:
             "self": [{"href": self.url(*parts), "targetHints": hints}],
             "collection": [{"href": self.url(*parts[:-1])}],
         }
+
+    def methods(self, edit: Capability, delete: Capability) -> Sequence[str]:
+        """Return the methods of a record that the caller has the capabilities for."""
+        if self.actor is None or self.actor.can(edit, delete):
+            return ITEM_METHODS
+        allowed = ITEM_METHODS[:4] if self.actor.can(edit) else ITEM_METHODS[:1]
+        return (*allowed, "DELETE") if self.actor.can(delete) else allowed
 
     def amount(self, text: str | Decimal | None) -> str:
         """Return an amount with ``dp`` decimals, rounded half up."""

@@ -73,7 +73,7 @@ ROUTES = (
         "/data/currencies/current",
         {
             "GET": Operation(
-                get_currency, "list", (Capability.READ_PRIVATE_SHOP_ORDERS,),
+                get_currency, "view", (Capability.READ_PRIVATE_SHOP_ORDERS,),
                 summary="Get the currency of the shop", result="Currency",
             )
         },

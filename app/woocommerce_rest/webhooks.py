@@ -94,7 +94,9 @@ def list_webhooks(call: Call) -> Reply:
 
 def get_webhook(call: Call) -> Reply:
     """Return a webhook."""
-    return Reply(_found(call.ids["id"], call.site))
+    webhook_id = call.ids["id"]
+    message = "ID is invalid." if webhook_id else "Invalid ID."  # as on the original
+    return Reply(_found(webhook_id, call.site, message=message))
 
 
 def create_webhook(call: Call) -> Reply:

@@ -26,6 +26,7 @@ from app.models import (
     USERS,
     WEBHOOKS,
 )
+from app.models.download import DOWNLOADS
 from app.models.user import with_normalized
 from app.services.common.metadata import with_found_value
 from app.services.orders.columns import search_text_of
@@ -74,7 +75,7 @@ def _set_sequences(connection):
     following = {
         **dict.fromkeys(("coupons", "orders", "order_refunds"), 76),
         "users": ids["customer"], "order_notes": ids["note"], "webhooks": ids["webhook"],
-        **dict.fromkeys(("coupon_metadata", "order_metadata", "item_metadata"), 1000),
+        **dict.fromkeys(("coupon_metadata", "order_metadata", "item_metadata"), 3000),
         "customer_metadata": 1000, "redemptions": 1000, "refund_metadata": 1000,
         "item_ids": ids["order line"],
     }  # fmt: skip
@@ -317,7 +318,19 @@ def _insert_order(connection, order):
     for name in names:
         for line in order[name]:
             identity = {"order_id": order["id"], "item_id": line["id"]}
-            _metadata(connection, ITEM_METADATA, identity, line["meta_data"])
+            _metadata(connection, ITEM_METADATA, identity, [*line["meta_data"], *_of_fee(line)])
+
+
+def _of_fee(line):
+    """The fields of a fee that are metadata at the source and in the service."""
+    values = {"_fee_amount": line.get("amount"), "_tax_status": line.get("tax_status")}
+    start = 2000 + line["id"] * 2
+    is_fee = "amount" in line
+    return [
+        {"id": start + at, "key": key, "value": value}
+        for at, (key, value) in enumerate(values.items())
+        if is_fee and value
+    ]
 
 
 def _note(order_id, note):
@@ -382,11 +395,28 @@ def _webhook(webhook):
     }
 
 
-def reset(app):
+# Two permissions of customer 5, which one case of the recording adds.
+_DOWNLOADS = [
+    {
+        "order_id": 47, "product_id": 13, "download_id": "dl-1", "download_name": "Manual.pdf",
+        "download_url": "https://shop.example/?download_file=13&order=wc_order_seed00000007"
+        "&email=customer01%40mail.example&key=dl-1",
+        "file_name": "Manual.pdf", "file_url": "https://shop.example/files/manual.pdf",
+        "downloads_remaining": remaining, "access_expires": moment(expires),
+    }
+    for remaining, expires in ((5, None), (None, "2030-01-01T00:00:00"))
+]  # fmt: skip
+
+
+def reset(app, *, with_downloads=False):
     """Empty the shop of an app and insert the seed."""
     from tests.databases import empty  # noqa: PLC0415  # needs the plugins of pytest
 
     with app.app_context(), db.engine.begin() as connection:
         empty(connection)
         insert_seed(connection)
+        if with_downloads:
+            # A permission belongs to the customer of its order.
+            connection.execute(text("UPDATE orders SET customer_id = 5 WHERE id = 47"))
+            connection.execute(insert(DOWNLOADS), _DOWNLOADS)
     app.extensions.pop("shop_api_principals", None)

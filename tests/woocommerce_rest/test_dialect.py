@@ -42,6 +42,7 @@ def test_orders_have_their_customer_last(shop, app_with):
     del customer["_links"]
     assert order["customer"] == customer
     (listed,) = shop.ok("GET", "/orders?include=41")
+    listed["meta_data"].sort(key=lambda entry: entry["key"])
     assert listed == order
     guest = shop.ok("POST", "/orders", {"billing": {"first_name": "Ada", "email": "a@b.example"}})
     assert (guest["customer"]["id"], guest["customer"]["email"]) == (0, "a@b.example")
@@ -206,3 +207,92 @@ def test_search_finds_lines_and_payments(shop):
     assert len(shop.ok("GET", "/orders?search=kettle")) == 1
     assert len(shop.ok("GET", "/orders?search=tx-NEW")) == 1
     assert [each["id"] for each in shop.ok("GET", "/orders?product=14&order=asc")] == [48, 56, 64]
+
+
+def test_methods_depend_on_the_rights_on_an_account(shop, app):
+    def methods(who, path):
+        response = who.send("GET", path)
+        hints = response.get_json()["_links"]["self"][0]["targetHints"]["allow"]
+        assert response.headers["Allow"].split(", ") == hints
+        return hints
+
+    everything = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+    assert methods(shop, "/customers/5") == everything
+    assert methods(shop, "/customers/1") == everything[:-1]  # the own account
+    manager = Shop(app, "manager_rw")
+    assert methods(manager, "/customers/5") == everything[:-1]
+    assert methods(manager, "/customers/1") == ["GET"]
+    assert methods(manager, "/orders/41") == everything
+    deleted = shop.send("DELETE", "/customers/5?force=true")
+    assert "Allow" not in deleted.headers
+    assert "targetHints" not in deleted.get_json()["_links"]["self"][0]
+
+
+def test_quantity_alone_keeps_the_amounts_of_a_line(shop):
+    order = shop.ok("POST", "/orders", {"line_items": [LINE]})
+    line = {"id": order["line_items"][0]["id"], "quantity": 5}
+    (changed,) = shop.ok("PUT", f"/orders/{order['id']}", {"line_items": [line]})["line_items"]
+    assert (changed["quantity"], changed["subtotal"], changed["total"]) == (5, "20.00", "20.00")
+    discounted = {**LINE, "total": "15.00", "subtotal": "20.00"}
+    order = shop.ok("POST", "/orders", {"line_items": [discounted]})
+    line["id"] = order["line_items"][0]["id"]
+    (changed,) = shop.ok("PUT", f"/orders/{order['id']}", {"line_items": [line]})["line_items"]
+    assert (changed["subtotal"], changed["total"]) == ("20.00", "15.00")
+
+
+def test_tax_status_of_fees(shop):
+    fees = [{"name": "Gift wrap", "total": "3", "tax_status": "none"}, {"name": "B", "total": "1"}]
+    order = shop.ok("POST", "/orders", {"fee_lines": fees})
+    assert [fee["tax_status"] for fee in order["fee_lines"]] == ["none", "taxable"]
+    assert [fee["meta_data"] for fee in order["fee_lines"]] == [[], []]
+    change = {"id": order["fee_lines"][0]["id"], "tax_status": "taxable"}
+    order = shop.ok("PUT", f"/orders/{order['id']}", {"fee_lines": [change]})
+    assert [fee["tax_status"] for fee in order["fee_lines"]] == ["taxable", "taxable"]
+    wrong = shop.send("POST", "/orders", {"fee_lines": [{**fees[0], "tax_status": "bad"}]})
+    message = "fee_lines[0][tax_status] is not one of taxable and none."
+    assert wrong.get_json()["data"]["params"] == {"fee_lines": message}
+
+
+def test_notes_of_status_changes(shop):
+    def newest(order_id):
+        note = shop.ok("GET", f"/orders/{order_id}/notes")[0]
+        return note["note"], note["author"]
+
+    shop.ok("PUT", "/orders/41", {"status": "completed", "manual_update": True})
+    assert newest(41) == ("Order status changed from Processing to Completed.", "admin")
+    paid = {"set_paid": True, "payment_method_title": "Card", "transaction_id": "T1"}
+    order = shop.ok("POST", "/orders", {"line_items": [LINE]})
+    shop.ok("PUT", f"/orders/{order['id']}", paid)
+    assert newest(order["id"]) == ("Payment via Card (T1).", "WooCommerce")
+    assert len(shop.ok("GET", f"/orders/{order['id']}/notes")) == 1
+
+
+def test_version_is_that_of_the_last_change(shop):
+    assert shop.ok("GET", "/orders/41")["version"] == "10.5.0"
+    assert shop.ok("PUT", "/orders/41", {"customer_note": "n"})["version"] == "9.0.0"
+
+
+def test_metadata_is_in_the_order_of_its_ids_in_lists_only(shop):
+    entries = [{"key": "b", "value": "1"}, {"key": "a", "value": "2"}]
+    order = shop.ok("POST", "/orders", {"meta_data": entries})
+    assert [each["key"] for each in order["meta_data"]] == ["a", "b"]
+    (listed,) = shop.ok("GET", f"/orders?include={order['id']}")
+    assert [each["key"] for each in listed["meta_data"]] == ["b", "a"]
+
+
+def test_links_have_the_parameters_as_they_were_read(shop):
+    def link(path):
+        return shop.send("GET", path).headers["Link"]
+
+    assert "?dp=1&status%5B0%5D=any&" in link("/orders?dp=-1")
+    assert "wc/v3/orders?dp=2&context=view&page=2>" in link("/orders?status=")
+    assert "?offset=1&page=1>" in link("/customers?offset=-1")
+
+
+def test_selections_and_methods_that_are_empty(shop):
+    assert shop.ok("GET", "/reports?_fields=none") == [[], [], [], [], []]
+    response = shop.send("GET", "/coupons/16?_method=")
+    assert (response.status_code, response.get_json()["message"]) == (
+        401,
+        "Unknown request method.",
+    )

@@ -88,15 +88,26 @@ def next_status(status: str, data: Mapping[str, Any]) -> str:
     return PROCESSING if paid and status in BECOMES_PROCESSING else status
 
 
-def status_note(order: Record, status_before: str) -> Record:
-    """Return the automatic note of a status change (orders 7)."""
+STATUS_NOTE = "status_note"
+"""Field of an update, with ``note`` or ``author`` of the automatic note of its status change."""
+
+
+def status_note(order: Record, status_before: str, own: Mapping[str, str]) -> Record:
+    """Return the automatic note of a status change (orders 7).
+
+    Args:
+        order: the order after the change.
+        status_before: its status before the change.
+        own: ``STATUS_NOTE`` of the update.
+    """
     labels = current_catalog().order_statuses
     before, after = labels.get(status_before, status_before), labels[order["status"]]
     return {
         "order_id": order["id"],
         "created_at": order["updated_at"],
-        "note": f"Order status changed from {before} to {after}.",
+        "note": own.get("note") or f"Order status changed from {before} to {after}.",
         "customer_note": False,
+        "author": own.get("author", ""),
     }
 
 

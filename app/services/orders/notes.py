@@ -45,11 +45,16 @@ def get_note(actor: Principal, order_id: int, note_id: int, columns: Columns) ->
     return _fetch(actor, order_id, columns, of_order, missing="shop_api_invalid_order_note_id")[0]
 
 
-def create_note(actor: Principal, order_id: int, data: Mapping[str, Any]) -> Record:
+def create_note(
+    actor: Principal, order_id: int, data: Mapping[str, Any], *, needs_text: bool = True
+) -> Record:
     """Add a note to an order; return it by its column names.
 
     Args:
+        actor: the principal of the request.
+        order_id: the order.
         data: a loaded ``OrderNoteCreate``.
+        needs_text: whether a note without text is rejected.
 
     Raises:
         ShopError: the order does not exist, the capability is missing, or the note has no text.
@@ -58,7 +63,8 @@ def create_note(actor: Principal, order_id: int, data: Mapping[str, Any]) -> Rec
     def work(session: Session) -> Record:
         customer_id = _lock_order(session, order_id)
         actor.require("shop_api_user_cannot_create_order_note", Capability.EDIT_SHOP_ORDERS)
-        _require_text(data.get("note", ""))
+        if needs_text:
+            _require_text(data.get("note", ""))
         if not hold_accounts(session, [customer_id or 0]):
             customer_id = None  # deleted since the order was read
         note = {**data, "order_id": order_id, "created_at": now()}

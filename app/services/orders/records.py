@@ -184,6 +184,13 @@ def _coupons_of(fetch: Fetch, records: Sequence[Record]) -> dict[int, Record]:
     }
 
 
+def product_names(order_ids: Sequence[int]) -> dict[tuple[int, int], str]:
+    """Return the names of products in the lines of orders, by order and product."""
+    found = select(ORDERS.c.id, ORDERS.c.line_items).where(is_one_of(ORDERS.c.id, _IDS))
+    rows = fetch(found, {"ids": list(order_ids)})
+    return {(row[0], line["product_id"]): line["name"] for row in rows for line in row[1]}
+
+
 # --- notes and refunds ---
 
 

@@ -377,7 +377,7 @@ def _become_refunded(session: Session, order: Record, after: Record) -> list[Cha
     lock_coupons(session, [order])
     plan = plan_coupons(session, order, after, items_of(order), recompute=False)
     uses = plan.write(session, order["id"]) if plan else []
-    note = status_note(after, order["status"])
+    note = status_note(after, order["status"], {})
     added = insert(ORDER_NOTES).values(note).returning(ORDER_NOTES.c.id)
     note_id = session.execute(added).scalar_one()
     return [*uses, note_created(note_id, note, order["customer_id"])]

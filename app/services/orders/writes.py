@@ -37,6 +37,7 @@ from app.services.orders.columns import (
     PENDING,
     PROCESSING,
     REFUNDED,
+    STATUS_NOTE,
     columns_of,
     new_key,
     next_status,
@@ -336,7 +337,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     if not data:
         return dict(order)  # a copy, which does not show the metadata of an earlier item
     timestamp = now()
-    after = {**order, **columns_of(data), "updated_at": timestamp}
+    after = {**order, **columns_of(data), "updated_at": timestamp, "version": ""}
     after["currency"] = data.get("currency", order["currency"]).upper()
     after["status"] = next_status(order["status"], data)
     if after["status"] == COMPLETED and order["completed_at"] is None:
@@ -359,7 +360,8 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
         writes.changes += plan.write(writes.session, order["id"])
     after["search_text"] = search_text_of(after)
     if after["status"] != order["status"]:
-        writes.notes.append((after, status_note(after, order["status"])))
+        note = status_note(after, order["status"], data.get(STATUS_NOTE, {}))
+        writes.notes.append((after, note))
         rest = refund_of_the_rest(after, writes.actor.user_id, timestamp)
         if after["status"] == REFUNDED and rest:
             after["total_refunded"] += rest["amount"]
