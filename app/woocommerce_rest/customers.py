@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import marshmallow as ma
-from flask import g
 
 from app.auth.principals import ROLES, Capability, Principal, capabilities_of
 from app.conversions.emails import is_email, lower_domain
@@ -128,16 +127,13 @@ def _found(customer_id: int, site: Site) -> Object:
     shown = customers([customer_id], site)
     if not shown:
         raise RestError("wc_user_invalid_id", "Invalid user ID.", 404)
-    g.customer_methods = shown[0]["_links"]["self"][0]["targetHints"]["allow"]
     return shown[0]
 
 
 def _allowed(actor: Principal, ids: Mapping[str, int]) -> Sequence[str]:
     """Return the methods that the caller may use on the account of the path, if it exists."""
-    if "customer_methods" not in g:  # the parameters were invalid
-        found = records_by_id([ids["id"]])
-        g.customer_methods = _methods(found[0], Site("", actor=actor)) if found else ()
-    return g.customer_methods  # type: ignore[no-any-return] # of flask.g
+    found = records_by_id([ids["id"]])
+    return _methods(found[0], Site("", actor=actor)) if found else ()
 
 
 def name_of_account(user_id: int) -> str:
@@ -229,7 +225,6 @@ def delete_customer(call: Call) -> Reply:
             code = "woocommerce_rest_customer_invalid_reassign"
             raise RestError(code, "Invalid resource id for reassignment.")
         writes.delete_customer(call.actor, customer_id, check)
-        g.customer_methods = ()
         del shown["_links"]["self"][0]["targetHints"]  # as on the original
         return shown
 

@@ -169,7 +169,8 @@ def respond(route: Route | None, ids: Mapping[str, int]) -> Response:
     except Exception as error:  # noqa: BLE001  # the native handler logs it and chooses the status
         response = handle_exception(error)
     is_hidden = response.status_code in {401, 403} or not _is_found(route)
-    allow = [] if is_hidden or route is None else _allowed(route, ids)
+    is_known = "Allow" in response.headers
+    allow = [] if is_hidden or is_known or route is None else _allowed(route, ids)
     return _completed(response, query, site, allow)
 
 
@@ -242,7 +243,16 @@ def _respond(
         response.headers["Location"] = address
     if reply and reply[0].total is not None:
         _add_page(response, reply[0], operation, query, site)
+    elif reply and route and route.allow and (methods := _hints_of(reply[0].body)):
+        response.headers["Allow"] = ", ".join(methods)
     return response
+
+
+def _hints_of(body: Any) -> Sequence[str]:
+    """Return the methods in the links of a record; none of a deleted one."""
+    links = body.get("_links", {}) if isinstance(body, dict) else {}
+    found: Sequence[str] = links.get("self", [{}])[0].get("targetHints", {}).get("allow", ())
+    return found
 
 
 def _names(query: Mapping[str, Any]) -> frozenset[str]:
