@@ -16,8 +16,10 @@ from app.services.common.metadata import (
     ITEMS_METADATA,
     METADATA,
     MetadataTable,
-    metadata_of,
-    metadata_with_items,
+    Shown,
+    entries_of,
+    entries_with_items,
+    first_values,
 )
 
 Selection = Mapping[str, Any] | None
@@ -124,25 +126,25 @@ class WantedMetadata:
         if not self.is_wanted or not objects:
             return list(objects)
         found = (
-            metadata_with_items(fetch, ids)
+            entries_with_items(fetch, ids)
             if self._lists
-            else {record_id: {0: each} for record_id, each in metadata_of(fetch, kind, ids).items()}
+            else {record_id: {0: each} for record_id, each in entries_of(fetch, kind, ids).items()}
         )
         return [
             self.with_found(each, found.get(record_id, {}))
             for each, record_id in zip(objects, ids, strict=True)
         ]
 
-    def with_found(self, shown: Object, found: Mapping[int, Any]) -> Object:
+    def with_found(self, shown: Object, found: Mapping[int, Shown]) -> Object:
         """Return an object with the metadata of its record and of its items.
 
         Args:
             shown: the object.
-            found: the metadata by the ID of the item; 0 for that of the record itself.
+            found: the entries by the ID of the item; 0 for those of the record itself.
         """
         result = self._with_items(shown, found)
         if self._of_record:
-            result[self._name] = self._chosen(found.get(0, {}), self._keys)
+            result[self._name] = self._chosen(found.get(0, []), self._keys)
         return result
 
     def add_written(self, shown: Object, record: Mapping[str, Any]) -> Object:
@@ -158,12 +160,12 @@ class WantedMetadata:
                 ]
         return {**shown, self._name: record[METADATA]} if METADATA in record else shown
 
-    def _with_items(self, shown: Object, metadata: Mapping[int, Any]) -> Object:
+    def _with_items(self, shown: Object, found: Mapping[int, Shown]) -> Object:
         result = dict(shown)
         for name, keys in self._lists.items():
             items = []
             for item in result.get(name, ()):
-                of_item = self._chosen(metadata.get(item["id"], {}), keys)
+                of_item = self._chosen(found.get(item["id"], []), keys)
                 kept = dict(item)
                 if name in self._without_ids:
                     del kept["id"]
@@ -172,11 +174,11 @@ class WantedMetadata:
                 result[name] = items
         return result
 
-    def _chosen(self, metadata: Mapping[str, Any], keys: Selection) -> Object:
+    def _chosen(self, entries: Shown, keys: Selection) -> Object:
         hides = self._field.hides if self._field else None
         return {
             key: value
-            for key, value in metadata.items()
+            for key, value in first_values(entries).items()
             if (keys is None or key in keys) and not (hides and key.startswith(hides))
         }
 

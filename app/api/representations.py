@@ -147,15 +147,15 @@ class RefundSerializer:
             return refunds
         first = len(self._serializer.columns)
         stored = [row[first : first + 2] if self._wanted.has_items else (0, ()) for row in rows]
-        of_refunds, of_items = metadata.metadata_of_refunds(
+        of_refunds, of_items = metadata.entries_of_refunds(
             fetch, [row[-1] for row in rows], list({order_id for order_id, _ in stored})
         )
         return [
             self._wanted.with_found(
                 refund,
                 {
-                    0: of_refunds.get(row[-1], {}),
-                    **{item["id"]: of_items.get(item.get("item_id"), {}) for item in items},
+                    0: of_refunds.get(row[-1], []),
+                    **{item["id"]: of_items.get(item.get("item_id"), []) for item in items},
                 },
             )
             for refund, row, (_, items) in zip(refunds, rows, stored, strict=True)

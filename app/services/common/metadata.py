@@ -14,8 +14,10 @@ import orjson
 from flask import current_app
 from sqlalchemy import (
     JSON,
+    BindParameter,
     Column,
     ColumnElement,
+    Select,
     String,
     Table,
     bindparam,
@@ -87,10 +89,19 @@ class MetadataTable:
         self.of_records = is_one_of(self.record_id, _IDS)
         order = (self.record_id, table.c.id)
         self.select_rows = select(*self.rows).where(self.of_records).order_by(*order)
+        self.select_entries = self.entries_of(_IDS)
+
+    def entries_of(self, ids: BindParameter[Any]) -> Select[Any]:
+        """Return a select of the identity and the entries, as JSON, of each record with an ID.
+
+        The item of a record that is not an item is 0.
+        """
+        table = self.table
+        no_item: ColumnElement[int] = literal_column("0")
         entries = json_entries(table.c.id, table.c.key, table.c.value)
-        self.select_shown = (
-            select(*self.identity, entries).where(self.of_records).group_by(*self.identity)
-        )
+        identity = self.identity if len(self.identity) > 1 else [self.record_id, no_item]
+        found = select(*identity, entries).where(is_one_of(self.record_id, ids))
+        return found.group_by(*self.identity)
 
 
 COUPON = MetadataTable(COUPON_METADATA, "coupon_id")
@@ -103,63 +114,36 @@ ITEM = MetadataTable(ITEM_METADATA, "order_id", "item_id")
 # --- reads ---
 
 
-def metadata_of(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> dict[int, Metadata]:
-    """Return the metadata of records by their IDs, in one statement.
-
-    Args:
-        fetch: runs the select.
-        kind: the table. For items, use ``metadata_with_items``.
-        ids: IDs of the records. Records without metadata are omitted.
-    """
-    rows = fetch(kind.select_shown, {"ids": ids}) if ids else ()
-    return {record_id: _first_values(entries) for record_id, entries in rows}
+def entries_of(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> dict[int, Shown]:
+    """Return the entries of records by their IDs, in one statement. For items, see below."""
+    rows = fetch(kind.select_entries, {"ids": ids}) if ids else ()
+    return {record_id: _parsed(text) for record_id, _, text in rows}
 
 
-_WITH_ITEMS: Any = (
-    select(
-        ORDER.record_id,
-        literal_column("0").label("item_id"),
-        json_entries(ORDER_METADATA.c.id, ORDER_METADATA.c.key, ORDER_METADATA.c.value),
-    )
-    .where(ORDER.of_records)
-    .group_by(ORDER.record_id)
-    .union_all(ITEM.select_shown)
-)
+_WITH_ITEMS: Any = ORDER.select_entries.union_all(ITEM.select_entries)
 
 
-def metadata_with_items(fetch: Fetch, ids: Sequence[int]) -> dict[int, dict[int, Metadata]]:
-    """Return the metadata of orders and of their items, in one statement.
+def entries_with_items(fetch: Fetch, ids: Sequence[int]) -> dict[int, dict[int, Shown]]:
+    """Return the entries of orders and of their items, in one statement.
 
     Returns:
-        For each order the metadata by the ID of the item; 0 for that of the order itself.
+        For each order the entries by the ID of the item; 0 for those of the order itself.
     """
-    found: dict[int, dict[int, Metadata]] = {}
-    for order_id, item_id, entries in fetch(_WITH_ITEMS, {"ids": ids}) if ids else ():
-        found.setdefault(order_id, {})[item_id] = _first_values(entries)
+    found: dict[int, dict[int, Shown]] = {}
+    for order_id, item_id, text in fetch(_WITH_ITEMS, {"ids": ids}) if ids else ():
+        found.setdefault(order_id, {})[item_id] = _parsed(text)
     return found
 
 
-_REFUND_IDS, _ORDER_IDS = (bindparam(name, type_=IdList) for name in ("refunds", "orders"))
-_OF_REFUNDS: Any = (
-    select(
-        REFUND.record_id,
-        literal_column("0").label("item_id"),
-        json_entries(REFUND_METADATA.c.id, REFUND_METADATA.c.key, REFUND_METADATA.c.value),
-    )
-    .where(is_one_of(REFUND.record_id, _REFUND_IDS))
-    .group_by(REFUND.record_id)
-    .union_all(
-        select(*ITEM.identity, json_entries(*(ITEM_METADATA.c[n] for n in ("id", "key", "value"))))
-        .where(is_one_of(ITEM.record_id, _ORDER_IDS))
-        .group_by(*ITEM.identity)
-    )
+_OF_REFUNDS: Any = REFUND.entries_of(bindparam("refunds", type_=IdList)).union_all(
+    ITEM.entries_of(bindparam("orders", type_=IdList))
 )
 
 
-def metadata_of_refunds(
+def entries_of_refunds(
     fetch: Fetch, ids: Sequence[int], orders: Sequence[int]
-) -> tuple[dict[int, Metadata], dict[int, Metadata]]:
-    """Return the metadata of refunds and of the items of their orders, in one statement.
+) -> tuple[dict[int, Shown], dict[int, Shown]]:
+    """Return the entries of refunds and of the items of their orders, in one statement.
 
     Args:
         fetch: runs the select.
@@ -167,31 +151,21 @@ def metadata_of_refunds(
         orders: IDs of the orders whose items are wanted, also the items of refunds.
 
     Returns:
-        The metadata of the refunds by their IDs, and that of the items by their IDs.
+        The entries of the refunds by their IDs, and those of the items by their IDs.
     """
-    found: tuple[dict[int, Metadata], dict[int, Metadata]] = {}, {}
-    for record_id, item_id, entries in fetch(_OF_REFUNDS, {"refunds": ids, "orders": orders}):
-        found[bool(item_id)][item_id or record_id] = _first_values(entries)
+    found: tuple[dict[int, Shown], dict[int, Shown]] = {}, {}
+    for record_id, item_id, text in fetch(_OF_REFUNDS, {"refunds": ids, "orders": orders}):
+        found[bool(item_id)][item_id or record_id] = _parsed(text)
     return found
 
 
-def entries_of(fetch: Fetch, kind: MetadataTable, ids: Sequence[int]) -> dict[int, Shown]:
-    """Return all entries of records by their IDs, in one statement. For items, see below."""
-    rows = fetch(kind.select_shown, {"ids": ids}) if ids else ()
-    return {record_id: sorted(orjson.loads(text), key=_ID) for record_id, text in rows}
+def _parsed(text: str) -> Shown:
+    """Return entries, which are a JSON array in any order, by their IDs."""
+    return sorted(orjson.loads(text), key=_ID)
 
 
-def entries_with_items(fetch: Fetch, ids: Sequence[int]) -> dict[int, dict[int, Shown]]:
-    """Return all entries of orders and of their items, as ``metadata_with_items`` groups them."""
-    found: dict[int, dict[int, Shown]] = {}
-    for order_id, item_id, text in fetch(_WITH_ITEMS, {"ids": ids}) if ids else ():
-        found.setdefault(order_id, {})[item_id] = sorted(orjson.loads(text), key=_ID)
-    return found
-
-
-def _first_values(text: str) -> Metadata:
-    """Return the first value of each key of entries, which are a JSON array in any order."""
-    entries = sorted(orjson.loads(text), key=_ID)
+def first_values(entries: Shown) -> Metadata:
+    """Return the first value of each key."""
     values = {key: value for _, key, value in entries}
     if len(values) < len(entries):  # several entries with one key
         values |= {key: value for _, key, value in reversed(entries)}

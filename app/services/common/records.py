@@ -10,9 +10,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, literal, not_
 
 from app.conversions.numbers import INT64_MAX
-from app.db.records import Columns
+from app.db.read_pool import fetch
+from app.db.records import Columns, fetch_by_ids
 from app.db.search import comparable, contains, has_part
 from app.db.sql.index_hints import Condition
+from app.services.common.filtering import Matching
+from app.services.common.plans import fetch_page
 
 Record = dict[str, Any]
 
@@ -71,7 +74,7 @@ def conditions_of(
     return found
 
 
-def sort_key_of(
+def _sort_key_of(
     query: RecordQuery, keys: Mapping[str, ColumnElement[Any]], record_id: ColumnElement[int]
 ) -> ColumnElement[Any]:
     """Return the sort key; the place in ``include`` for ``orderby=include``."""
@@ -102,6 +105,38 @@ def phrase_of(
 ) -> Condition | None:
     """Return the search for a text."""
     return contains(column, text, record_id) if text.strip() else None
+
+
+def fetch_records(
+    columns: Columns,
+    matching: Matching,
+    query: RecordQuery,
+    *,
+    keys: Mapping[str, ColumnElement[Any]],
+    may_read: bool,
+) -> tuple[list[Record], int]:
+    """Return a page of records by column name, and the number of all that match.
+
+    Args:
+        columns: the columns to select.
+        matching: the matching records.
+        query: the page and the order.
+        keys: the sort keys by name.
+        may_read: whether the actor may read these records.
+    """
+    record_id = matching.record_id
+    key = _sort_key_of(query, keys, record_id)
+    page = fetch_page(columns, record_id, matching, query.window, key=key, may_read=may_read)
+    rows: Any = page.rows  # a short page, which is no stream
+    return as_records(columns, rows), page.total or 0
+
+
+def records_with_ids(
+    columns: Columns, record_id: ColumnElement[int], ids: Sequence[int]
+) -> list[Record]:
+    """Return the records with these IDs by column name, in the order of the IDs."""
+    wanted = [min(each, INT64_MAX) for each in ids]
+    return as_records(columns, fetch_by_ids(fetch, columns, record_id, wanted))
 
 
 def as_records(columns: Columns, rows: Sequence[Sequence[Any]]) -> list[Record]:

@@ -9,21 +9,18 @@ from typing import Any
 from sqlalchemy import ColumnElement, select, union_all
 
 from app.auth.principals import Capability, Principal
-from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch, fetch
-from app.db.records import fetch_by_ids
 from app.models import COUPONS, REDEMPTIONS
 from app.models.coupon import CouponStatus
 from app.models.redemption import RedemptionStatus
 from app.services.common.filtering import Matching, Part
 from app.services.common.metadata import COUPON, entries_of
-from app.services.common.plans import fetch_page
 from app.services.common.records import (
     Record,
     RecordQuery,
-    as_records,
     conditions_of,
-    sort_key_of,
+    fetch_records,
+    records_with_ids,
     words_of,
 )
 from app.services.common.row_counts import RowCountFilter
@@ -69,26 +66,19 @@ def list_records(actor: Principal, query: CouponRecordQuery) -> tuple[list[Recor
         if query.is_trashed
         else Part(PUBLISHED, counted=_EVERY, others=TRASHED, leads=True)
     )
-    page = fetch_page(
-        COLUMNS,
-        COUPONS.c.id,
-        Matching(COUPONS.c.id, conditions, part, search),
-        query.window,
-        key=sort_key_of(query, _KEYS, COUPONS.c.id),
-        may_read=actor.can(Capability.READ_PRIVATE_SHOP_COUPONS),
-    )
-    return _completed(fetch, page.rows), page.total or 0  # type: ignore[arg-type] # a short page
+    matching = Matching(COUPONS.c.id, conditions, part, search)
+    may_read = actor.can(Capability.READ_PRIVATE_SHOP_COUPONS)
+    records, total = fetch_records(COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
+    return _completed(fetch, records), total
 
 
 def records_by_id(ids: Sequence[int]) -> list[Record]:
     """Return coupons in the order of their IDs in ``ids``, also those in the trash."""
-    wanted = [min(each, INT64_MAX) for each in ids]
-    return _completed(fetch, fetch_by_ids(fetch, COLUMNS, COUPONS.c.id, wanted))
+    return _completed(fetch, records_with_ids(COLUMNS, COUPONS.c.id, ids))
 
 
-def _completed(fetch: Fetch, rows: Sequence[Sequence[Any]]) -> list[Record]:
-    """Return rows by column name, with ``metadata`` and ``used_by``."""
-    records = as_records(COLUMNS, rows)
+def _completed(fetch: Fetch, records: list[Record]) -> list[Record]:
+    """Return records with ``metadata`` and ``used_by``."""
     metadata = entries_of(fetch, COUPON, [each["id"] for each in records])
     uses = _uses(fetch, [each["id"] for each in records if each["usage_count"]])
     for each in records:

@@ -9,21 +9,19 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, exists
 
 from app.auth.principals import Capability, Principal
-from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import Fetch, fetch
-from app.db.records import fetch_by_ids
+from app.db.read_pool import fetch
 from app.db.search import comparable
 from app.models import ORDERS, USER_ROLES, USERS
 from app.services.common.filtering import Matching, Part
 from app.services.common.metadata import CUSTOMER, entries_of
-from app.services.common.plans import FEW_FOUND, fetch_page
+from app.services.common.plans import FEW_FOUND
 from app.services.common.records import (
     Record,
     RecordQuery,
-    as_records,
     conditions_of,
+    fetch_records,
     phrase_of,
-    sort_key_of,
+    records_with_ids,
 )
 from app.services.common.row_counts import RowCountFilter
 from app.services.customers.queries import ALL_ROLES
@@ -72,28 +70,19 @@ def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Rec
         counted = RowCountFilter("user_roles", USER_ROLES.c.registered_at, (query.role,))
         has_role = USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == query.role
         part = Part(exists().where(*has_role), counted=counted)
-    page = fetch_page(
-        _COLUMNS,
-        USERS.c.id,
-        Matching(USERS.c.id, conditions, part, search, FEW_FOUND),
-        query.window,
-        key=sort_key_of(query, _KEYS, USERS.c.id),
-        may_read=actor.can(Capability.LIST_USERS),
-    )
-    return _completed(fetch, page.rows), page.total or 0  # type: ignore[arg-type] # a short page
+    matching = Matching(USERS.c.id, conditions, part, search, FEW_FOUND)
+    may_read = actor.can(Capability.LIST_USERS)
+    records, total = fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
+    return _with_metadata(records), total
 
 
 def records_by_id(ids: Sequence[int]) -> list[Record]:
     """Return accounts in the order of ``ids``. Unknown IDs are left out."""
-    wanted = [min(each, INT64_MAX) for each in ids]
-    return _completed(fetch, fetch_by_ids(fetch, _COLUMNS, USERS.c.id, wanted))
+    return _with_metadata(records_with_ids(_COLUMNS, USERS.c.id, ids))
 
 
-def _completed(fetch: Fetch, rows: Sequence[Sequence[Any]]) -> list[Record]:
-    """Return rows by column name, with ``metadata`` and ``is_paying``."""
-    records = as_records(_COLUMNS, rows)
-    ids = [each["id"] for each in records]
-    metadata = entries_of(fetch, CUSTOMER, ids)
+def _with_metadata(records: list[Record]) -> list[Record]:
+    metadata = entries_of(fetch, CUSTOMER, [each["id"] for each in records])
     for each in records:
         each["metadata"] = metadata.get(each["id"], [])
     return records

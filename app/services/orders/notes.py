@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
-from app.db.read_pool import fetch
-from app.db.records import Columns, Row, as_printed
+from app.db.records import Columns, Row
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import ORDER_NOTES, ORDERS
 from app.services.common.bulk import Precondition, Record
 from app.services.common.locks import hold_accounts
 from app.services.events.hooks import notify
+from app.services.orders.children import fetch_children
 from app.services.orders.columns import note_created
 
+_CANNOT_READ = "shop_api_user_cannot_read_order_notes"
 
-def list_notes(actor: Principal, order_id: int, columns: Columns) -> list[Row]:
+
+def list_notes(actor: Principal, order_id: int, columns: Columns) -> Sequence[Row]:
     """Return the notes of an order, oldest first.
 
     Args:
@@ -30,8 +32,9 @@ def list_notes(actor: Principal, order_id: int, columns: Columns) -> list[Row]:
     Raises:
         ShopError: the order does not exist, or the capability is missing.
     """
-    rows = _fetch(actor, order_id, columns, ORDER_NOTES.c.order_id == ORDERS.c.id)
-    return [row for row in rows if row[-1] is not None]
+    rows = fetch_children(ORDER_NOTES, order_id, columns)
+    actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)
+    return rows
 
 
 def get_note(actor: Principal, order_id: int, note_id: int, columns: Columns) -> Row:
@@ -41,8 +44,11 @@ def get_note(actor: Principal, order_id: int, note_id: int, columns: Columns) ->
         ShopError: the order or the note does not exist, the note belongs to another order, or the
             capability is missing.
     """
-    of_order = and_(ORDER_NOTES.c.order_id == ORDERS.c.id, ORDER_NOTES.c.id == note_id)
-    return _fetch(actor, order_id, columns, of_order, missing="shop_api_invalid_order_note_id")[0]
+    rows = fetch_children(ORDER_NOTES, order_id, columns, note_id)
+    if not rows:
+        raise ShopError("shop_api_invalid_order_note_id")
+    actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)
+    return rows[0]
 
 
 def create_note(
@@ -126,31 +132,6 @@ def delete_note(
         session.execute(delete(ORDER_NOTES).where(ORDER_NOTES.c.id == note_id))
 
     run_in_transaction(work)
-
-
-def _fetch(
-    actor: Principal,
-    order_id: int,
-    columns: Columns,
-    of_order: ColumnElement[bool],
-    missing: str | None = None,
-) -> Sequence[Row]:
-    """Return the selected columns and ID of each note, or one row of nulls without notes.
-
-    The outer join returns no row if the order does not exist, so one statement is enough.
-    """
-    rows: Sequence[Row] = fetch(
-        select(*map(as_printed, columns), ORDER_NOTES.c.id)
-        .select_from(ORDERS.outerjoin(ORDER_NOTES, of_order))
-        .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
-        .order_by(ORDER_NOTES.c.id)
-    )
-    if not rows:
-        raise ShopError("shop_api_invalid_order_id")
-    if missing and rows[0][-1] is None:
-        raise ShopError(missing)
-    actor.require("shop_api_user_cannot_read_order_notes", Capability.READ_PRIVATE_SHOP_ORDERS)
-    return rows
 
 
 def _lock_order(session: Session, order_id: int) -> int | None:

@@ -12,20 +12,20 @@ from app.auth.principals import Capability, Principal
 from app.catalog import TRASH
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch, fetch
-from app.db.records import as_printed, fetch_by_ids
+from app.db.records import as_printed
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
 from app.models import COUPONS, ORDER_NOTES, ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
-from app.services.common.filtering import Matching, Part
+from app.services.common.filtering import Matching
 from app.services.common.metadata import REFUND, entries_of, entries_with_items
-from app.services.common.plans import fetch_page
 from app.services.common.records import (
     Record,
     RecordQuery,
     as_records,
     conditions_of,
+    fetch_records,
     phrase_of,
-    sort_key_of,
+    records_with_ids,
 )
 from app.services.customers.records import records_by_id as accounts_by_id
 from app.services.orders.items import COUPON_ID
@@ -92,16 +92,10 @@ def list_records(
         *_own_conditions(query),
     ]
     part = part_of(query.statuses, by_date=query.orderby == "date", is_search=search is not None)
-    page = fetch_page(
-        _COLUMNS,
-        ORDERS.c.id,
-        Matching(ORDERS.c.id, conditions, part, search),
-        query.window,
-        key=sort_key_of(query, _KEYS, ORDERS.c.id),
-        may_read=actor.can(Capability.READ_PRIVATE_SHOP_ORDERS),
-    )
-    rows: Any = page.rows
-    return _completed(rows, with_customers=with_customers), page.total or 0
+    matching = Matching(ORDERS.c.id, conditions, part, search)
+    may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
+    records, total = fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
+    return _completed(records, with_customers=with_customers), total
 
 
 def _own_conditions(query: OrderRecordQuery) -> list[ColumnElement[bool]]:
@@ -130,18 +124,16 @@ def _has_product(product_id: int) -> ColumnElement[bool]:
 
 def records_by_id(ids: Sequence[int], *, with_customers: bool) -> list[Record]:
     """Return orders in the order of ``ids``, also those in the trash."""
-    wanted = [min(each, INT64_MAX) for each in ids]
-    rows = fetch_by_ids(fetch, _COLUMNS, ORDERS.c.id, wanted)
-    return _completed(rows, with_customers=with_customers)
+    records = records_with_ids(_COLUMNS, ORDERS.c.id, ids)
+    return _completed(records, with_customers=with_customers)
 
 
-def _completed(rows: Sequence[Sequence[Any]], *, with_customers: bool) -> list[Record]:
-    """Return rows by column name, with what is stored in other tables.
+def _completed(records: list[Record], *, with_customers: bool) -> list[Record]:
+    """Return records with what is stored in other tables.
 
     ``metadata`` and ``items_metadata`` have entries, ``refunds`` the refunds, newest first,
     ``coupons`` the coupons of coupon lines by ID, and ``customer`` the account or None.
     """
-    records = as_records(_COLUMNS, rows)
     ids = [each["id"] for each in records]
     metadata = entries_with_items(fetch, ids)
     refunds = _refunds_of(
@@ -231,16 +223,10 @@ def list_refunds(
         "modified": ORDER_REFUNDS.c.updated_at,
         **dict.fromkeys(("id", "title", "slug"), ORDER_REFUNDS.c.id),
     }
-    page = fetch_page(
-        _REFUND,
-        ORDER_REFUNDS.c.id,
-        Matching(ORDER_REFUNDS.c.id, conditions, Part()),
-        query.window,
-        key=sort_key_of(query, keys, ORDER_REFUNDS.c.id),
-        may_read=actor.can(Capability.READ_PRIVATE_SHOP_ORDERS),
-    )
-    rows: Any = page.rows
-    return _with_metadata(as_records(_REFUND, rows)), page.total or 0
+    matching = Matching(ORDER_REFUNDS.c.id, conditions)
+    may_read = actor.can(Capability.READ_PRIVATE_SHOP_ORDERS)
+    refunds, total = fetch_records(_REFUND, matching, query, keys=keys, may_read=may_read)
+    return _with_metadata(refunds), total
 
 
 def _with_metadata(refunds: list[Record]) -> list[Record]:
@@ -255,6 +241,5 @@ def _with_metadata(refunds: list[Record]) -> list[Record]:
 
 def refund_by_id(order_id: int, refund_id: int) -> Record | None:
     """Return a refund of an order, or of any order if the ID is 0, or None."""
-    rows = fetch_by_ids(fetch, _REFUND, ORDER_REFUNDS.c.id, [min(refund_id, INT64_MAX)])
-    found = _with_metadata(as_records(_REFUND, rows))
+    found = _with_metadata(records_with_ids(_REFUND, ORDER_REFUNDS.c.id, [refund_id]))
     return found[0] if found and order_id in (0, found[0]["order_id"]) else None

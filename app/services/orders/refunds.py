@@ -10,13 +10,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, exists, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Capability, Principal
 from app.catalog import TRASH, Change
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import Fetch, fetch
+from app.db.read_pool import Fetch
 from app.db.records import Columns, Row, as_printed
 from app.db.session import now, run_in_transaction
 from app.db.sql.functions import is_one_of
@@ -30,6 +30,7 @@ from app.services.common.filtering import Matching, between
 from app.services.common.metadata import METADATA, delete_items, with_metadata, without_metadata
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
+from app.services.orders.children import fetch_children
 from app.services.orders.columns import REFUNDED, note_created, status_note
 from app.services.orders.coupons import plan_coupons
 from app.services.orders.items import items_of, last_item_id
@@ -39,13 +40,14 @@ from app.services.orders.refund_rules import refunded_amount, refunded_items
 from app.services.orders.sums import cents
 from app.services.redemptions.changes import notify_with_coupons
 
+_CANNOT_READ = "shop_api_user_cannot_read_order_refunds"
 FULLY_REFUNDED = "Order fully refunded."
 """Reason of the refund that a change of the status to ``refunded`` records."""
 
 # --- reads ---
 
 
-def list_refunds(actor: Principal, order_id: int, columns: Columns) -> list[Row]:
+def list_refunds(actor: Principal, order_id: int, columns: Columns) -> Sequence[Row]:
     """Return the refunds of an order, oldest first.
 
     Args:
@@ -54,8 +56,9 @@ def list_refunds(actor: Principal, order_id: int, columns: Columns) -> list[Row]
     Raises:
         ShopError: the order does not exist, or the capability is missing.
     """
-    rows = _fetch(actor, order_id, columns, ORDER_REFUNDS.c.order_id == ORDERS.c.id)
-    return [row for row in rows if row[-1] is not None]
+    rows = fetch_children(ORDER_REFUNDS, order_id, columns)
+    actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)
+    return rows
 
 
 def get_refund(actor: Principal, order_id: int, refund_id: int, columns: Columns) -> Row:
@@ -65,11 +68,12 @@ def get_refund(actor: Principal, order_id: int, refund_id: int, columns: Columns
         ShopError: the order or the refund does not exist, the refund belongs to another order, or
             the capability is missing.
     """
-    of_order = and_(ORDER_REFUNDS.c.order_id == ORDERS.c.id, ORDER_REFUNDS.c.id == refund_id)
-    row = _fetch(actor, order_id, [*columns, ORDER_REFUNDS.c.revision], of_order)[0]
-    if row[-1] is None:
+    columns = [*columns, ORDER_REFUNDS.c.revision]
+    rows = fetch_children(ORDER_REFUNDS, order_id, columns, refund_id)
+    actor.require(_CANNOT_READ, Capability.READ_PRIVATE_SHOP_ORDERS)
+    if not rows:
         raise ShopError("shop_api_invalid_order_refund_id")
-    return row
+    return rows[0]
 
 
 def list_all_refunds(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
@@ -331,22 +335,6 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
         # Larger IDs identify no order.
         conditions.append(ORDER_REFUNDS.c.order_id == min(query["order_id"], INT64_MAX))
     return conditions
-
-
-def _fetch(
-    actor: Principal, order_id: int, columns: Columns, of_order: ColumnElement[bool]
-) -> Sequence[Row]:
-    """Return the selected columns and ID of each refund, or one row of nulls without refunds."""
-    rows: Sequence[Row] = fetch(
-        select(*map(as_printed, columns), ORDER_REFUNDS.c.id)
-        .select_from(ORDERS.outerjoin(ORDER_REFUNDS, of_order))
-        .where(ORDERS.c.id == order_id, ORDERS.c.status != TRASH)
-        .order_by(ORDER_REFUNDS.c.id)
-    )
-    if not rows:
-        raise ShopError("shop_api_invalid_order_id")
-    actor.require("shop_api_user_cannot_read_order_refunds", Capability.READ_PRIVATE_SHOP_ORDERS)
-    return rows
 
 
 def _lock_order(session: Session, order_id: int) -> Record:
