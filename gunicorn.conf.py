@@ -49,7 +49,7 @@ control_socket_disable = True
 forwarded_allow_ips = ""
 # Room for a search or a list of IDs in the URL.
 limit_request_line = 8190
-# The app logs each request itself, in JSON (app/logging.py).
+# The app logs each request itself, in JSON (app/observability/logs.py).
 accesslog = None
 loglevel = "warning"
 

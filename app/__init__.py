@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask
 
 if TYPE_CHECKING:
-    from app.logging import Observe
+    from app.observability.logs import Observe
 
 
 def create_app(config: Mapping[str, Any] | None = None) -> Flask:
@@ -27,13 +27,14 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
         SettingsError: a setting is invalid.
         PluginError: a plugin cannot be loaded.
     """
-    from app import logging, plugins
+    from app import plugins
     from app.api import replica_reads, representations, request_handling, security_headers
     from app.api.smorest import Api
     from app.cli import group
     from app.config.loading import unknown_settings
     from app.config.secret_key import MIN_LENGTH
     from app.db import session
+    from app.observability import logs
     from app.services.coupons import refusals
 
     overrides = dict(config or {})
@@ -42,7 +43,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     )
     _configure(app, overrides)
     session.init_app(app)
-    logging.init_app(app, _metrics(app) if app.config["SHOP_METRICS"] else None)
+    logs.init_app(app, _metrics(app) if app.config["SHOP_METRICS"] else None)
     security_headers.init_app(app)
     group.init_app(app)
     request_handling.init_app(app)
@@ -85,9 +86,9 @@ def _configure(app: Flask, overrides: Mapping[str, Any]) -> None:
 
 
 def _metrics(app: Flask) -> Observe:
-    from app import metrics
     from app.db import session
     from app.db.replicas.routing import current_replicas
+    from app.observability import metrics
     from app.services.webhooks.deliveries import statistics as delivery_statistics
 
     with app.app_context():

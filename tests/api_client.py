@@ -8,7 +8,7 @@ from threading import Barrier
 from werkzeug.exceptions import HTTPException
 
 from app.config import VERSION
-from app.error_codes import ERRORS
+from app.errors.codes import ERRORS
 
 
 class Client:

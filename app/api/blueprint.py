@@ -20,7 +20,7 @@ from app.api.request_parser import ArgumentParser
 from app.api.versions import NATIVE
 from app.api.view_docs import document, documented
 from app.auth.principals import Capability
-from app.error_codes import ERRORS
+from app.errors.codes import ERRORS
 from app.schemas.loading import instance_of
 
 Query = dict[str, Any]

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from flask import Flask
 
-from app.logging import line_logger
 from app.models.webhook_delivery import DeliveryState
+from app.observability.logs import line_logger
 from app.outbound.client import TOTAL_SECONDS, ReceiverClient
 from app.outbound.network import parse_networks
 from app.services.maintenance import cleanup

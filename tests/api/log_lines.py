@@ -10,8 +10,8 @@ from sqlalchemy import insert
 from app.api.blueprint import Blueprint
 from app.auth.principals import Permission
 from app.db.session import now, run_in_transaction
-from app.logging import LIBRARIES
 from app.models import User
+from app.observability.logs import LIBRARIES
 from app.services.api_keys.writes import create_key
 from tests.api_client import Client
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
 
-from app.error_codes import ERRORS
+from app.errors.codes import ERRORS
 
 FEW = 300
 MANY = int(os.environ.get("HOSTILE_CASES", "10000"))

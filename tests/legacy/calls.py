@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.error_codes import ERRORS
+from app.errors.codes import ERRORS
 
 V2, V3 = "/wc-api/v2", "/wc-api/v3"
 BOTH = pytest.mark.parametrize("mount", [V2, V3])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.error_codes import ERRORS
+from app.errors.codes import ERRORS
 from tests.api_client import reply
 from tests.orders.calls import LINE, change, create, read
 

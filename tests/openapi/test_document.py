@@ -14,7 +14,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from app.config import VERSION
-from app.error_codes import ERRORS
+from app.errors.codes import ERRORS
 
 pytestmark = pytest.mark.one_database  # the document does not depend on the database
 

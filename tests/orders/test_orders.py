@@ -7,7 +7,7 @@ import pytest
 
 from app.api.representations import OrderSerializer
 from app.auth.principals import Capability, Principal
-from app.error_codes import ERRORS
+from app.errors.codes import ERRORS
 from app.services.orders import queries as order_queries
 from tests.api_client import without_key
 from tests.factories import (

@@ -11,7 +11,7 @@ import pytest
 
 from app.auth import principals
 from app.config.settings import SettingsSchema
-from app.error_codes import ERRORS
+from app.errors.codes import ERRORS
 from app.services.api_keys.writes import create_key
 from tests.api_client import Client
 from tools.command_page import commands_page

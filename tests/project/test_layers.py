@@ -17,7 +17,7 @@ FILES = {
 
 # A part is a package of app/, or a module directly in it. A part imports parts of the layers below it.
 CORE = {
-    "catalog", "config", "conversions", "error_codes", "errors", "pricing",
+    "catalog", "config", "conversions", "errors", "pricing",
 }  # fmt: skip
 LAYERS = ["db", "models", "auth", "outbound", "services", "woocommerce", "api", "blueprints"]
 TOP = {"admin", "app", "cli", "main", "plugin_api", "wsgi"}
@@ -25,14 +25,11 @@ MAY_IMPORT = {
     **dict.fromkeys(CORE, CORE),
     **{part: CORE | set(LAYERS[:position]) for position, part in enumerate(LAYERS)},
     "outbound": CORE,
-    "worker": CORE | {"db", "models", "auth", "outbound", "services", "logging"},
+    "worker": CORE | {"db", "models", "auth", "outbound", "services", "observability"},
     "schemas": CORE,
     "plugins": CORE,
-    "logging": CORE,
-    "metrics": CORE | {"db", "logging"},
-    **dict.fromkeys(
-        TOP, CORE | {*LAYERS, *TOP, "schemas", "plugins", "worker", "logging", "metrics"}
-    ),
+    "observability": CORE | {"db"},
+    **dict.fromkeys(TOP, CORE | {*LAYERS, *TOP, "schemas", "plugins", "worker", "observability"}),
 }
 MAY_IMPORT["import_export"] = CORE | {*LAYERS, "schemas", "plugins"}
 MAY_IMPORT["cli"] |= {"import_export"}

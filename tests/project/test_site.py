@@ -14,7 +14,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from app.blueprints import guides
-from app.error_codes import ERRORS
+from app.errors.codes import ERRORS
 
 pytestmark = pytest.mark.one_database
 

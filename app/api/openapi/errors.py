@@ -10,8 +10,8 @@ from typing import Any
 import marshmallow as ma
 
 from app.api.openapi.document import references
-from app.error_codes import ERRORS
 from app.errors import ShopError
+from app.errors.codes import ERRORS
 from app.pricing.discounts import COUPON_TYPES
 
 Document = dict[str, Any]

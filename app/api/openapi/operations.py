@@ -11,7 +11,7 @@ from app.api.openapi import headers as request_headers
 from app.api.openapi.document import Document
 from app.api.openapi.errors import describe_errors, invalid_input
 from app.api.versions import NATIVE, SAFE_METHODS, ApiVersion
-from app.error_codes import ERRORS
+from app.errors.codes import ERRORS
 
 
 def describe_operation(

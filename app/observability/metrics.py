@@ -25,7 +25,7 @@ from app.db.read_pool import STREAM
 from app.db.replicas.monitor import State
 from app.db.replicas.routing import Replicas
 from app.db.timeouts import is_statement_timeout
-from app.logging import Observe
+from app.observability.logs import Observe
 
 DURATION_BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 

@@ -1,6 +1,6 @@
 """The exception for all error responses of the API (spec 7, decisions 1).
 
-``app.error_codes`` contains the codes. ``app.api.error_handlers`` creates the responses.
+``app.errors.codes`` contains the codes. ``app.api.error_handlers`` creates the responses.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.error_codes import ERRORS
+from app.errors.codes import ERRORS
 
 
 class ShopError(Exception):
