@@ -60,9 +60,6 @@ PATHS = [
     "/wc-api/v3/coupons?filter[limit]=-1&filter[meta]=true",
     "/wc-api/v3/customers?filter[limit]=-1",
     "/wc-api/v3/orders?filter[limit]=-1",
-    "/wp-json/wc/v3/coupons?per_page=100",
-    "/wp-json/wc/v3/customers?per_page=100",
-    "/wp-json/wc/v3/orders?per_page=100",
 ]  # fmt: skip
 NOW = "2026-11-20T09:38:00Z"
 
