@@ -331,8 +331,10 @@ class CouponChecker:
         for timeline in self._timelines.values():
             held = [use for use in timeline.last.uses.values() if use.order == order_id]
             self._give(timeline, event, operation, {use.id: holder for use in held})
+            if is_erased or timeline.last.status == DELETED:
+                continue  # a deleted coupon has no limits, and no event releases its uses
             for use in held:
-                if not is_erased and (event.request_id, use.id) not in self._releases:
+                if (event.request_id, use.id) not in self._releases:
                     held_now = timeline.last.uses[use.id]
                     found += self._beyond_limit(timeline, event, operation, held_now)
         return found
