@@ -256,8 +256,10 @@ def import_part(upload_id: int) -> BaseResponse:
             failures = [*map(tuple, stored["lines"]), *failures][:MAX_FAILURES]
         changes = {
             **counts,
-            "position": min(found.position + PART, found.size),
+            "position": (position := min(found.position + PART, found.size)),
             "failures": json.dumps({"notices": [], "lines": failures}),
         }
+        if position == found.size:
+            changes["content"] = b""  # nothing reads it again
         uploads.note(upload_id, found.position, changes)
     return see_other("admin_data.show_upload", upload_id=upload_id)

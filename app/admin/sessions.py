@@ -9,12 +9,12 @@ from typing import Any
 from flask import Response, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import frame, html
+from app.admin import frame, html, rights
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
-from app.auth.principals import ROLES, Capability
+from app.auth.principals import ROLES
 from app.catalog import current_catalog
 from app.errors import ShopError
 from app.services.api_keys import links, sessions
@@ -38,7 +38,12 @@ def _browser(user_agent: str) -> str:
 
 
 def _session_columns(own: int) -> list[Column]:
+    actor = current_principal()
+    ends_all = sessions.manages_keys(actor, "DELETE")
+
     def end(row: dict[str, Any]) -> Any:
+        if row["user_id"] != actor.user_id and not ends_all:
+            return ""
         return html.action(
             url_for("admin_sessions.end_session", session_id=row["id"]),
             _("Sign out"),
@@ -74,7 +79,6 @@ def show() -> Response:
         "sessions.html",
         title=_("Sessions"),
         table=table,
-        invites=actor.can(Capability.MANAGE_API_KEYS),
         invitations=_invitations(),
     )
 
@@ -83,6 +87,8 @@ def _invitations() -> Table:
     """Return the table of open invitations."""
 
     def withdraw(row: dict[str, Any]) -> Any:
+        if not rights.can("delete_api_key"):
+            return ""
         href = url_for("admin_sessions.withdraw", link_id=row["id"])
         return html.action(href, _("Withdraw"), name=row["login"])
 

@@ -51,6 +51,22 @@ def idempotent(view: View) -> View:
     return _idempotent(view, _PLAIN)
 
 
+def idempotent_in_form(view: View, name: Callable[[Any], Any], bare: Callable[[Any], Any]) -> View:
+    """Do the same as ``idempotent`` for responses whose records have no names around them.
+
+    Args:
+        view: the view.
+        name: returns a body with the names of its records, by which persons are found in it.
+        bare: the inverse.
+    """
+    named = _through(name)
+    return _idempotent(view, _Form(named, _through(bare), named=named))
+
+
+def _through(convert: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
+    return lambda body: orjson.dumps(convert(orjson.loads(body)))
+
+
 def idempotent_with_secret(require: Callable[[Any], None]) -> Callable[[View], View]:
     """Do the same as ``idempotent`` for responses with a secret, which are stored encrypted.
 
@@ -73,11 +89,13 @@ class _Form:
         store: converts a body to what is stored.
         load: converts what is stored to the body.
         require: raises ShopError if the caller must not get the response again.
+        named: converts a body to the form in which ``persons_of`` finds persons.
     """
 
     store: Callable[[bytes], bytes] = bytes
     load: Callable[[bytes], bytes] = bytes
     require: Callable[[Any], None] | None = None
+    named: Callable[[bytes], bytes] = bytes
 
 
 def _encrypt(body: bytes) -> bytes:
@@ -181,7 +199,7 @@ def _store_response(
         )
         .returning(IDEMPOTENCY_RECORDS.c.id)
     )
-    persons = sorted(persons_of(orjson.loads(data)))
+    persons = sorted(persons_of(orjson.loads(form.named(data))))
     for start in range(0, len(persons), MAX_PERSONS):
         chunk = persons[start : start + MAX_PERSONS]
         rows = [{"record_id": record_id, "person": each} for each in chunk]

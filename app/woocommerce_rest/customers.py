@@ -369,5 +369,6 @@ _DOWNLOADS = Route(
         )
     },
     lambda actor, ids: _allowed(actor, ids)[:1],
+    also=("orders",),
 )  # fmt: skip
 ROUTES = (_CUSTOMERS, batch_route(_CUSTOMERS, _CUSTOMER), _CUSTOMER, _DOWNLOADS)

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from flask import Response, current_app, g, request
@@ -21,7 +22,7 @@ from app.api.authentication import (
 )
 from app.api.error_handlers import handle_exception
 from app.api.etags import precondition, with_etag
-from app.api.idempotency import idempotent
+from app.api.idempotency import idempotent_in_form
 from app.api.responses import json_response
 from app.api.strictness import is_strict
 from app.auth.api_keys import key_with_roles
@@ -29,7 +30,7 @@ from app.auth.credentials import REASONS, MalformedCredentials, SignedCredential
 from app.auth.principals import Capability, InvalidCredentials, Permission, Principal
 from app.errors import ShopError
 from app.services.common.bulk import Precondition
-from app.woocommerce_rest import errors, parameters
+from app.woocommerce_rest import errors, parameters, stored
 from app.woocommerce_rest.arguments import Arguments, Problem, convert, described, problem_of
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.site import Site, current_site
@@ -125,11 +126,13 @@ class Route:
         path: the path below the namespace.
         operations: the operations.
         allow: the methods that a caller may use, if they depend on the record.
+        also: the resources that a key must allow, in addition to that of the path.
     """
 
     path: str
     operations: Mapping[str, Operation]
     allow: Callable[[Principal, Mapping[str, int]], Sequence[str]] | None = None
+    also: tuple[str, ...] = ()
 
     @property
     def methods(self) -> list[str]:
@@ -238,7 +241,7 @@ def _respond(
     elif is_read or operation.is_public:
         response = run()
     else:
-        response = idempotent(run)()
+        response = _once(run, route, ids, reply)
     if response.status_code == 201 and (address := _self_of(response)):
         response.headers["Location"] = address
     if reply and reply[0].total is not None:
@@ -253,6 +256,21 @@ def _hints_of(body: Any) -> Sequence[str]:
     links = body.get("_links", {}) if isinstance(body, dict) else {}
     found: Sequence[str] = links.get("self", [{}])[0].get("targetHints", {}).get("allow", ())
     return found
+
+
+def _once(
+    run: Callable[[], Response], route: Route | None, ids: Mapping[str, int], reply: list[Reply]
+) -> Response:
+    """Run an operation once per ``Idempotency-Key``."""
+    resource = route.resource if route else ""
+
+    def named(body: Any) -> Any:
+        return stored.named(body, resource, ids.get("order_id") or reply[-1].body["id"])
+
+    if route and route.path.endswith("/batch"):
+        name = partial(stored.named_batch, resource=resource)
+        return idempotent_in_form(run, name, stored.bare_batch)()
+    return idempotent_in_form(run, named, stored.bare)()
 
 
 def _names(query: Mapping[str, Any]) -> frozenset[str]:
@@ -361,10 +379,11 @@ def _check_key(principal: Principal, route: Route | None) -> None:
         message = f"The API key provided does not have {kind} permissions."
         raise _authentication_error(message)
     if route and principal.resources is not None:
-        resource = {"refunds": "orders"}.get(route.resource, route.resource)
-        if resource not in {*principal.resources, "data", "system_status"}:
-            message = f"This API key is not valid for the resource {resource}."
-            raise _authentication_error(message)
+        own = {"refunds": "orders"}.get(route.resource, route.resource)
+        for resource in (own, *route.also):
+            if resource not in {*principal.resources, "data", "system_status"}:
+                message = f"This API key is not valid for the resource {resource}."
+                raise _authentication_error(message)
     if not principal.capabilities:
         limit = current_app.config["MAX_CONTENT_LENGTH"]
         request.max_content_length = min(limit, MAX_BYTES_WITHOUT_CAPABILITIES)

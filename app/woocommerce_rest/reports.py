@@ -112,11 +112,12 @@ _PERIOD = {
 }
 
 
-def _report(path: str, call: Any, summary: str, args: Any = ONE) -> Route:
+def _report(path: str, call: Any, summary: str, args: Any = ONE, also: Any = ()) -> Route:
     needs = (Capability.VIEW_REPORTS,)
     return Route(
         f"/reports{path}",
         {"GET": Operation(call, "list", needs, args, summary, result="Report", is_list=True)},
+        also=also,
     )
 
 
@@ -125,6 +126,8 @@ ROUTES = (
     _report("/sales", get_sales, "Report sales", _PERIOD),
     _report("/top_sellers", get_top_sellers, "Report best sellers", _PERIOD),
     _report("/orders/totals", get_order_totals, "Count orders by status"),
-    _report("/customers/totals", get_customer_totals, "Count paying customers"),
-    _report("/coupons/totals", get_coupon_totals, "Count coupons by type"),
+    _report(
+        "/customers/totals", get_customer_totals, "Count paying customers", also=("customers",)
+    ),
+    _report("/coupons/totals", get_coupon_totals, "Count coupons by type", also=("coupons",)),
 )

@@ -296,6 +296,32 @@ def test_an_administrator_ends_the_session_of_another_user(app, browser, new_bro
     assert other.get("/sessions").status == 303
 
 
+@pytest.mark.parametrize(
+    ("permission", "resources", "sees", "ends"),
+    [
+        ("read_write", ["coupons"], False, False),
+        ("read", None, True, False),
+        ("read", ["keys"], True, False),
+        ("read_write", ["keys"], True, True),
+    ],
+)
+def test_a_limited_key_of_an_administrator_has_its_limits_on_sessions(
+    app, browser, new_browser, permission, resources, sees, ends
+):
+    browser.submit("/invitations/new", "login", login="grace", role="customer")
+    other = new_browser("bob", "customer")
+    (session,) = [row for row in rows(app, ADMIN_SESSIONS) if row.key_id == other.key.key_id]
+    limited = new_browser("eve", "administrator", permission, resources)
+    page = limited.get("/sessions")
+    for name in ("bob", "grace"):
+        assert (name in page.text) == sees
+    assert (f"/sessions/{session.id}/end" in page.html) == ends
+    assert limited.post(f"/sessions/{session.id}/end").status == (303 if ends else 404)
+    assert other.get("/sessions").status == (303 if ends else 200)
+    (own,) = [row for row in rows(app, ADMIN_SESSIONS) if row.key_id == limited.key.key_id]
+    assert limited.post(f"/sessions/{own.id}/end").status == 303
+
+
 def test_pages_can_be_switched_off(app_with):
     client = app_with(SHOP_ADMIN=False).test_client()
     response = client.get("/admin/", headers={"Accept": "application/json"})

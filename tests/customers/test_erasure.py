@@ -1,5 +1,6 @@
 """What remains of a customer after the deletion: orders and their notes (events 1)."""
 
+import io
 import threading
 from pathlib import Path
 
@@ -8,7 +9,8 @@ from sqlalchemy import select, text
 
 from app.db.read_pool import fetch
 from app.db.session import db
-from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS, Redemption
+from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS, UPLOADS, Redemption
+from tests.admin.browser_client import Browser
 from tests.api_client import codes, reply
 from tests.events.feed import make_order
 from tests.redemptions.calls import expire, move, post, rejected, reserve
@@ -147,6 +149,36 @@ def test_refunds_are_blanked_in_events_and_stored_responses(admin, ann, make_ord
     for path in paths:
         again = admin.post(path, body, headers=once(path)).get_json()["order_refund"]
         assert (again["reason"], again["refunded_by"]) == ("", None)
+
+
+def test_an_invited_user_is_forgotten(app, admin, stored_words):
+    browser = Browser(app, admin.key)
+    page = browser.submit("/invitations/new", "login", login="gwendolyn", role="shop_manager")
+    guest = Browser(app)
+    assert (
+        guest.post("/sign-in", {"token": page.html.split("?token=")[1].split("<")[0]}).status == 200
+    )
+    assert {"events", "users"} <= stored_words()
+    (user,) = admin.get("/customers", {"filter[role]": "shop_manager"}).get_json()["customers"]
+    forget(admin, user)
+    assert stored_words() == set()
+
+
+def test_an_uploaded_file_is_deleted_with_the_customer(app, admin, ann, stored_words):
+    browser = Browser(app, admin.key)
+    for line in (f"{EMAIL},Gwendolyn", "bob@example.com,Bob"):
+        form = {"kind": "customers", "on_conflict": "update"}
+        form["file"] = (io.BytesIO(f"email,first_name\n{line}\n".encode()), "a.csv")
+        uploaded = browser.post("/data/upload", form, content_type="multipart/form-data")
+        assert uploaded.status == 303
+    assert "uploads" in stored_words()
+    forget(admin, ann)
+    assert stored_words() == set()
+    path = uploaded.location.partition("/admin")[2]
+    assert browser.post(f"{path}/import").status == 303
+    assert admin.get("/customers/email/bob@example.com").status_code == 200
+    with app.app_context():
+        assert [bytes(row.content) for row in fetch(select(UPLOADS))] == [b""]
 
 
 @pytest.mark.parametrize("given", [EMAIL, ""], ids=["address", "account"])

@@ -1,9 +1,15 @@
 """What the recording does not show: rules of this service that hold in this dialect, too."""
 
 import pytest
+from sqlalchemy import update
 
-from tests.api_client import Client
+from app.auth.principal_cache import forget_principals
+from app.db.session import db
+from app.models import API_KEYS
+from tests.customers.test_erasure import stored_words
 from tests.woocommerce_rest.seed import KEYS, reset
+
+__all__ = ["stored_words"]  # a fixture
 
 V3 = "/wp-json/wc/v3"
 
@@ -164,15 +170,84 @@ def test_a_failed_item_of_a_batch_changes_nothing(shop):
     assert too_many.status_code == 413
 
 
-def test_resources_of_a_key(shop, app):
-    limited = Client(app)
-    with app.app_context():
-        from app.db.session import db  # noqa: PLC0415  # within the context
+ANN = {
+    "first_name": "Gwendolyn",
+    "last_name": "Ap",
+    "address_1": "Gwendolyn Street 1",
+    "phone": "1",
+}
+BILLING = ANN | {"email": "Gwendolyn@Example.com"}
 
-        with db.engine.begin() as connection:
-            connection.exec_driver_sql("UPDATE api_keys SET resources = 'coupons' WHERE id = 1")
-    app.extensions.pop("shop_api_principals", None)
-    assert limited.app is app
+
+def test_stored_responses_forget_a_deleted_customer(shop, stored_words):
+    """Objects of this dialect have no wrapper, and _fields can omit the ID."""
+    customer = {
+        "email": "gwendolyn@example.com", "username": "gwendolyn", "first_name": "Gwendolyn",
+        "billing": BILLING, "shipping": ANN, "meta_data": [{"key": "a", "value": "Gwendolyn"}],
+    }  # fmt: skip
+    ann = shop.ok("POST", "/customers", customer, **{"Idempotency-Key": "1"})
+    order = {
+        "customer_id": ann["id"], "billing": BILLING, "shipping": ANN, "line_items": [LINE],
+        "customer_note": "For Gwendolyn", "meta_data": [{"key": "a", "value": "Gwendolyn"}],
+    }  # fmt: skip
+    paid = shop.ok("POST", "/orders", order)
+    other = {"first_name": "Bob", "email": "bob@example.com"}
+    note = {"note": "Call Gwendolyn"}
+    refund = {"amount": "1.00", "reason": "Gwendolyn moved"}
+    renamed = {"email": "gwendolyn.ap@example.com"}
+    requests = [
+        ("POST", "/orders", order),
+        ("POST", "/orders?_fields=shipping", order),
+        ("POST", "/orders/batch", {"create": [order, {"billing": other}]}),
+        ("POST", "/customers/batch", {"update": [{"id": ann["id"], "last_name": "Gwendolyn"}]}),
+        ("POST", f"/orders/{paid['id']}/notes", note),
+        ("POST", f"/orders/{paid['id']}/refunds", refund),
+        ("PUT", f"/customers/{ann['id']}?_fields=shipping", renamed),
+        ("POST", "/orders/batch", {}),
+    ]
+    headers = [{"Idempotency-Key": str(number)} for number in range(2, 2 + len(requests))]
+    first = [shop.ok(*each, **key) for each, key in zip(requests, headers, strict=True)]
+    again = [shop.ok(*each, **key) for each, key in zip(requests, headers, strict=True)]
+    assert again == first
+    assert "idempotency_records" in stored_words()
+    deleted = shop.ok("DELETE", f"/customers/{ann['id']}?force=true")
+    assert deleted["id"] == ann["id"]
+    assert "idempotency_records" not in stored_words()
+    assert "events" not in stored_words()
+    again = [shop.ok(*each, **key) for each, key in zip(requests, headers, strict=True)]
+    assert "gwendolyn" not in str(again).lower()
+    assert again[2]["create"][1] == first[2]["create"][1]
+    assert again[0]["id"] == first[0]["id"]
+    assert again[-1] == []
+
+
+def test_resources_of_a_key_hold_for_what_a_response_contains(shop, app):
+    """As in the native API: downloads name orders, and reports count other records."""
+    downloads = "/customers/7/downloads"
+    customers, coupons = "/reports/customers/totals", "/reports/coupons/totals"
+    allowed = {
+        "customers": set(),
+        "customers,orders": {downloads},
+        "reports": set(),
+        "reports,customers": {customers},
+        "reports,coupons": {coupons},
+        "all": {downloads, customers, coupons},
+    }
+    for resources, paths in allowed.items():
+        limit_key(app, resources)
+        every = {downloads, customers, coupons}
+        opened = {path for path in every if shop.send("GET", path).status_code == 200}
+        assert opened == paths, resources
+
+
+def limit_key(app, resources):
+    with app.app_context(), db.engine.begin() as connection:
+        connection.execute(update(API_KEYS).where(API_KEYS.c.id == 1).values(resources=resources))
+        forget_principals()
+
+
+def test_resources_of_a_key(shop, app):
+    limit_key(app, "coupons")
     assert shop.send("GET", "/coupons").status_code == 200
     assert shop.send("GET", "/orders").status_code == 401
 

@@ -24,7 +24,7 @@ from app.services.api_keys.rights import (
     checked_resources,
     require_rights,
 )
-from app.services.api_keys.sessions import new_token, require_reading_key
+from app.services.api_keys.sessions import manages_keys, new_token, require_reading_key
 from app.services.api_keys.users import find_user
 from app.services.api_keys.writes import issue_key, with_current_rights
 from app.services.events.outbox import NewEvent, record
@@ -34,9 +34,6 @@ LINK_TIME = timedelta(minutes=10)
 
 INVITATION_TIME = timedelta(hours=48)
 """How long an invitation works."""
-
-MAX_INVITATIONS = 50
-"""Open invitations of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,15 +271,17 @@ def accept_invitation(token: str, inviter: Principal) -> dict[str, Any]:
         }
         key = issue_key(inviter, data)
         event = {"id": link.id, "login": link.login, "role": link.role, "key_id": key["id"]}
-        record(session, inviter, [NewEvent("invitation.accepted", link.id, {"invitation": event})])
+        reported = {"invitation": event}
+        new = NewEvent("invitation.accepted", link.id, reported, key["user_id"])
+        record(session, inviter, [new])
         return key
 
     return run_in_transaction(work)
 
 
 def list_invitations(actor: Principal) -> list[Link]:
-    """Return the open invitations of all inviters, for an actor who manages keys."""
-    if not actor.can(Capability.MANAGE_API_KEYS):
+    """Return the open invitations of all inviters, for a key that may read all keys."""
+    if not manages_keys(actor, "GET"):
         return []
     found = _LINKS.where(SIGN_IN_LINKS.c.login.is_not(None), SIGN_IN_LINKS.c.expires_at > now())
     return [_link(row) for row in fetch(found.order_by(SIGN_IN_LINKS.c.id.desc()).limit(200))]

@@ -67,7 +67,7 @@ def require_reading_key(session: Session, key_id: int) -> Any:
 
 
 def list_sessions(actor: Principal) -> list[Any]:
-    """Return the sessions of the actor, or all sessions for an actor who manages keys."""
+    """Return the sessions of the actor, or all sessions for a key that may read all keys."""
     idle = timedelta(days=current_app.config["SHOP_ADMIN_IDLE_DAYS"])
     return list(
         fetch(
@@ -78,6 +78,7 @@ def list_sessions(actor: Principal) -> list[Any]:
                 ADMIN_SESSIONS.c.expires_at,
                 ADMIN_SESSIONS.c.user_agent,
                 ADMIN_SESSIONS.c.key_id,
+                API_KEYS.c.user_id,
                 API_KEYS.c.description,
                 API_KEYS.c.truncated_key,
                 USERS.c.username,
@@ -85,7 +86,7 @@ def list_sessions(actor: Principal) -> list[Any]:
             .join(API_KEYS, API_KEYS.c.id == ADMIN_SESSIONS.c.key_id)
             .join(USERS, USERS.c.id == API_KEYS.c.user_id)
             .where(
-                *_manageable(actor),
+                *_manageable(actor, "GET"),
                 ADMIN_SESSIONS.c.expires_at > now(),
                 ADMIN_SESSIONS.c.last_used_at > now() - idle,
             )
@@ -95,20 +96,24 @@ def list_sessions(actor: Principal) -> list[Any]:
     )
 
 
-def _manageable(actor: Principal) -> list[ColumnElement[bool]]:
-    """Return the condition for the keys whose sessions an actor may see and end."""
-    if actor.can(Capability.MANAGE_API_KEYS):
-        return []
-    return [API_KEYS.c.user_id == actor.user_id]
+def manages_keys(actor: Principal, method: str) -> bool:
+    """Return whether an actor manages keys, and its key allows a method on them."""
+    allowed = actor.resources is None or "keys" in actor.resources
+    return actor.can(Capability.MANAGE_API_KEYS) and allowed and actor.permission.allows(method)
+
+
+def _manageable(actor: Principal, method: str) -> list[ColumnElement[bool]]:
+    """Return the condition for the keys whose sessions an actor may see or end."""
+    return [] if manages_keys(actor, method) else [API_KEYS.c.user_id == actor.user_id]
 
 
 def end_session(actor: Principal, session_id: int) -> None:
-    """End a session of the actor, or any session for an actor who manages keys.
+    """End a session of the actor, or any session for a key that may revoke all keys.
 
     Raises:
         ShopError: the actor has no such session.
     """
-    keys = select(API_KEYS.c.id).where(*_manageable(actor))
+    keys = select(API_KEYS.c.id).where(*_manageable(actor, "DELETE"))
     this = delete(ADMIN_SESSIONS).where(
         ADMIN_SESSIONS.c.id == session_id, ADMIN_SESSIONS.c.key_id.in_(keys)
     )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
-from sqlalchemy import and_, bindparam, or_, select, update
+from sqlalchemy import and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import decrypt, encrypt
@@ -21,6 +21,7 @@ from app.models import (
     ORDER_REFUNDS,
     ORDERS,
     REDEMPTIONS,
+    UPLOADS,
     USERS,
 )
 from app.models.user import UserRow
@@ -33,6 +34,13 @@ from app.services.common.persons import (
 )
 from app.services.coupons.customers import erased_email
 from app.services.events.erasure import blank, erase_events
+
+_UPLOADS = select(UPLOADS.c.id, UPLOADS.c.content, UPLOADS.c.failures).where(
+    UPLOADS.c.kind == "customers"
+)
+
+BATCH = frozenset({"create", "update", "delete"})
+"""Names of the parts of a batch of the REST API of WooCommerce."""
 
 _RECORDS = (
     select(IDEMPOTENCY_RECORDS.c.id, IDEMPOTENCY_RECORDS.c.response_body)
@@ -62,7 +70,10 @@ def erase_customer(session: Session, account: UserRow) -> None:
     notes = _notes(session, account["id"], orders)
     _erase_redemptions(session, account, emails)
     refunds = _refunds(session, account["id"], orders)
-    records = {"order": orders, "order_note": notes, "order_refund": refunds}
+    records = {
+        "order": orders, "order_note": notes, "order_refund": refunds,
+        "invitation": _reported(session, account["id"], "invitation"),
+    }  # fmt: skip
     erase_events(session, account["id"], records)
     persons = {
         customer_person(account["id"]),
@@ -71,6 +82,7 @@ def erase_customer(session: Session, account: UserRow) -> None:
         *map(note_person, notes),
     }
     _erase_responses(session, persons)
+    _delete_uploads(session, emails)
 
 
 def _emails(session: Session, account: UserRow) -> set[str]:
@@ -163,6 +175,15 @@ def _erase_responses(session: Session, persons: Collection[str]) -> None:
         )
 
 
+def _delete_uploads(session: Session, emails: Collection[str]) -> None:
+    """Delete the uploaded files that contain an e-mail address. They wait for their import."""
+    words = [email.encode() for email in emails]
+    for row in session.execute(_UPLOADS).all():
+        text = (bytes(row.content) + row.failures.encode()).lower()
+        if any(word in text for word in words):
+            session.execute(delete(UPLOADS).where(UPLOADS.c.id == row.id))
+
+
 def _without(response: Any, persons: Collection[str]) -> Any:
     """Return a response without the personal data in the records of some persons."""
     if not isinstance(response, Mapping):
@@ -170,6 +191,8 @@ def _without(response: Any, persons: Collection[str]) -> Any:
     return {
         name: [_without({name: item}, persons)[name] for item in value]
         if isinstance(value, list)
+        else _without(value, persons)
+        if name in BATCH and isinstance(value, Mapping)
         else blank(value)
         if not persons_of({name: value}).isdisjoint(persons)
         else value

@@ -27,18 +27,30 @@ PERSONAL = frozenset(
         "last_name",
         "billing_address",
         "shipping_address",
+        "billing",
+        "shipping",
         "customer_ip",
+        "customer_ip_address",
         "customer_user_agent",
         "note",
+        "customer_note",
         "reason",
         "transaction_id",
         "refunded_by",
+        "login",
     }
 )
-"""Names of personal values in the data of customers, orders, notes and refunds, at any depth."""
+"""Names of personal values in the data of customers, orders, notes, refunds and invitations, in
+every dialect and at any depth."""
 
 METADATA = "metadata"
 """Name of the values of integrations in the data of events, which can contain anything."""
+
+_EMPTY: Mapping[str, Any] = {
+    METADATA: {}, "customer_meta": {}, "order_meta": {}, "meta_data": [],
+    "avatar_url": None,  # an empty text is not a URL
+}  # fmt: skip
+"""Empty values of what is metadata in one of the dialects, or derived from personal data."""
 
 _EVENTS = (
     select(EVENTS.c.position, EVENTS.c.id, EVENTS.c.data)
@@ -129,8 +141,6 @@ def blank(value: Any, *, personal: bool = False) -> Any:
 
 
 def _blank_value(name: str, value: Any, is_personal: bool) -> Any:
-    if name == METADATA:
-        return {}
-    if name == "avatar_url":
-        return None  # an empty text is not a URL
+    if name in _EMPTY:
+        return _EMPTY[name]
     return blank(value, personal=is_personal or name in PERSONAL)
