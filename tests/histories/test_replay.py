@@ -11,20 +11,22 @@ from tests.histories.history import Event, Operation, Segment
 __all__ = ["feed", "make_order"]  # fixtures
 
 
-def update(response, path, body):
-    """The update of a coupon, as a client records it."""
-    request_id, result = response.headers["X-Request-Id"], response.get_json()
-    args = {"change": body["coupon"]}
+def recorded(response, kind, body, *, invoked=0.0, returned=1000.0, **args):
+    """A request, as a client records it."""
+    request = response.request
     return Operation(
-        0, "update_coupon", "PUT", path, body, args, request_id, returned=1.0,
-        status=response.status_code, response=result,
+        0, kind, request.method, request.path, body, args, response.headers["X-Request-Id"],
+        invoked=invoked, returned=returned, status=response.status_code,
+        response=response.get_json(),
     )  # fmt: skip
 
 
-def violations_of(events, *operations):
-    """The violations in a segment that begins with an empty shop."""
-    state = {"coupons": {}, "customers": {}, "redemptions": {}, "taken": time.time()}
-    segment = Segment(0, 0.0, time.time(), events=[Event(each, 0.0, 1.0) for each in events])
+def violations_of(events, *operations, redemptions=()):
+    """The violations in a segment that begins with an empty shop. Each event takes a second."""
+    state = {"coupons": {}, "customers": {}, "taken": time.time()}
+    state["redemptions"] = {each["id"]: each for each in redemptions}
+    timed = [Event(each, float(number), number + 1.0) for number, each in enumerate(events)]
+    segment = Segment(0, 0.0, time.time(), events=timed)
     segment.before = segment.after = state
     segment.operations = list(operations)
     checker = CouponChecker()
@@ -45,8 +47,34 @@ def test_an_order_keeps_the_use_of_a_deleted_coupon_for_any_customer(
     ]
     change = {"coupon": {"usage_limit_per_user": 1}}
     path = f"/coupons/{coupon['id']}"
-    limited = update(admin.put(path, change), path, change)
+    limited = recorded(admin.put(path, change), "update_coupon", change, change=change["coupon"])
     assert admin.delete(f"{path}?force=true").status_code == 200
     body = {"order": {"billing_address": guests[1]}}
     assert admin.put(f"/orders/{orders[0]['id']}", body).status_code == 200
     assert violations_of(feed(), limited) == []
+
+
+@pytest.mark.one_database
+def test_a_rejection_is_explained_by_the_customer_that_the_order_had(
+    admin, feed, make_coupon, make_customer, make_order
+):
+    """Later in the segment, the customer is deleted, and the order belongs to a guest."""
+    make_coupon(code="summer", usage_limit_per_user=1)
+    ann = make_customer(email="ann@example.com")["id"]
+    use = {"redemption": {"code": "summer", "reference": "a", "customer_id": ann}}
+    reserving = {"code": "summer", "customer_id": ann, "email": "", "expires_in": 900}
+    reserved = recorded(admin.post("/redemptions", use), "reserve", use, **reserving)
+    path = f"/orders/{make_order(customer_id=ann, status='pending')['id']}"
+    body = {"order": {"coupon_lines": [{"code": "summer"}]}}
+    response = admin.put(path, body)
+    assert response.status_code == 400
+    events = feed()
+    rejected = recorded(
+        response, "change_coupons", body, invoked=len(events) - 0.5, returned=len(events) - 0.1,
+        order=int(path.rpartition("/")[2]), codes=["summer"],
+    )  # fmt: skip
+    admin.delete(f"/customers/{ann}")
+    admin.put(path, {"order": {"note": "later"}})
+    redemptions = admin.get("/redemptions").get_json()["redemptions"]
+    found = violations_of([*events, *feed()], reserved, rejected, redemptions=redemptions)
+    assert found == []

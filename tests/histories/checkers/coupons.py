@@ -93,6 +93,8 @@ class CouponChecker:
         self.accounts = Accounts()
         self._coupons: dict[int, Coupon] = {}
         self._holders: dict[int, tuple[int, str]] = {}  # ID and e-mail of the customer, by order
+        # The holders of an order in a segment, each with the earliest and the latest time.
+        self._held_during: dict[int, list[tuple[float, float, tuple[int, str]]]] = {}
         self._use_holders: dict[int, tuple[int, str]] = {}  # the same, by redemption
         self._references: dict[int, dict[str, Any]] = {}  # redemptions by ID
         self._overlap: list[float] = []
@@ -112,6 +114,10 @@ class CouponChecker:
         """Return the violations in a segment."""
         self._segment = segment
         self._requests = segment.by_request()
+        inf = float("inf")
+        self._held_during = {
+            order: [(-inf, inf, holder)] for order, holder in self._holders.items()
+        }
         self._learn(segment)
         self.accounts.observe(segment.events, self._requests, segment.after["customers"])
         self._timelines = {id_: Timeline(coupon) for id_, coupon in self._coupons.items()}
@@ -324,6 +330,10 @@ class CouponChecker:
         if not email and operation:
             email = _email_in(operation, event.record, before[1] if before else "")
         self._holders[order_id] = holder = customer, key_of(email)
+        versions = self._held_during.setdefault(order_id, [])
+        if versions:
+            versions[-1] = (versions[-1][0], event.latest, versions[-1][2])
+        versions.append((event.earliest, float("inf"), holder))
         if before in {holder, None}:
             return []
         is_erased = before and before[0] in self.accounts.deleted and before[1] == holder[1]
@@ -534,8 +544,15 @@ class CouponChecker:
         if operation.kind == "confirm":
             customer, email = self._use_holders.get(operation.args["redemption"], (0, ""))
         elif customer is None:
-            order = operation.args.get("order")
-            customer, email = self._holders.get(order, (0, "")) if order else (0, "")
+            versions = self._held_during.get(operation.args.get("order", 0), [])
+            return [
+                person
+                for earliest, latest, (customer, email) in versions
+                if earliest <= operation.returned and latest >= operation.invoked
+                for person in self.accounts.persons(
+                    customer, email, operation.invoked, operation.returned
+                )
+            ] or [Person()]
         return self.accounts.persons(customer or 0, email, operation.invoked, operation.returned)
 
     def _bounds(self, coupon: Coupon, operation: Operation) -> tuple[Coupon, Coupon]:
