@@ -14,7 +14,7 @@ from sqlalchemy import make_url
 from app import create_app
 from app.db.replicas.routing import current_replicas
 from app.db.session import db
-from app.models import OrderSum, RowCount
+from app.models import OrderSum, RowCount, StaleTotal
 from tests.cluster import programs
 from tests.cluster.pgbouncer import PgBouncer
 from tests.cluster.postgresql import PASSWORD
@@ -189,6 +189,8 @@ def _restart_item_ids(connection):
 # The tables of triggers last: what is deleted before is still counted.
 _TABLES = sorted(
     (table.name for table in reversed(db.metadata.sorted_tables)),
-    key=lambda name: name in {RowCount.__tablename__, OrderSum.__tablename__},
+    key=lambda name: (
+        name in {RowCount.__tablename__, OrderSum.__tablename__, StaleTotal.__tablename__}
+    ),
 )
 _FIND_FILLED = "SELECT " + ", ".join(f'EXISTS (SELECT 1 FROM "{name}")' for name in _TABLES)

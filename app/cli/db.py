@@ -11,6 +11,7 @@ from app.db.errors import is_schema_mismatch
 from app.db.migrations import REVISION, is_newer, migration_head
 from app.db.read_pool import fetch
 from app.db.schema_upgrade import NewerSchemaError, SchemaUpgrade, upgrade_schema
+from app.services.customers import totals
 from app.services.maintenance import order_sums
 
 db = AppGroup("db", help="Upgrade the database schema, show its version, and copy a shop.")
@@ -33,9 +34,11 @@ def upgraded() -> SchemaUpgrade:
     from alembic.util import CommandError  # noqa: PLC0415  # slow import, rarely needed
 
     try:
-        return upgrade_schema()
+        done = upgrade_schema()
     except (CommandError, NewerSchemaError) as error:
         raise click.ClickException(str(error)) from None
+    totals.refresh()  # a migration cannot, because the statuses depend on the settings
+    return done
 
 
 @db.command("current")

@@ -10,6 +10,14 @@ from app.models.api_key import API_KEYS, ApiKey
 from app.models.coupon import COUPONS, Coupon
 from app.models.coupon_batch import COUPON_BATCHES, CouponBatch
 from app.models.coupon_refusal import COUPON_REFUSALS, CouponRefusal
+from app.models.customer_total import (
+    CUSTOMER_TOTALS,
+    STALE_TOTALS,
+    TOTAL_STATUSES,
+    CustomerTotal,
+    StaleTotal,
+    TotalStatuses,
+)
 from app.models.demo_run import DEMO_RUNS, DemoRun
 from app.models.download import DOWNLOADS, DownloadPermission
 from app.models.event import EVENT_FEED, EVENTS, Event, EventFeed
@@ -65,6 +73,7 @@ __all__ = [
     "COUPON_METADATA",
     "COUPON_REFUSALS",
     "CUSTOMER_METADATA",
+    "CUSTOMER_TOTALS",
     "DELIVERY_COUNTS",
     "DEMO_RUNS",
     "DOWNLOADS",
@@ -88,6 +97,8 @@ __all__ = [
     "REFUND_METADATA",
     "ROW_COUNTS",
     "SIGN_IN_LINKS",
+    "STALE_TOTALS",
+    "TOTAL_STATUSES",
     "UPLOADS",
     "USERS",
     "USER_ROLES",
@@ -100,6 +111,7 @@ __all__ = [
     "CouponMetadata",
     "CouponRefusal",
     "CustomerMetadata",
+    "CustomerTotal",
     "DeliveryCount",
     "DemoRun",
     "DownloadPermission",
@@ -123,6 +135,8 @@ __all__ = [
     "RefundMetadata",
     "RowCount",
     "SignInLink",
+    "StaleTotal",
+    "TotalStatuses",
     "Upload",
     "User",
     "UserRole",

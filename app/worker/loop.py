@@ -203,6 +203,7 @@ class Worker:
         if current - self._expired_at >= EXPIRY_SECONDS:
             self._expired_at = current
             await self._in_database(cleanup.release_expired_reservations)
+            await self._in_database(cleanup.refresh_totals)
         if current - self._swept_at >= SWEEP_SECONDS:
             self._swept_at = current
             self._sweeps.extend(cleanup.SWEEPS)

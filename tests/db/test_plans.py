@@ -13,6 +13,7 @@ from sqlalchemy import event, insert, text
 from app.db.session import db, run_in_transaction
 from app.models import Coupon, User
 from app.models.user import with_normalized
+from app.services.customers import totals
 from app.services.customers.columns import BLANK
 from tests.factories import insert_order
 
@@ -127,6 +128,22 @@ def test_list_is_read_from_an_index(app, admin, make_coupon, make_customer, many
     found = plans(lambda: admin.get(path))
     assert found
     assert [steps for each in found for steps in reads_everything(*each)] == []
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("name", ["orders_count", "total_spent"])
+def test_customers_by_a_sum_of_orders_are_read_from_its_index(
+    app, admin, make_customer, many, plans, name, order
+):
+    make_customer()
+    insert_order(app)
+    with app.app_context():
+        totals.refresh()
+    path = f"/customers?filter[orderby]={name}&filter[order]={order}"
+    (steps,) = [each[1] for each in plans(lambda: admin.get(path)) if "customer_totals" in each[0]]
+    assert f"ix_customer_totals_{name}" in steps
+    assert not re.findall(r"SCAN (?:users|user_roles|order_sums)\b", steps)
+    assert not re.findall(r"Seq Scan on (?:users|user_roles|customer_totals|order_sums)\b", steps)
 
 
 @pytest.mark.one_database

@@ -45,6 +45,7 @@ from app.models import (
 from app.models.user import role_of
 from app.services.api_keys import writes as api_keys
 from app.services.common.metadata_values import found_text, json_text
+from app.services.customers import totals
 from app.services.customers.columns import NEW_ROLE
 from app.services.maintenance.import_runs import record_import
 from app.services.orders.locks import new_ids
@@ -149,6 +150,7 @@ def load_demo_shop(
     _load(COUPONS, run, shop)
     run_in_transaction(lambda session: add_cart_redemptions(session, run["present"]))
     _load(ORDERS, run, shop)
+    totals.refresh()
     return run_in_transaction(lambda session: _finish(session, run, owner_id))
 
 

@@ -212,7 +212,8 @@ REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION count_rows_
 CREATE TRIGGER count_rows_redemptions_update AFTER UPDATE OF created_at ON redemptions
 FOR EACH ROW WHEN (OLD.created_at <> NEW.created_at) EXECUTE FUNCTION count_rows_redemptions();
 
--- order_sums: the number and total of the orders of each customer by status. Shards as above.
+-- order_sums: the number and total of the orders of each customer by status. Shards as above. Each
+-- change makes the row of the customer in customer_totals stale.
 
 CREATE OR REPLACE FUNCTION add_order_sum(
     of_customer bigint, of_status text, more_orders bigint, more_total numeric
@@ -232,6 +233,8 @@ BEGIN
         DELETE FROM order_sums
         WHERE customer_id = of_customer AND status = of_status AND shard = changed.shard;
     END IF;
+    INSERT INTO stale_totals (customer_id, shard) VALUES (of_customer, txid_current())
+    ON CONFLICT DO NOTHING;
 END $$;
 
 CREATE OR REPLACE FUNCTION order_sums() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -268,6 +271,16 @@ FOR EACH STATEMENT EXECUTE FUNCTION order_sums();
 CREATE TRIGGER order_sums_update AFTER UPDATE ON orders
 REFERENCING OLD TABLE AS removed NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION order_sums();
+
+CREATE OR REPLACE FUNCTION customer_totals() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO customer_totals (customer_id, orders_count, total_spent)
+    SELECT id, 0, 0 FROM added;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER customer_totals_insert AFTER INSERT ON users REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION customer_totals();
 
 -- order_products: the products of the line items of each order.
 

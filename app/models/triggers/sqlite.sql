@@ -113,12 +113,14 @@ WHEN OLD.created_at <> NEW.created_at BEGIN
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 
--- order_sums: the number and total of the orders of each customer by status.
+-- order_sums: the number and total of the orders of each customer by status. Each change makes the
+-- row of the customer in customer_totals stale.
 
 CREATE TRIGGER order_sums_insert AFTER INSERT ON orders WHEN NEW.customer_id IS NOT NULL BEGIN
     INSERT INTO order_sums (customer_id, status, shard, orders, total)
     VALUES (NEW.customer_id, NEW.status, 0, 1, NEW.total)
     ON CONFLICT DO UPDATE SET orders = orders + 1, total = total + excluded.total;
+    INSERT INTO stale_totals (customer_id, shard) VALUES (NEW.customer_id, 0) ON CONFLICT DO NOTHING;
 END;
 
 CREATE TRIGGER order_sums_delete AFTER DELETE ON orders WHEN OLD.customer_id IS NOT NULL BEGIN
@@ -126,6 +128,7 @@ CREATE TRIGGER order_sums_delete AFTER DELETE ON orders WHEN OLD.customer_id IS 
     WHERE customer_id = OLD.customer_id AND status = OLD.status;
     DELETE FROM order_sums
     WHERE customer_id = OLD.customer_id AND status = OLD.status AND orders = 0;
+    INSERT INTO stale_totals (customer_id, shard) VALUES (OLD.customer_id, 0) ON CONFLICT DO NOTHING;
 END;
 
 CREATE TRIGGER order_sums_update AFTER UPDATE OF customer_id, status, total ON orders
@@ -138,6 +141,14 @@ BEGIN
     INSERT INTO order_sums (customer_id, status, shard, orders, total)
     SELECT NEW.customer_id, NEW.status, 0, 1, NEW.total WHERE NEW.customer_id IS NOT NULL
     ON CONFLICT DO UPDATE SET orders = orders + 1, total = total + excluded.total;
+    INSERT INTO stale_totals (customer_id, shard)
+    SELECT OLD.customer_id, 0 WHERE OLD.customer_id IS NOT NULL
+    UNION SELECT NEW.customer_id, 0 WHERE NEW.customer_id IS NOT NULL
+    ON CONFLICT DO NOTHING;
+END;
+
+CREATE TRIGGER customer_totals_insert AFTER INSERT ON users BEGIN
+    INSERT INTO customer_totals (customer_id, orders_count, total_spent) VALUES (NEW.id, 0, 0);
 END;
 
 -- order_products: the products of the line items of each order.

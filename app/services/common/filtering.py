@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, FromClause, true
+from sqlalchemy import Column, ColumnElement, FromClause, Select, true
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.db.read_pool import Fetch
@@ -39,6 +39,26 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranking:
+    """A sort key that is stored in a table of its own, where some of the values are out of date.
+
+    Args:
+        key_of: function that returns the exact key of the record whose ID is in a column.
+        summed: a select of the IDs and exact keys of all records with a key other than 0.
+        index: the columns of the table with the IDs and the stored keys, which an index contains
+            in this order of the list. None if the table cannot be used.
+        stale: a select of the IDs whose stored keys are out of date.
+        fresh: a select of these IDs, each once, and their exact keys.
+    """
+
+    key_of: Callable[[ColumnElement[int]], ColumnElement[Any]]
+    summed: FromClause
+    index: tuple[ColumnElement[int], ColumnElement[Any]] | None
+    stale: Select[Any]
+    fresh: FromClause
+
+
+@dataclass(frozen=True, slots=True)
 class Matching:
     """The records that match a query: those of a part of a table that meet all conditions.
 
@@ -49,7 +69,7 @@ class Matching:
         search: a condition with an index of its own, such as a search.
         few: how many matches are found by ``search`` and then sorted, if not the usual number.
         key: the sort key, if it is not a column of the record.
-        key_from: source of ``key``: a select of an ID and a value for some of the records.
+        ranking: the sort key, if it is stored in a table of its own.
     """
 
     record_id: ColumnElement[int]
@@ -58,7 +78,7 @@ class Matching:
     search: Condition | None = None
     few: int | None = None
     key: ColumnElement[Any] | None = None
-    key_from: FromClause | None = None
+    ranking: Ranking | None = None
 
 
 Find = Matching | Callable[[Fetch], Matching]

@@ -1,10 +1,12 @@
-"""How a list is read: its total, and one of four plans for the IDs of a page (decisions 6).
+"""How a list is read: its total, and one of five plans for the IDs of a page (decisions 6).
 
 A query module says which records match (``Matching``). The plans, in the order in which they are
 tried:
 
 - by weeks: counted weeks before the page are skipped, without reading their records;
 - few: a few matches are found by their condition, and then sorted;
+- by ranking: the sort key is read from an index of another table, and the records whose key has
+  changed since are merged;
 - by place: records before the page are skipped in the index of the sort order, without comparing
   each one with a condition that nearly all of them meet;
 - in order: the index of the sort order is read until the page is complete.
@@ -36,6 +38,7 @@ from sqlalchemy import (
     select,
     true,
     tuple_,
+    union_all,
 )
 
 from app.conversions.numbers import INT64_MAX
@@ -43,7 +46,7 @@ from app.db.read_pool import Fetch, RowStream, fetch, read_engine, snapshot
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.db.search import Search
 from app.db.sql.index_hints import unindexed
-from app.services.common.filtering import Find, Matching, Part
+from app.services.common.filtering import Find, Matching, Part, Ranking
 from app.services.common.pagination import Page, default_page_size, page_size
 from app.services.common.row_counts import RowCountFilter, whole_weeks
 
@@ -118,8 +121,7 @@ def fetch_page(
         is_more = most is not None and total > most
         limit = min(INT64_MAX if is_more else total - offset, size or INT64_MAX)
         if limit > 0:
-            by = key if matching.key is None else matching.key
-            order = _Order(by, matching.record_id, query["order"])
+            order = _Order(_key(matching, key), matching.record_id, query["order"])
             if offset > (after := total - offset - limit) and not is_more:
                 order, offset = order.reversed(), after
             page, offset = _page(matching, order, fetch, total, offset)
@@ -138,6 +140,13 @@ def fetch_page(
 def _most_counted(matching: Matching) -> int | None:
     """Return up to which number the matches of a search are counted, or None without a search."""
     return matching.search.most if isinstance(matching.search, Search) else None
+
+
+def _key(matching: Matching, usual: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the sort key of a list, which is ``usual`` if the matching records have no other."""
+    if matching.ranking is not None:
+        return matching.ranking.key_of(matching.record_id)
+    return usual if matching.key is None else matching.key
 
 
 def _with_columns(columns: Columns, ids: Select[Any], order: _Order) -> Select[Any]:
@@ -265,6 +274,8 @@ def _page(
         return _by_weeks(matching, order, fetch, part.counted, offset)
     if total <= few and not (_is_whole(matching) and part.by_index is None):
         return _few(matching, order), offset
+    if matching.ranking is not None:
+        return _by_ranking(matching, order, matching.ranking), offset
     if _is_whole(matching) and not part.leads and isinstance(order.key, Column) and offset > FEW:
         others = _few_others(matching, fetch)
         if others is not None:
@@ -284,7 +295,7 @@ def _by_weeks(
 
 def _few(matching: Matching, order: _Order) -> Select[Any]:
     """Find all matches by their condition, and then sort them."""
-    ids = _with_key(matching, _found(matching))
+    ids = _found(matching)
     if read_engine().dialect.name == "sqlite":
         return _window(ids.order_by(*order.clauses(unindexed(order.key))))
     # This limit has no effect on the result, but without it, PostgreSQL reads the index of the
@@ -318,19 +329,43 @@ def _by_place(
 
 def _in_order(matching: Matching, order: _Order, *conditions: ColumnElement[bool]) -> Select[Any]:
     """Read the index of the sort order until the page is complete."""
-    ids = _with_key(matching, _ids(matching, matching.part.condition)).where(*conditions)
+    ids = _ids(matching, matching.part.condition).where(*conditions)
     return _window(ids.order_by(*order.clauses()))
+
+
+def _by_ranking(matching: Matching, order: _Order, ranking: Ranking) -> Select[Any]:
+    """Read the index of stored keys, and merge the records whose stored keys are out of date.
+
+    Without the index, the keys of all records are computed.
+    """
+    ids = _ids(matching, matching.part.condition)
+    if ranking.index is None:
+        summed = ranking.summed
+        keys = func.coalesce(summed.c[1], literal(0))
+        every = ids.outerjoin(summed, summed.c[0] == matching.record_id)
+        return _window(every.order_by(*order.clauses(keys)))
+    stored_id, stored = ranking.index
+    # Only as many as the page and those before it, so that the index is not read to its end.
+    until = bindparam("offset", type_=BigInteger) + bindparam("limit", type_=BigInteger)
+    # A condition and not a join, in which SQLite would begin with the other table.
+    matches = ids.where(matching.record_id == stored_id).correlate(stored_id.table).exists()
+    in_index = (
+        select(stored_id.label("id"), stored.label("key"))
+        .where(stored_id.not_in(ranking.stale), matches)
+        .order_by(*order.clauses(stored, stored_id))
+        .limit(until)
+        .subquery()
+    )
+    others = ids.join(ranking.fresh, ranking.fresh.c[0] == matching.record_id)
+    others = others.with_only_columns(*ranking.fresh.c, maintain_column_froms=True)
+    both = union_all(select(in_index), others).subquery()
+    return _window(select(both.c.id).order_by(*order.clauses(both.c.key, both.c.id)))
 
 
 def _window(sorted_ids: Select[Any]) -> Select[Any]:
     return sorted_ids.offset(bindparam("offset", type_=BigInteger)).limit(
         bindparam("limit", type_=BigInteger)
     )
-
-
-def _with_key(matching: Matching, ids: Select[Any]) -> Select[Any]:
-    source = matching.key_from
-    return ids if source is None else ids.outerjoin(source, source.c[0] == matching.record_id)
 
 
 def _ids(matching: Matching, of_part: ColumnElement[bool]) -> Select[Any]:

@@ -13,7 +13,6 @@ from sqlalchemy import (
     bindparam,
     exists,
     func,
-    literal,
     select,
     union,
 )
@@ -28,10 +27,11 @@ from app.errors import InvalidParams, ShopError
 from app.models import ROW_COUNTS, USER_ROLES, USERS
 from app.models.user import sort_key
 from app.services.common import metadata, plans
-from app.services.common.filtering import Matching, Part, between
+from app.services.common.filtering import Matching, Part, Ranking, between
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.common.row_counts import RowCountFilter
+from app.services.customers import totals
 from app.services.customers.statistics import SUMS, TOTALS
 
 ALL_ROLES = "all"
@@ -62,8 +62,6 @@ _NUMBERS = (
 # last in the order of registration or ID. Up to this number of users is sorted instead.
 _FEW_CHANGED = 100_000
 _TEXTS = [USERS.c.email_normalized, USERS.c.username_normalized, USERS.c.name_normalized]
-# The sums of users with orders, or 0 for users without orders.
-_SUM_KEYS = {name: func.coalesce(sums.c[1], literal(0)) for name, sums in SUMS.items()}
 
 
 def list_customers(actor: Principal, query: Mapping[str, Any], columns: Columns) -> Page:
@@ -161,8 +159,9 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
     if not searches and not is_changed_then and orderby in {"registered", *SUMS}:
         of_role = Part(USER_ROLES.c.role == role, counted=counted)
         conditions = between({"created_at": USER_ROLES.c.registered_at}, query)
-        key = _sums(query) or {"key": USER_ROLES.c.registered_at}
-        return Matching(USER_ROLES.c.user_id, conditions, of_role, **key)
+        by = _ranking(query, fetch)
+        key = None if by else USER_ROLES.c.registered_at
+        return Matching(USER_ROLES.c.user_id, conditions, of_role, key=key, ranking=by)
     has_role: ColumnElement[bool]
     numbers = {(kind, label): int(number) for kind, label, number in fetch(_NUMBERS)}
     if numbers.get(("user_roles", role), 0) <= plans.FEW_FOUND:
@@ -187,13 +186,13 @@ def _of_users(
     if has_period and query["orderby"] in {"registered", "id"} and search is None:
         few = _FEW_CHANGED
     conditions = [*between(USERS.c, query), *compared]
-    return Matching(USERS.c.id, conditions, part, search, few, **_sums(query))
+    by = _ranking(query, fetch)
+    return Matching(USERS.c.id, conditions, part, search, few, ranking=by)
 
 
-def _sums(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sort key for a list that is sorted by a sum of orders, otherwise nothing."""
-    name = query["orderby"]
-    return {"key": _SUM_KEYS[name], "key_from": SUMS[name]} if name in SUMS else {}
+def _ranking(query: Mapping[str, Any], fetch: Fetch) -> Ranking | None:
+    """Return the order of a list that is sorted by a sum of orders, otherwise None."""
+    return totals.ranking(query["orderby"], fetch) if query["orderby"] in SUMS else None
 
 
 def _sort_key(query: Mapping[str, Any]) -> ColumnElement[Any]:

@@ -62,11 +62,17 @@ def _of_orders() -> ColumnElement[Any]:
     return select(json_tuple({**sums.c, "last_order_date": date})).scalar_subquery()
 
 
-def _total(column: ColumnElement[Any], kind: Any, which: ColumnElement[bool]) -> ColumnElement[Any]:
-    """Return a single sum for a row's customer; 0 without such orders."""
+def total_of(name: str, customer_id: ColumnElement[int]) -> ColumnElement[Any]:
+    """Return a single statistic of a row's customer; 0 without such orders.
+
+    Args:
+        name: ``orders_count`` or ``total_spent``.
+        customer_id: the column of the row with the ID.
+    """
+    column, kind, which = _SUMMED[name]
     theirs = select(func.coalesce(func.sum(column, type_=kind), literal(0)))
-    theirs = theirs.where(ORDER_SUMS.c.customer_id == USERS.c.id, which)
-    return theirs.correlate(USERS).scalar_subquery()
+    theirs = theirs.where(ORDER_SUMS.c.customer_id == customer_id, which)
+    return theirs.correlate_except(ORDER_SUMS).scalar_subquery()
 
 
 def _by_customer(column: ColumnElement[Any], kind: Any, which: ColumnElement[bool]) -> Subquery:
@@ -100,5 +106,5 @@ COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "billing_address": _address("billing_", BILLING_PARTS),
     "shipping_address": _address("shipping_", SHIPPING_PARTS),
 }
-TOTALS = {name: _total(*summed) for name, summed in _SUMMED.items()}
+TOTALS = {name: total_of(name, USERS.c.id) for name in _SUMMED}
 SUMS = {name: _by_customer(*summed) for name, summed in _SUMMED.items()}

@@ -41,6 +41,7 @@ from app.models.upload import KEPT as UPLOADS_KEPT
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.api_keys.sessions import expired_sessions
+from app.services.customers import totals
 from app.services.events.retention import remove_expired_events
 from app.services.maintenance.import_runs import report_interrupted_imports
 from app.services.orders.figures import complete_figures
@@ -70,6 +71,11 @@ def sweep() -> None:
 def release_expired_reservations() -> None:
     """Write the events of reservations that have expired. Several workers can do this."""
     _in_batches(expire_reservations, EXPIRY_BATCH)
+
+
+def refresh_totals() -> None:
+    """Compute sort keys of customers whose orders have changed. Several workers can do this."""
+    totals.refresh(MAX_BATCHES)
 
 
 def _in_batches(remove: Callable[[], int], size: int = BATCH) -> int:

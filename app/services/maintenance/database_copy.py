@@ -1,8 +1,8 @@
 """Copying a shop from one database to another, with all IDs and sequences.
 
 The tables are those of the models, so a new table is copied without further code. ``row_counts``,
-``order_sums``, ``order_products`` and the search tables are not copied: the triggers of the target
-fill them from the copied rows.
+``order_sums``, ``customer_totals``, ``order_products`` and the search tables are not copied: the
+triggers of the target fill them from the copied rows.
 """
 
 from __future__ import annotations
@@ -31,12 +31,22 @@ from sqlalchemy import (
 from app.db.bulk_inserts import copy_rows
 from app.db.migrations import REVISION, is_newer, migration_head
 from app.db.session import db
-from app.models import OrderProduct, OrderSum, RowCount
+from app.models import (
+    CustomerTotal,
+    OrderProduct,
+    OrderSum,
+    RowCount,
+    StaleTotal,
+    TotalStatuses,
+)
 
 BATCH = 1000
 """Number of rows in memory, and in one INSERT or COPY."""
 
-DERIVED = frozenset({RowCount.__tablename__, OrderSum.__tablename__, OrderProduct.__tablename__})
+DERIVED = frozenset(
+    model.__tablename__
+    for model in (RowCount, OrderSum, OrderProduct, CustomerTotal, StaleTotal, TotalStatuses)
+)
 """Tables that triggers fill."""
 
 Progress = Callable[[str, int, int], None]

@@ -28,6 +28,7 @@ from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.db.sql.types import MoneySum
 from app.models import ORDER_SUMS, ORDERS
+from app.services.customers import totals
 
 BATCH = 20_000
 """Number of orders in a batch. All orders of a customer are in the same one."""
@@ -75,8 +76,14 @@ def count_wrong_sums() -> int:
 
 
 def rebuild_sums() -> int:
-    """Correct the sums of all customers, while others write, and return how many were wrong."""
-    return sum(run_in_transaction(partial(_correct, batch=batch)) for batch in _batches())
+    """Correct the sums of all customers, while others write, and return how many were wrong.
+
+    The sort keys of all customers are computed again, too.
+    """
+    wrong = sum(run_in_transaction(partial(_correct, batch=batch)) for batch in _batches())
+    run_in_transaction(totals.make_all_stale)
+    totals.refresh()
+    return wrong
 
 
 def _batches() -> Iterator[dict[str, int]]:

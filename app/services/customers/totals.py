@@ -1,0 +1,149 @@
+"""Sort keys of lists of customers: stored totals, and how they are brought up to date.
+
+``CUSTOMER_TOTALS`` has the statistics of each user in an index. The rows of customers whose orders
+have changed since are computed from their sums instead, so that a list is always exact.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from flask import current_app
+from sqlalchemy import (
+    BigInteger,
+    Select,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+    union,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from app.catalog import current_catalog
+from app.db.read_pool import Fetch, fetch
+from app.db.session import run_in_transaction
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
+from app.models import CUSTOMER_TOTALS, ORDER_SUMS, STALE_TOTALS, TOTAL_STATUSES
+from app.services.common.filtering import Ranking
+from app.services.customers.statistics import SUMS, total_of
+
+MOST_STALE = 5000
+"""With more stale totals, a list adds up the sums of all customers instead."""
+
+BATCH = 500
+"""Number of customers whose totals one transaction computes."""
+
+_LOCK = text("SELECT pg_advisory_xact_lock(7310293020)")
+_STALE = select(STALE_TOTALS.c.customer_id)
+_STATE = select(
+    select(TOTAL_STATUSES.c.statuses).scalar_subquery(),
+    select(func.count()).select_from(_STALE.limit(MOST_STALE + 1).subquery()).scalar_subquery(),
+)
+_IDS: Any = bindparam("ids", type_=IdList)
+_UPDATE = (
+    update(CUSTOMER_TOTALS)
+    .where(is_one_of(CUSTOMER_TOTALS.c.customer_id, _IDS))
+    .values({name: total_of(name, CUSTOMER_TOTALS.c.customer_id) for name in SUMS})
+)
+_AFTER: Any = bindparam("after", type_=BigInteger)
+_SIZE: Any = bindparam("size", type_=BigInteger)
+_BATCH = _STALE.distinct().where(STALE_TOTALS.c.customer_id > _AFTER)
+_TAKE = (
+    delete(STALE_TOTALS)
+    .where(STALE_TOTALS.c.customer_id.in_(_BATCH.order_by(STALE_TOTALS.c.customer_id).limit(_SIZE)))
+    .returning(STALE_TOTALS.c.customer_id)
+)
+
+
+def _fresh(name: str) -> Select[Any]:
+    """Return a select of the IDs of customers with stale totals, and their exact values."""
+    stale = _STALE.distinct().subquery()
+    return select(stale.c.customer_id, total_of(name, stale.c.customer_id).label("value"))
+
+
+_FRESH = {name: _fresh(name).subquery() for name in SUMS}
+
+
+def ranking(name: str, select_rows: Fetch) -> Ranking:
+    """Return how to sort customers by ``orders_count`` or ``total_spent``.
+
+    The index is used if the totals are those of the statuses that count in this process, and only
+    few are stale.
+    """
+    statuses, number = select_rows(_STATE)[0]
+    usable = statuses == _statuses() and number <= MOST_STALE
+    return Ranking(
+        key_of=lambda record_id: total_of(name, record_id),
+        summed=SUMS[name],
+        index=(CUSTOMER_TOTALS.c.customer_id, CUSTOMER_TOTALS.c[name]) if usable else None,
+        stale=_STALE,
+        fresh=_FRESH[name],
+    )
+
+
+def refresh(most: int | None = None) -> None:
+    """Compute stale totals, in batches.
+
+    If other statuses count than before, all totals become stale first.
+
+    Args:
+        most: the most batches. By default, all stale totals are computed.
+    """
+    statuses, number = fetch(_STATE)[0]
+    if not number and statuses == _statuses():
+        return
+    after: int | None = 0
+    batches = 0
+    while after is not None and batches != most:
+        after = run_in_transaction(partial(_refresh, after=after))
+        batches += 1
+
+
+def make_all_stale(session: Session) -> None:
+    """Let the totals of all customers with sums or totals be computed again."""
+    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
+    totals, sums = CUSTOMER_TOTALS.c, ORDER_SUMS.c
+    has_total = (totals.orders_count != 0) | (totals.total_spent != Decimal(0))
+    # Ends with a condition, because SQLite would take ON CONFLICT for that of a join.
+    every = union(
+        select(sums.customer_id, literal(0)),
+        select(totals.customer_id, literal(0)).where(has_total),
+    )
+    adding = dialect.insert(STALE_TOTALS).from_select(["customer_id", "shard"], every)
+    session.execute(adding.on_conflict_do_nothing())
+
+
+def _refresh(session: Session, after: int) -> int | None:
+    """Compute the totals of the customers after an ID, and return the last one, or None.
+
+    What earlier batches have removed would slow down a search from the beginning.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(_LOCK)  # another process could store older sums later
+    statuses = _statuses()
+    if session.scalar(select(TOTAL_STATUSES.c.statuses)) != statuses:
+        session.execute(delete(TOTAL_STATUSES))
+        session.execute(insert(TOTAL_STATUSES).values(id=1, statuses=statuses))
+        make_all_stale(session)
+    # What is read after the deletion includes the changes of the transactions that it has seen.
+    ids: list[int] = sorted(set(session.scalars(_TAKE, {"after": after, "size": BATCH})))
+    if not ids:
+        return None
+    session.execute(_UPDATE, {"ids": ids})
+    return ids[-1]
+
+
+def _statuses() -> str:
+    """Return the statuses that count in this process, as text."""
+    known, paid = current_catalog().order_statuses, current_app.config["SHOP_PAID_STATUSES"]
+    return json.dumps([sorted(known), sorted(paid)])

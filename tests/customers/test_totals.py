@@ -1,0 +1,140 @@
+"""Lists of customers by their statistics are exact, whether or not the totals are up to date."""
+
+import random
+from decimal import Decimal
+
+import pytest
+from sqlalchemy import func, select, update
+
+from app.db.read_pool import fetch, snapshot
+from app.db.session import run_in_transaction
+from app.models import CUSTOMER_TOTALS, STALE_TOTALS, USERS, Order
+from app.services.customers import totals
+from tests.db.test_row_counts import STATUSES, Writer
+
+NAMES = ("orders_count", "total_spent")
+
+
+def listed(admin, name, order, **more):
+    query = {
+        "filter[orderby]": name,
+        "filter[order]": order,
+        "filter[role]": "all",
+        "filter[limit]": 100,
+    }
+    found = admin.get("/customers", query | more).json["customers"]
+    return [each["id"] for each in found]
+
+
+def expected(admin, name, order):
+    """All customers, sorted by the statistics that they show."""
+    shown = admin.get("/customers", {"filter[role]": "all", "filter[limit]": "-1"}).json[
+        "customers"
+    ]
+    rows = sorted((Decimal(each[name]), each["id"]) for each in shown)
+    return [row[1] for row in (rows if order == "asc" else rows[::-1])]
+
+
+def check(admin):
+    for name in NAMES:
+        for order in ("asc", "desc"):
+            wanted = expected(admin, name, order)
+            assert listed(admin, name, order) == wanted
+            pages = [listed(admin, name, order, **{"filter[limit]": 3, "page": n}) for n in (1, 2)]
+            assert pages == [wanted[:3], wanted[3:6]]
+
+
+def write(seed):
+    chance = random.Random(seed)
+
+    def change(session):
+        writer = Writer(session, chance)
+        writer.add_orders()
+        writer.step()
+        buyers = [None, *session.scalars(select(USERS.c.id)).all()]
+        values = {"customer_id": chance.choice(buyers), "total": Decimal(chance.randrange(90))}
+        session.execute(
+            update(Order)
+            .where(writer.some(Order))
+            .values(values | {"status": chance.choice(STATUSES)}),
+            execution_options={"synchronize_session": False},
+        )
+
+    run_in_transaction(change)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lists_are_exact_between_any_writes_and_refreshes(
+    app, admin, make_customer, seed, monkeypatch
+):
+    chance = random.Random(seed)
+    monkeypatch.setattr("app.services.common.plans.FEW", 0)
+    for number in range(8):
+        make_customer(email=f"c{number}@example.com")
+    for step in range(6):
+        with app.app_context():
+            write(f"{seed} {step}")
+            if chance.random() < 0.6:
+                totals.refresh(chance.choice([1, None]))
+        check(admin)
+
+
+def test_refresh_leaves_nothing_stale_and_is_repeatable(app, admin, make_customer, monkeypatch):
+    monkeypatch.setattr(totals, "BATCH", 2)
+    with app.app_context():
+        for number in range(5):
+            make_customer(email=f"c{number}@example.com")
+        for seed in range(4):
+            write(seed)
+        monkeypatch.setattr(totals, "BATCH", 2)
+        totals.refresh()
+        totals.refresh()
+        assert fetch(select(STALE_TOTALS)) == []
+        (stored,) = fetch(select(func.count()).select_from(CUSTOMER_TOTALS))
+        assert stored == fetch(select(func.count()).select_from(USERS))[0]
+    check(admin)
+
+
+def test_other_statuses_make_all_totals_stale(app, admin, make_customer, client_with, app_with):
+    """A process in which other statuses count computes all sums, until a worker of it has run."""
+    paid = {"SHOP_PAID_STATUSES": ["pending"]}
+    other = client_with(**paid)
+    for number in range(4):
+        make_customer(email=f"c{number}@example.com")
+    with app.app_context():
+        for seed in range(4):
+            write(seed)
+        totals.refresh()
+        assert is_index_used()
+    check(other)
+    with app_with(**paid).app_context():
+        assert not is_index_used()
+        totals.refresh()
+        assert is_index_used()
+    for client in (admin, other):
+        check(client)
+
+
+def is_index_used():
+    with snapshot() as select_rows:
+        return totals.ranking("total_spent", select_rows).index is not None
+
+
+def test_with_many_stale_totals_all_sums_are_read(app, admin, make_customer, monkeypatch):
+    monkeypatch.setattr("app.services.common.plans.FEW", 0)
+    for number in range(3):
+        make_customer(email=f"c{number}@example.com")
+    with app.app_context():
+        totals.refresh()
+        write(1)
+        assert is_index_used()
+    most = len(stale(app)) - 1
+    monkeypatch.setattr(totals, "MOST_STALE", most)
+    with app.app_context():
+        assert not is_index_used()
+    check(admin)
+
+
+def stale(app):
+    with app.app_context():
+        return fetch(select(STALE_TOTALS.c.customer_id).distinct())
