@@ -44,7 +44,6 @@ def add_error_pages(app: Flask, prefix: str, page: Callable[[ShopError], Respons
     """Let a function create the response to each error of a request below a path.
 
     Args:
-        app: the app.
         prefix: the path, without a slash at the end.
         page: returns the response to an error.
     """

@@ -134,7 +134,6 @@ def page_response(wrapper: str, make: Make, page: Page) -> Response:
     Args:
         wrapper: the wrapper key.
         make: function that converts rows to objects.
-        page: the page.
     """
     headers = page_headers(page)
     if not isinstance(page.rows, RowStream):

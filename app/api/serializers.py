@@ -125,7 +125,6 @@ def _object(
     """Return a function that creates the object of a schema.
 
     Args:
-        schema: the schema.
         selection: the selected keys, or None for all keys.
         prefix: prefix of the column names.
         position_of: function that returns the position of a column value.

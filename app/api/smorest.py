@@ -96,7 +96,6 @@ class Api(flask_smorest.Api):
         """Initialize the OpenAPI document and its routes.
 
         Args:
-            app: the app.
             description: the description of the API; None for the native API.
         """
         app.config[f"{self.config_prefix}OPENAPI_URL_PREFIX"] = (

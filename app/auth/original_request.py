@@ -13,7 +13,6 @@ class OriginalRequest(NamedTuple):
     """A request of the legacy API as sent.
 
     Args:
-        method: the method.
         path: the decoded path.
         query: the query string.
         overrides: the values of ``_method`` in the query that are not empty. The last one overrides

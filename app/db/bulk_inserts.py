@@ -49,7 +49,6 @@ def insert_rows(
     orders have 5,000 placeholders, and reading them took the driver 40 % of a bulk request.
 
     Args:
-        session: the session of a transaction.
         into: the table.
         rows: at least one row. All rows have the same columns.
         returning: the columns to return; none for those of the primary key.
@@ -93,7 +92,6 @@ def insert_ignore(
     values are sent once, and one statement inserts all rows.
 
     Args:
-        session: the session of a transaction.
         into: the table.
         shared: the values that all rows have, by column name.
         names: text columns with a value of their own in each row.

@@ -50,7 +50,6 @@ def create_index_concurrently(
     Args:
         name: a name that no earlier index of the table had. Otherwise, use
             ``replace_index_concurrently``.
-        table: the table.
         columns: names of columns, or expressions.
         options: more arguments of ``op.create_index``. A condition needs both ``sqlite_where`` and
             ``postgresql_where``.

@@ -103,7 +103,9 @@ def csv_lines(file: IO[bytes], columns: Mapping[str, str]) -> Iterator[Line]:
     """
     # A cell can contain a list of a thousand items. The limit applies to the whole process.
     csv.field_size_limit(MAX_LINE_BYTES)
-    rows = csv.reader((text for _, text in _texts(file)), strict=True)
+    # Bytes that are not UTF-8 become surrogates.
+    texts = (raw.decode(errors="surrogateescape") for _, raw in _raw_lines(file))
+    rows = csv.reader(texts, strict=True)
     header = _header(rows)
     if columns.keys().isdisjoint(header):
         raise ValueError("line 1: contains no known column. Is the format of the file csv?")
@@ -153,12 +155,6 @@ def _value(cell: str, way: str | None) -> Any:
         raise ValueError("is not valid UTF-8.") from None
     text = from_cell(cell)
     return split(text) if way == "joined" else text
-
-
-def _texts(file: IO[bytes]) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a CSV file; bytes that are not UTF-8 become surrogates."""
-    for number, raw in _raw_lines(file):
-        yield number, raw.decode(errors="surrogateescape")
 
 
 def _raw_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from sqlalchemy import ColumnElement, exists
 from werkzeug.datastructures import MultiDict
 
 from app.catalog import TRASH, current_catalog
+from app.conversions.text import nearest_name
 from app.db.search import contains, matches
 from app.errors import InvalidParams
 from app.models import COUPON_BATCHES, COUPONS, ORDER_REFUNDS, ORDERS, USER_ROLES, USERS
@@ -80,9 +80,9 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
             query.add(parameter, value)
             continue
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
             known = f". Known filters: {', '.join(sorted(names))}."
-            hint = f"; did you mean {close[0]!r}?" if close else known
+            nearest = nearest_name(name, names)
+            hint = f"; did you mean {nearest!r}?" if nearest else known
             raise InvalidParams({"--filter": f"unknown filter {name!r}{hint}"})
         query[parameter] = value
     try:

@@ -37,7 +37,6 @@ class Target:
     """A kind of records that can be imported.
 
     Args:
-        kind: the kind.
         create: the schema of a new record.
         update: the schema of an update.
         key: name of the field by which an existing record is found.

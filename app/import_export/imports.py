@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import marshmallow as ma
 from sqlalchemy.orm import Session
 
 from app.auth.principals import Principal
+from app.conversions.text import nearest_name
 from app.db import timeouts
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
@@ -195,8 +195,8 @@ class FileImport:
         unknown = record.keys() - self._known - self._warned
         for name in sorted(unknown):
             self._warned.add(name)
-            close = difflib.get_close_matches(name, self._known, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            nearest = nearest_name(name, self._known)
+            hint = f" Did you mean {nearest!r}?" if nearest else ""
             self.warn(f"{name!r} is unknown and ignored.{hint}")
 
     @cached_property

@@ -43,7 +43,6 @@ def init_app(
     """Serve ``/metrics`` and count database connections, errors and reads from replicas.
 
     Args:
-        app: the app.
         engines: the engines of the app by name. The name of the write engine is None.
         replicas: the replicas of the app, if it has any.
         measure_deliveries: reads the state of deliveries, which workers keep in the database.

@@ -56,7 +56,6 @@ class Worker:
     """Delivers webhooks until it is stopped.
 
     Args:
-        app: the app.
         parent: ID of the parent process, to stop when it ends. Without it, the worker runs on.
     """
 

@@ -35,8 +35,6 @@ def user_for(session: Session, actor: Principal, data: Mapping[str, Any]) -> Key
     """Return the user of a new key: the requested user, or the actor. A new user needs a role.
 
     Args:
-        session: the session of the transaction.
-        actor: the principal of the request.
         data: a loaded ``ApiKeyCreate``.
 
     Raises:

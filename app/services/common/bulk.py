@@ -62,8 +62,6 @@ class Writes:
     """The writes of one transaction. Each kind of record adds what its rules compare.
 
     Attributes:
-        session: the session of the transaction.
-        actor: the principal of the request.
         records: the stored records that can be updated, by ID, locked until the commit. An update
             replaces its record, so that later items see it.
         created: the accepted new records. They get their IDs when they are written.
@@ -145,7 +143,6 @@ def save_items(
 
     Args:
         resource: kind of the records.
-        actor: the principal of the request.
         items: what to write.
         lock: locks and reads what the items name or conflict with, in one order for every request.
         prepare_create: checks the fields of a new record, and returns the record.

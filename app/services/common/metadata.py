@@ -76,7 +76,6 @@ class MetadataTable:
     """A table of metadata.
 
     Args:
-        table: the table.
         record_id: name of the column with the ID of the record, or of the order of an item.
         item_id: name of the column with the ID of the item, if the table is that of items.
     """
@@ -146,7 +145,6 @@ def entries_of_refunds(
     """Return the entries of refunds and of the items of their orders, in one statement.
 
     Args:
-        fetch: runs the select.
         ids: IDs of the refunds.
         orders: IDs of the orders whose items are wanted, also the items of refunds.
 
@@ -239,7 +237,6 @@ class Entry:
     """An entry of metadata.
 
     Attributes:
-        key: the key.
         value: the value as JSON.
         id: None for a new entry.
         internal: whether an import brought it with a key that begins with an underscore.
@@ -282,7 +279,6 @@ class MetadataWrites:
         """Return the stored entries of records that are locked until the commit.
 
         Args:
-            session: the session of the transaction.
             kind: the table.
             ids: the records that the request changes.
             given: the metadata of the request, with null for keys to remove.
@@ -315,7 +311,6 @@ class MetadataWrites:
         """Return the stored entries of the records whose metadata the items change.
 
         Args:
-            session: the session of the transaction.
             kind: the table.
             items: the items of the request.
             stored: IDs of the records that the items can update, which are locked.
@@ -377,7 +372,6 @@ class MetadataWrites:
         """Write the changes, with one statement, and add the metadata to the records.
 
         Args:
-            session: the session of the transaction.
             new_ids: the IDs of the new records, whose keys are -1, -2 and so on.
         """
         rows = [
@@ -431,8 +425,6 @@ def write_rows(session: Session, table: Table, rows: Sequence[Record]) -> None:
     """Insert entries, and update those that exist, in one statement.
 
     Args:
-        session: the session of the transaction.
-        table: the table.
         rows: their columns; the ID is None for entries that get a new one, in this order.
     """
     connection = session.connection()
@@ -459,7 +451,6 @@ def delete_items(session: Session, removed: Collection[tuple[int, int]]) -> None
     """Delete the metadata of items that were removed from orders.
 
     Args:
-        session: the session of the transaction.
         removed: the IDs of the orders and of their items.
     """
     if removed:

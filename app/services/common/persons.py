@@ -38,7 +38,6 @@ def persons_of(value: Any, name: str = "") -> set[str]:
     """Return the references to the persons in a JSON value.
 
     Args:
-        value: the value.
         name: the name of the value in its object.
     """
     if isinstance(value, list):

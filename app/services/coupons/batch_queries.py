@@ -98,7 +98,6 @@ def codes_of(actor: Principal, batch_id: int, *, unused: bool = False) -> list[d
     """Return the published coupons of a batch with code, uses and limit, in the order of their IDs.
 
     Args:
-        actor: the principal of the request.
         batch_id: ID of the batch.
         unused: whether to return only those without a use and a reservation.
 

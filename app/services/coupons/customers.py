@@ -89,7 +89,6 @@ def require_customer_access(actor: Principal, customer_id: int) -> None:
     the lookup, so that the response does not depend on whether the customer exists.
 
     Args:
-        actor: the principal of the request.
         customer_id: the ID in the request; 0 for a guest.
     """
     if not customer_id or actor.resources is None or actor.resources & {"customers", "orders"}:
@@ -109,7 +108,6 @@ def find_customer(
     """Return the customer that an ID and an e-mail identify (redemptions 2 and 6).
 
     Args:
-        fetch: runs the statement.
         customer_id: 0 for a guest.
         email: may be empty.
         param: name of the ID in an error.

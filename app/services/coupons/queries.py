@@ -235,7 +235,6 @@ def counts_by_state(actor: Principal, query: Mapping[str, Any]) -> dict[str, int
     """Return the numbers of ``expired`` and ``used_up`` coupons and of the ``trash``, at once.
 
     Args:
-        actor: the principal of the request.
         query: a loaded ``CouponFilter`` without conditions.
 
     Raises:

@@ -49,7 +49,6 @@ def save_coupons(
     """Create and update coupons in the given order, in one transaction (spec 4.3).
 
     Args:
-        actor: the principal of the request.
         items: what to write.
         trashed_too: whether coupons in the trash can be updated, which leaves them there.
 
@@ -105,7 +104,6 @@ def delete_coupon(
     """Move a published coupon to the trash, or delete it permanently (spec 3).
 
     Args:
-        actor: the principal of the request.
         coupon_id: ID of the coupon.
         force: whether to delete it permanently.
         trashed_too: whether ``force`` also finds a coupon that is in the trash (decisions 14).

@@ -62,7 +62,6 @@ def erase_customer(session: Session, account: UserRow) -> None:
     Call this while the account is locked and still exists: its redemptions and orders refer to it.
 
     Args:
-        session: the session of the transaction.
         account: the account by column name.
     """
     emails = _emails(session, account)

@@ -231,9 +231,7 @@ def _users_without_role(
     The users are found by their other roles. The row counts show whether all users have roles.
 
     Args:
-        role: the role.
         numbers: the number of users, and the number of users with each role.
-        fetch: runs a select.
     """
     missing = numbers.get(("users", ""), 0) - numbers.get(("user_roles", role), 0)
     others = sum(

@@ -89,7 +89,6 @@ def erase_events(
     repeat the data, so they become empty, too.
 
     Args:
-        session: the session of the transaction.
         customer_id: the customer.
         records: IDs of the customer's orders and of their notes, by resource. Their events can be
             those of a guest.
@@ -128,7 +127,6 @@ def blank(value: Any, *, personal: bool = False) -> Any:
     """Return a JSON value without personal data and without metadata (records 5).
 
     Args:
-        value: the value.
         personal: whether all texts in it are personal.
     """
     if isinstance(value, Mapping):

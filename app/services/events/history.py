@@ -21,7 +21,6 @@ def latest_events(
     """Return the latest events of a record, newest first, each with the name of its user.
 
     Args:
-        actor: the principal of the request.
         resource: the type of the record.
         resource_id: its ID.
         columns: what to select. The username follows, or None.
@@ -40,7 +39,6 @@ def recent_events(
     """Return the latest events that match, newest first, each with the name of its user.
 
     Args:
-        actor: the principal of the request.
         query: a loaded ``EventListQuery``, without its cursor.
         before: only events with a lower ID; 0 for all.
         columns: what to select. The username follows, or None.

@@ -28,7 +28,6 @@ def notify(session: Session, cause: Cause | None, changes: Sequence[Change]) -> 
     Called after everything is written, once for each write of a transaction.
 
     Args:
-        session: the session of the transaction.
         cause: who made the changes; None for a command.
         changes: what was written, in its order. ``described`` may have completed some of them.
 

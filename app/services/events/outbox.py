@@ -66,7 +66,6 @@ def record(session: Session, cause: Cause | None, events: Sequence[NewEvent]) ->
     If the transaction is rolled back or retried, its events are rolled back as well.
 
     Args:
-        session: the session of the transaction.
         cause: who makes the change; None for a command.
         events: the events. Their types are in the catalog.
 

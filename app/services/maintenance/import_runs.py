@@ -30,7 +30,6 @@ def record_import(session: Session, source: str, summary: Mapping[str, Any]) -> 
     """Write the event of an import that the transaction of a session completes.
 
     Args:
-        session: the session.
         source: the origin of the records.
         summary: numbers of records.
     """

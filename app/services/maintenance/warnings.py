@@ -19,11 +19,7 @@ OVERDUE = timedelta(minutes=2)
 
 
 def current_warnings(actor: Principal) -> list[tuple[str, str]]:
-    """Return the warnings that an actor may see: the subject, and a sentence.
-
-    Args:
-        actor: the principal of the request.
-    """
+    """Return the warnings that an actor may see: the subject, and a sentence."""
     if not actor.can(Capability.MANAGE_WEBHOOKS):
         return []
     if actor.resources is not None and "webhooks" not in actor.resources:

@@ -24,7 +24,6 @@ def complete_figures(session: Session, limit: int) -> int:
     """Compute ``items``, ``fees`` and ``discount_tax`` of orders that lack them.
 
     Args:
-        session: the session of the transaction.
         limit: the most orders to complete. Orders that another transaction writes are left out.
 
     Returns:

@@ -111,7 +111,6 @@ def new_ids(
     IDs of items are unique in the shop (records 5).
 
     Args:
-        session: the session of the transaction.
         orders: number of new orders.
         items: number of new items.
         after: the last ID of an item of an order that gets new items. It can be above the last ID

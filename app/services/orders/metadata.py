@@ -76,7 +76,6 @@ class OrderMetadataWrites:
         """Return the stored entries that the items of a request can change.
 
         Args:
-            session: the session of the transaction.
             items: the items of the bulk request, or of a single one.
             stored: IDs of the orders that can be updated, which are locked.
         """
@@ -140,7 +139,6 @@ class OrderMetadataWrites:
         """Write the changes, and add the metadata to the orders.
 
         Args:
-            session: the session of the transaction.
             new_ids: the IDs of the new orders.
         """
         delete_items(session, self.removed)

@@ -57,7 +57,6 @@ def create_note(
     """Add a note to an order; return it by its column names.
 
     Args:
-        actor: the principal of the request.
         order_id: the order.
         data: a loaded ``OrderNoteCreate``.
         needs_text: whether a note without text is rejected.

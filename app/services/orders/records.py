@@ -82,7 +82,6 @@ def list_records(
     """Return a page of orders and the number of all that match.
 
     Args:
-        actor: the principal of the request.
         query: what the list shows.
         with_customers: whether the orders have ``customer``.
     """
@@ -208,7 +207,6 @@ def list_refunds(
     """Return a page of refunds and the number of all that match.
 
     Args:
-        actor: the principal of the request.
         query: what the list shows.
         order_id: only refunds of this order.
     """

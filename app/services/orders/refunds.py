@@ -249,7 +249,6 @@ def insert_refund(
     """Insert a refund, complete it with its ID, and return its change.
 
     Args:
-        session: the session of the transaction.
         refund: the refund by its column names, modified in place.
         order: its order, which the transaction has locked.
         metadata: its metadata.

@@ -85,7 +85,6 @@ def save_orders(
     """Create and update orders, in their order, in one transaction (orders 1, spec 4.3).
 
     Args:
-        actor: the principal of the request.
         items: what to write.
         trashed_too: whether orders in the trash can be updated, which leaves them there.
 

@@ -38,7 +38,6 @@ class MetadataWriter:
         """Store the metadata of records.
 
         Args:
-            session: the session of the transaction.
             kind: the table of the metadata.
             written: the records.
         """
@@ -57,7 +56,6 @@ class MetadataWriter:
         """Store the metadata of items.
 
         Args:
-            session: the session of the transaction.
             written: the orders or refunds.
             order: the column of these records with the ID of the order.
         """
