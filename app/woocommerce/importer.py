@@ -35,6 +35,7 @@ from app.woocommerce.steps import accounts as account_steps
 from app.woocommerce.steps import coupons as coupon_steps
 from app.woocommerce.steps import order_children as order_child_steps
 from app.woocommerce.steps import orders as order_steps
+from app.woocommerce.target.ids import is_empty
 from app.woocommerce.target.record_map import RecordMap
 from app.woocommerce.target.writer import Kind, RecordWriter
 
@@ -95,6 +96,14 @@ class Options:
     keep_keys: Sequence[str] = ()
 
 
+ONE_SEQUENCE = (kinds.COUPON, kinds.ORDER, kinds.REFUND)
+"""Kinds whose IDs are of one sequence at the source.
+
+After an import into an empty shop, new records of all three get IDs above the highest one, so that
+an ID of the source is not used twice.
+"""
+
+
 @contextmanager
 def rare_collections() -> Iterator[None]:
     """Run the garbage collector less often.
@@ -145,8 +154,12 @@ def import_shop(
         index = SourceIndex(source.staging)
         context = ImportContext(source, writer, report, catalog, index, metadata)
         plan = plan_of(context)
-        for name, _, kind, _ in plan:
-            writer.ids.advance(kind.name, kind.table, source.staging.last_id(name))
+        last_ids = {kind.name: source.staging.last_id(name) for name, _, kind, _ in plan}
+        if is_empty([kind.table for kind in ONE_SEQUENCE]):
+            highest = max(last_ids[kind.name] for kind in ONE_SEQUENCE)
+            last_ids |= {kind.name: highest for kind in ONE_SEQUENCE}
+        for _, _, kind, _ in plan:
+            writer.ids.advance(kind.name, kind.table, last_ids[kind.name])
         for table, names in RESERVED.items():
             writer.ids.reserve(table, max(map(source.staging.last_id, names)))
         for name, label, kind, run in plan:

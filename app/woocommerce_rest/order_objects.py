@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cache
@@ -154,7 +155,7 @@ def _sum(first: str, second: str) -> str:
 
 _FIELDS = frozenset(
     {"_fee_amount", "_tax_status", "tax_status", "shipping_tax_amount", "rate_percent",
-     "discount_amount_tax"}
+     "discount_amount_tax", "_line_tax_data", "taxes"}
 )  # fmt: skip
 """Metadata of items, imported or written here, that is a field of an item in this dialect."""
 
@@ -178,6 +179,23 @@ def _metadata(item: Record, entries: Entries, site: Site) -> list[Object]:
     ]
     found += metadata_list([entry for entry in own if entry[1] not in _FIELDS], site)
     return [{**each, "display_key": each["key"], "display_value": each["value"]} for each in found]
+
+
+def _imported_taxes(item: Record, entries: Entries) -> list[Object]:
+    """Return the taxes of an imported item of a refund by rate."""
+    stored = _field(item, entries, "_line_tax_data", "") or _field(item, entries, "taxes", "")
+    totals = stored.get("total") if isinstance(stored, dict) else None
+    if not isinstance(totals, dict):
+        return []
+    return [
+        {"id": int(rate), "total": f"{Decimal(amount):.2f}", "subtotal": f"{Decimal(amount):.2f}"}
+        for rate, amount in totals.items()
+        if str(rate).isdigit() and _is_amount(amount)
+    ]
+
+
+def _is_amount(value: Any) -> bool:
+    return bool(re.fullmatch(r"-?\d+(\.\d+)?", str(value), re.ASCII))
 
 
 def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
@@ -284,8 +302,8 @@ def _coupon_info(line: Record, record: Record) -> str | None:
     """Return what the original stores of an applied coupon, computed from the coupon."""
     details = (record["item_details"] or {}).get(str(line["id"]), {})
     coupon = record["coupons"].get(details.get(COUPON_ID))
-    if coupon is None:
-        return None
+    if coupon is None or not details.get("applied"):
+        return None  # a recorded line shows its metadata
     kind = None if coupon["type"] == "fixed_cart" else coupon["type"]
     amount = plain_number(coupon["amount"] or "0")
     info = [details[COUPON_ID], line["code"], kind, amount]
@@ -308,6 +326,13 @@ def _unpadded(amount: str) -> str:
 # --- notes and refunds ---
 
 _BELOW = ("GET", "DELETE")
+_PAYMENT = "_refunded_payment"
+"""Metadata of an imported refund: whether the payment provider was called."""
+_OF_REFUNDS = frozenset(
+    {_PAYMENT, "_order_currency", "_order_version", "_order_total", "_order_tax", "_order_shipping",
+     "_order_shipping_tax", "_cart_discount", "_cart_discount_tax", "_prices_include_tax"}
+)  # fmt: skip
+"""Metadata of refunds in posts that the original does not show."""
 
 
 def note_object(record: Record, site: Site) -> Object:
@@ -344,16 +369,20 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
         "amount": site.amount(record["amount"]),
         "reason": record["reason"],
         "refunded_by": record["refunded_by"] or 0,
-        "refunded_payment": False,
-        "meta_data": metadata_list(record["metadata"], site),
+        "refunded_payment": any(
+            key == _PAYMENT and value for _, key, value in record["metadata"]
+        ),
+        "meta_data": metadata_list(
+            [entry for entry in record["metadata"] if entry[1] not in _OF_REFUNDS], site
+        ),
         "line_items": [
-            _line(_refunded(item), _refunded_metadata(item, own), site)
+            _line(_refunded(item, own), _refunded_metadata(item, own), site)
             for item in items
             if item["list"] == "line_items"
         ],
         "shipping_lines": [
             _shipping_line(
-                {**_refunded(item), "method_id": "", "method_title": item["name"]},
+                {**_refunded(item, own), "method_id": "", "method_title": item["name"]},
                 _refunded_metadata(item, own), site,
             )
             for item in items
@@ -362,7 +391,8 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
         "tax_lines": [],
         "fee_lines": [
             _fee_line(
-                {**_refunded(item), "title": item["name"]}, _refunded_metadata(item, own), site
+                {**_refunded(item, own), "title": item["name"]},
+                _refunded_metadata(item, own), site,
             )
             for item in items
             if item["list"] == "fee_lines"
@@ -371,12 +401,14 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
     }  # fmt: skip
 
 
-def _refunded(item: Record) -> Object:
+def _refunded(item: Record, entries: Entries) -> Object:
     """Return an item of a refund as an item of an order, with negative amounts."""
     total, tax = _negative(item["total"]), _negative(item["total_tax"])
+    own_id = item.get("item_id") or item["id"]
     return {
         **item,
-        "id": item.get("item_id") or item["id"],
+        "id": own_id,
+        "taxes": _imported_taxes({"id": own_id}, entries),
         "quantity": -item["quantity"],
         "subtotal": total,
         "subtotal_tax": tax,

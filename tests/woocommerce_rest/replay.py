@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from app.auth import credentials
-from tests.woocommerce_rest.seed import KEYS, SEED, reset
+from tests.woocommerce_rest.seed import KEYS, SEED, VARIATION, reset
 
 FOLDER = Path(__file__).parent
 EXCHANGES = [
@@ -76,12 +76,7 @@ def _filled(template, answers):
     return template
 
 
-# The seed has only the ID of the variation; responses of the recording have the rest.
-_VARIATION = {
-    "id": 15, "parent_id": 14, "name": "Epsilon shirt - L", "sku": "EPS-L", "price": "40.00",
-    "size": "L",
-}  # fmt: skip
-_SOLD = [*SEED["products"], _VARIATION]
+_SOLD = [*SEED["products"], VARIATION]
 PRODUCTS = {key: each for each in _SOLD for key in (each["id"], each["sku"])}
 
 
@@ -472,15 +467,22 @@ class _Clock:
         return 1795426090.0 if self._is_signed else time.time()
 
 
-def replay(app, wanted=""):
-    """Yield each exchange with its result: equal, explained or different, and the problems."""
+def replay(app, wanted="", *, prepare=reset):
+    """Yield each exchange with its result: equal, explained or different, and the problems.
+
+    Args:
+        app: the service.
+        wanted: how the names of the cases begin.
+        prepare: puts the recorded shop into the database, before the first case and after each one
+            that changes it.
+    """
     client, dirty = app.test_client(), True
     for case, exchanges in cases().items():
         if wanted and not case.startswith(wanted):
             continue
         has_downloads = case == "extra3/downloads"
         if dirty or has_downloads:
-            reset(app, with_downloads=has_downloads)
+            prepare(app, **({"with_downloads": True} if has_downloads else {}))
         dirty = has_downloads or any(
             each["request"]["method"] not in {"GET", "HEAD", "OPTIONS"} for each in exchanges
         )

@@ -34,6 +34,11 @@ from app.services.orders.items import KINDS, items_of
 
 SEED = json.loads((Path(__file__).parent / "seed.json").read_text())
 KEYS = SEED["keys"]
+# The seed has only the ID of the variation; responses of the recording have the rest.
+VARIATION = {
+    "id": 15, "parent_id": 14, "name": "Epsilon shirt - L", "sku": "EPS-L", "price": "40.00",
+    "size": "L",
+}  # fmt: skip
 
 DRAFTS = {"draft", "pending", "future"}
 

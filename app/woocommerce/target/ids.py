@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Table, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
+from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
@@ -19,6 +20,11 @@ KEEP_IDS = {
 
 FIRST_OF_DRY_RUN = 1 << 40
 """The first new ID in a dry run, far above every ID in use."""
+
+
+def is_empty(tables: Sequence[Table]) -> bool:
+    """Return whether none of the tables has a record."""
+    return not any(fetch(select(table.c.id).limit(1)) for table in tables)
 
 
 class TargetIds:
