@@ -78,6 +78,8 @@ class Change:
             plugins.
         user_id: the user that made the change; None for a command.
         request_id: the ID of the request; None for a command.
+        key_id: the API key of the request; None for a command.
+        session_id: the session of the admin pages; None for a request to the API.
         data: the data of the event, by the names of the API.
         redemption: for a use of a coupon, ``id``, ``status``, ``reference`` and ``order_id`` of the
             redemption after the change; otherwise empty.
@@ -90,6 +92,8 @@ class Change:
     request_id: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     redemption: Mapping[str, Any] = field(default_factory=dict)
+    key_id: int | None = None
+    session_id: int | None = None
 
     @property
     def resource(self) -> str:

@@ -6,9 +6,8 @@ import csv
 import hashlib
 import io
 import json
-import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 from flask import Response, request, stream_with_context
@@ -20,15 +19,14 @@ from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.auth.principals import Capability as Cap
+from app.db.session import now
 from app.errors import InvalidParams, ShopError
 from app.import_export.csv_format import flattened
 from app.import_export.export_kinds import KINDS
 from app.import_export.exports import records
-from app.import_export.file_reader import Line, csv_lines
-from app.import_export.import_kinds import TARGETS, Target
-from app.import_export.imports import Counts, FileImport, OnConflict
+from app.import_export.imports import OnConflict
 from app.import_export.snapshot import whole_snapshot
-from app.schemas.fields.input import DecimalInput
+from app.import_export.uploads import MAX_BYTES, MAX_LINES, converted, dry_run, size_of
 from app.services.maintenance import uploads
 from app.services.maintenance.import_runs import recent_runs
 
@@ -43,6 +41,9 @@ rights.add_capabilities({
     "bulk_customers": ("shop_api_user_cannot_create_customer", (Cap.CREATE_USERS,)),
 })  # fmt: skip
 
+PATIENCE = timedelta(seconds=15)
+"""How long an import waits before the page says that no worker seems to run."""
+
 EXPORTS = ("coupons", "customers", "orders")
 IMPORTS = ("coupons", "customers")
 CONFLICTS = {
@@ -51,13 +52,6 @@ CONFLICTS = {
     OnConflict.UPDATE.value: "Update the existing record",
 }
 """What happens to a record that exists, by the value of the option."""
-
-MAX_BYTES = 5 * 1024 * 1024
-MAX_LINES = 20_000
-PART = 2000
-"""Number of records that one request imports."""
-MAX_FAILURES = 100
-"""Number of lines with errors that the page shows."""
 
 
 @blp.page("/data", "list_coupons")
@@ -123,101 +117,19 @@ def upload() -> Response | BaseResponse:
     raw = file.read(MAX_BYTES + 1) if file else b""
     try:
         content, notices = converted(raw)
-        size = _size(content, TARGETS[kind])
+        size = size_of(content, kind)
     except ValueError as error:
-        return _page(str(error))
+        return _page(_(str(error)))
     digest, session_id = hashlib.sha256(raw).hexdigest(), current_session().id
     if uploads.was_imported(session_id, kind, digest):
         notices.append(_("You have already imported this file."))
-    counts, failures = _run(kind, on_conflict, content, dry_run=True)
+    counts, failures = dry_run(current_principal(), kind, on_conflict, content)
     upload_id = uploads.keep(session_id, {
         "name": (file.filename or "")[:200] if file else "", "kind": kind,
         "on_conflict": on_conflict, "digest": digest, "content": content, "size": size,
         "failures": json.dumps({"notices": notices, "lines": failures}), **counts,
     })  # fmt: skip
     return see_other("admin_data.show_upload", upload_id=upload_id)
-
-
-def converted(raw: bytes) -> tuple[bytes, list[str]]:
-    """Return a CSV file in UTF-8 with commas, and notices about the conversion.
-
-    Raises:
-        ValueError: the file is empty, too large, or no text.
-    """
-    if not raw.strip():
-        raise ValueError(_("Choose a CSV file with at least one record."))
-    if len(raw) > MAX_BYTES:
-        raise ValueError(_("The file is larger than 5 MiB. Use the command shop-api import."))
-    notices: list[str] = []
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        try:
-            text = raw.decode("cp1252")
-        except UnicodeDecodeError:
-            raise ValueError(_("The file is neither UTF-8 nor Windows-1252 text.")) from None
-        notices.append(_("The file is not UTF-8. It was read as Windows-1252."))
-    first = text.lstrip().partition("\n")[0]
-    separator = max(",;\t", key=first.count)
-    if separator == ",":
-        return text.encode(), notices
-    out = io.StringIO()
-    csv.writer(out).writerows(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
-    return out.getvalue().encode(), notices
-
-
-def _size(content: bytes, target: Target) -> int:
-    """Return the number of records of a file.
-
-    Raises:
-        ValueError: the header is invalid, or there are too many records.
-    """
-    size = sum(1 for _line in csv_lines(io.BytesIO(content), target.kind.csv_columns))
-    if not size:
-        raise ValueError(_("Choose a CSV file with at least one record."))
-    if size > MAX_LINES:
-        text = _("The file has %(size)s records. At most 20,000 can be uploaded.", size=size)
-        raise ValueError(text)
-    return size
-
-
-def _strict(lines: Iterable[Line], target: Target) -> Iterator[Line]:
-    """Yield lines. Amounts that the API would read in another way are errors."""
-    fields = target.create().fields.items()
-    amounts = [name for name, field in fields if isinstance(field, DecimalInput)]
-    for line in lines:
-        wrong = next(
-            (name for name in amounts
-             if not re.fullmatch(r"|-?[0-9]+(\.[0-9]+)?", str(line.record.get(name, "")).strip())),
-            None,
-        )  # fmt: skip
-        if wrong is None or line.error:
-            yield line
-        else:
-            reason = _("%(name)s: write a number with a point, for example 1000.50.", name=wrong)
-            yield Line(line.number, {}, reason)
-
-
-def _run(
-    kind: str, on_conflict: str, content: bytes, *, dry_run: bool = False, start: int = 0
-) -> tuple[dict[str, int], list[tuple[int, str]]]:
-    """Import a part of a file, or all of it dry. Return the counts, and the lines that failed."""
-    target, failures = TARGETS[kind], list[tuple[int, str]]()
-
-    def report(number: int, reason: str) -> None:
-        failures.append((number, reason))
-
-    def warn(text: str) -> None:
-        failures.append((1, text))
-
-    lines = _strict(csv_lines(io.BytesIO(content), target.kind.csv_columns), target)
-    part = lines if dry_run else islice(lines, start, start + PART)
-    reading = FileImport(
-        target, current_principal(), OnConflict(on_conflict), from_csv=True, report=report,
-        warn=warn,
-    )  # fmt: skip
-    counts: Counts = reading.run(part, dry_run=dry_run)
-    return {name: getattr(counts, name) for name in uploads.COUNTS}, failures[:MAX_FAILURES]
 
 
 def _upload_of(upload_id: int) -> Any:
@@ -233,6 +145,7 @@ def show_upload(upload_id: int) -> Response:
     """Show the result of the dry run, the progress, or the result of the import."""
     found = _upload_of(upload_id)
     stored = json.loads(found.failures)
+    is_running = found.queued_at is not None and found.position < found.size
     columns = [
         Column(_("Line"), lambda row: html.number(row["number"])),
         Column(_("Error"), lambda row: row["reason"], on_phone=True),
@@ -241,25 +154,14 @@ def show_upload(upload_id: int) -> Response:
     return render(
         "upload.html", title=found.name or _("Upload"), upload=found, notices=stored["notices"],
         right=found.created + found.updated, table=Table(_("Lines with errors"), columns, rows),
+        is_running=is_running, refresh=2 if is_running else None,
+        waits=is_running and not found.position and now() - found.queued_at > PATIENCE,
     )  # fmt: skip
 
 
 @blp.action("/data/uploads/<int:upload_id>/import")
-def import_part(upload_id: int) -> BaseResponse:
-    """Import the next part of a file. The page continues until the end."""
-    found = _upload_of(upload_id)
-    if found.position < found.size:
-        counts, failures = _run(found.kind, found.on_conflict, found.content, start=found.position)
-        stored = json.loads(found.failures)
-        if found.position:
-            counts = {name: counts[name] + getattr(found, name) for name in counts}
-            failures = [*map(tuple, stored["lines"]), *failures][:MAX_FAILURES]
-        changes = {
-            **counts,
-            "position": (position := min(found.position + PART, found.size)),
-            "failures": json.dumps({"notices": [], "lines": failures}),
-        }
-        if position == found.size:
-            changes["content"] = b""  # nothing reads it again
-        uploads.note(upload_id, found.position, changes)
+def start_import(upload_id: int) -> BaseResponse:
+    """Let a worker import a file. The page shows the progress."""
+    _upload_of(upload_id)
+    uploads.enqueue(upload_id)
     return see_other("admin_data.show_upload", upload_id=upload_id)

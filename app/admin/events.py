@@ -75,7 +75,7 @@ def show_list() -> Response:
     text = given.get("before", "")
     before = int(text[:18]) if text.isascii() and text.isdigit() else 0
     rows = recent_events(current_principal(), query, before, EVENT.columns, SIZE + 1)
-    events = [EVENT.row(row[:-1]) | {"username": row[-1]} for row in rows]
+    events = [EVENT.row(row[:-4]) | {"username": row[-4]} for row in rows]
     table = Table(_("Events"), _columns(), events[:SIZE], total=len(events[:SIZE]))
     catalog = current_catalog()
     records = {name: name.replace("_", " ").capitalize() for name in catalog.event_resources}

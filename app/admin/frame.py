@@ -169,7 +169,11 @@ def _find_session() -> None:
     token = cookies.token()
     session = find_session(token) if token else None
     if session is not None:
-        principal = replace(session.principal, request_id=g.request_start.ids["request_id"])
+        principal = replace(
+            session.principal,
+            request_id=g.request_start.ids["request_id"],
+            session_id=session.id,
+        )
         g.admin_session = replace(session, principal=principal)
         g.principal = principal
 

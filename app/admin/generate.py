@@ -8,7 +8,7 @@ from flask import Response, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import html, rights
+from app.admin import html, reports, rights
 from app.admin.calls import call
 from app.admin.files import csv_response
 from app.admin.forms import Form
@@ -32,18 +32,23 @@ NAVIGATION = NavigationItem(
 PREVIEW = 5
 
 
+def name_of(batch: dict[str, Any]) -> str:
+    """Return the name of a batch, or its prefix and pattern."""
+    return batch["name"] or f"{batch['prefix']}{batch['pattern']}"
+
+
 def _columns() -> list[Column]:
     def name(row: dict[str, Any]) -> Markup:
         href = url_for("admin_generate.show", batch_id=row["id"])
-        return html.link(href, f"{row['prefix']}{row['pattern']}")
+        return html.link(href, name_of(row))
 
     return [
-        Column(_("Codes"), name),
+        Column(_("Batch"), name),
+        Column(_("Codes"), lambda row: f"{row['prefix']}{row['pattern']}"),
         Column(_("Number"), lambda row: html.number(row["count"]), is_number=True),
         Column(_("Unused"), lambda row: html.number(row["unused"]), is_number=True, on_phone=True),
         Column(_("Reserved"), lambda row: html.number(row["reserved"]), is_number=True),
         Column(_("Used"), lambda row: html.number(row["used"]), is_number=True, on_phone=True),
-        Column(_("In the trash"), lambda row: html.number(row["trashed"]), is_number=True),
         Column(_("Generated"), lambda row: html.time(row["created_at"]), is_number=True),
     ]
 
@@ -98,7 +103,8 @@ def show(batch_id: int) -> Response:
     batch = reply.body["batch"]
     return render(
         "batch.html",
-        title=_("Batch %(name)s", name=f"{batch['prefix']}{batch['pattern']}"),
+        title=_("Batch %(name)s", name=name_of(batch)),
+        plot=reports.batch_plot(batch_id) if rights.can("get_coupon_report") else None,
         batch=batch,
         sent=reply.request,
         can_trash=rights.can("delete_coupon_batch"),

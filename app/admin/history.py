@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -35,7 +35,7 @@ class Entry:
     Args:
         title: what happened.
         at: when, in UTC.
-        who: the user.
+        who: the user and the key, and whether by a page or by the API.
         event_id: the ID of the event.
         changes: name, value before and value after of each changed field.
     """
@@ -63,18 +63,18 @@ class History:
 def history(resource: str, resource_id: int) -> History:
     """Return the history of a record, for a session that may read events."""
     rows = latest_events(current_principal(), resource, resource_id, EVENT.columns, LIMIT + 1)
-    events = [(EVENT.row(row[:-1]), row[-1]) for row in rows]
+    events = [(EVENT.row(row[:-4]), _who(row)) for row in rows]
     entries = []
-    for index, (event, username) in enumerate(events[:LIMIT]):
+    for index, (event, who) in enumerate(events[:LIMIT]):
         before = next(
             (
                 older["data"]
-                for older, _user in events[index + 1 :]
+                for older, _by in events[index + 1 :]
                 if _record(older["data"], resource)
             ),
             None,
         )
-        entries.append(_entry(event, username, before, resource))
+        entries.append(_entry(event, who, before, resource))
     is_complete = (
         bool(events) and len(events) <= LIMIT and events[-1][0]["type"].endswith(".created")
     )
@@ -89,14 +89,24 @@ def _record(data: Any, resource: str) -> Mapping[str, Any] | None:
     return found if isinstance(found, Mapping) else None
 
 
-def _entry(event: Mapping[str, Any], username: str | None, before: Any, resource: str) -> Entry:
+def _who(row: Sequence[Any]) -> str:
+    """Return who made a change: the user, the key, and whether by a page or by the API."""
+    user_id = EVENT.row(row[:-4])["user_id"]
+    username, description, key_id, session_id = row[-4:]
+    if username is None:
+        return _("A user who was deleted") if user_id else _("A command or the worker")
+    if key_id is None:
+        return str(username)
+    way = _("on a page") if session_id else _("by the API")
+    key = _("key %(id)s", id=key_id) if description is None else description
+    return ", ".join(filter(None, (username, key, way)))
+
+
+def _entry(event: Mapping[str, Any], who: str, before: Any, resource: str) -> Entry:
     verb = event["type"].partition(".")[2]
     after = _record(event["data"], resource)
     earlier = _record(before, resource) if before is not None else None
     changes = differences(earlier, after) if earlier and after and verb != "created" else []
-    who = username or (
-        _("A user who was deleted") if event["user_id"] else _("A command or the worker")
-    )
     title = _(VERBS.get(verb, verb.replace("_", " ").capitalize()))
     return Entry(title, event["created_at"], who, event["id"], changes)
 

@@ -11,6 +11,9 @@ from app.admin import html
 from app.admin.calls import call
 from app.admin.plots import Plot, Point
 from app.admin.texts import gettext as _
+from app.api.authentication import current_principal
+from app.services.reports.coupons import uses_of_batch
+from app.services.reports.period import period_of
 
 PERIODS = {"7": "Last 7 days", "30": "Last 30 days", "90": "Last 90 days", "365": "Last 12 months"}
 """Labels of the periods, by their number of days."""
@@ -55,6 +58,13 @@ def money(value: Decimal) -> str:
 def count(value: Decimal) -> str:
     """Return a number as a plot shows it."""
     return html.number(int(value))
+
+
+def batch_plot(batch_id: int) -> Plot:
+    """Return the plot of the uses of a batch in the last 30 days."""
+    query = {"since": None, "until": None}
+    intervals = uses_of_batch(current_principal(), batch_id, period_of(query))
+    return Plot(_("Uses"), points(intervals, "uses"), note=_("last 30 days"), as_bars=True)
 
 
 def coupon_plots(coupon_id: int) -> list[Plot]:

@@ -79,6 +79,7 @@ class Principal:
         resources: resources that the key allows; None for all.
         expires_at: when the key expires, in UTC; None for never.
         request_id: the ID of the request, for the events of its changes.
+        session_id: the session of the admin pages; None for a request to the API.
     """
 
     user_id: int
@@ -88,6 +89,7 @@ class Principal:
     request_id: str | None = None
     resources: frozenset[str] | None = None
     expires_at: datetime | None = None
+    session_id: int | None = None
 
     def can(self, *capabilities: Capability) -> bool:
         """Return whether the user has all of the capabilities."""

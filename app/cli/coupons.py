@@ -29,6 +29,7 @@ coupons = AppGroup("coupons", help="Coupons: generate batches of codes.")
 
 @coupons.command("generate")
 @click.option("--count", required=True, type=click.IntRange(min=1), help="Number of coupons.")
+@click.option("--name", default="", help="Name of the batch, such as the campaign.")
 @click.option("--prefix", default="", help="Text that all codes begin with.")
 @click.option(
     "--pattern",
@@ -55,6 +56,7 @@ coupons = AppGroup("coupons", help="Coupons: generate batches of codes.")
 def generate(
     *,
     count: int,
+    name: str,
     prefix: str,
     pattern: str,
     charset: str,
@@ -69,6 +71,7 @@ def generate(
     """
     require_schema()
     given: dict[str, Any] = {
+        "name": name,
         "prefix": prefix,
         "pattern": pattern,
         "charset": charset,

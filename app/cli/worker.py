@@ -19,13 +19,14 @@ from app.cli.keys import require_schema
 )
 @with_appcontext
 def worker(*, parent: int | None) -> None:
-    """Deliver webhooks, number events and remove expired records.
+    """Deliver webhooks, import uploaded files, number events and remove expired records.
 
     Any number of workers on any number of machines share the work. SIGTERM finishes the deliveries
     in flight.
     """
-    from app.worker.loop import Worker  # noqa: PLC0415  # slow import, for this command only
+    from app.import_export.uploads import import_next_part  # noqa: PLC0415  # slow imports,
+    from app.worker.loop import Worker  # noqa: PLC0415  # for this command only
 
     require_schema()
     app = current_app._get_current_object()  # type: ignore[attr-defined] # as Flask documents it
-    Worker(app, parent=parent).run()
+    Worker(app, parent=parent, import_part=import_next_part).run()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Table
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.session import Model
@@ -29,6 +29,9 @@ class CouponBatch(Model):
     prefix: Mapped[str] = mapped_column(Key)
     pattern: Mapped[str] = mapped_column(Key)
     charset: Mapped[str] = mapped_column(Key)
+
+    # What people call the batch, such as the campaign.
+    name: Mapped[str] = mapped_column(Key, server_default=text("''"))
 
     __table_args__ = (
         CheckConstraint("count > 0", name="count_positive"),

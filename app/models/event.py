@@ -38,6 +38,9 @@ class Event(Model):
     # Of the change: the request, and the owner of its API key. None for a command.
     request_id: Mapped[str | None] = mapped_column(Key)
     user_id: Mapped[int | None] = mapped_column(Id)
+    # The key, and the session if a page made the change. None in events before migration 0047.
+    key_id: Mapped[int | None] = mapped_column(Id, sort_order=1)
+    session_id: Mapped[int | None] = mapped_column(Id, sort_order=1)
     # The customer whose personal data is in ``data``. It is blanked when the customer is deleted.
     customer_id: Mapped[int | None] = mapped_column(Id)
 

@@ -43,6 +43,10 @@ class Upload(Model):
     failures: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
 
+    # When the import was requested, and since when a worker runs the next part of it.
+    queued_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    claimed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
     __table_args__ = (AUTOINCREMENT,)
 
 

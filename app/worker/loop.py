@@ -44,6 +44,9 @@ FINISH_SECONDS = TOTAL_SECONDS + 5.0
 SWEEP_SECONDS = 60.0
 """Interval in seconds between two removals of expired records."""
 
+UPLOAD_SECONDS = 1.0
+"""Interval in seconds between two checks for uploaded files."""
+
 EXPIRY_SECONDS = 5.0
 """Interval in seconds between two checks for expired reservations."""
 
@@ -57,10 +60,18 @@ class Worker:
 
     Args:
         parent: ID of the parent process, to stop when it ends. Without it, the worker runs on.
+        import_part: imports the next part of an uploaded file, and returns whether there was one.
     """
 
-    def __init__(self, app: Flask, *, parent: int | None = None) -> None:
+    def __init__(
+        self,
+        app: Flask,
+        *,
+        parent: int | None = None,
+        import_part: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._app = app
+        self._import_part = import_part
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._parent = parent
         self._stopping = False
@@ -68,7 +79,7 @@ class Worker:
         self._runners: dict[int, Runner] = {}
         self._changes = ChangeDetector()
         self._checked_at = 0.0
-        self._swept_at = self._expired_at = time.monotonic()
+        self._swept_at = self._expired_at = self._imported_at = time.monotonic()
         self._sweeps: deque[Callable[[], object]] = deque()
         self._delivery_log = line_logger()
         self.is_running = False
@@ -203,6 +214,9 @@ class Worker:
             self._expired_at = current
             await self._in_database(cleanup.release_expired_reservations)
             await self._in_database(cleanup.refresh_totals)
+        if current - self._imported_at >= UPLOAD_SECONDS:
+            has_more = await self._in_database(self._import_part)
+            self._imported_at = 0 if has_more else time.monotonic()
         if current - self._swept_at >= SWEEP_SECONDS:
             self._swept_at = current
             self._sweeps.extend(cleanup.SWEEPS)

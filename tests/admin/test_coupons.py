@@ -1,6 +1,7 @@
 """The pages of coupons: table, forms, conflicts, trash, selection, uses, generated coupons."""
 
 import csv
+import re
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
@@ -248,8 +249,11 @@ def test_the_history_shows_what_changed(admin, browser):
     admin.put(f"/coupons/{coupon['id']}", {"coupon": {"amount": "6"}})
     text = browser.get(f"/coupons/{coupon['id']}").text
     assert "Changed" in text
-    assert "amount 5.00 → 6.00 administrator" in text
+    assert "amount 5.00 → 6.00 administrator, by the API" in text
     assert "are not kept" not in text
+    browser.submit(f"/coupons/{coupon['id']}/edit", "_form", amount="7")
+    text = browser.get(f"/coupons/{coupon['id']}").text
+    assert "amount 6.00 → 7.00 administrator, on a page" in text
 
 
 def test_correcting_the_count(admin, browser):
@@ -306,23 +310,29 @@ def test_redeeming_now_and_releasing(admin, browser):
 
 def test_generating_coupons(admin, browser):
     form = browser.get("/batches/new").form("_form")
-    values = form | {"count": "20", "prefix": "gift-", "coupon.amount": "5"}
+    values = form | {"count": "20", "prefix": "gift-", "coupon.amount": "5", "name": "Mailing"}
     preview = browser.post("/batches/new", values | {"_show": "form"})
     assert preview.html.count("<code>gift-") == 5
     page = browser.post("/batches/new", values)
     assert page.status == 303
     batch = int(page.location.split("/batches/")[1].split("?")[0])
-    assert "20" in browser.get(f"/batches/{batch}").text
-    assert "gift-####-####" in browser.get("/batches").text
+    text = browser.get(f"/batches/{batch}").text
+    assert "Batch Mailing" in text
+    assert "Mailing Codes gift-####-#### Number 20" in browser.get("/batches").text
     rows = list(csv.DictReader(StringIO(browser.get(f"/batches/{batch}/codes.csv").html)))
     assert len({row["code"] for row in rows}) == 20
+    use = {"code": rows[0]["code"], "reference": "cart-1", "amount": "5"}
+    use = admin.post("/redemptions", {"redemption": use}).get_json()["redemption"]
+    admin.post(f"/redemptions/{use['id']}/confirm")
+    text = browser.get(f"/batches/{batch}").text
+    assert re.search("Uses last 30 days .* [A-Z][a-z]{2} [0-9]+ 1 ", text)
     assert admin.get("/coupons").get_json()["coupons"][0]["amount"] == "5.00"
     page = browser.post("/batches/new", form | {"count": "5", "pattern": "#"})
     assert "already sent with other values" in page.text
     page = browser.submit("/batches/new", "_form", count="5", pattern="#")
     assert (page.status, 'href="#field-pattern"' in page.html) == (400, True)
     assert browser.post(f"/batches/{batch}/trash").status == 303
-    assert admin.get("/coupons/count").get_json() == {"count": 0}
+    assert admin.get("/coupons/count").get_json() == {"count": 1}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,15 @@ import re
 
 import pytest
 
+from app.import_export.uploads import import_next_part
+from app.services.maintenance import uploads
+
+
+def work(app):
+    """Do what a worker does: import the next part. Return whether there was one."""
+    with app.app_context():
+        return import_next_part()
+
 
 def send(browser, content, name="coupons.csv", kind="coupons", on_conflict="fail"):
     """Upload a file, and return the page that follows."""
@@ -34,7 +43,7 @@ def test_downloads_are_csv(browser, make_coupon):
     assert browser.get("/data/users.csv").status == 404
 
 
-def test_a_file_with_three_wrong_lines_is_imported_without_them(browser, admin, make_coupon):
+def test_a_file_with_three_wrong_lines_is_imported_without_them(app, browser, admin, make_coupon):
     make_coupon(code="taken")
     lines = "code,type,amount\ngood1,percent,10\ntaken,percent,5\ngood2,fixed_cart,5.50\n"
     lines += 'comma,percent,"10,50"\nbadtype,nothing,1\n'
@@ -46,6 +55,9 @@ def test_a_file_with_three_wrong_lines_is_imported_without_them(browser, admin, 
     codes = {each["code"] for each in admin.get("/coupons").json["coupons"]}
     assert codes == {"taken"}, "a dry run writes nothing"
     assert browser.post(f"{path}/import").status == 303
+    assert "0 of 5 lines" in browser.get(path).text
+    assert 'http-equiv="refresh"' in browser.get(path).html
+    work(app)
     done = browser.get(path)
     assert "2 created" in done.text
     assert "3 failed" in done.text
@@ -58,21 +70,45 @@ def test_a_file_with_three_wrong_lines_is_imported_without_them(browser, admin, 
     assert "file" in browser.get("/data").text
 
 
-def test_large_files_are_imported_in_parts(browser, admin, monkeypatch):
-    monkeypatch.setattr("app.admin.data.PART", 2)
+def test_large_files_are_imported_in_parts(app, browser, admin, monkeypatch):
+    monkeypatch.setattr("app.import_export.uploads.PART", 2)
     rows = "".join(f"part{number},percent,1\n" for number in range(5))
     _page, path = send(browser, f"code,type,amount\n{rows}")
+    browser.post(f"{path}/import")
     for text in ("2 of 5 lines", "4 of 5 lines", "5 created"):
-        browser.post(f"{path}/import")
+        assert work(app)
         assert text in browser.get(path).text
+    assert not work(app)
     assert admin.get("/coupons/count").json["count"] == 5
+    (event,) = admin.get("/events", {"type": "import.completed", "limit": 1}).json["events"]
+    assert event["data"]["import"]["created"] == 2
 
 
-def test_semicolons_and_windows_text_are_read(browser, admin):
+def test_an_import_ends_with_the_rights_of_its_key(app, browser, admin):
+    _page, path = send(browser, "code,type,amount\nlate,percent,1\n")
+    browser.post(f"{path}/import")
+    assert (
+        admin.put(f"/keys/{admin.key.key_id}", {"key": {"permission": "read"}}).status_code == 200
+    )
+    assert work(app)
+    assert not work(app), "the upload has ended"
+    assert admin.get("/coupons/count").json["count"] == 0
+
+
+def test_two_workers_do_not_import_the_same_part(app, browser):
+    _page, path = send(browser, "code,type,amount\nonce,percent,1\n")
+    browser.post(f"{path}/import")
+    with app.app_context():
+        assert uploads.claim() is not None
+        assert uploads.claim() is None
+
+
+def test_semicolons_and_windows_text_are_read(app, browser, admin):
     rows = "email;first_name\nada@example.com;Zo\xeb\n".encode("cp1252")
     page, path = send(browser, rows, kind="customers")
     assert "Windows-1252" in page.text
     browser.post(f"{path}/import")
+    work(app)
     assert admin.get("/customers/email/ada@example.com").json["customer"]["first_name"] == "Zoë"
 
 

@@ -89,7 +89,7 @@ def test_redemptions_and_batches(admin, exported, make_coupon):
     use = admin.post("/redemptions", body).get_json()["redemption"]
     assert exported("redemptions", "-") == [{"kind": "redemption", **use, "holds_slot": False}]
     batch = admin.post("/coupons/generate", {"generate": {"count": 2}}).get_json()["batch"]
-    names = ("id", "created_at", "count", "prefix", "pattern", "charset")
+    names = ("id", "name", "created_at", "count", "prefix", "pattern", "charset")
     kept = {name: batch[name] for name in names}
     author = {"author_id": admin.key.user_id}
     assert exported("batches", "-") == [{"kind": "batch", **kept, **author}]

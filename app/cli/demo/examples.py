@@ -56,7 +56,7 @@ def _add_batch(session: Session, present: datetime, user_id: int) -> None:
     if ids:
         batch = {
             "author_id": user_id, "created_at": present, "count": len(ids),
-            "prefix": "gift-", "pattern": "####", "charset": "23456789",
+            "prefix": "gift-", "pattern": "####", "charset": "23456789", "name": "Gift cards",
         }  # fmt: skip
         batch_id = session.scalar(insert(CouponBatch).values(batch).returning(CouponBatch.id))
         session.execute(update(COUPONS).where(COUPONS.c.id.in_(ids)).values(batch_id=batch_id))

@@ -24,6 +24,8 @@ CHARSET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 MAX_CHARSET_LENGTH = 256
 
+MAX_NAME_LENGTH = 200
+
 _TEXT = {**json_schema.TEXT_IN, "maxLength": CODE_MAX_LENGTH}
 
 
@@ -101,6 +103,16 @@ class CodesInput(StrictBase):
             help="Accepts a shorter pattern.",
         ),
     )
+    name = inputs.Text(
+        "Name of the batch, such as the campaign.",
+        openapi={
+            **json_schema.TEXT_IN,
+            "maxLength": MAX_NAME_LENGTH,
+            "examples": ["Summer mailing"],
+        },
+        load_default="",
+        form=FormField("Name", section="Codes", order=0),
+    )
     coupon = GeneratedCouponPart(GeneratedCouponCreate)
 
 
@@ -121,6 +133,7 @@ class CouponBatchSchema(Base):
     """Coupons that were generated together."""
 
     id = fields.Identifier("Batch ID.")
+    name = fields.String("Name of the batch. Empty if it has none.")
     created_at = fields.Timestamp("Creation time, in UTC.")
     count = fields.Number("Number of generated coupons.")
     prefix = fields.String("Text that all codes begin with, as it was sent.")

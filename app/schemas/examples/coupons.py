@@ -56,6 +56,7 @@ COUPON_RESULTS: list[dict[str, Any]] = [
     },
 ]
 NEW_BATCH: dict[str, Any] = {
+    "name": "Spring mailing",
     "count": 1000,
     "prefix": "SPRING-",
     "pattern": "####-####",
@@ -63,6 +64,7 @@ NEW_BATCH: dict[str, Any] = {
 }
 BATCH: dict[str, Any] = {
     "id": 1,
+    "name": "Spring mailing",
     "created_at": "2026-11-20T09:38:00Z",
     "count": 1000,
     "prefix": "SPRING-",

@@ -92,6 +92,7 @@ def _insert_batch(
     batch = {
         "author_id": actor.user_id or None,
         "created_at": now(),
+        "name": data["name"],
         "count": count,
         "prefix": data["prefix"],
         "pattern": data["pattern"],

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, select
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.records import Columns, Row, as_printed
-from app.models import EVENTS, USERS
+from app.models import API_KEYS, EVENTS, USERS
 from app.services.events.queries import conditions_of
 from app.services.events.sequence import number_events
 
@@ -18,12 +18,13 @@ from app.services.events.sequence import number_events
 def latest_events(
     actor: Principal, resource: str, resource_id: int, columns: Columns, limit: int
 ) -> Sequence[Row]:
-    """Return the latest events of a record, newest first, each with the name of its user.
+    """Return the latest events of a record, newest first, each with its user, key and session.
 
     Args:
         resource: the type of the record.
         resource_id: its ID.
-        columns: what to select. The username follows, or None.
+        columns: what to select. The username, the description of the key, and the IDs of the key
+            and of the session follow, or None.
         limit: the maximum number of events.
 
     Raises:
@@ -41,7 +42,7 @@ def recent_events(
     Args:
         query: a loaded ``EventListQuery``, without its cursor.
         before: only events with a lower ID; 0 for all.
-        columns: what to select. The username follows, or None.
+        columns: what to select. Who made the change follows, as in ``latest_events``.
         limit: the maximum number of events.
 
     Raises:
@@ -61,8 +62,15 @@ def _newest_first(
     number_events()
     selected = [as_printed(column).label(f"column_{i}") for i, column in enumerate(columns)]
     return fetch(
-        select(*selected, USERS.c.username)
+        select(
+            *selected,
+            USERS.c.username,
+            API_KEYS.c.description,
+            EVENTS.c.key_id,
+            EVENTS.c.session_id,
+        )
         .outerjoin(USERS, USERS.c.id == EVENTS.c.user_id)
+        .outerjoin(API_KEYS, API_KEYS.c.id == EVENTS.c.key_id)
         .where(*conditions, EVENTS.c.id.is_not(None))
         .order_by(EVENTS.c.id.desc())
         .limit(limit)

@@ -14,7 +14,7 @@ from app.catalog import Change, ChangeHook, current_catalog
 from app.db.session import call_after_commit
 from app.services.events.bulk import is_summarized
 from app.services.events.erasure import without_deleted_customers
-from app.services.events.outbox import Cause, NewEvent, record
+from app.services.events.outbox import Cause, NewEvent, cause_of, record
 
 _log = logging.getLogger(__name__)
 
@@ -73,8 +73,8 @@ def publish_events(session: Session, cause: Cause | None, events: Sequence[NewEv
     texts = record(session, cause, events)
     if session.info.get(_IS_NOTIFYING):
         return
-    user_id, request_id = (cause.user_id, cause.request_id) if cause else (None, None)
-    changes = [Change(event.type, None, None, user_id, request_id) for event in events]
+    causes = cause_of(cause)
+    changes = [Change(event.type, None, None, **causes) for event in events]
     _call_hooks(session, changes, texts)
 
 
@@ -101,11 +101,9 @@ def described(cause: Cause | None, changes: Sequence[Change]) -> list[Change]:
             data[place] = dict(each)
             if redemption := changes[place].redemption:
                 data[place]["redemption"] = redemption
-    user_id, request_id = (cause.user_id, cause.request_id) if cause else (None, None)
+    causes = cause_of(cause)
     return [
-        change
-        if change.data
-        else replace(change, user_id=user_id, request_id=request_id, data=each)
+        change if change.data else replace(change, data=each, **causes)
         for change, each in zip(changes, data, strict=True)
     ]
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Row, exists, insert, select, update
+from sqlalchemy import Row, exists, insert, or_, select, update
 
 from app.db.read_pool import fetch
 from app.db.session import now, run_in_transaction
-from app.models import UPLOADS
+from app.models import ADMIN_SESSIONS, UPLOADS
 from app.models.upload import KEPT
+
+CLAIMED = timedelta(minutes=2)
+"""How long other workers leave a file alone whose worker was killed."""
 
 COUNTS = ("created", "updated", "skipped", "failed")
 
@@ -46,9 +50,43 @@ def was_imported(session_id: int, kind: str, digest: str) -> bool:
         UPLOADS.c.session_id == session_id,
         UPLOADS.c.kind == kind,
         UPLOADS.c.digest == digest,
-        UPLOADS.c.position > 0,
+        UPLOADS.c.queued_at.is_not(None),
     )
     return bool(fetch(select(same))[0][0])
+
+
+def enqueue(upload_id: int) -> None:
+    """Let a worker import a file. A file that waits already keeps its place."""
+    this = UPLOADS.c.id == upload_id, UPLOADS.c.queued_at.is_(None)
+    run_in_transaction(
+        lambda session: session.execute(update(UPLOADS).where(*this).values(queued_at=now()))
+    )
+
+
+def claim() -> Row[Any] | None:
+    """Return the file whose next part this worker imports, with ``key_id``, or None.
+
+    Other workers leave it alone until ``note`` or for two minutes.
+    """
+    waits = (
+        UPLOADS.c.queued_at.is_not(None),
+        UPLOADS.c.position < UPLOADS.c.size,
+        or_(UPLOADS.c.claimed_at.is_(None), UPLOADS.c.claimed_at < now() - CLAIMED),
+    )
+    first = select(UPLOADS.c.id).where(*waits).order_by(UPLOADS.c.queued_at).limit(1)
+    found = fetch(first)
+    if not found:
+        return None
+    upload_id = found[0][0]
+    claimed = update(UPLOADS).where(UPLOADS.c.id == upload_id, *waits).values(claimed_at=now())
+    claimed = claimed.returning(UPLOADS.c.id)
+    if run_in_transaction(lambda session: session.scalar(claimed)) is None:
+        return None
+    with_key = select(*UPLOADS.c, ADMIN_SESSIONS.c.key_id).join(
+        ADMIN_SESSIONS, ADMIN_SESSIONS.c.id == UPLOADS.c.session_id
+    )
+    rows = fetch(with_key.where(UPLOADS.c.id == upload_id))
+    return rows[0] if rows else None
 
 
 def note(upload_id: int, position: int, changes: Mapping[str, Any]) -> bool:
@@ -57,7 +95,7 @@ def note(upload_id: int, position: int, changes: Mapping[str, Any]) -> bool:
     Args:
         upload_id: the file.
         position: the position before.
-        changes: the new position, COUNTS and failures.
+        changes: the new position, COUNTS, failures and ``claimed_at``.
 
     Returns:
         Whether the file was still at the position. Otherwise, another request has continued it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -136,6 +137,31 @@ def coupon_report(
             for part, tally in zip(parts, each, strict=True)
         ],
     }
+
+
+def uses_of_batch(actor: Principal, batch_id: int, period: Period) -> list[dict[str, Any]]:
+    """Return the confirmed uses of the coupons of a batch by interval: ``label`` and ``uses``.
+
+    Raises:
+        ShopError: the capability is missing, or a statement took too long.
+        InvalidParams: the period has too many intervals.
+    """
+    require_reports(actor)
+    parts = period.intervals()
+    uses = (
+        select(REDEMPTIONS.c.confirmed_at)
+        .join(COUPONS, COUPONS.c.id == REDEMPTIONS.c.coupon_id)
+        .where(
+            COUPONS.c.batch_id == batch_id,
+            IS_CONFIRMED,
+            *within(REDEMPTIONS.c.confirmed_at, period.since, period.until),
+        )
+    )
+    with reading() as fetch:
+        times = [row[0] for row in fetch(uses)]
+    starts = [part.since for part in parts]
+    counted = Counter(bisect_right(starts, time) - 1 for time in times)
+    return [{"label": part.label, "uses": counted[place]} for place, part in enumerate(parts)]
 
 
 class _Tally:
