@@ -261,7 +261,7 @@ def schema_state(failed: BaseException | None = None) -> SchemaState:
     """Return whether this version of the service can use the database.
 
     A newer version of the service migrates the database while this version still runs. The database
-    contains the oldest version that can use its schema (docs/operations.md, Rolling upgrades).
+    contains the oldest version that can use its schema (docs/upgrades.md).
 
     Args:
         failed: the error of a statement. A table or column that is missing from a schema of the

@@ -1,4 +1,4 @@
-"""Prometheus metrics at ``/metrics``, if ``SHOP_METRICS`` is on (operations.md).
+"""Prometheus metrics at ``/metrics``, if ``SHOP_METRICS`` is on (docs/monitoring.md).
 
 Each worker writes its metrics to files in the folder that ``gunicorn.conf.py`` creates. The worker
 that serves ``/metrics`` adds up the files of all workers. Without that folder, as in tests, each

@@ -1,4 +1,4 @@
-"""Prometheus metrics (operations.md): disabled by default, and correct with several workers."""
+"""Prometheus metrics (docs/monitoring.md): disabled by default, and correct with several workers."""
 
 import os
 import shutil

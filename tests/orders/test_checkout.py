@@ -76,7 +76,7 @@ def test_number_of_statements_is_that_of_the_page(admin, calls, statements):
     statements.clear()
     admin.post("/orders", create, headers={"Idempotency-Key": "checkout-1"})
     assert len(without_key(statements)) == seen["Create an order for a guest"] + 4
-    rows = table("docs/orders.md", "Call", "Statements")
+    rows = table("docs/design.md", "Call", "Statements")
     assert {name: int(number) for name, number in rows} == seen
 
 

@@ -59,11 +59,11 @@ def test_configuration_lists_every_setting_with_default_and_meaning():
     ]
 
 
-def test_operations_lists_every_metric(make_app):
+def test_monitoring_lists_every_metric(make_app):
     app = make_app(SHOP_METRICS=True)
     page = app.test_client().get("/metrics").get_data(as_text=True)
     named = dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
-    rows = table("docs/operations.md", "Metric", "Labels", "")
+    rows = table("docs/monitoring.md", "Metric", "Labels", "")
     assert sorted(row[0].strip("`") for row in rows) == sorted(named)
 
 
@@ -81,9 +81,9 @@ def test_errors_lists_every_code_with_its_status_and_advice():
     assert [code for code, _, advice in rows if not re.fullmatch(r"[A-Z`].{15,}\.", advice)] == []
 
 
-def test_api_lists_every_operation(session_app):
+def test_endpoints_lists_every_operation(session_app):
     document = session_app.test_client().get("/openapi.json").get_json()
-    assert table("docs/api.md", "Method", "Path", "Operation", "What it does") == [
+    assert table("docs/endpoints.md", "Method", "Path", "Operation", "What it does") == [
         [method.upper(), f"`{path}`", f"`{operation['operationId']}`", operation["summary"]]
         for path, item in document["paths"].items()
         for method, operation in item.items()
@@ -91,9 +91,9 @@ def test_api_lists_every_operation(session_app):
     ]
 
 
-def test_api_lists_the_capabilities_of_every_role():
+def test_permissions_lists_the_capabilities_of_every_role():
     (header, rows) = next(
-        found for found in tables(read("docs/api.md")) if found[0][0] == "Capability"
+        found for found in tables(read("docs/permissions.md")) if found[0][0] == "Capability"
     )
     roles = [name.strip("`") for name in header[1:]]
     assert roles == list(principals.ROLES)

@@ -1,4 +1,4 @@
-"""The persons in stored responses, so that their data can be erased (docs/api.md)."""
+"""The persons in stored responses, so that their data can be erased (docs/customers.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removal of the personal data of a deleted customer (events 1, docs/api.md)."""
+"""Removal of the personal data of a deleted customer (events 1, docs/customers.md)."""
 
 from __future__ import annotations
 
