@@ -16,7 +16,7 @@ from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import list_input as list_inputs
 from app.schemas.fields import output as fields
-from app.schemas.fields.form import HIDDEN_FIELD, FormField
+from app.schemas.fields.form import HIDDEN_FIELD, FormField, set_form
 from app.schemas.fields.input import ZERO
 
 _TYPE = "Discount type."
@@ -75,171 +75,112 @@ class CouponCreate(OptionalFields):
         "Coupon code. Tags are removed, white space is collapsed, and letters are converted to "
         "lower case. Must be unique among published coupons.",
         required=True,
-        form=FormField(
-            section="Discount", order=10, help="What customers enter, in any letter case."
-        ),
     )
-    type = inputs.CouponTypeInput(
-        _TYPE,
-        load_default="fixed_cart",
-        form=FormField(
-            "Discount type", section="Discount", values="coupon_types", order=20, help=""
-        ),
-    )
+    type = inputs.CouponTypeInput(_TYPE, load_default="fixed_cart")
     amount = inputs.AmountInput(
-        f"Discount: an amount of money or a percentage. {_AMOUNT}",
-        load_default=ZERO,
-        form=FormField(
-            section="Discount",
-            step="0.01",
-            unit="amount",
-            order=30,
-            help="A percentage or an amount of money, depending on the discount type.",
-        ),
+        f"Discount: an amount of money or a percentage. {_AMOUNT}", load_default=ZERO
     )
-    individual_use = inputs.StrictTrue(
-        _ALONE,
-        load_default=False,
-        form=FormField(
-            "Cannot be combined with other coupons", section="Limits", order=100, help=""
-        ),
-    )
-    product_ids = list_inputs.IdArray(
-        _PRODUCTS,
-        load_default=list,
-        form=FormField(
-            "Products",
-            section="Restrictions",
-            order=150,
-            help="IDs, one per line. Empty means all products.",
-        ),
-    )
-    exclude_product_ids = list_inputs.IdArray(
-        _NOT_PRODUCTS,
-        load_default=list,
-        form=FormField(
-            "Excluded products", section="Restrictions", order=160, help="IDs, one per line."
-        ),
-    )
-    usage_limit = inputs.Count(
-        "Maximum number of uses. 0 means no limit.",
-        load_default=0,
-        form=FormField(
-            "Limit of uses",
-            section="Limits",
-            order=70,
-            help="How often the coupon can be used in total. Empty means no limit.",
-            is_empty_zero=True,
-        ),
-    )
+    individual_use = inputs.StrictTrue(_ALONE, load_default=False)
+    product_ids = list_inputs.IdArray(_PRODUCTS, load_default=list)
+    exclude_product_ids = list_inputs.IdArray(_NOT_PRODUCTS, load_default=list)
+    usage_limit = inputs.Count("Maximum number of uses. 0 means no limit.", load_default=0)
     usage_limit_per_user = inputs.Count(
-        "Maximum number of uses per customer. 0 means no limit.",
-        load_default=0,
-        form=FormField(
-            "Limit of uses per customer",
-            section="Limits",
-            order=80,
-            help="How often one customer can use it. Empty means no limit.",
-            is_empty_zero=True,
-        ),
+        "Maximum number of uses per customer. 0 means no limit.", load_default=0
     )
     limit_usage_to_x_items = inputs.Count(
-        "Maximum number of items that the discount applies to. 0 means all items.",
-        load_default=0,
-        form=FormField(
-            "Limit of items",
-            section="Limits",
-            order=90,
-            help="The maximum number of items that are discounted. Empty means all items.",
-            is_empty_zero=True,
-        ),
+        "Maximum number of items that the discount applies to. 0 means all items.", load_default=0
     )
     usage_count = inputs.Count("Number of uses.", load_default=0, form=HIDDEN_FIELD)
-    expiry_date = inputs.DateText(
-        _DATE,
-        load_default=None,
-        form=FormField(
-            "Expires on",
-            section="Discount",
-            order=50,
-            help="The coupon stops working at midnight UTC at the beginning of this day. "
-            "Empty means that it never expires.",
-        ),
-    )
-    enable_free_shipping = inputs.StrictTrue(
-        _SHIPPING,
-        load_default=False,
-        form=FormField("Free shipping", section="Discount", order=40, help=""),
-    )
-    product_category_ids = list_inputs.IdArray(
-        _CATEGORIES,
-        load_default=list,
-        form=FormField(
-            "Product categories",
-            section="Restrictions",
-            order=170,
-            help="IDs, one per line. Empty means all categories.",
-        ),
-    )
-    exclude_product_category_ids = list_inputs.IdArray(
-        _NOT_CATEGORIES,
-        load_default=list,
-        form=FormField(
-            "Excluded product categories",
-            section="Restrictions",
-            order=180,
-            help="IDs, one per line.",
-        ),
-    )
-    exclude_sale_items = inputs.StrictTrue(
-        _NOT_SALE,
-        load_default=False,
-        form=FormField("Exclude items on sale", section="Restrictions", order=130, help=""),
-    )
+    expiry_date = inputs.DateText(_DATE, load_default=None)
+    enable_free_shipping = inputs.StrictTrue(_SHIPPING, load_default=False)
+    product_category_ids = list_inputs.IdArray(_CATEGORIES, load_default=list)
+    exclude_product_category_ids = list_inputs.IdArray(_NOT_CATEGORIES, load_default=list)
+    exclude_sale_items = inputs.StrictTrue(_NOT_SALE, load_default=False)
     minimum_amount = inputs.DecimalInput(
         f"Minimum order amount required to use the coupon. Empty means no minimum. {_AMOUNT}",
         load_default=None,
-        form=FormField(
-            "Minimum order amount",
-            section="Restrictions",
-            unit="currency",
-            order=110,
-            help="The least subtotal of the cart. Empty means no minimum.",
-            is_empty_zero=True,
-        ),
     )
     maximum_amount = inputs.DecimalInput(
         f"Maximum order amount allowed to use the coupon. Empty means no maximum. {_AMOUNT}",
         load_default=None,
-        form=FormField(
-            "Maximum order amount",
-            section="Restrictions",
-            unit="currency",
-            order=120,
-            help="The highest subtotal of the cart. Empty means no maximum.",
-            is_empty_zero=True,
-        ),
     )
     customer_emails = list_inputs.EmailArray(
         "E-mail addresses that can use the coupon. `*@example.com` matches a domain. Invalid "
         "addresses are dropped.",
         load_default=list,
-        form=FormField(
-            "Customers",
-            section="Restrictions",
-            order=140,
-            help="Only these e-mail addresses can use the coupon, one per line. `*@example.com` "
-            "matches a domain. Empty means everybody.",
-        ),
     )
     description = inputs.Text(
-        "Description for the shop's staff.",
-        openapi=json_schema.LONG_TEXT_IN,
-        load_default="",
-        form=FormField(section="Discount", kind="textarea", order=60),
+        "Description for the shop's staff.", openapi=json_schema.LONG_TEXT_IN, load_default=""
     )
     metadata = inputs.MetadataInput(inputs.METADATA, form=HIDDEN_FIELD)
 
+
+_IDS = "IDs, one per line."
+set_form(
+    CouponCreate,
+    {
+        "Discount": {
+            "code": FormField(help="What customers enter, in any letter case."),
+            "type": FormField("Discount type", values="coupon_types", help=""),
+            "amount": FormField(
+                step="0.01",
+                unit="amount",
+                help="A percentage or an amount of money, depending on the discount type.",
+            ),
+            "enable_free_shipping": FormField("Free shipping", help=""),
+            "expiry_date": FormField(
+                "Expires on",
+                help="The coupon stops working at midnight UTC at the beginning of this day. "
+                "Empty means that it never expires.",
+            ),
+            "description": FormField(kind="textarea"),
+        },
+        "Limits": {
+            "usage_limit": FormField(
+                "Limit of uses",
+                help="How often the coupon can be used in total. Empty means no limit.",
+                is_empty_zero=True,
+            ),
+            "usage_limit_per_user": FormField(
+                "Limit of uses per customer",
+                help="How often one customer can use it. Empty means no limit.",
+                is_empty_zero=True,
+            ),
+            "limit_usage_to_x_items": FormField(
+                "Limit of items",
+                help="The maximum number of items that are discounted. Empty means all items.",
+                is_empty_zero=True,
+            ),
+            "individual_use": FormField("Cannot be combined with other coupons", help=""),
+        },
+        "Restrictions": {
+            "minimum_amount": FormField(
+                "Minimum order amount",
+                unit="currency",
+                help="The least subtotal of the cart. Empty means no minimum.",
+                is_empty_zero=True,
+            ),
+            "maximum_amount": FormField(
+                "Maximum order amount",
+                unit="currency",
+                help="The highest subtotal of the cart. Empty means no maximum.",
+                is_empty_zero=True,
+            ),
+            "exclude_sale_items": FormField("Exclude items on sale", help=""),
+            "customer_emails": FormField(
+                "Customers",
+                help="Only these e-mail addresses can use the coupon, one per line. "
+                "`*@example.com` matches a domain. Empty means everybody.",
+            ),
+            "product_ids": FormField("Products", help=f"{_IDS} Empty means all products."),
+            "exclude_product_ids": FormField("Excluded products", help=_IDS),
+            "product_category_ids": FormField(
+                "Product categories", help=f"{_IDS} Empty means all categories."
+            ),
+            "exclude_product_category_ids": FormField("Excluded product categories", help=_IDS),
+        },
+    },
+)
 
 CouponUpdate = update_schema(CouponCreate, "CouponUpdate")
 CouponBulkItem = update_schema(

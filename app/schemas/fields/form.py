@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import marshmallow as ma
 
 FORM = "form"
 """The name in the metadata of a field."""
@@ -40,3 +43,17 @@ class FormField:
 
 HIDDEN_FIELD = FormField(kind="hidden")
 """A field that is no field of a form."""
+
+
+def set_form(schema: type[ma.Schema], sections: Mapping[str, Mapping[str, FormField]]) -> None:
+    """Set how a form shows the fields of a schema.
+
+    Args:
+        schema: the schema.
+        sections: the fields of each section by its title, in the order of the form.
+    """
+    shown = [(title, *each) for title, fields in sections.items() for each in fields.items()]
+    for place, (title, name, field) in enumerate(shown, 1):
+        declared = schema._declared_fields[name]
+        form = replace(field, section=title, order=10 * place)
+        declared.metadata = {**declared.metadata, FORM: form}
