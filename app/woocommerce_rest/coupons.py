@@ -54,7 +54,6 @@ NAMES: Mapping[str, str] = {
 }  # fmt: skip
 """Native names of fields."""
 
-_RIGHTS = Capability.EDIT_SHOP_COUPONS, Capability.DELETE_SHOP_COUPONS
 OPTIONAL_DATE = {"type": ["null", "string"]}
 STATUS = {"type": "string", "enum": ["publish", "trash"]}
 _NO_STATUS = "This service has published coupons and those in the trash only."
@@ -143,7 +142,7 @@ def coupon_object(record: Record, site: Site) -> Object:
         "email_restrictions": record["customer_emails"],
         "used_by": record["used_by"],
         "meta_data": metadata_list(record["metadata"], site),
-        "_links": site.links("coupons", record["id"], methods=site.methods(*_RIGHTS)),
+        "_links": site.links("coupons", record["id"], methods=site.methods["coupons"]),
     }
 
 

@@ -44,6 +44,8 @@ PARTS = ("first_name", "last_name", "company", "address_1", "address_2", "city")
 SHIPPING_PARTS = (*PARTS, "postcode", "country", "state", "phone")
 BILLING_PARTS = (*PARTS, "postcode", "country", "state", "email", "phone")
 EMAIL = {"type": "string", "format": "email"}
+_BILLING = [(part, f"billing_{part}") for part in BILLING_PARTS]
+_SHIPPING = [(part, f"shipping_{part}") for part in SHIPPING_PARTS]
 
 
 def address(parts: Sequence[str]) -> dict[str, Any]:
@@ -88,13 +90,15 @@ def customer_object(record: Record, site: Site) -> Object:
         "last_name": record["last_name"],
         "role": record["role"],
         "username": record["username"],
-        "billing": {part: record[f"billing_{part}"] for part in BILLING_PARTS},
-        "shipping": {part: record[f"shipping_{part}"] for part in SHIPPING_PARTS},
+        "billing": {part: record[name] for part, name in _BILLING},
+        "shipping": {part: record[name] for part, name in _SHIPPING},
         "is_paying_customer": bool(record["is_paying"]),
         "avatar_url": avatar(record["email"]),
         "meta_data": metadata_list(
             [entry for entry in record["metadata"] if not entry[1].startswith("_")], site
-        ),
+        )
+        if record["metadata"]
+        else [],
         "orders_count": orders_count,
         "total_spent": total_spent,
         "last_order": {"id": last_id, "date": site.local(last_date)} if last_id else None,
@@ -109,11 +113,17 @@ def _methods(record: Record, site: Site) -> Sequence[str]:
     """
     if site.actor is None:
         return ITEM_METHODS
-    held = capabilities_of([record["role"]])
-    if not site.actor.can(*held):
+    if not _holds_rights_of(record["role"], site.actor.capabilities):
         return ITEM_METHODS[:1]
-    allowed = site.methods(Capability.EDIT_USERS, Capability.DELETE_USERS)
-    return [each for each in allowed if each != "DELETE" or record["id"] != site.actor.user_id]
+    allowed = site.methods["customers"]
+    if record["id"] != site.actor.user_id:
+        return allowed
+    return [each for each in allowed if each != "DELETE"]
+
+
+@lru_cache(256)
+def _holds_rights_of(role: str, capabilities: frozenset[Capability]) -> bool:
+    return capabilities >= capabilities_of([role])
 
 
 def customers(ids: Sequence[int], site: Site) -> list[Object]:

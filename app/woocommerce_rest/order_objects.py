@@ -11,7 +11,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from app.auth.principals import Capability
 from app.services.orders.items import COUPON_ID
 from app.woocommerce_rest.customers import (
     BILLING_PARTS,
@@ -33,8 +32,7 @@ ORDER_SHIPPING = (*ORDER_BILLING[:9], "phone")
 _BILLING = [(part, f"billing_{part}") for part in ORDER_BILLING]
 _SHIPPING = [(part, f"shipping_{part}") for part in ORDER_SHIPPING]
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
-_ID, _KEY = itemgetter(0), itemgetter(1)
-_RIGHTS = Capability.EDIT_SHOP_ORDERS, Capability.DELETE_SHOP_ORDERS
+_KEY = itemgetter(1)
 _NO_IMAGE = {"id": "", "src": ""}
 
 
@@ -50,19 +48,24 @@ def symbol_of(currency: str) -> str:
     return currencies().get(currency, ("", currency))[1]
 
 
-def order_object(record: Record, site: Site, *, in_list: bool = False) -> Object:
+Customers = dict[int, Object]
+
+
+def order_object(record: Record, site: Site, page: Customers | None = None) -> Object:
     """Return an order of this dialect.
 
     Args:
         record: the order.
         site: the shop.
-        in_list: whether metadata is in the order of its IDs, and not in that of its keys.
+        page: of a page, the objects of its customers so far, by ID. On a page, metadata is in the
+            order of its IDs, otherwise in that of its keys.
     """
     amount, local, status = site.amount, site.local, record["status"]
     created, modified = record["created_at"], record["updated_at"]
     paid, completed = record["paid_at"], record["completed_at"]
     entries: Entries = record["items_metadata"]
     order_id, key = record["id"], record["order_key"]
+    metadata = record["metadata"] if page is not None else sorted(record["metadata"], key=_KEY)
     shown: Object = {
         "id": order_id,
         "parent_id": record["parent_id"] or 0,
@@ -94,7 +97,7 @@ def order_object(record: Record, site: Site, *, in_list: bool = False) -> Object
         "date_paid": local(paid),
         "cart_hash": record["cart_hash"],
         "number": record["order_number"],
-        "meta_data": metadata_list(sorted(record["metadata"], key=_ID if in_list else _KEY), site),
+        "meta_data": metadata_list(metadata, site),
         "line_items": [_line(line, entries, site) for line in record["line_items"]],
         "tax_lines": [_tax_line(line, entries, site) for line in record["tax_lines"]],
         "shipping_lines": [
@@ -117,8 +120,8 @@ def order_object(record: Record, site: Site, *, in_list: bool = False) -> Object
         "currency_symbol": symbol_of(record["currency"]),
     }
     if site.has_customer:
-        shown["customer"] = customer_of(record, site)
-    links = site.links("orders", order_id, methods=site.methods(*_RIGHTS))
+        shown["customer"] = customer_of(record, site, {} if page is None else page)
+    links = site.links("orders", order_id, methods=site.methods["orders"])
     if record["customer_id"]:
         links["customer"] = [{"href": site.url("customers", record["customer_id"])}]
     if record["parent_id"]:
@@ -127,13 +130,15 @@ def order_object(record: Record, site: Site, *, in_list: bool = False) -> Object
     return shown
 
 
-def customer_of(record: Record, site: Site) -> Object:
+def customer_of(record: Record, site: Site, known: Customers) -> Object:
     """Return the account of an order; for a guest its names and addresses."""
     account = record["customer"]
     if account:
-        shown = customer_object(account, site.with_options(include_meta=frozenset()))
-        del shown["_links"]
-        return shown
+        if account["id"] not in known:
+            shown = customer_object(account, site.with_options(include_meta=frozenset()))
+            del shown["_links"]
+            known[account["id"]] = shown
+        return known[account["id"]]
     return {
         "id": 0,
         "email": record["billing_email"],
@@ -162,7 +167,9 @@ _FIELDS = frozenset(
 
 def _field(item: Record, entries: Entries, key: str, default: str) -> Any:
     """Return a field of an item that is stored as metadata."""
-    own = entries.get(item["id"], ())
+    own = entries.get(item["id"])
+    if own is None:
+        return default
     return next((value for _, name, value in own if name == key), default)
 
 
@@ -199,13 +206,16 @@ def _is_amount(value: Any) -> bool:
 
 
 def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
+    taxes, amount = item.get("taxes"), site.amount
+    if not taxes:
+        return []
     return [
         {
             "id": tax["id"],
-            "total": site.amount(tax["total"]),
-            "subtotal": site.amount(tax["subtotal"]) if has_subtotal else "",
+            "total": amount(tax["total"]),
+            "subtotal": amount(tax["subtotal"]) if has_subtotal else "",
         }
-        for tax in item.get("taxes") or ()
+        for tax in taxes
     ]
 
 
@@ -242,8 +252,8 @@ def _tax_line(line: Record, entries: Entries, site: Site) -> Object:
         "rate_id": line["rate_id"],
         "label": line["title"],
         "compound": line["compound"],
-        "tax_total": site.amount(Decimal(line["total"]) - shipping),
-        "shipping_tax_total": site.amount(shipping),
+        "tax_total": site.amount(f"{Decimal(line['total']) - shipping:.2f}"),
+        "shipping_tax_total": site.amount(f"{shipping:.2f}"),
         "rate_percent": plain_number(percent or "0"),
         "meta_data": _metadata(line, entries, site),
     }

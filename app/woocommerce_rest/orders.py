@@ -51,7 +51,7 @@ from app.woocommerce_rest.lists import (
     page,
     record_query,
 )
-from app.woocommerce_rest.order_objects import order_object, symbol_of
+from app.woocommerce_rest.order_objects import Customers, order_object, symbol_of
 from app.woocommerce_rest.site import Site
 
 Record = Mapping[str, Any]
@@ -177,7 +177,8 @@ def list_orders(call: Call) -> Reply:
         product_id=given.get("product") or None,
     )
     records, total = list_records(call.actor, query, with_customers=site.has_customer)
-    shown = [order_object(record, site, in_list=True) for record in records]
+    customers: Customers = {}
+    shown = [order_object(record, site, customers) for record in records]
     # After the parameters of the request.
     status = {"status": ["any"] if args.get("status") is None else args["status"]}
     return page(call, shown, total, {**status, "dp": 2, "context": "view"})

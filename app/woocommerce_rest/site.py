@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, tzinfo
 from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache, partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,6 +20,24 @@ VERSION = "9.0.0"
 """The version of WooCommerce that this service claims to be, because programs check it."""
 
 ITEM_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_RIGHTS = {
+    "coupons": (Capability.EDIT_SHOP_COUPONS, Capability.DELETE_SHOP_COUPONS),
+    "customers": (Capability.EDIT_USERS, Capability.DELETE_USERS),
+    "orders": (Capability.EDIT_SHOP_ORDERS, Capability.DELETE_SHOP_ORDERS),
+}
+
+
+@lru_cache(256)
+def _methods(held: frozenset[Capability] | None) -> Mapping[str, Sequence[str]]:
+    """Return the methods of records for these capabilities; None for all."""
+    return {
+        noun: tuple(
+            method
+            for method in ITEM_METHODS
+            if held is None or method == "GET" or (delete if method == "DELETE" else edit) in held
+        )
+        for noun, (edit, delete) in _RIGHTS.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +52,9 @@ class Site:
         include_meta: keys of metadata to show; empty for all.
         exclude_meta: keys of metadata not to show.
         actor: the caller, whose rights links show; None for deliveries.
+        root: the address of the namespace.
+        amount: prints a stored amount with ``dp`` decimals.
+        methods: the methods of a record that the caller has the capabilities for, by its noun.
     """
 
     home: str
@@ -42,11 +64,16 @@ class Site:
     include_meta: frozenset[str] = frozenset()
     exclude_meta: frozenset[str] = field(default_factory=frozenset)
     actor: Principal | None = None
+    root: str = field(init=False)
+    amount: Callable[[str], str] = field(init=False)
+    methods: Mapping[str, Sequence[str]] = field(init=False)
 
-    @property
-    def root(self) -> str:
-        """Return the address of the namespace."""
-        return f"{self.home}/wp-json/{NAMESPACE}"
+    def __post_init__(self) -> None:
+        """Compute what each object needs."""
+        object.__setattr__(self, "root", f"{self.home}/wp-json/{NAMESPACE}")
+        object.__setattr__(self, "amount", str if self.dp == 2 else partial(_rounded, self.dp))
+        held = self.actor.capabilities if self.actor else None
+        object.__setattr__(self, "methods", _methods(held))
 
     def url(self, *parts: object) -> str:
         """Return the address of a resource."""
@@ -78,24 +105,12 @@ class Site:
 
     def links(self, *parts: object, methods: Sequence[str] = ITEM_METHODS) -> dict[str, Any]:
         """Return ``self`` and ``collection`` of a record."""
-        hints = {"allow": list(methods)}
+        collection = self.url(*parts[:-1])
+        hints = {"allow": methods}
         return {
-            "self": [{"href": self.url(*parts), "targetHints": hints}],
-            "collection": [{"href": self.url(*parts[:-1])}],
+            "self": [{"href": f"{collection}/{parts[-1]}", "targetHints": hints}],
+            "collection": [{"href": collection}],
         }
-
-    def methods(self, edit: Capability, delete: Capability) -> Sequence[str]:
-        """Return the methods of a record that the caller has the capabilities for."""
-        if self.actor is None or self.actor.can(edit, delete):
-            return ITEM_METHODS
-        allowed = ITEM_METHODS[:4] if self.actor.can(edit) else ITEM_METHODS[:1]
-        return (*allowed, "DELETE") if self.actor.can(delete) else allowed
-
-    def amount(self, text: str | Decimal | None) -> str:
-        """Return an amount with ``dp`` decimals, rounded half up."""
-        if self.dp == 2 and isinstance(text, str):  # as stored
-            return text
-        return str(Decimal(text or 0).quantize(Decimal(1).scaleb(-self.dp), ROUND_HALF_UP))
 
     def shows(self, key: str) -> bool:
         """Return whether an entry of metadata is shown."""
@@ -104,6 +119,10 @@ class Site:
     def with_options(self, **options: Any) -> Site:
         """Return the site with the options of a request."""
         return replace(self, **options)
+
+
+def _rounded(decimals: int, text: str) -> str:
+    return str(Decimal(text).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP))
 
 
 def current_site() -> Site:
@@ -122,10 +141,15 @@ def current_site() -> Site:
 
 def metadata_list(entries: Sequence[tuple[int, str, Any]], site: Site) -> list[dict[str, Any]]:
     """Return entries of metadata. Scalars are shown as text."""
+    if site.include_meta or site.exclude_meta:
+        entries = [entry for entry in entries if site.shows(entry[1])]
     return [
-        {"id": entry_id, "key": key, "value": shown_value(value)}
+        {
+            "id": entry_id,
+            "key": key,
+            "value": value if type(value) is str else shown_value(value),
+        }
         for entry_id, key, value in entries
-        if site.shows(key)
     ]
 
 

@@ -38,9 +38,12 @@ class MoneyText(TypeDecorator[str]):
     @staticmethod
     def read(cents: Any) -> str:
         """Return the formatted amount."""
-        if type(cents) is int and cents > 99:  # fast path for most amounts
-            text = str(cents)
-            return f"{text[:-2]}.{text[-2:]}"
+        if type(cents) is int:  # fast paths for most amounts
+            if cents > 99:
+                text = str(cents)
+                return f"{text[:-2]}.{text[-2:]}"
+            if cents == 0:
+                return "0.00"
         whole = int(cents or 0)  # PostgreSQL returns sums as Decimal
         units, rest = divmod(abs(whole), 100)
         return f"{'-' if whole < 0 else ''}{units}.{rest:02}"
