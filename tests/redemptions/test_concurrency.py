@@ -1,6 +1,8 @@
 """Limits of coupons are exact with concurrent redemptions (redemptions 4 and 5)."""
 
+import time
 from collections import Counter
+from threading import Thread
 
 import pytest
 from sqlalchemy import func, select, text
@@ -9,10 +11,11 @@ from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import Coupon, Redemption
 from tests.api_client import Client, at_the_same_time
-from tests.redemptions.calls import expire, move, post, rejected, reserve
+from tests.events.feed import feed
+from tests.redemptions.calls import expire, move, post, rejected, reserve, usage_count
 from tests.selection import POOLED
 
-__all__ = ["expire"]  # a fixture
+__all__ = ["expire", "feed"]  # fixtures
 
 pytestmark = pytest.mark.pooler
 
@@ -142,3 +145,24 @@ def test_reservations_of_an_unlimited_coupon_do_not_wait_for_each_other(app, adm
     with app.app_context(), db.engine.connect() as other:
         other.execute(text("SELECT id FROM coupons FOR NO KEY UPDATE"))
         assert post(admin).status_code == 201
+
+
+@pytest.mark.parametrize("database_url", ["postgresql", POOLED], indirect=True)
+def test_event_of_a_release_shows_the_counts_of_earlier_transactions(app, admin, make_coupon, feed):
+    """The reservation is from a time without limits, so its release changes no count."""
+    coupon = make_coupon(code="summer")
+    body = {"order": {"status": "pending", "coupon_lines": [{"code": "summer"}]}}
+    path = f"/orders/{admin.post('/orders', body).get_json()['order']['id']}?force=true"
+    admin.put(f"/coupons/{coupon['id']}", {"coupon": {"usage_limit": 4}})
+    deletion = Thread(target=lambda: Client(app, admin.key).delete(path))
+    with app.app_context(), db.engine.connect() as other:
+        other.execute(text("UPDATE coupons SET usage_count = 1"))
+        deletion.start()
+        waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        while deletion.is_alive() and not other.scalar(waiting):
+            time.sleep(0.01)
+        other.commit()
+    deletion.join()
+    event = feed()[-1]
+    assert event["type"] == "coupon.released"
+    assert event["data"]["coupon"]["usage_count"] == usage_count(admin, coupon) == 1

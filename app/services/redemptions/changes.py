@@ -16,7 +16,7 @@ from app.models.redemption import RedemptionRow
 from app.services.events.hooks import described, notify
 from app.services.events.outbox import Cause
 from app.services.redemptions.counts import CountChange, change_counts
-from app.services.redemptions.slots import hold_unlimited
+from app.services.redemptions.slots import hold_unlimited, lock_coupon
 
 REDEEMED, RELEASED = "coupon.redeemed", "coupon.released"
 
@@ -72,7 +72,9 @@ def count_use(
 ) -> list[Change]:
     """Add to the numbers of confirmed and reserved uses of a coupon, if it still exists.
 
-    The counts of a coupon without limits are left to ``notify_with_coupons``.
+    The counts of a coupon without limits are left to ``notify_with_coupons``. A reservation from a
+    time without limits changes no count of a coupon that has limits now. The coupon is locked, so
+    that the event contains the counts that other transactions have written before it.
 
     Args:
         redemption: the redemption after the change.
@@ -81,8 +83,11 @@ def count_use(
         The change of the coupon, to be completed by ``notify_with_coupons``.
     """
     coupon_id = redemption["coupon_id"]
-    if coupon_id is not None and (usage or reserved) and hold_unlimited(session, coupon_id):
-        return use_change(event, redemption, usage=usage, reserved=reserved)
+    if coupon_id is not None:
+        if hold_unlimited(session, coupon_id):
+            return use_change(event, redemption, usage=usage, reserved=reserved)
+        if not (usage or reserved):
+            lock_coupon(session, coupon_id)
     coupon = change_counts(session, coupon_id, usage=usage, reserved=reserved)
     return use_change(event, redemption, coupon=coupon)
 
