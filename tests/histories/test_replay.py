@@ -78,3 +78,22 @@ def test_a_rejection_is_explained_by_the_customer_that_the_order_had(
     redemptions = admin.get("/redemptions").get_json()["redemptions"]
     found = violations_of([*events, *feed()], reserved, rejected, redemptions=redemptions)
     assert found == []
+
+
+@pytest.mark.one_database
+def test_a_rejection_is_explained_by_a_coupon_that_was_renamed_meanwhile(admin, feed, make_coupon):
+    coupon = make_coupon(code="summer", usage_limit=1)
+    change = {"coupon": {"code": "winter"}}
+    renaming = admin.put(f"/coupons/{coupon['id']}", change)
+    renamed = recorded(renaming, "update_coupon", change, change=change["coupon"])
+    args = {"customer_id": 0, "email": "", "expires_in": 900}
+    uses = [{"redemption": {"code": "winter", "reference": each}} for each in "ab"]
+    reserved = recorded(admin.post("/redemptions", uses[0]), "reserve", uses[0], **args)
+    # It has found the coupon by its first code, and waited for it.
+    rejected = recorded(admin.post("/redemptions", uses[1]), "reserve", uses[1], **args)
+    rejected.args |= {"code": "summer"}
+    renamed.returned, reserved.invoked = 1.5, 2.0  # one after the other
+    assert rejected.reasons == {"usage_limit"}
+    redemptions = admin.get("/redemptions").get_json()["redemptions"]
+    found = violations_of(feed(), renamed, reserved, rejected, redemptions=redemptions)
+    assert found == []

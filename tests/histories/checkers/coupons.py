@@ -32,6 +32,7 @@ from tests.histories.model import (
 )
 from tests.histories.search import Action, find_order
 
+BY_CODE = frozenset({"reserve", "create_order"})
 LIMITS, CONSERVATION = "linearizability", "conservation"
 PAUSE = 10  # seconds; a snapshot and its queries take less
 MARGIN = 0.05  # seconds; between reading the clock and sending or receiving
@@ -509,11 +510,15 @@ class CouponChecker:
             is_missing = any(not self._not_found(operation, code) for code in codes)
             return "a coupon has the code" if is_new and not is_missing else ""
         for timeline in self._timelines.values():
-            for state in timeline.states(operation):
-                if self._can_mean(state, operation, codes) and self._explains(
-                    state, operation, operation.reasons
-                ):
-                    return ""
+            states = list(timeline.states(operation))
+            # A request uses the coupon that it found by its code, also if it is renamed meanwhile.
+            is_meant = any(self._can_mean(state, operation, codes) for state in states)
+            if is_meant and any(
+                self._explains(state, operation, operation.reasons)
+                for state in states
+                if state.status == PUBLISHED or operation.kind not in BY_CODE
+            ):
+                return ""
         reached = ", ".join(sorted(operation.reasons))
         coupons = [
             f"{each.code} has {each.count} confirmed and {each.reserved()} reserved uses, limit "
@@ -525,7 +530,7 @@ class CouponChecker:
 
     def _can_mean(self, coupon: Coupon, operation: Operation, codes: list[Any]) -> bool:
         """Return whether a rejection can be about a coupon."""
-        if operation.kind in {"reserve", "create_order"}:
+        if operation.kind in BY_CODE:
             return coupon.status == PUBLISHED and coupon.code in codes
         if operation.kind == "confirm":
             redemption = self._references.get(operation.args["redemption"])
