@@ -33,7 +33,8 @@ from app.services.common.bulk import Precondition
 from app.woocommerce_rest import errors, parameters, stored
 from app.woocommerce_rest.arguments import Arguments, Problem, convert, described, problem_of
 from app.woocommerce_rest.errors import RestError
-from app.woocommerce_rest.site import Site, current_site
+from app.woocommerce_rest.schemas import OBJECTS, resolved
+from app.woocommerce_rest.site import NAMESPACE, Site, current_site
 
 EDITABLE = ("POST", "PUT", "PATCH")
 KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
@@ -209,7 +210,7 @@ def _respond(
         _check_key(principal, route)
         site = replace(site, actor=principal)
     if request.method == "OPTIONS":
-        return json_response(parameters.selected(_description(route), query.get("_fields")))
+        return json_response(parameters.selected(_description(route, site), query.get("_fields")))
     operation = route.operation(request.method) if route else None
     if operation is None:
         raise errors.no_route(_hint())
@@ -462,7 +463,7 @@ def _in_context(error: ShopError, operation: Operation, route: Route | None) -> 
     return shown
 
 
-def _description(route: Route | None) -> Any:
+def _description(route: Route | None, site: Site) -> Any:
     """Return the description of a route for ``OPTIONS``."""
     if route is None:
         return []
@@ -473,7 +474,17 @@ def _description(route: Route | None) -> Any:
         }
         for name, operation in route.operations.items()
     ]
-    return {"namespace": "wc/v3", "methods": route.methods, "endpoints": endpoints}
+    found: dict[str, Any] = {
+        "namespace": NAMESPACE,
+        "methods": route.methods,
+        "endpoints": endpoints,
+    }
+    result = next(iter(route.operations.values())).result
+    if result in OBJECTS:
+        found["schema"] = resolved(result)
+    if "<" not in route.path:
+        found["_links"] = {"self": [{"href": f"{site.root}{route.path}"}]}
+    return found
 
 
 _ELSEWHERE = ("products", "taxes", "shipping", "settings", "payment_gateways")

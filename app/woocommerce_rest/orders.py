@@ -559,7 +559,7 @@ _STATUSES = Route(
     {
         "GET": Operation(
             list_statuses, "list", _NEEDS_READ, {}, "List order statuses",
-            result="OrderStatus", is_list=True,
+            result="OrderStatusName", is_list=True,
         )
     },
 )  # fmt: skip

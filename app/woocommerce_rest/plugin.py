@@ -25,6 +25,7 @@ from app.woocommerce_rest import (
 )
 from app.woocommerce_rest.errors import body_of_error
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route, respond
+from app.woocommerce_rest.openapi import document
 from app.woocommerce_rest.site import NAMESPACE, Site, current_site
 
 WP_JSON = ApiVersion(
@@ -54,7 +55,8 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
     prefix = app.config["SHOP_URL_PREFIX"]
     blueprint = Blueprint("wp-json", __name__, url_prefix=f"{prefix}/wp-json")
     blueprint.extends_orders = True  # type: ignore[attr-defined]  # read by app.api.order_extensions
-    for route in (*ROUTES, Route("", {"GET": _NAMESPACE})):
+    own = (Route("", {"GET": _NAMESPACE}), Route("/openapi.json", {"GET": _OPENAPI}))
+    for route in (*ROUTES, *own):
         _add(blueprint, f"/{NAMESPACE}{route.path}", route)
     _add(blueprint, "/", Route("/", {"GET": _SITE}))
     _add(blueprint, "/<path:unknown>", None)
@@ -125,5 +127,10 @@ def _site(call: Call) -> Reply:
     )
 
 
+def _openapi(call: Call) -> Reply:
+    return Reply(document(ROUTES, call.site))
+
+
+_OPENAPI = Operation(_openapi, "view", is_public=True, summary="Describe the namespace")
 _NAMESPACE = Operation(_namespace, "view", is_public=True, summary="Describe the namespace")
 _SITE = Operation(_site, "view", is_public=True, summary="Describe the shop")

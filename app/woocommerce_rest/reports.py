@@ -112,22 +112,31 @@ _PERIOD = {
 }
 
 
-def _report(path: str, call: Any, summary: str, args: Any = ONE, also: Any = ()) -> Route:
+def _report(
+    path: str, call: Any, summary: str, result: str, *, args: Any = ONE, also: Any = ()
+) -> Route:
     needs = (Capability.VIEW_REPORTS,)
-    return Route(
-        f"/reports{path}",
-        {"GET": Operation(call, "list", needs, args, summary, result="Report", is_list=True)},
-        also=also,
-    )
+    operation = Operation(call, "list", needs, args, summary, result, is_list=True)
+    return Route(f"/reports{path}", {"GET": operation}, also=also)
 
 
 ROUTES = (
-    _report("", list_reports, "List the reports"),
-    _report("/sales", get_sales, "Report sales", _PERIOD),
-    _report("/top_sellers", get_top_sellers, "Report best sellers", _PERIOD),
-    _report("/orders/totals", get_order_totals, "Count orders by status"),
+    _report("", list_reports, "List the reports", "Report"),
+    _report("/sales", get_sales, "Report sales", "SalesReport", args=_PERIOD),
+    _report("/top_sellers", get_top_sellers, "Report best sellers", "TopSeller", args=_PERIOD),
+    _report("/orders/totals", get_order_totals, "Count orders by status", "ReportTotal"),
     _report(
-        "/customers/totals", get_customer_totals, "Count paying customers", also=("customers",)
+        "/customers/totals",
+        get_customer_totals,
+        "Count paying customers",
+        "ReportTotal",
+        also=("customers",),
     ),
-    _report("/coupons/totals", get_coupon_totals, "Count coupons by type", also=("coupons",)),
+    _report(
+        "/coupons/totals",
+        get_coupon_totals,
+        "Count coupons by type",
+        "ReportTotal",
+        also=("coupons",),
+    ),
 )

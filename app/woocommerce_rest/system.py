@@ -64,10 +64,15 @@ def _entity(char: str) -> str:
 
 _NEEDS = (Capability.MANAGE_WEBHOOKS,)
 ROUTES = (
-    Route("/system_status", {"GET": Operation(get_status, "list", _NEEDS, summary="Get status")}),
+    Route("/system_status", {"GET": Operation(
+                get_status, "list", _NEEDS, summary="Get the status", result="SystemStatus",
+            )}),
     Route(
         "/system_status/tools",
-        {"GET": Operation(list_tools, "list", _NEEDS, summary="List tools", is_list=True)},
+        {"GET": Operation(
+                list_tools, "list", _NEEDS, summary="List the tools", result="SystemStatusTool",
+                is_list=True,
+            )},
     ),
     Route(
         "/data/currencies/current",

@@ -1,0 +1,132 @@
+"""The OpenAPI document of this dialect: valid, complete, true, and usable by generators."""
+
+import json
+import re
+import shutil
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.npm import install, needs_node
+from tests.openapi.test_clients import CLIENTS, run
+from tests.openapi.test_generators import _ALWAYS as ALWAYS
+from tests.openapi.test_generators import STRICT
+from tests.openapi.test_generators_legacy import check_types, use_npm
+from tests.serving import ROOT
+from tests.woocommerce_rest.seed import reset
+from tests.woocommerce_rest.test_dialect import LINE, V3, Shop
+
+LINT = ROOT / "tests" / "lint"
+
+
+@pytest.fixture
+def document(app):
+    return app.test_client().get(f"{V3}/openapi.json").get_json()
+
+
+@pytest.fixture
+def folder(document, tmp_path):
+    (tmp_path / "openapi.json").write_text(json.dumps(document))
+    return tmp_path
+
+
+@pytest.mark.one_database
+def test_operations_have_names_and_the_paths_of_the_index(document, app):
+    operations = [
+        each for item in document["paths"].values() for each in item.values() if "tags" in each
+    ]
+    names = [each["operationId"] for each in operations]
+    assert len(names) == len(set(names))
+    assert {"listCoupons", "createOrder", "batchCustomers", "listAllRefunds"} <= set(names)
+    routes = app.test_client().get(V3).get_json()["routes"]
+    known = {re.sub(r"\(\?P<(\w+)>\[\\d\]\+\)", r"{\1}", path[6:]) for path in routes}
+    assert {*document["paths"], ""} == known
+
+
+@pytest.mark.one_database
+def test_responses_are_as_described(app, document):
+    reset(app)
+    shop = Shop(app)
+    order = shop.ok(
+        "POST",
+        "/orders",
+        {
+            "customer_id": 5,
+            "line_items": [LINE],
+            "shipping_lines": [{"method_id": "flat_rate", "total": "4.50"}],
+            "fee_lines": [{"name": "Wrap", "total": "1"}],
+            "coupon_lines": [{"code": "welcome10"}],
+        },
+    )
+    path = f"/orders/{order['id']}"
+    shop.ok("POST", f"{path}/refunds", {"amount": "1", "line_items": []})
+    shop.ok("POST", f"{path}/notes", {"note": "Packed."})
+    for template, item in document["paths"].items():
+        if "get" not in item:
+            continue
+        real = template.replace("{order_id}", str(order["id"]))
+        if "{id}" in real:
+            collection = real.partition("/{id}")[0]
+            real = real.replace("{id}", str(shop.ok("GET", collection)[0]["id"]))
+        schema = item["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        _require_valid(document, schema, shop.ok("GET", real), closed=True)
+    error = {"$ref": "#/components/schemas/ApiError"}
+    _require_valid(document, error, shop.send("GET", "/coupons?page=x").get_json())
+
+
+def _require_valid(document, schema, value, *, closed=False):
+    """Check a value; with ``closed``, it has no field that is not described either."""
+    components = json.loads(json.dumps(document["components"]))
+    for name, each in components["schemas"].items():
+        if closed and "properties" in each and name != "ApiErrorData":
+            each["additionalProperties"] = False
+    problems = Draft202012Validator({**schema, "components": components}).iter_errors(value)
+    assert [(each.json_path, each.message[:200]) for each in problems] == []
+
+
+@pytest.mark.one_database
+def test_options_have_the_schema(app):
+    reset(app)
+    described = Shop(app).ok("OPTIONS", "/coupons")
+    assert list(described) == ["namespace", "methods", "endpoints", "schema", "_links"]
+    assert described["schema"]["title"] == "Coupon"
+    assert described["schema"]["properties"]["usage_limit"] == {"type": ["integer", "null"]}
+    assert "$ref" not in json.dumps(described["schema"])
+
+
+@pytest.mark.slow
+@pytest.mark.one_database
+class TestGenerators:
+    """Generators read the document without a warning, and what they write has correct types."""
+
+    @needs_node
+    def test_spectral(self, folder):
+        spectral = install(LINT) / ".bin" / "spectral"
+        ruleset = f"--ruleset={LINT / '.spectral.yaml'}"
+        run(spectral, "lint", "--fail-severity=hint", ruleset, "openapi.json", cwd=folder)
+
+    @needs_node
+    def test_openapi_typescript(self, folder):
+        use_npm(folder, CLIENTS / "typescript")
+        run("npx", "openapi-typescript", "openapi.json", "-o", "shop.ts", cwd=folder)
+        check_types(folder, "shop.ts")
+
+    def test_datamodel_code_generator(self, folder):
+        run(
+            "python", "-W", "error", "-m", "datamodel_code_generator", "--input=openapi.json",
+            "--input-file-type=openapi", "--output=shop_models.py", "--use-annotated",
+            "--output-model-type=pydantic_v2.BaseModel", "--formatters=builtin", cwd=folder,
+        )  # fmt: skip
+        models = (folder / "shop_models.py").read_text()
+        assert re.findall(r"^class (\w*[0-9])\(", models, re.MULTILINE) == []
+        run(*STRICT, "shop_models.py", cwd=folder)
+
+    @pytest.mark.skipif(not shutil.which("java"), reason="no Java: openapi-generator is not tested")
+    def test_openapi_generator(self, folder):
+        output = run(
+            "openapi-generator-cli", "generate", "-i", "openapi.json", "-g", "python", "-o", ".",
+            "--additional-properties=packageName=shop_api_client", cwd=folder,
+        )  # fmt: skip
+        warnings = [line for line in output.splitlines() if " WARN " in line]
+        assert [line for line in warnings if not ALWAYS.search(line)] == []
+        run("mypy", "--config-file=", "--python-version=3.11", "shop_api_client", cwd=folder)
