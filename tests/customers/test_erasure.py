@@ -11,6 +11,7 @@ from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS, UPLOADS, Redemption
 from tests.admin.browser_client import Browser
+from tests.admin.test_data import work
 from tests.api_client import codes, reply
 from tests.events.feed import make_order
 from tests.redemptions.calls import expire, move, post, rejected, reserve
@@ -176,6 +177,7 @@ def test_an_uploaded_file_is_deleted_with_the_customer(app, admin, ann, stored_w
     assert stored_words() == set()
     path = uploaded.location.partition("/admin")[2]
     assert browser.post(f"{path}/import").status == 303
+    work(app)
     assert admin.get("/customers/email/bob@example.com").status_code == 200
     with app.app_context():
         assert [bytes(row.content) for row in fetch(select(UPLOADS))] == [b""]
