@@ -109,7 +109,7 @@ def _facts(coupon: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def sentence(coupon: dict[str, Any]) -> str:
-    """Return a coupon as text to send: ``Use SUMMER15 until Nov 29 for 15 % off``."""
+    """Return a coupon as text to send: ``Use SUMMER15 until Nov 29 for 15% off``."""
     code, amount, day = (
         coupon["code"].upper(),
         amount_of(coupon),

@@ -43,9 +43,9 @@ def type_label(name: str) -> str:
 
 
 def amount_of(coupon: dict[str, Any]) -> str:
-    """Return the discount of a coupon: ``10 %`` or an amount of money."""
+    """Return the discount of a coupon: ``10%`` or an amount of money."""
     if coupon["type"].startswith("percent"):
-        return f"{coupon['amount'].rstrip('0').rstrip('.') or '0'} %"
+        return f"{coupon['amount'].rstrip('0').rstrip('.') or '0'}%"
     return html.money(coupon["amount"])
 
 

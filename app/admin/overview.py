@@ -56,7 +56,7 @@ class Tile:
 
 
 def change(value: Decimal, before: Decimal) -> str:
-    """Return a change in words: ``↑ 12 % more``."""
+    """Return a change in words: ``↑ 12% more``."""
     if value == before:
         return _("as before") if value else ""
     if not before:
@@ -64,9 +64,9 @@ def change(value: Decimal, before: Decimal) -> str:
     percent = abs(value - before) * 100 / abs(before)
     shown = f"{percent:,.0f}" if percent >= 1 else f"{percent:.1f}"
     return (
-        _("↑ %(percent)s %% more", percent=shown)
+        _("↑ %(percent)s%% more", percent=shown)
         if value > before
-        else _("↓ %(percent)s %% less", percent=shown)
+        else _("↓ %(percent)s%% less", percent=shown)
     )
 
 
