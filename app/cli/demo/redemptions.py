@@ -18,7 +18,13 @@ from app.models.coupon import CouponStatus
 Record = dict[str, Any]
 
 PERCENT = "demo-percent"
-"""The coupon of all discounted orders."""
+"""The coupon of carts."""
+
+CAMPAIGNS = {PERCENT: 10, "demo-newsletter": 5, "demo-welcome": 15, "demo-season": 20}
+"""Percent of the coupons of discounted orders, by their codes."""
+
+CAMPAIGN_WEIGHTS = (5, 4, 2, 1)
+"""How often orders have each of the coupons."""
 
 _OPEN: Record = {
     "individual_use": False,
@@ -59,6 +65,11 @@ LIMITED: tuple[Record, ...] = (
         _OPEN | {"code": code, "type": "fixed_cart", "amount": Decimal("20.00"), "usage_limit": 1}
         for code in GENERATED
     ),
+    *(
+        _OPEN | {"code": code, "type": "percent", "amount": Decimal(percent), "usage_limit": 0}
+        for code, percent in CAMPAIGNS.items()
+        if code != PERCENT
+    ),
 )
 # Statuses of the first redemptions, which belong to carts, in the order of their IDs.
 _CARTS = ("confirmed",) * 3 + ("released",) * 2 + ("reserved",) * 4 + ("expired",)
@@ -86,7 +97,7 @@ def with_limits(coupon: Record, limits: Record) -> Record:
 
 def add_cart_redemptions(session: Session, present: datetime) -> None:
     """Add redemptions of carts to a shop that has none."""
-    coupon_id = _coupon_id(session)
+    coupon_id = _coupon_ids(session).get(PERCENT)
     if coupon_id is None or session.scalar(select(REDEMPTIONS.c.id).limit(1)):
         return
     rows = []
@@ -97,7 +108,7 @@ def add_cart_redemptions(session: Session, present: datetime) -> None:
             "expired": present - timedelta(hours=1),
         }.get(status)
         rows.append(
-            _redemption(coupon_id, f"cart-{number}", email, present - timedelta(hours=2))
+            _redemption(coupon_id, PERCENT, f"cart-{number}", email, present - timedelta(hours=2))
             | {
                 "amount": Decimal("2.79"),
                 "status": "reserved" if status == "expired" else status,
@@ -110,21 +121,23 @@ def add_cart_redemptions(session: Session, present: datetime) -> None:
 
 def add_order_redemptions(session: Session, ids: list[int], orders: list[Record]) -> None:
     """Add the coupon uses of orders of the demo shop."""
-    coupon_id = _coupon_id(session)
-    if coupon_id is None:
-        return
+    coupon_ids = _coupon_ids(session)
     effects = current_catalog().redemption_effects
-    rows = []
+    rows: dict[int, list[Record]] = {}
     for order_id, order in zip(sorted(ids), orders, strict=True):
         for line in order["coupon_lines"]:
+            coupon_id = coupon_ids.get(line["code"])
+            if coupon_id is None:
+                continue
             effect = effects[order["status"]]
             if effect == RedemptionEffect.RELEASE:
                 status = "released"
             else:
                 status = "reserved" if effect == RedemptionEffect.RESERVE else "confirmed"
-            rows.append(
+            email = order["billing_email"]
+            rows.setdefault(coupon_id, []).append(
                 _redemption(
-                    coupon_id, f"order-{order_id}", order["billing_email"], order["created_at"]
+                    coupon_id, line["code"], f"order-{order_id}", email, order["created_at"]
                 )
                 | {
                     "order_id": order_id,
@@ -135,21 +148,24 @@ def add_order_redemptions(session: Session, ids: list[int], orders: list[Record]
                     "updated_at": order["updated_at"],
                 }
             )
-    if rows:
-        _store(session, coupon_id, rows)
+    for coupon_id, of_coupon in rows.items():
+        _store(session, coupon_id, of_coupon)
 
 
-def _coupon_id(session: Session) -> int | None:
-    found = select(COUPONS.c.id).where(
-        COUPONS.c.code == PERCENT, COUPONS.c.status == CouponStatus.PUBLISHED
+def _coupon_ids(session: Session) -> dict[str, int]:
+    """Return the IDs of the coupons of orders and carts by their codes."""
+    found = select(COUPONS.c.code, COUPONS.c.id).where(
+        COUPONS.c.code.in_(CAMPAIGNS), COUPONS.c.status == CouponStatus.PUBLISHED
     )
-    return session.scalar(found)
+    return {row.code: row.id for row in session.execute(found)}
 
 
-def _redemption(coupon_id: int, reference: str, email: str, timestamp: datetime) -> Record:
+def _redemption(
+    coupon_id: int, code: str, reference: str, email: str, timestamp: datetime
+) -> Record:
     return {
         "coupon_id": coupon_id,
-        "code": PERCENT,
+        "code": code,
         "reference": reference,
         "order_id": None,
         "customer_id": None,

@@ -23,7 +23,7 @@ from app.cli.demo.names import (
     STATUSES,
     STREETS,
 )
-from app.cli.demo.redemptions import PERCENT, with_limits
+from app.cli.demo.redemptions import CAMPAIGN_WEIGHTS, CAMPAIGNS, with_limits
 from app.db.search import search_text
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
 from app.models.coupon import CouponStatus
@@ -170,9 +170,9 @@ class DemoShop:
     def _items(self) -> Record:
         """Return the items of an order, with their sums. One in five orders has a coupon."""
         discounted = self.random.random() < 0.2
-        lines = [
-            self._line(discounted=discounted) for _ in range(self.random.choice((1, 1, 2, 2, 3)))
-        ]
+        (code,) = self.random.choices(tuple(CAMPAIGNS), CAMPAIGN_WEIGHTS)
+        percent = CAMPAIGNS[code] if discounted else 0
+        lines = [self._line(percent) for _ in range(self.random.choice((1, 1, 2, 2, 3)))]
         discount, tax = (
             sum((amount(line) for line in lines), Decimal(0))
             for amount in (lambda line: line["subtotal"] - line["total"], itemgetter("total_tax"))
@@ -194,17 +194,17 @@ class DemoShop:
                 "tax_lines": [
                     {"rate_id": 1, "code": "VAT-1", "title": "VAT", "total": tax + shipping_tax}
                 ],
-                "coupon_lines": [{"code": PERCENT, "amount": discount}] if discounted else [],
+                "coupon_lines": [{"code": code, "amount": discount}] if discounted else [],
             },
             self.item_ids,
         )
         return items.columns_with_sums(0)
 
-    def _line(self, *, discounted: bool) -> Record:
+    def _line(self, percent: int) -> Record:
         number, name, sku, price, _ = self.random.choice(PRODUCTS)
         quantity = self.random.choice((1, 1, 1, 2, 3))
         subtotal = _money(price * quantity)
-        total = (subtotal * 9 / 10).quantize(CENT) if discounted else subtotal
+        total = (subtotal * (100 - percent) / 100).quantize(CENT)
         return {
             "product_id": number,
             "name": name,
