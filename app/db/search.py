@@ -26,11 +26,10 @@ from sqlalchemy import (
     select,
     table,
 )
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.functions import FunctionElement
 
 from app.conversions.text import nfc
 from app.db.sql.index_hints import Condition
+from app.db.sql.templates import Templated
 
 # Separates the texts with a noncharacter, so that a search term never matches across two texts.
 SEPARATOR = "\uffff"
@@ -109,7 +108,7 @@ def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int
 
 def has_part(search: ColumnElement[Any], text: str) -> ColumnElement[bool]:
     """Return the condition that the search column contains a text from ``comparable``."""
-    return _by_dialect(search.contains(text, autoescape=True), func.instr(search, text) > 0)
+    return _ByDialect(search.contains(text, autoescape=True), func.instr(search, text) > 0)
 
 
 def _is_indexed_exactly(text: str) -> bool:
@@ -154,7 +153,7 @@ def _index(table_name: str, parts: Sequence[str]) -> tuple[TableClause, ColumnEl
     long = [part for part in parts if len(part) >= _TRIGRAM]
     phrases = [f'"{part.replace(chr(34), chr(34) * 2)}"' for part in long]
     contained = (index.c.search_text.contains(part, autoescape=True) for part in long)
-    return index, _by_dialect(and_(*contained), index.c[name].op("MATCH")(" AND ".join(phrases)))
+    return index, _ByDialect(and_(*contained), index.c[name].op("MATCH")(" AND ".join(phrases)))
 
 
 def _search(
@@ -199,19 +198,8 @@ ONE_DATABASE = ("_sqlite", "_postgresql")
 """Ends of the names of indexes that only one of the databases has."""
 
 
-class _by_dialect(FunctionElement[Any]):  # noqa: N801  # named as a function of SQL
+class _ByDialect(Templated[Any]):
     """A condition, and its equivalent for SQLite."""
 
-    inherit_cache = True  # has no type, because SQLAlchemy would add "= 1" on SQLite
-
-
-@compiles(_by_dialect)
-def _on_any(element: _by_dialect, compiler: Any, **kwargs: Any) -> str:
-    like, _ = element.clauses
-    return str(compiler.process(like, **kwargs))
-
-
-@compiles(_by_dialect, "sqlite")
-def _on_sqlite(element: _by_dialect, compiler: Any, **kwargs: Any) -> str:
-    _, match = element.clauses
-    return str(compiler.process(match, **kwargs))
+    sqlite = "{1}"
+    postgresql = "{0}"
