@@ -240,18 +240,32 @@ def test_both_machines_serve(proxy, cluster, machines):
 
 
 def test_machine_without_pgbouncer(proxy, cluster, machines):
+    def is_noticed():
+        """Whether HAProxy has reported the failed checks, which takes longer on a busy machine."""
+        return proxy.log.read_text().count("Server changes/machine-1 is DOWN") > reported
+
+    reported = proxy.log.read_text().count("Server changes/machine-1 is DOWN")
     with Load(proxy, cluster) as load:
         machines[0].bouncer.kill()
         killed = time.monotonic()
+        if proxy.name == "haproxy":
+            wait_until(is_noticed)
+        noticed = time.monotonic()
         time.sleep(SETTLED + 2)
         machines[0].bouncer.start()
         machines[0].service.wait_until_ready()
         time.sleep(1)
+    failures = [
+        failure
+        for failure in load.failures(killed=killed)
+        # PgBouncer was killed during the commit. No proxy repeats such a request.
+        if not (failure[0] < killed and "shop_api_outcome_unknown" in failure[3])
+    ]
     # nginx has no checks, so single requests find out again and again.
-    assert load.failures(but={"POST"}, killed=killed) == []
+    assert [failure for failure in failures if failure[1] != "POST"] == []
     if proxy.name == "haproxy":
-        assert load.failures(since=killed + SETTLED) == []
-    assert {failure[2] for failure in load.failures(killed=killed)} <= {503}
+        assert load.failures(since=noticed) == []
+    assert {failure[2] for failure in failures} <= {503}
     assert load.lost() == []
 
 
