@@ -26,8 +26,9 @@ from app.pricing import evaluation
 from app.schemas.fields import input as inputs
 from app.services.coupons import customers, queries, terms
 from app.services.events import hooks
+from app.services.maintenance import trash
 from app.services.orders import coupons as order_coupons
-from app.services.orders import locks, refunds, trash
+from app.services.orders import locks, refunds
 from app.services.orders import queries as order_queries
 from app.services.orders import redemptions as order_redemptions
 from app.services.orders import writes as order_writes
