@@ -115,13 +115,10 @@ def show_guide(name: str) -> Response:
     return _page(guide_title(text), f'<nav><a href="./">All guides</a></nav>\n{body}')
 
 
-@blp.route("/<name>.png")
-def show_picture(name: str) -> Response:
+@blp.route("/<name>.<any(png, svg):kind>")
+def show_picture(name: str, kind: str) -> Response:
     """Return a picture of a guide."""
-    path = GUIDES / f"{name}.png"
-    if not _NAME.fullmatch(name) or not path.is_file():
-        abort(404)
-    return Response(path.read_bytes(), mimetype="image/png")
+    return send_from_directory(GUIDES, f"{name}.{kind}")
 
 
 def _page(title: str, body: str) -> Response:
