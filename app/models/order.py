@@ -98,7 +98,8 @@ class Order(BillingColumns, ShippingColumns, Model):
         Index("uq_orders_order_key", "order_key", unique=True),
         # With the status, so that a list of several statuses is read from one index in its order.
         Index("ix_orders_id", "id", "status"),
-        Index("ix_orders_created", "created_at", "id", "status"),
+        # With the time of the last change, for lists of a period of changes.
+        Index("ix_orders_created", "created_at", "id", "status", "updated_at"),
         Index("ix_orders_updated", "updated_at", "id", "status"),
         Index("ix_orders_total", "total", "id", "status"),
         Index("ix_orders_status_created", "status", "created_at", "id"),

@@ -77,7 +77,8 @@ class User(BillingColumns, ShippingColumns, Model):
             sqlite_where=text("email_normalized <> ''"),
             postgresql_where=text("email_normalized <> ''"),
         ),
-        Index("ix_users_created", "created_at", "id"),
+        # With the time of the last change, for lists of a period of changes.
+        Index("ix_users_created", "created_at", "id", "updated_at"),
         # Named after the column before migration 0011, because SQLite cannot rename a constraint.
         # With the ID, so that PostgreSQL reads a list by username from this index alone.
         UniqueConstraint(

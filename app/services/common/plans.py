@@ -45,7 +45,9 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch, RowStream, fetch, read_engine, snapshot
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.db.search import Search
+from app.db.sql.functions import is_one_of
 from app.db.sql.index_hints import unindexed
+from app.db.sql.types import IdList
 from app.services.common.filtering import Find, Matching, Part, Ranking
 from app.services.common.pagination import Page, default_page_size, page_size
 from app.services.common.row_counts import RowCountFilter, whole_weeks
@@ -57,7 +59,7 @@ from an index in the order of the list."""
 FEW_FOUND = 10_000
 """The same limit for matches from the index of a search or a role."""
 
-FEW_OTHERS = 1000
+FEW_OTHERS = 5000
 """Up to this number, the records of a table that a list leaves out are named by their IDs."""
 
 STREAM_ABOVE = 1000
@@ -323,7 +325,7 @@ def _by_place(
     is_before, is_after = (
         (there < here, there >= here) if order.direction == "asc" else (there > here, there <= here)
     )
-    skipped = _count(select(record_id).where(record_id.in_(others), is_before))
+    skipped = _count(select(record_id).where(_is_one_of(record_id, others), is_before))
     return _in_order(matching, order, is_after), fetch(skipped)[0][0] if others else 0
 
 
@@ -402,7 +404,11 @@ def _has_others(part: Part) -> bool:
 
 def _is_other(matching: Matching) -> ColumnElement[bool]:
     others: Any = matching.part.others
-    return others if isinstance(others, ColumnElement) else matching.record_id.in_(others)
+    return others if isinstance(others, ColumnElement) else _is_one_of(matching.record_id, others)
+
+
+def _is_one_of(record_id: ColumnElement[int], ids: Sequence[int]) -> ColumnElement[bool]:
+    return is_one_of(record_id, literal(list(ids), IdList))
 
 
 def _few_others(matching: Matching, fetch: Fetch) -> Sequence[int] | None:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     bindparam,
     exists,
     func,
+    literal,
     select,
     union,
 )
@@ -22,7 +23,8 @@ from app.conversions.emails import is_email
 from app.db.read_pool import Fetch, fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import comparable, matches
-from app.db.sql.functions import leading_number
+from app.db.sql.functions import is_one_of, leading_number
+from app.db.sql.types import IdList
 from app.errors import InvalidParams, ShopError
 from app.models import ROW_COUNTS, USER_ROLES, USERS
 from app.models.user import sort_key
@@ -171,7 +173,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
     has_role = (
         exists().where(USER_ROLES.c.user_id == USERS.c.id, USER_ROLES.c.role == role)
         if others is None
-        else USERS.c.id.not_in(others)
+        else ~is_one_of(USERS.c.id, literal(others, IdList))
     )
     return _of_users(query, Part(has_role, counted=counted, others=others), fetch)
 

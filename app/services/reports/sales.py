@@ -173,7 +173,7 @@ def _figures(fetch: Fetch, scope: Scope, spans: Sequence[Span]) -> list[tuple[Fi
 
 def _parts(scope: Scope, since: Any, until: Any, *, exact: bool) -> list[Select[Any]]:
     """Return selects of the figures of a span, each as a JSON object."""
-    orders = scope.counts(), *within(ORDERS.c.created_at, since, until)
+    orders = scope.counts_then(), *within(ORDERS.c.created_at, since, until)
     refunds = ORDER_REFUNDS.join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
     refunded = {"refunds": func.count(), **sums_of(REFUND_SUMS, exact=exact)}
     is_guest = ORDERS.c.customer_id.is_(None)
