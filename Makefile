@@ -132,7 +132,7 @@ lock: $(VENV)/ready-dev ## upgrade the locked dependencies to the newest version
 
 clean: ## remove installed files and caches; keeps the data in instance/
 	rm -rf $(VENV) $(SPECTRAL) .pytest_cache .mypy_cache .ruff_cache .hypothesis app/site
-	rm -rf tests/browser/node_modules tests/clients/typescript/node_modules tests/clients/legacy/node_modules tests/clients/generators/node_modules
+	rm -rf tests/browser/node_modules tests/clients/typescript/node_modules tests/clients/legacy/node_modules tests/clients/generators/node_modules tests/clients/mcp/node_modules
 	rm -rf clients/python/dist clients/python/shop_api_client/generated
 	rm -rf clients/typescript/node_modules clients/typescript/dist clients/typescript/src/schema.ts
 

@@ -12,6 +12,7 @@ from bench.workloads import new_order
 
 CUSTOMERS = "/customers?filter[limit]=100"
 ORDERS = "/orders?filter[limit]=100"
+WC_V3_ORDERS = "/wp-json/wc/v3/orders?per_page=100"
 
 
 def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
@@ -46,6 +47,10 @@ def single_reads(shops: Shops, rounds: int) -> Iterator[Row]:
         yield ratio(name, goal, customers, read(plain, "/customers", 40), rounds)
         name = f"`GET {ORDERS}` with their customers, SQLite"
         yield ratio(name, Goal(20, 12, unit="B"), read(server, ORDERS, 50), bare, rounds)
+        native = read(server, ORDERS, 50)
+        name = f"`GET {WC_V3_ORDERS}`, compared with the native page, SQLite"
+        goal = Goal(2, 1.3, unit="times")
+        yield ratio(name, goal, read(server, WC_V3_ORDERS, 50), native, rounds)
 
 
 def metadata(shops: Shops, rounds: int) -> Iterator[Row]:

@@ -222,7 +222,9 @@ def _public_items(schema: Schema) -> Iterator[tuple[str, Any]]:
     for key, value in schema.items():
         if key in _PRIVATE or value in ("money", "report-date"):
             continue
-        if key == "properties":
+        if key == "enum":
+            yield key, list(value)  # those of statuses depend on plugins
+        elif key == "properties":
             yield key, {name: _public(each) for name, each in value.items()}
         else:
             yield key, _public(value) if key == "items" else value

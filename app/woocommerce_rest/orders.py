@@ -22,7 +22,7 @@ from app.services.maintenance import trash
 from app.services.orders import notes, writes
 from app.services.orders.columns import STATUS_NOTE, columns_of
 from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
-from app.woocommerce_rest.arguments import Arguments, Problem
+from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.batch import batch_route
 from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.customers import (
@@ -33,7 +33,7 @@ from app.woocommerce_rest.customers import (
     native_addresses,
     with_shipping_phone,
 )
-from app.woocommerce_rest.errors import RestError, as_rest_error, invalid
+from app.woocommerce_rest.errors import RestError, as_rest_error
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
 from app.woocommerce_rest.lists import (
     ANYTHING,
@@ -51,7 +51,7 @@ from app.woocommerce_rest.lists import (
     page,
     record_query,
 )
-from app.woocommerce_rest.order_objects import Customers, order_object, symbol_of
+from app.woocommerce_rest.order_objects import Customers, currencies, order_object, symbol_of
 from app.woocommerce_rest.site import Site
 
 Record = Mapping[str, Any]
@@ -93,6 +93,12 @@ class _Statuses(list[str]):
         return True
 
 
+# Currencies of older orders, and some that are not in ISO 4217.
+_OTHER_CURRENCIES = (
+    "ANG", "BTC", "BYR", "CUC", "GGP", "HRK", "IMP", "IRT", "JEP", "PRB", "SLL", "VEF",
+)  # fmt: skip
+CURRENCIES = sorted({*currencies(), *_OTHER_CURRENCIES})
+
 _PRODUCT = {"type": ["integer", "string", "null"]}
 
 
@@ -106,7 +112,7 @@ OPTIONAL_MONEY = {"type": ["number", "string", "null"], "format": "money"}
 _FIELDS: Arguments = {
     "parent_id": INTEGER,
     "status": {"type": "string", "enum": _Statuses()},
-    "currency": {"type": "string", "maxLength": 3},
+    "currency": {"type": "string", "enum": CURRENCIES},
     "customer_id": INTEGER,
     "customer_note": TEXT,
     "billing": address(BILLING_PARTS),
@@ -362,9 +368,6 @@ def _require_valid(native: Record, given: Record) -> None:
     """Raise RestError for values that the services describe in another way."""
     if int(native.get("customer_id", 0)) < 0:
         raise RestError("woocommerce_rest_invalid_customer_id", "Customer ID is invalid.")
-    if "currency" in native and not native["currency"].isalpha():
-        reason = "currency is not a code of three letters."
-        raise invalid({"currency": Problem("rest_not_in_enum", reason)})
     billing = (given.get("billing") or {}).get("email")
     if billing is not None and not is_email(billing):
         raise RestError("order_invalid_billing_email", "Invalid billing email address")

@@ -13,6 +13,7 @@ from tests.serving import running_service
 from tests.webhooks.receivers import LOOPBACK, Receiver, running_worker
 
 NODE = Path(__file__).parents[1] / "clients" / "legacy"
+MCP = NODE.parent / "mcp"
 V3 = "/wp-json/wc/v3"
 
 
@@ -110,6 +111,19 @@ def test_node(shops, certificate, way):
         "NODE_EXTRA_CA_CERTS": str(certificate),
     }
     run("node", "session.mjs", way, cwd=NODE, env=environment)
+
+
+@pytest.mark.slow
+@needs_node
+def test_mcp_server(shops):
+    install(MCP)
+    shop = shops["signature"]
+    environment = {
+        "SHOP_URL": shop.url,
+        "SHOP_CONSUMER_KEY": shop.consumer_key,
+        "SHOP_CONSUMER_SECRET": shop.consumer_secret,
+    }
+    run("node", "session.mjs", cwd=MCP, env=environment)
 
 
 @pytest.mark.one_database

@@ -266,7 +266,19 @@ def test_switched_off_and_prefix(shop, make_app):
     assert 'rel="next"' in response.headers["Link"]
 
 
+def test_currencies_are_those_that_exist(shop):
+    assert shop.ok("POST", "/orders", {"currency": "EUR"})["currency"] == "EUR"
+    for wrong in ("eur", "ZZZ", "EURO"):
+        response = shop.send("POST", "/orders", {"currency": wrong}).get_json()
+        assert response["data"]["details"]["currency"]["code"] == "rest_not_in_enum"
+        reason = response["data"]["params"]["currency"]
+        assert reason.startswith("currency is not one of AED, AFN, ")
+        assert reason.endswith(", and ZWG.")
+
+
 def test_options_describe_a_route(shop):
+    described = shop.ok("OPTIONS", "/orders")["endpoints"]
+    assert described[0]["args"]["status"]["items"]["enum"][:3] == ["any", "trash", "pending"]
     described = shop.ok("OPTIONS", "/coupons")
     assert described["methods"] == ["GET", "POST"]
     assert described["endpoints"][1]["args"]["code"] == {"required": True, "type": "string"}
