@@ -3,6 +3,7 @@
 import json
 import socket
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import delete
@@ -10,7 +11,7 @@ from sqlalchemy import delete
 from app.db.session import now, run_in_transaction
 from app.models import Event, Webhook
 from app.outbound.network import REMEDY
-from tests.api_client import codes
+from tests.api_client import Client, codes
 from tests.webhooks.deliveries import (
     attempted,
     deliveries,
@@ -188,3 +189,27 @@ def test_both_secrets_sign_after_a_rotation(shop, receiver):
     received.verify(new)
     with pytest.raises(Exception, match="No matching signature"):
         received.verify(webhook["secret"])
+
+
+@pytest.mark.parametrize(("topics", "is_shown"), [(["coupon.*"], True), (["*"], False)])
+def test_responses_are_empty_for_a_key_that_may_not_read_the_topics(
+    shop, receivers, topics, is_shown
+):
+    """A receiver can repeat what it was sent."""
+    webhook = make_webhook(shop, receivers(lambda _: (200, {}, b"repeated")), topics=topics)
+    body = {"key": {"resources": ["webhooks", "coupons"], "permission": "read_write"}}
+    key = shop.post("/keys", body).get_json()["key"]
+    limited = Client(shop.app, SimpleNamespace(**key))
+    with running_worker(shop.app):
+        publish(shop, 12)
+        (delivery,) = in_state(shop, webhook, "delivered")
+    assert delivery["response_body"] == "repeated"
+    expected = delivery | {"response_body": "repeated" if is_shown else ""}
+    assert deliveries(limited, webhook) == [expected]
+    path = f"/webhooks/{webhook['id']}/deliveries/{delivery['id']}"
+    assert limited.get(path).get_json() == {"webhook_delivery": expected}
+    assert limited.get(f"{path}?fields=id").get_json() == {
+        "webhook_delivery": {"id": delivery["id"]}
+    }
+    again = limited.post(f"{path}/redeliver").get_json()["webhook_delivery"]
+    assert again["response_body"] == expected["response_body"]

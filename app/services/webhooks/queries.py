@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, select
+from sqlalchemy import ColumnElement, case, literal, select
 
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
@@ -17,6 +17,7 @@ from app.models.webhook import WebhookFormat
 from app.services.common.filtering import Matching
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
+from app.services.webhooks.topics import can_read
 
 BARE = "bare"
 """The form of the webhooks of wc/v3."""
@@ -27,6 +28,8 @@ BARE_ONLY: Sequence[str] = (BARE,)
 """Each mount shows only webhooks of its own form. Native webhooks can have several topics."""
 
 _FORM: ColumnElement[str] = case((WEBHOOKS.c.is_bare, BARE), else_=WEBHOOKS.c.format)
+
+_NO_RESPONSE = literal("").label("response_body")
 
 
 def has_form(formats: Sequence[str]) -> ColumnElement[bool]:
@@ -102,11 +105,13 @@ def list_deliveries(
 ) -> Page:
     """Return a page of the deliveries of a webhook, newest first unless ``query`` differs.
 
+    A receiver can repeat what it was sent. Responses are empty for a key that may not read it.
+
     Args:
         query: a loaded ``WebhookDeliveryListQuery``.
         columns: what to select, of the columns of a delivery.
     """
-    get_webhook(actor, webhook_id, (), formats)
+    columns = _shown(actor, webhook_id, columns, formats)
     conditions = [WEBHOOK_DELIVERIES.c.webhook_id == webhook_id]
     if query["state"] is not None:
         conditions.append(WEBHOOK_DELIVERIES.c.state == query["state"])
@@ -130,12 +135,12 @@ def get_delivery(
     columns: Columns,
     formats: Sequence[str] = ALL_FORMATS,
 ) -> Row:
-    """Return a delivery of a webhook.
+    """Return a delivery of a webhook. Its response can be empty as in ``list_deliveries``.
 
     Raises:
         ShopError: the webhook or the delivery does not exist, or the capability is missing.
     """
-    get_webhook(actor, webhook_id, (), formats)
+    columns = _shown(actor, webhook_id, columns, formats)
     rows: Sequence[Row] = fetch(
         select(*map(as_printed, columns), WEBHOOK_DELIVERIES.c.id).where(
             WEBHOOK_DELIVERIES.c.id == min(delivery_id, INT64_MAX),
@@ -145,6 +150,15 @@ def get_delivery(
     if not rows:
         raise ShopError("shop_api_invalid_webhook_delivery_id")
     return rows[0]
+
+
+def _shown(actor: Principal, webhook_id: int, columns: Columns, formats: Sequence[str]) -> Columns:
+    """Return the columns of the deliveries of a webhook that an actor may read."""
+    topics = get_webhook(actor, webhook_id, (WEBHOOKS.c.topics,), formats)[0]
+    if can_read(actor, topics):
+        return columns
+    response = WEBHOOK_DELIVERIES.c.response_body
+    return [_NO_RESPONSE if column is response else column for column in columns]
 
 
 def _matching(query: Mapping[str, Any], formats: Sequence[str]) -> Matching:

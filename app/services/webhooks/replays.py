@@ -16,6 +16,7 @@ from app.models import EVENTS, WEBHOOK_DELIVERIES
 from app.models.webhook import WebhookStatus
 from app.models.webhook_delivery import DeliveryState
 from app.services.events.sequence import last_event_id, lock_sequence, removed_event_id
+from app.services.webhooks.topics import can_read
 from app.services.webhooks.writes import changed, locked
 
 Record = dict[str, Any]
@@ -52,7 +53,8 @@ def redeliver(actor: Principal, webhook_id: int, delivery_id: int) -> Record:
             update(WEBHOOK_DELIVERIES).where(WEBHOOK_DELIVERIES.c.id == delivery_id).values(changes)
         )
         changed(session, webhook, {"resume_at": None, "failure_count": 0})
-        return {**found, **changes}
+        hidden = {} if can_read(actor, webhook["topics"]) else {"response_body": ""}
+        return {**found, **changes, **hidden}
 
     return run_in_transaction(work)
 
