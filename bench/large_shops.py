@@ -118,6 +118,13 @@ REPORTS = (
     ("100 coupons of 30 days", f"/reports/coupons?{_MONTH}&limit=100", 30, 5),
 )
 
+# Name and path of admin pages.
+PAGES = (
+    ("overview of 30 days", "/"), ("table of coupons", "/coupons"), ("table of orders", "/orders"),
+    ("table of customers", "/customers"), ("a coupon", "/coupons/7"), ("an order", "/orders/7"),
+    ("a customer", "/customers/77"), ("search", "/search?q=zoe"),
+)  # fmt: skip
+
 TILL_ORDERS = 100_000
 
 
@@ -186,6 +193,10 @@ def full_shop(shops: Shops, rounds: int, database: str) -> Iterator[Row]:
         for name, path, target, number in REPORTS:
             work = read(server, path, number)
             yield milliseconds(f"report: {name}, {database}", work, target, rounds)
+        browser = server.signed_in()
+        for name, path in PAGES:
+            work = read(browser, f"/admin{path}", 5)
+            yield milliseconds(f"admin page: {name}, {database}", work, 100, rounds)
     with shops.shop(database, LARGE).serve() as server:
         works = (
             ("`POST /coupons`", partial(singles, "coupon", new_coupon), 100, 5),

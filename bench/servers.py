@@ -7,12 +7,15 @@ import shutil
 import socket
 import subprocess
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
+from urllib.parse import urlencode
 
 from tests.serving import Gunicorn
 
@@ -59,8 +62,22 @@ class Server:
     ) -> None:
         self._process = process
         self._port = port
-        self._headers = dict(headers)
+        self._headers = {"Host": "bench", **headers}
         self._database_pid = database_pid
+
+    def signed_in(self) -> Server:
+        """Return this server for a browser that is signed in to the admin pages."""
+        pair = b64decode(self._headers["Authorization"].removeprefix("Basic ")).decode()
+        key, _, secret = pair.partition(":")
+        connection = HTTPConnection("127.0.0.1", self._port)
+        form = urlencode({"consumer_key": key, "consumer_secret": secret})
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        connection.request("POST", "/admin/sign-in", form, kind | {"Sec-Fetch-Site": "same-origin"})
+        cookie = (connection.getresponse().getheader("Set-Cookie") or "").partition(";")[0]
+        connection.close()
+        # A cookie without TLS requires a loopback address.
+        headers = {"Host": f"127.0.0.1:{self._port}", "Cookie": cookie}
+        return Server(self._process, self._port, headers, self._database_pid)
 
     def send(self, requests: Sequence[Request], connections: int = CONNECTIONS) -> Spent:
         """Send requests over several simultaneous connections and return their cost."""
@@ -118,7 +135,7 @@ class Server:
         ):
             for path, method, sent in requests:
                 length = f"\r\nContent-Length: {len(sent)}" if sent else ""
-                head = f"{method} {path} HTTP/1.1\r\nHost: bench{length}{headers}\r\n\r\n"
+                head = f"{method} {path} HTTP/1.1{length}{headers}\r\n\r\n"
                 connection.sendall(head.encode() + (sent or b""))
                 status, body = _response(received)
                 done()

@@ -14,7 +14,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.npm import install, needs_node
-from tests.serving import SECRET, running_service
+from tests.serving import SECRET, running_service, wait_for
+from tests.webhooks.receivers import Receiver
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -43,11 +44,8 @@ class Shop:
         )
         self.coupon = coupon["coupon"]["id"]
         items = [{"name": "Tea", "product_id": 7, "price": "40", "quantity": 1}]
-        self.api(
-            "POST",
-            "/orders",
-            {"order": {"line_items": items, "billing_address": {"email": "ada@example.com"}}},
-        )
+        order = {"line_items": items, "billing_address": {"email": "ada@example.com"}}
+        self.first_order = self.api("POST", "/orders", {"order": order})["order"]["id"]
         self.batch = self.api("POST", "/coupons/generate", {"generate": {"count": 2}})["batch"][
             "id"
         ]
@@ -85,6 +83,30 @@ class Shop:
         # The browser itself reports responses with the status of a rejected form.
         assert [text for text in seen if not re.search("status of 4(00|04|09|10)", text)] == []
 
+    def command(self, *words):
+        """Return a command of the shop for a shell, and its environment."""
+        settings = {
+            "DATABASE_URL": f"sqlite:///{self.folder}/shop.db", "SECRET_KEY": SECRET,
+            "SHOP_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
+        }  # fmt: skip
+        return [str(Path(sys.executable).parent / "shop-api"), *words], os.environ | settings
+
+    @contextmanager
+    def worker(self):
+        """A worker that runs for as long as the block lasts."""
+        command, environment = self.command("worker")
+        with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+            try:
+                yield
+            finally:
+                process.terminate()
+
+    def order(self, **over):
+        """Return a new order of two items that costs 80.00."""
+        items = [{"name": "Tea", "product_id": 7, "price": "40", "quantity": 2}]
+        order = {"line_items": items, "billing_address": {"email": "joan@example.com"}} | over
+        return self.api("POST", "/orders", {"order": order})["order"]
+
     def open(self, page, path):
         page.goto(f"{self.service.url}/admin{path}")
 
@@ -93,7 +115,7 @@ class Shop:
 def shop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("journeys")
     with (
-        running_service(folder) as service,
+        running_service(folder, SHOP_WEBHOOK_ALLOWED_NETWORKS="127.0.0.0/8") as service,
         sync_api.sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(
@@ -217,13 +239,11 @@ def test_leaving_a_changed_form_asks(shop):
 
 
 def test_a_link_signs_in_once(shop):
-    command = [
-        str(Path(sys.executable).parent / "shop-api"), "keys", "link", "--login", "admin",
-        "--url", shop.service.url,
-    ]  # fmt: skip
-    database = {"DATABASE_URL": f"sqlite:///{shop.folder}/shop.db", "SECRET_KEY": SECRET}
+    command, environment = shop.command(
+        "keys", "link", "--login", "admin", "--url", shop.service.url
+    )
     link = subprocess.run(
-        command, env=os.environ | database, check=True, capture_output=True, text=True
+        command, env=environment, check=True, capture_output=True, text=True
     ).stdout.strip()
     context = shop.browser.new_context()
     page = context.new_page()
@@ -235,6 +255,148 @@ def test_a_link_signs_in_once(shop):
     context.close()
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_completing_an_order_and_refunding_a_part(shop, scripts):
+    order = shop.order(status="processing")
+    size = DESKTOP if scripts else PHONE
+    with shop.page(size, java_script_enabled=scripts) as page:
+        page.fill("#search", f"#{order['order_number']}")
+        page.press("#search", "Enter")
+        page.wait_for_url(f"**/orders/{order['id']}")
+        page.select_option("main [name=status]", "completed")
+        page.click("button:has-text('Change status')")
+        assert heading(page).endswith("Completed")
+        page.click("main >> text=Refund")
+        page.fill("[name=amount]", "12,50")
+        page.click("main button.primary")
+        assert page.title().startswith("Error:")
+        page.fill("[name=amount]", "12.50")
+        page.fill("[name=reason]", "Arrived broken")
+        page.dblclick("main button.primary")  # sends the form twice
+        page.wait_for_url("**done=refunded")
+        assert "Arrived broken" in page.inner_text("#refunds")
+        assert "$12.50" in page.inner_text(".sums")
+    refunds = shop.api("GET", f"/orders/{order['id']}/refunds")["order_refunds"]
+    assert [refund["amount"] for refund in refunds] == ["12.50"]
+
+
+def test_refunding_by_keyboard_alone(shop):
+    order = shop.order(status="completed")
+    with shop.page() as page:
+        press = page.keyboard.press
+        press("/")
+        page.keyboard.type(str(order["order_number"]))
+        press("Enter")
+        page.wait_for_url("**/orders/*")
+        _tab_to(page, "Refund")
+        press("Enter")
+        page.wait_for_url("**/refund")
+        _tab_to(page, "amount")
+        page.keyboard.type("5")
+        _tab_to(page, "reason")
+        _tab_to(page, "Refund")
+        press("Enter")
+        page.wait_for_url("**done=refunded")
+        assert "The refund was recorded." in page.inner_text("[role=status]")
+
+
+def test_repairing_a_failing_webhook(shop):
+    receiver = Receiver(lambda _: 500)
+    webhook = {"name": "ERP", "topics": ["order.*"], "delivery_url": receiver.url}
+    webhook = shop.api("POST", "/webhooks", {"webhook": webhook})["webhook"]
+    try:
+        with shop.worker(), shop.page() as page:
+            shop.order()
+            receiver.wait(1)
+            path = f"/webhooks/{webhook['id']}"
+            _reload_until(page, lambda: shop.open(page, path), "500")
+            shop.open(page, "/webhooks")
+            page.click("main >> text=ERP")
+            receiver.respond = lambda _: 204
+            page.click("button:has-text('Ping')")
+            assert "The receiver responded with 204" in page.inner_text("main")
+            page.click("td >> text=Send again")
+            assert "Queued." in page.inner_text("[role=status]")
+            _reload_until(page, lambda: shop.open(page, path), "Delivered")
+            assert "failing" not in page.inner_text("main .facts").lower()
+    finally:
+        receiver.close()
+        shop.api("DELETE", path)
+
+
+def _reload_until(page, load, text):
+    """Load a page until it shows a text."""
+
+    def shows():
+        load()
+        return text in page.inner_text("main")
+
+    wait_for(shows, text)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_uploading_a_file_with_wrong_lines(shop, scripts):
+    name = f"file-{scripts}".lower()
+    rows = "".join(f"{name}-{number},percent,{number}\n" for number in range(1, 5))
+    wrong = f'{name}-a,percent,"10,50"\n{name}-b,unknown,1\n{name}-1,percent,1\n'
+    path = shop.folder / f"{name}.csv"
+    path.write_text(f"code,type,amount\n{rows}{wrong}")
+    with shop.worker(), shop.page(java_script_enabled=scripts) as page:
+        page.click("nav.side >> text=Import and export")
+        page.set_input_files("#file", path)
+        page.click("button:has-text('Check the file')")
+        text = page.inner_text("main")
+        assert "4 would be created" in text
+        assert "3 have errors" in text
+        assert "1000.50" in text
+        page.click("button:has-text('Import 4 records')")
+        # The page reloads itself until the worker has finished.
+        page.wait_for_selector("text=Finished.", timeout=2 * SECONDS)
+        assert "4 created" in page.inner_text("main")
+        page.click("main >> text=Open the list")
+        assert heading(page) == "Coupons"
+    assert shop.api("GET", f"/coupons/count?q={name}") == {"count": 4}
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_finding_a_customer_and_the_last_order(shop, size):
+    email = f"grace{size[0]}@example.com"
+    customer = {"email": email, "first_name": "Grace", "last_name": "Hopper"}
+    customer = shop.api("POST", "/customers", {"customer": customer})["customer"]
+    for status in ("completed", "processing"):
+        order = shop.order(customer_id=customer["id"], status=status)
+    with shop.page(size) as page:
+        page.keyboard.press("/")
+        page.keyboard.type(email)
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/customers/{customer['id']}")
+        assert heading(page) == "Grace Hopper"
+        assert "$160.00" in page.inner_text(".tiles")
+        page.click(f"main >> text=#{order['order_number']}")
+        assert "Processing" in heading(page)
+        page.fill("#note", "Called: arrives on Friday.")
+        page.click("button:has-text('Add note')")
+        assert "arrives on Friday" in page.inner_text("#notes")
+
+
+def test_selecting_rows_and_undoing(shop):
+    for number in range(3):
+        coupon = {"code": f"pick-{number}", "type": "percent", "amount": "5"}
+        shop.api("POST", "/coupons", {"coupon": coupon})
+    for size in (DESKTOP, PHONE):
+        with shop.page(size) as page:
+            shop.open(page, "/coupons?q=pick-")
+            box = "thead input" if size is DESKTOP else "[data-select-label] input"
+            page.check(box)
+            assert "3 selected" in page.inner_text("[data-selected]")
+            page.click("button:has-text('Move to the trash')")
+            assert "3 records done" in page.inner_text("main")
+            assert shop.api("GET", "/coupons/count?q=pick-") == {"count": 0}
+            page.click("button:has-text('Undo')")
+            assert "3 records done" in page.inner_text("main")
+            assert shop.api("GET", "/coupons/count?q=pick-") == {"count": 3}
+
+
 def pages_of(shop):
     c, b = shop.coupon, shop.batch
     return [
@@ -242,7 +404,8 @@ def pages_of(shop):
         "/coupons?q=nothing-like-this", "/coupons/new", f"/coupons/{c}", f"/coupons/{c}/edit",
         f"/coupons/{c}/try", f"/coupons/{c}/redeem", f"/coupons/{c}/count", "/batches", "/batches/new",
         f"/batches/{b}", "/sessions", "/invitations/new", "/nothing", "/orders", "/customers",
-        "/webhooks", "/events", "/keys", "/refusals",
+        "/webhooks", "/webhooks/new", "/events", "/events/1", "/keys", "/keys/new", "/refusals", "/data",
+        f"/orders/{shop.first_order}", f"/orders/{shop.first_order}/refund", "/customers/new",
     ]  # fmt: skip
 
 
