@@ -60,21 +60,30 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
         page: of a page, the objects of its customers so far, by ID. On a page, metadata is in the
             order of its IDs, otherwise in that of its keys.
     """
-    amount, local, status = site.amount, site.local, record["status"]
-    created, modified = record["created_at"], record["updated_at"]
-    paid, completed = record["paid_at"], record["completed_at"]
-    entries: Entries = record["items_metadata"]
-    order_id, key = record["id"], record["order_key"]
-    metadata = record["metadata"] if page is not None else sorted(record["metadata"], key=_KEY)
-    shown: Object = {
-        "id": order_id,
+    shown = {**_sums(record, site), **_contents(record, site, page), **_state(record, site)}
+    if site.has_customer:
+        shown["customer"] = customer_of(record, site, {} if page is None else page)
+    links = site.links("orders", record["id"], methods=site.methods["orders"])
+    if record["customer_id"]:
+        links["customer"] = [{"href": site.url("customers", record["customer_id"])}]
+    if record["parent_id"]:
+        links["up"] = [{"href": site.url("orders", record["parent_id"])}]
+    shown["_links"] = links
+    return shown
+
+
+def _sums(record: Record, site: Site) -> Object:
+    """Return the fields of an order up to ``customer_note``."""
+    amount = site.amount
+    return {
+        "id": record["id"],
         "parent_id": record["parent_id"] or 0,
-        "status": status,
+        "status": record["status"],
         "currency": record["currency"],
         "version": record["version"] or VERSION,
         "prices_include_tax": record["prices_include_tax"],
-        "date_created": local(created),
-        "date_modified": local(modified),
+        "date_created": site.local(record["created_at"]),
+        "date_modified": site.local(record["updated_at"]),
         "discount_total": amount(record["total_discount"]),
         "discount_tax": amount(record["discount_tax"]),
         "shipping_total": amount(record["total_shipping"]),
@@ -83,7 +92,7 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
         "total": amount(record["total"]),
         "total_tax": amount(_sum(record["cart_tax"], record["shipping_tax"])),
         "customer_id": record["customer_id"] or 0,
-        "order_key": key,
+        "order_key": record["order_key"],
         "billing": {part: record[name] for part, name in _BILLING},
         "shipping": {part: record[name] for part, name in _SHIPPING},
         "payment_method": record["payment_method_id"],
@@ -93,8 +102,16 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
         "customer_user_agent": record["customer_user_agent"],
         "created_via": record["created_via"],
         "customer_note": record["note"],
-        "date_completed": local(completed),
-        "date_paid": local(paid),
+    }
+
+
+def _contents(record: Record, site: Site, page: Customers | None) -> Object:
+    """Return the fields of an order from ``date_completed`` to ``refunds``."""
+    entries: Entries = record["items_metadata"]
+    metadata = record["metadata"] if page is not None else sorted(record["metadata"], key=_KEY)
+    return {
+        "date_completed": site.local(record["completed_at"]),
+        "date_paid": site.local(record["paid_at"]),
         "cart_hash": record["cart_hash"],
         "number": record["order_number"],
         "meta_data": metadata_list(metadata, site),
@@ -106,28 +123,27 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
         "fee_lines": [_fee_line(line, entries, site) for line in record["fee_lines"]],
         "coupon_lines": [_coupon_line(line, record, site) for line in record["coupon_lines"]],
         "refunds": [
-            {"id": each["id"], "reason": each["reason"], "total": f"-{amount(each['amount'])}"}
+            {"id": each["id"], "reason": each["reason"], "total": f"-{site.amount(each['amount'])}"}
             for each in record["refunds"]
         ],
+    }
+
+
+def _state(record: Record, site: Site) -> Object:
+    """Return the fields of an order from ``payment_url`` to ``currency_symbol``."""
+    order_id, status, key = record["id"], record["status"], record["order_key"]
+    paid, completed = record["paid_at"], record["completed_at"]
+    return {
         "payment_url": f"{site.home}/order-pay/{order_id}/?pay_for_order=true&key={key}",
         "is_editable": status in _EDITABLE,
         "needs_payment": status in _UNPAID and record["total"] > "0.00",
         "needs_processing": bool(record["line_items"]),
-        "date_created_gmt": created[:19],
-        "date_modified_gmt": modified[:19],
+        "date_created_gmt": record["created_at"][:19],
+        "date_modified_gmt": record["updated_at"][:19],
         "date_completed_gmt": completed and completed[:19],
         "date_paid_gmt": paid and paid[:19],
         "currency_symbol": symbol_of(record["currency"]),
     }
-    if site.has_customer:
-        shown["customer"] = customer_of(record, site, {} if page is None else page)
-    links = site.links("orders", order_id, methods=site.methods["orders"])
-    if record["customer_id"]:
-        links["customer"] = [{"href": site.url("customers", record["customer_id"])}]
-    if record["parent_id"]:
-        links["up"] = [{"href": site.url("orders", record["parent_id"])}]
-    shown["_links"] = links
-    return shown
 
 
 def customer_of(record: Record, site: Site, known: Customers) -> Object:
@@ -135,7 +151,8 @@ def customer_of(record: Record, site: Site, known: Customers) -> Object:
     account = record["customer"]
     if account:
         if account["id"] not in known:
-            shown = customer_object(account, site.with_options(include_meta=frozenset()))
+            whole = site.with_options(include_meta=frozenset(), exclude_meta=frozenset())
+            shown = customer_object(account, whole)
             del shown["_links"]
             known[account["id"]] = shown
         return known[account["id"]]
