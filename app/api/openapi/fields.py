@@ -32,6 +32,7 @@ _PATH_PARAMETERS: dict[str, tuple[str, Any]] = {
     "order_id": ("Order ID.", 1),
     "batch_id": ("Batch ID.", 1),
     "note_id": ("Note ID.", 1),
+    "refund_id": ("Refund ID.", 1),
     "redemption_id": ("Redemption ID.", 1),
     "event_id": ("Event ID.", 1),
     "key_id": ("Key ID.", 1),

@@ -153,10 +153,10 @@ class CouponBatchFilter(Query):
     """Filter of batches (migration 3)."""
 
     created_at_min = TimestampParam(
-        "filter[created_at_min]", f"Created at or after this time: {TIMES}"
+        "filter[created_at_min]", f"Only batches created at or after this time. {TIMES}"
     )
     created_at_max = TimestampParam(
-        "filter[created_at_max]", f"Created at or before this time: {TIMES}"
+        "filter[created_at_max]", f"Only batches created at or before this time. {TIMES}"
     )
 
 
