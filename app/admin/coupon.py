@@ -165,7 +165,7 @@ def report_of(coupon: dict[str, Any]) -> list[Plot]:
     """Return the plots of uses and revenue, for a session that may read reports."""
     if not rights.can("get_coupon_report"):
         return []
-    return reports.coupon_plots(coupon["id"])
+    return reports.unless_slow(lambda: reports.coupon_plots(coupon["id"])) or []
 
 
 @blp.page("/coupons/<int:coupon_id>/redemptions.csv", "list_redemptions")

@@ -104,7 +104,9 @@ def show(batch_id: int) -> Response:
     return render(
         "batch.html",
         title=_("Batch %(name)s", name=name_of(batch)),
-        plot=reports.batch_plot(batch_id) if rights.can("get_coupon_report") else None,
+        plot=reports.unless_slow(lambda: reports.batch_plot(batch_id))
+        if rights.can("get_coupon_report")
+        else None,
         batch=batch,
         sent=reply.request,
         can_trash=rights.can("delete_coupon_batch"),

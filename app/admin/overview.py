@@ -128,7 +128,10 @@ def show() -> Response:
     days = request.args.get("days", reports.DEFAULT)
     days = days if days in PERIODS else reports.DEFAULT
     period = reports.period_query(days)
-    sales = call("get_sales_report", query=period) if rights.can("get_sales_report") else None
+    may_view = rights.can("get_sales_report")
+    sales = (
+        reports.unless_slow(lambda: call("get_sales_report", query=period)) if may_view else None
+    )
     steps = _steps()
     if steps and not (
         sales and any(sales.body["sales"]["totals"][name] for name in ("orders", "uses"))
@@ -145,7 +148,10 @@ def show() -> Response:
         plots=_plots(sales.body["sales"]) if sales else [],
         currencies=sales.body["sales"]["currencies"] if sales else [],
         compared=_("Compared with the %(days)s days before", days=days),
-        coupons=_top_coupons(period) if rights.can("list_coupon_reports") else None,
+        is_slow=may_view and sales is None,
+        coupons=reports.unless_slow(lambda: _top_coupons(period))
+        if rights.can("list_coupon_reports")
+        else None,
         orders=_latest_orders() if rights.can("list_orders") else None,
         warnings=_warnings(),
         sent=sales.request if sales else None,

@@ -5,20 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from app.admin import html
 from app.admin.calls import call
 from app.admin.plots import Plot, Point
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
+from app.errors import ShopError
 from app.services.reports.coupons import uses_of_batch
 from app.services.reports.period import period_of
+
+T = TypeVar("T")
 
 PERIODS = {"7": "Last 7 days", "30": "Last 30 days", "90": "Last 90 days", "365": "Last 12 months"}
 """Labels of the periods, by their number of days."""
 
 DEFAULT = "30"
+
+
+def unless_slow(report: Callable[[], T]) -> T | None:
+    """Return a report, or None if it takes longer than a statement may.
+
+    The page then shows what else it has.
+    """
+    try:
+        return report()
+    except ShopError as error:
+        if error.status != 503:
+            raise
+        return None
 
 
 def period_query(days: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import pytest
 
 from app.admin.overview import change
 from app.admin.plots import steps
+from app.errors import unavailable
 
 
 def test_an_empty_shop_shows_the_first_steps_and_loads_the_demo_shop(admin, browser):
@@ -50,3 +51,22 @@ def test_grid_lines_are_few_round_and_reach_the_top(top):
     assert grid[0] == 0
     assert grid[-1] >= Decimal(top)
     assert 2 <= len(grid) <= 5
+
+
+def test_a_report_that_takes_too_long_leaves_the_rest_of_the_page(admin, browser, monkeypatch):
+    order = {"line_items": [{"name": "Tea", "price": "5", "quantity": 1}]}
+    admin.post("/orders", {"order": order})
+    coupon = admin.post("/coupons", {"coupon": {"code": "tea"}}).get_json()["coupon"]
+
+    def reading():
+        raise unavailable("The report takes longer than a statement may.")
+
+    for module in ("coupons", "lists", "sales"):
+        monkeypatch.setattr(f"app.services.reports.{module}.reading", reading)
+    page = browser.get("/?days=365")
+    assert page.status == 200
+    assert page.text.count("takes too long. Choose a shorter period.") == 2
+    assert "$5.00" in page.text, "the latest orders"
+    assert "Last 7 days" in page.text
+    page = browser.get(f"/coupons/{coupon['id']}")
+    assert (page.status, "<svg viewBox" in page.html) == (200, False)
