@@ -151,8 +151,9 @@ def customer_of(record: Record, site: Site, known: Customers) -> Object:
     account = record["customer"]
     if account:
         if account["id"] not in known:
-            whole = site.with_options(include_meta=frozenset(), exclude_meta=frozenset())
-            shown = customer_object(account, whole)
+            if site.include_meta or site.exclude_meta:  # these are about the order
+                site = site.with_options(include_meta=frozenset(), exclude_meta=frozenset())
+            shown = customer_object(account, site)
             del shown["_links"]
             known[account["id"]] = shown
         return known[account["id"]]
