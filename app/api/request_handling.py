@@ -21,13 +21,6 @@ MAX_FUNCTIONS = 1000
 """Views, hooks and error handlers of which it is cached whether they are coroutine functions."""
 
 
-def _encode_query() -> None:
-    """Percent-encode non-ASCII bytes in the query, because werkzeug expects ASCII."""
-    query = request.query_string
-    if not query.isascii():
-        request.query_string = quote(query, safe=punctuation).encode()
-
-
 def _begin_time() -> None:
     """Begin the time of a request, and reject a request that has waited for a slot for too long."""
     # The socket of the request, which also measures its time (server/client_socket.py).
@@ -47,11 +40,12 @@ class NoSessionInterface(SessionInterface):
         """Return None, so that writing to ``flask.session`` raises an error."""
 
 
-class WithoutUpgrades:
-    """WSGI middleware that ignores ``Upgrade``, which RFC 9110 (7.8) allows.
+class PreparedRequests:
+    """WSGI middleware that makes werkzeug understand each request, before any hook reads it.
 
-    With ``Upgrade: websocket``, werkzeug would find only routes of websockets, of which there are
-    none.
+    It ignores ``Upgrade``, which RFC 9110 (7.8) allows: with ``Upgrade: websocket``, werkzeug would
+    find only routes of websockets, of which there are none. It percent-encodes bytes of the query
+    that are not ASCII, which werkzeug cannot decode unless they are UTF-8.
     """
 
     def __init__(self, app: Any) -> None:
@@ -60,6 +54,9 @@ class WithoutUpgrades:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Handle a request."""
         environ.pop("HTTP_UPGRADE", None)
+        query = environ.get("QUERY_STRING", "")
+        if not query.isascii():
+            environ["QUERY_STRING"] = quote(query.encode("latin-1"), safe=punctuation)
         return self._app(environ, start_response)  # type: ignore[no-any-return] # WSGI
 
 
@@ -77,7 +74,6 @@ def init_app(app: Flask) -> None:
     authentication.init_app(app)
     app.register_error_handler(Exception, handle_exception)
     app.before_request(_begin_time)
-    app.before_request(_encode_query)
     app.teardown_request(lambda _: deadline.end())
     app.after_request(drain_request_body)
-    app.wsgi_app = WithoutUpgrades(app.wsgi_app)  # type: ignore[method-assign] # as documented by Flask
+    app.wsgi_app = PreparedRequests(app.wsgi_app)  # type: ignore[method-assign] # as documented by Flask
