@@ -1,10 +1,12 @@
 """``serve`` starts, stops and replaces gunicorn and a worker together (events 2)."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from contextlib import suppress
+from urllib.request import urlopen
 
 import psutil
 import pytest
@@ -20,14 +22,14 @@ def serve(tmp_path):
     server = Gunicorn(tmp_path / "log", shop)
     new_shop(shop | {"INSTANCE_PATH": str(tmp_path)})
 
-    def start(**env):
+    def start(stdout=None, **env):
         with server.log.open("ab") as output:
             server.process = subprocess.Popen(
                 [sys.executable, "-m", "app.main", "serve"],
                 cwd=ROOT,
                 env=server.environment | env,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdout=stdout or output,
+                stderr=output,
             )
         server.wait_until_ready()
         return psutil.Process(server.process.pid)
@@ -125,3 +127,19 @@ def test_serve_starts_no_worker_on_request(serve):
     process = serve(SHOP_WORKER="0")
     assert "gunicorn" in " ".join(process.cmdline())
     assert worker_of(process) is None
+
+
+@pytest.mark.slow
+def test_serve_prints_a_link_that_signs_in_on_a_terminal_only(serve, tmp_path):
+    leader, terminal = os.openpty()
+    serve(stdout=terminal)
+    os.close(terminal)
+    text = ""
+    while "sign-in" not in text:
+        text += os.read(leader, 4096).decode()
+    link = re.search(r"http://\S+/admin/sign-in\?token=\S+", text)[0]
+    with urlopen(link) as page:
+        assert "Sign in as" in page.read().decode()
+    log = (tmp_path / "log").read_text()
+    assert link.partition("token=")[2] not in log
+    os.close(leader)
