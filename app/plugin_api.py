@@ -13,7 +13,7 @@ from app.catalog import Change, ChangeHook, DuplicateNameError
 from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.errors import InvalidParams, ShopError
-from app.models import Coupon, Order, OrderNote, Redemption, User
+from app.models import Coupon, Order, OrderNote, OrderRefund, Redemption, User
 from app.plugins import OrderExtension, registry
 from app.schemas.base import Base
 from app.schemas.fields import output as fields
@@ -34,6 +34,7 @@ __all__ = [
     "Order",
     "OrderExtension",
     "OrderNote",
+    "OrderRefund",
     "OrderSchema",
     "Redemption",
     "ShopError",

@@ -63,6 +63,12 @@ FULL_LISTS = (
         (f"customers by {name}", f"/customers?filter[orderby]={name}", 10)
         for name in ("orders_count", "total_spent")
     ),
+    ("customers by total_spent, ascending",
+     "/customers?filter[orderby]=total_spent&filter[order]=asc", 10),
+    *(
+        (f"{noun} updated since a year", f"/{noun}?filter[updated_at_min]=2025-06-01", 10)
+        for noun in ("customers", "orders", "coupons")
+    ),
     *(
         (f"coupons by {name}", f"/coupons?filter[orderby]={name}", 5) for name in ("id", "code")
     ),
