@@ -114,6 +114,14 @@ def make_app(app, settings):
         close(another)
 
 
+@pytest.fixture
+def old_app(make_app, fresh_database_url):
+    """An app with an empty database, for schemas of earlier releases."""
+    app = make_app(DATABASE_URL=fresh_database_url)
+    with app.app_context():
+        yield app
+
+
 @pytest.fixture(scope="session")
 def apps_by_settings(session_app, settings):
     """The apps of ``app_with``. They belong to the database of this run."""

@@ -1,4 +1,4 @@
-"""``shop-api worker``: deliver webhooks, number events and remove expired records."""
+"""``shop-api worker``: deliver webhooks, import uploads and remove expired records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.cli.keys import require_schema
 )
 @with_appcontext
 def worker(*, parent: int | None) -> None:
-    """Deliver webhooks, import uploaded files, number events and remove expired records.
+    """Deliver webhooks, import uploads and remove expired records.
 
     Any number of workers on any number of machines share the work. SIGTERM finishes the deliveries
     in flight.

@@ -19,7 +19,6 @@ from tests.cluster.cluster import running_cluster, wait_until
 from tests.cluster.demonstrations import failover, own_writes, patroni, two_machines
 from tests.cluster.demonstrations import upgrade as rolling_upgrade
 from tests.cluster.patroni import running_patroni
-from tests.db.test_upgrades import old_app  # noqa: F401  # a fixture
 from tests.serving import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection:Warning")
@@ -120,7 +119,7 @@ def rules(tables):
     }
 
 
-def test_migrations_since_the_previous_release_do_not_break_it(old_app):  # noqa: F811  # the imported fixture
+def test_migrations_since_the_previous_release_do_not_break_it(old_app):
     """Its code finds all tables and columns, and rows that it inserts are accepted."""
     upgrade(revision=PREVIOUS)
     known = tables()
