@@ -1,7 +1,9 @@
 """``demo``: the same seed creates the same shop (operations)."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from importlib import import_module
+from itertools import count
 
 import pytest
 from flask_migrate import upgrade
@@ -61,6 +63,15 @@ def test_demo_of_one_seed_is_one_shop(demo_shop):
 
 def test_demo_of_another_seed_is_another_shop(demo_shop):
     assert everything(demo_shop("7")) != everything(demo_shop("8"))
+
+
+def test_new_order_is_not_completed_in_the_future():
+    present = datetime(2026, 11, 1, tzinfo=UTC)
+    shop = DemoShop(7, present, "USD").at(1.0)
+    shop.item_ids = count(1)
+    orders = [shop.order(number) for number in range(1, 30)]
+    assert {order["status"] for order in orders} >= {"completed", "processing"}
+    assert [order for order in orders if order["updated_at"] > present] == []
 
 
 def test_demo_adds_up(demo_shop):

@@ -141,6 +141,8 @@ class DemoShop:
         email = f"{_ascii(first)}.{_ascii(last)}@example.net"
         status = self.random.choice(STATUSES)
         timestamp = self._timestamp()
+        present = self.present.astimezone(UTC).replace(microsecond=0)
+        completed_at = min(timestamp + timedelta(days=2), present)
         done = status in {"completed", "refunded"}
         items = self._items()
         payment_id, payment_title = self.random.choice(PAYMENT)
@@ -155,8 +157,8 @@ class DemoShop:
             "status": status,
             "currency": self.currency,
             "created_at": timestamp,
-            "updated_at": timestamp + timedelta(days=2) if done else timestamp,
-            "completed_at": timestamp + timedelta(days=2) if done else None,
+            "updated_at": completed_at if done else timestamp,
+            "completed_at": completed_at if done else None,
             "payment_method_id": payment_id,
             "payment_method_title": payment_title,
             "payment_paid": status in {"completed", "processing", "refunded"},
