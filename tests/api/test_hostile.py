@@ -189,6 +189,7 @@ def test_any_request_gets_an_answer_of_ours(send, cases):
     @given(requests)
     @example(("GET", "/", "", {"HTTP_HOST": "a b:c"}, b""))
     @example(("POST", "/coupons", "\x80", {"HTTP_SEC_FETCH_SITE": "cross-site"}, b""))
+    @example(("GET", "/openapi.json", "", {"HTTP_IF_MATCH": '"x"'}, b""))
     def run(request):
         response = send(*request)
         check(request[0], response)

@@ -55,7 +55,10 @@ def alter_limit(segments):
 
 
 def alter_usage_count(segments):
-    segments[-1].after["coupons"][next(iter(segments[-1].after["coupons"]))]["usage_count"] += 1
+    """A count that the feed does not explain, of a coupon whose uses are in the feed."""
+    coupons = segments[-1].after["coupons"]
+    used = [event.data["resource_id"] for _, event in events(segments, "coupon.redeemed")]
+    coupons[next(id_ for id_ in used if id_ in coupons)]["usage_count"] += 1
 
 
 def alter_evaluation(segments):

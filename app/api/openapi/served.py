@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 from dataclasses import dataclass
 from hashlib import blake2b
+from http import HTTPStatus
 from typing import Any, Self
 
 import orjson
 from flask import Response, request
+
+from app.errors import ShopError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,11 @@ class ServedDocument:
         return cls(text, gzip.compress(text, mtime=0), tag)
 
     def response(self) -> Response:
-        """Return the response to the current request, 304 if the client has the document."""
+        """Return the response to the current request, 304 if the client has the document.
+
+        Raises:
+            ShopError: ``If-Match`` names another version of the document.
+        """
         is_compressed = request.accept_encodings["gzip"] > 0
         response = Response(
             self.compressed if is_compressed else self.text, content_type="application/json"
@@ -45,4 +52,6 @@ class ServedDocument:
         # The bytes differ between the two forms, and so must their tags (RFC 9110, section 8.8.3).
         response.set_etag(f"{self.tag}-gzip" if is_compressed else self.tag)
         response.make_conditional(request)
+        if response.status_code == HTTPStatus.PRECONDITION_FAILED:
+            raise ShopError("shop_api_precondition_failed")
         return response
