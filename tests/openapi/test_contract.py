@@ -12,6 +12,7 @@ import os
 import re
 import traceback
 from base64 import b64encode
+from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -128,6 +129,14 @@ EXCLUDED = {
         "GET /orders/trash",
         # records 1: a value of metadata needs a key (400)
         "GET /refunds",
+        "GET /refunds/count",
+        # reports 1: a period has years from 1970 to 9000, and does not end before it begins (400)
+        "GET /reports/coupons",
+        "GET /reports/coupons/{coupon_id}",
+        "GET /reports/customers",
+        "GET /reports/orders",
+        "GET /reports/refusals",
+        "GET /reports/sales",
         # decisions 5: the caller's own account stays (400)
         "DELETE /customers/{customer_id}",
         # decisions 13: meta_value needs a key; decisions 6: a day that no calendar has (400)
@@ -226,6 +235,8 @@ def input_is_understood_as_documented(ctx, response, case):
             # records 1 and 5: a value needs a key, and keys and values have rules of their own.
             if name == "metadata_value" or name.endswith(".metadata"):
                 continue
+            if name in {"from", "to"} and not is_period(once):
+                continue
             known = any(f"{bad}.".startswith(f"{name}.") for bad in wrong)
             date = once.get(name) or (name.count(".") == 1 and written(response, name))
             impossible = "date" in name or "_at_" in name or name.endswith("_at")
@@ -241,6 +252,13 @@ def input_is_understood_as_documented(ctx, response, case):
         assert is_tolerated(name, value, rule, schema), (
             f"accepted although forbidden: {name} = {value!r}"
         )
+
+
+def is_period(query):
+    """Whether two dates are a period of a report (reports 1). It ends today if nothing is sent."""
+    today = datetime.now(UTC).date().isoformat()
+    first, last = query.get("from") or "1970-01-01", query.get("to") or today
+    return "1970" <= first[:4] <= "9000" and "1970" <= last[:4] <= "9000" and first <= last
 
 
 def written(response, name):

@@ -55,4 +55,5 @@ def test_new_records_of_all_kinds_have_ids_above_those_of_the_source(app, tmp_pa
     order = shop.ok("POST", "/orders", {"line_items": [{"name": "Mug", "total": "9"}]})
     coupon = shop.ok("POST", "/coupons", {"code": "new"})
     refund = shop.ok("POST", f"/orders/{order['id']}/refunds", {"amount": "1"})
-    assert [order["id"], coupon["id"], refund["id"]] == [76, 76, 76]
+    assert order["id"] > 75
+    assert [coupon["id"], refund["id"]] == [order["id"]] * 2
