@@ -59,7 +59,7 @@ def _compared_with_pgbench(reserve: Work, url: str, rounds: int) -> Iterator[Row
     """Compare the reservations with transactions that PostgreSQL's own client sends.
 
     Each transaction takes a slot of the same row and inserts a use. Both run in turn, with as many
-    clients. Without pgbench, there is no row.
+    clients. Without pgbench, the row is omitted.
     """
     pgbench = shutil.which("pgbench")
     if pgbench is None:

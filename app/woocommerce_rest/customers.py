@@ -109,7 +109,7 @@ def customer_object(record: Record, site: Site) -> Object:
 def _methods(record: Record, site: Site) -> Sequence[str]:
     """Return the methods that the caller may use on an account.
 
-    Changes need every right of the account, and nobody deletes the own account.
+    Changes need every right of the account, and users cannot delete their own account.
     """
     if site.actor is None:
         return ITEM_METHODS

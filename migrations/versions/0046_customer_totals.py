@@ -4,6 +4,8 @@ A trigger adds the row of each new user. Then batches add those of the users fro
 be repeated. The values are computed after the migration, because they depend on the settings.
 """
 
+import re
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -21,32 +23,6 @@ BATCH = 20_000
 
 EVENTS = "insert", "delete", "update"
 
-SQLITE_BEFORE = """
-CREATE TRIGGER order_sums_insert AFTER INSERT ON orders WHEN NEW.customer_id IS NOT NULL BEGIN
-    INSERT INTO order_sums (customer_id, status, shard, orders, total)
-    VALUES (NEW.customer_id, NEW.status, 0, 1, NEW.total)
-    ON CONFLICT DO UPDATE SET orders = orders + 1, total = total + excluded.total;
-END;
-
-CREATE TRIGGER order_sums_delete AFTER DELETE ON orders WHEN OLD.customer_id IS NOT NULL BEGIN
-    UPDATE order_sums SET orders = orders - 1, total = total - OLD.total
-    WHERE customer_id = OLD.customer_id AND status = OLD.status;
-    DELETE FROM order_sums
-    WHERE customer_id = OLD.customer_id AND status = OLD.status AND orders = 0;
-END;
-
-CREATE TRIGGER order_sums_update AFTER UPDATE OF customer_id, status, total ON orders
-WHEN OLD.customer_id IS NOT NEW.customer_id OR OLD.status <> NEW.status OR OLD.total <> NEW.total
-BEGIN
-    UPDATE order_sums SET orders = orders - 1, total = total - OLD.total
-    WHERE customer_id = OLD.customer_id AND status = OLD.status;
-    DELETE FROM order_sums
-    WHERE customer_id = OLD.customer_id AND status = OLD.status AND orders = 0;
-    INSERT INTO order_sums (customer_id, status, shard, orders, total)
-    SELECT NEW.customer_id, NEW.status, 0, 1, NEW.total WHERE NEW.customer_id IS NOT NULL
-    ON CONFLICT DO UPDATE SET orders = orders + 1, total = total + excluded.total;
-END;
-"""
 SQLITE = """
 CREATE TRIGGER order_sums_insert AFTER INSERT ON orders WHEN NEW.customer_id IS NOT NULL BEGIN
     INSERT INTO order_sums (customer_id, status, shard, orders, total)
@@ -84,27 +60,6 @@ CREATE TRIGGER customer_totals_insert AFTER INSERT ON users BEGIN
 END;
 """
 
-ADD_ORDER_SUM_BEFORE = """
-CREATE OR REPLACE FUNCTION add_order_sum(
-    of_customer bigint, of_status text, more_orders bigint, more_total numeric
-) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    changed order_sums;
-BEGIN
-    UPDATE order_sums SET orders = orders + more_orders, total = total + more_total
-    WHERE customer_id = of_customer AND status = of_status AND shard = (
-        SELECT shard FROM order_sums WHERE customer_id = of_customer AND status = of_status
-        LIMIT 1 FOR UPDATE SKIP LOCKED
-    ) RETURNING * INTO changed;
-    IF NOT FOUND THEN
-        INSERT INTO order_sums (customer_id, status, shard, orders, total)
-        VALUES (of_customer, of_status, txid_current(), more_orders, more_total);
-    ELSIF changed.orders = 0 AND changed.total = 0 THEN
-        DELETE FROM order_sums
-        WHERE customer_id = of_customer AND status = of_status AND shard = changed.shard;
-    END IF;
-END $$;
-"""
 POSTGRESQL = """
 CREATE OR REPLACE FUNCTION add_order_sum(
     of_customer bigint, of_status text, more_orders bigint, more_total numeric
@@ -138,6 +93,13 @@ END $$;
 CREATE TRIGGER customer_totals_insert AFTER INSERT ON users REFERENCING NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION customer_totals();
 """
+
+NEW_PARTS = re.compile(
+    "    INSERT INTO stale_totals[^;]*;\n|\nCREATE [A-Z ]* customer_totals.*", re.DOTALL
+)
+"""What this migration adds to the triggers."""
+
+SQLITE_BEFORE, ADD_ORDER_SUM_BEFORE = (NEW_PARTS.sub("", each) for each in (SQLITE, POSTGRESQL))
 
 ADD_MISSING = """
 INSERT INTO customer_totals (customer_id, orders_count, total_spent)

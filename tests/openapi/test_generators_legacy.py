@@ -4,16 +4,20 @@ tests/openapi/test_generators.py and tests/openapi/test_clients.py use the clien
 """
 
 import json
-import re
 import shutil
 
 import pytest
 
 from app import create_app
 from tests.npm import install, needs_node
+from tests.openapi.generators import (
+    GENERATORS,
+    STRICT,
+    generate_client,
+    generate_models,
+    needs_java,
+)
 from tests.openapi.test_clients import CLIENTS, run
-from tests.openapi.test_generators import _ALWAYS as ALWAYS
-from tests.openapi.test_generators import GENERATORS, STRICT
 from tests.serving import SECRET
 
 pytestmark = [pytest.mark.slow, pytest.mark.one_database]
@@ -85,22 +89,9 @@ def test_openapi_python_client(folder):
 
 
 def test_datamodel_code_generator(folder):
-    run(
-        "python", "-W", "error", "-m", "datamodel_code_generator", "--input=openapi.json",
-        "--input-file-type=openapi", "--output=shop_models.py", "--use-annotated",
-        "--output-model-type=pydantic_v2.BaseModel", "--formatters=builtin", cwd=folder,
-    )  # fmt: skip
-    models = (folder / "shop_models.py").read_text()
-    assert re.findall(r"^class (\w*[0-9])\(", models, re.MULTILINE) == []
-    run(*STRICT, "shop_models.py", cwd=folder)
+    generate_models(folder)
 
 
-@pytest.mark.skipif(not shutil.which("java"), reason="no Java: openapi-generator is not tested")
+@needs_java
 def test_openapi_generator(folder):
-    output = run(
-        "openapi-generator-cli", "generate", "-i", "openapi.json", "-g", "python", "-o", ".",
-        "--additional-properties=packageName=shop_api_client", cwd=folder,
-    )  # fmt: skip
-    warnings = [line for line in output.splitlines() if " WARN " in line]
-    assert [line for line in warnings if not ALWAYS.search(line)] == []
-    run("mypy", "--config-file=", "--python-version=3.11", "shop_api_client", cwd=folder)
+    generate_client(folder)

@@ -127,7 +127,7 @@ def fetch_records(
     record_id = matching.record_id
     key = _sort_key_of(query, keys, record_id)
     page = fetch_page(columns, record_id, matching, query.window, key=key, may_read=may_read)
-    rows: Any = page.rows  # a short page, which is no stream
+    rows: Any = page.rows  # a short page, read as a whole
     return as_records(columns, rows), page.total or 0
 
 
