@@ -23,11 +23,11 @@ def main() -> int:
     parser.add_argument("--plant", default="", help="start the service with a planted defect")
     parser.add_argument("--no-faults", action="store_true", help="disturb no process")
     parser.add_argument("--html", type=Path, default=Path("history.html"), help="for a violation")
-    parser.add_argument("--save", type=Path, help="write the recorded history to this file")
+    parser.add_argument("--save", type=Path, help="write the recorded history, compressed")
     parser.add_argument("--check", type=Path, help="check a recorded history, without a run")
     options = parser.parse_args()
     if options.check:
-        violations = check_recorded(load(options.check.read_text()))
+        violations = check_recorded(load(options.check.read_bytes()))
         for violation in violations:
             _say(report.text(violation, options.seed))
         return int(bool(violations))
@@ -43,7 +43,7 @@ def main() -> int:
             plant=options.plant, faults=not options.no_faults, keep=bool(options.save), tell=_say,
         )  # fmt: skip
         if options.save:
-            options.save.write_text(dump(result.segments))
+            options.save.write_bytes(dump(result.segments))
         _say(f"{database}, seed {options.seed}, {time.monotonic() - started:.0f} s:")
         for name, value in result.figures.items():
             _say(f"    {name}: {value}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -155,15 +156,16 @@ class Violation:
     events: list[Event] = field(default_factory=list)
 
 
-def dump(segments: list[Segment]) -> str:
-    """Return segments as JSON."""
-    return json.dumps([asdict(segment) for segment in segments])
+def dump(segments: list[Segment]) -> bytes:
+    """Return segments as compressed JSON."""
+    text = json.dumps([asdict(segment) for segment in segments])
+    return gzip.compress(text.encode(), mtime=0)  # the same bytes for the same segments
 
 
-def load(text: str) -> list[Segment]:
+def load(content: bytes) -> list[Segment]:
     """Return the segments of ``dump``. IDs of records are texts in JSON."""
     segments = []
-    for given in json.loads(text):
+    for given in json.loads(gzip.decompress(content)):
         given["operations"] = [Operation(**each) for each in given["operations"]]
         given["events"] = [Event(**each) for each in given["events"]]
         given["delivered"] = [tuple(each) for each in given["delivered"]]

@@ -9,7 +9,7 @@ from app.conversions.numbers import INT64_MAX, integer
 from app.conversions.webhooks import MAX_TOPICS, MAX_URL_LENGTH, secret_key
 from app.schemas.fields import input as inputs
 from app.schemas.fields.input import Input
-from app.schemas.fields.json_schema import COMPONENT, Schema
+from app.schemas.fields.json_schema import COMPONENT, TEXT_IN, Schema
 
 STATUSES = "active", "paused", "disabled"
 
@@ -35,7 +35,7 @@ class DeliveryUrl(inputs.Text):
 
     # Without the format "uri", because generators drop the limit of a URL.
     openapi = {
-        "type": "string",
+        **TEXT_IN,
         "maxLength": MAX_URL_LENGTH,
         "examples": ["https://receiver.example/hooks"],
     }
