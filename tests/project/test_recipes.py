@@ -39,8 +39,8 @@ def api(service):
 def run(service, tmp_path):
     """Return a function: run a program of the page, and return its status and its output."""
 
-    def call(name, *arguments):
-        (tmp_path / name).write_text(PROGRAMS[name])
+    def call(name, *arguments, program=None):
+        (tmp_path / name).write_text(program or PROGRAMS[name])
         done = subprocess.run(
             [sys.executable, "-W", "error", name, *map(str, arguments)],
             env=os.environ
@@ -63,7 +63,9 @@ def order(api, **fields):
 
 
 def test_page_has_these_programs():
-    assert list(PROGRAMS) == ["erp_sync.py", "newsletter.py", "checkout.py", "refund.py"]
+    assert list(PROGRAMS) == [
+        "erp_sync.py", "erp_customers.py", "newsletter.py", "checkout.py", "refund.py",
+    ]  # fmt: skip
 
 
 def test_orders_are_exported_until_all_are_read(api, run, tmp_path):
@@ -76,6 +78,51 @@ def test_orders_are_exported_until_all_are_read(api, run, tmp_path):
     status, output = run("erp_sync.py")
     assert f"{ids[0]} " in output
     assert "completed" in output
+
+
+def test_export_reads_each_order_although_orders_move_between_its_pages(api, run):
+    """More orders than a page have one time, and each request is followed by a change."""
+    orders = [{"line_items": [{"name": "Mug", "price": "4.00"}]}] * 80
+    ids = []
+    for _ in range(3):
+        response = api.post("/orders/bulk", json={"orders": orders}).raise_for_status()
+        ids += [each["id"] for each in response.json()["orders"]]
+    change = {"order": {"note": "changed between two pages"}}
+    proxied = PROGRAMS["erp_sync.py"].replace(
+        '    orders = response.json()["orders"]\n',
+        '    orders = response.json()["orders"]\n'
+        f"    shop.put(f'/orders/{{orders[0][\"id\"]}}', json={change}).raise_for_status()\n"
+        "    pages = globals().get('pages', 0) + 1\n"
+        "    if pages == 5: break\n",
+    )
+    status, output = run("erp_sync.py", program=proxied)
+    assert status == 0, output
+    assert set(ids) <= {int(line.split()[0]) for line in output.splitlines()}
+
+
+def test_customers_of_an_erp_system_are_created_once_and_updated(api, run, tmp_path):
+    account = {"email": "known@example.com", "first_name": "Known"}
+    response = api.post("/customers", json={"customer": account}).raise_for_status()
+    known = response.json()["customer"]["id"]
+
+    def write(rows):
+        with (tmp_path / "customers.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([["erp_id", "email", "first_name", "last_name"], *rows])
+
+    rows = [[f"E-{number}", f"erp-{number}@example.com", "Ada", "King"] for number in range(104)]
+    write([*rows, ["E-known", "known@example.com", "Grace", "Hopper"]])
+    for _ in range(2):
+        assert run("erp_customers.py", "customers.csv") == (0, "")
+    write([["E-7", "erp-7@example.com", "Joan", "King"], ["E-bad", "no address", "", ""],
+           ["E-other", "known@example.com", "Not", "Grace"]])  # fmt: skip
+    status, output = run("erp_customers.py", "customers.csv")
+    assert (status, [line.split()[0] for line in output.splitlines()]) == (1, ["E-bad", "E-other"])
+    query = {"metadata_key": "erp_id", "fields": "id,first_name,metadata.erp_id", "limit": -1}
+    stored = api.get("/customers", params=query).json()["customers"]
+    names = {each["metadata"]["erp_id"]: (each["id"], each["first_name"]) for each in stored}
+    assert len(stored) == len(names) == 105
+    assert names["E-known"] == (known, "Grace")
+    assert [names["E-6"][1], names["E-7"][1]] == ["Ada", "Joan"]
 
 
 def test_each_recipient_gets_a_code_once(api, run, tmp_path):
