@@ -162,3 +162,15 @@ def test_sums_beyond_64_bits(app, client_with):
         assert [row["total"] for row in rows["customer_reports"]] == [
             row["total"] for row in wanted
         ]
+
+
+@pytest.mark.parametrize("path", ["coupons", "customers", "refusals"])
+@pytest.mark.parametrize("format_", ["json", "csv"])
+def test_page_beyond_all_numbers_of_a_database_is_empty(admin, path, format_):
+    query = f"page={10**30}&filter[limit]=10&format={format_}"
+    response = admin.get(f"/reports/{path}?{query}")
+    assert response.status_code == 200
+    if format_ == "csv":
+        assert len(response.text.splitlines()) == 1  # the names of the columns
+    else:
+        assert not any(response.get_json().values())

@@ -22,6 +22,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import RowStream
 from app.db.sql.types import TextList
 from app.services.common.pagination import Page, page_size
@@ -106,6 +107,11 @@ def in_order(key: Sequence[ColumnElement[Any]], query: Mapping[str, Any]) -> lis
     return [part.asc() if query["order"] == "asc" else part.desc() for part in key]
 
 
+def on_page(rows: Select[Any], query: Mapping[str, Any], size: int | None) -> Select[Any]:
+    """Return a select for the rows of a page; no page begins after the largest number of a database."""
+    return rows.limit(size).offset(min((query["page"] - 1) * (size or 0), INT64_MAX))
+
+
 def fetch_list(
     build: Callable[[Scope, bool], Select[Any]],
     shown: Callable[[Sequence[Any], Scope], list[dict[str, Any]]],
@@ -129,7 +135,7 @@ def fetch_list(
 
         def build_page(exact: bool) -> Select[Any]:
             rows = build(scope, exact).add_columns(func.count().over().label(TOTAL))
-            return rows.limit(size).offset((query["page"] - 1) * (size or 0))
+            return on_page(rows, query, size)
 
         def build_count(exact: bool) -> Select[Any]:
             return select(func.count()).select_from(build(scope, exact).order_by(None).subquery())

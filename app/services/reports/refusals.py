@@ -11,7 +11,7 @@ from app.auth.principals import Principal
 from app.db.read_pool import RowStream
 from app.models import COUPON_REFUSALS, COUPONS
 from app.services.common.pagination import Page, page_size
-from app.services.reports.lists import Report
+from app.services.reports.lists import Report, on_page
 from app.services.reports.period import Period, require_reports, text_of
 from app.services.reports.scope import reading
 
@@ -49,11 +49,7 @@ def refusal_reports(actor: Principal, period: Period, query: Mapping[str, Any]) 
     size = page_size(query)
     with reading() as fetch:
         total = fetch(select(func.count()).select_from(grouped.subquery()))[0][0]
-        found: Any = (
-            RowStream(rows)
-            if size is None
-            else fetch(rows.limit(size).offset((query["page"] - 1) * size))
-        )
+        found: Any = RowStream(rows) if size is None else fetch(on_page(rows, query, size))
     return Report(Page(found, total, query["page"], size), _shown)
 
 
