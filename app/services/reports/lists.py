@@ -108,7 +108,7 @@ def in_order(key: Sequence[ColumnElement[Any]], query: Mapping[str, Any]) -> lis
 
 
 def on_page(rows: Select[Any], query: Mapping[str, Any], size: int | None) -> Select[Any]:
-    """Return a select for the rows of a page; no page begins after the largest number of a database."""
+    """Return a select for the rows of a page, whose number can be beyond those of a database."""
     return rows.limit(size).offset(min((query["page"] - 1) * (size or 0), INT64_MAX))
 
 
