@@ -65,7 +65,8 @@ def current() -> None:
 def rebuild_sums() -> None:
     """Correct the sums of the orders of each customer, and print how many were wrong.
 
-    Safe to run at any time. `shop-api doctor` verifies the sums.
+    Also computes the totals again by which lists of customers are sorted. Safe to run at any time.
+    `shop-api doctor` verifies both.
     """
     corrected = order_sums.rebuild_sums()
     click.echo(f"{corrected} sum{'s were' if corrected != 1 else ' was'} corrected.")

@@ -96,7 +96,7 @@ def _check() -> Iterator[Finding]:
         if not schema.remedy:
             yield _key()
             yield _webhooks()
-            yield _sums()
+            yield from _sums()
         yield _clock("database", _database_time())
         yield from _replicas()
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
@@ -230,11 +230,16 @@ def _webhooks() -> Finding:
     return Finding("webhooks", f"{active} active, and nothing is overdue")
 
 
-def _sums() -> Finding:
-    if wrong := order_sums.count_wrong_sums():
-        state = f"{wrong} {'differs' if wrong == 1 else 'differ'} from the orders"
-        return Finding("order sums", state, program.command("db rebuild-sums"))
-    return Finding("order sums", "equal to the orders")
+def _sums() -> Iterator[Finding]:
+    for subject, wrong, source in (
+        ("order sums", order_sums.count_wrong_sums(), "orders"),
+        ("customer totals", order_sums.count_wrong_totals(), "order sums"),
+    ):
+        if wrong:
+            state = f"{wrong} {'differs' if wrong == 1 else 'differ'} from the {source}"
+            yield Finding(subject, state, program.command("db rebuild-sums"))
+        else:
+            yield Finding(subject, f"equal to the {source}")
 
 
 def _database_time() -> datetime:

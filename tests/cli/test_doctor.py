@@ -4,14 +4,17 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import delete, select, update
 
 from app.cli.doctor import _clock
+from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
-from app.models import ORDER_SUMS, Event
+from app.models import CUSTOMER_TOTALS, ORDER_SUMS, STALE_TOTALS, Event
+from app.services.customers import totals
 from app.services.events.outbox import NewEvent, record
 from tests.databases import SECRET
 from tests.factories import insert_order
@@ -67,6 +70,7 @@ def test_all_is_well(examine, admin):
         "keys",
         "webhooks",
         "order sums",
+        "customer totals",
         "clock of the database",
     ]
 
@@ -83,6 +87,49 @@ def test_wrong_order_sums(app, examine, admin, make_customer):
     result = app.test_cli_runner().invoke(args=["db", "rebuild-sums"])
     assert (result.exit_code, result.stdout) == (0, "2 sums were corrected.\n")
     assert remedies(examine()) == {}
+
+
+def test_wrong_customer_totals(app, examine, admin, make_customer):
+    first, second, third = (make_customer()["id"] for _ in range(3))
+    insert_order(app, customer_id=first)
+    with app.app_context():
+        totals.refresh()
+        assert fetch(select(STALE_TOTALS)) == []
+    assert remedies(examine()) == {}
+    right = read_totals(app)
+    of = CUSTOMER_TOTALS.c.customer_id
+    damages = (
+        update(CUSTOMER_TOTALS).where(of == first).values(orders_count=7),
+        update(CUSTOMER_TOTALS).where(of == second).values(total_spent=Decimal(5)),
+        delete(CUSTOMER_TOTALS).where(of == third),
+    )
+    for damage in damages:
+        with app.app_context():
+            run_in_transaction(lambda session, damage=damage: session.execute(damage))
+    remedy = ".venv/bin/shop-api db rebuild-sums"
+    assert remedies(examine()) == {"customer totals": remedy}
+    assert examine()["customer totals"][0] == "3 differ from the order sums"
+    result = app.test_cli_runner().invoke(args=["db", "rebuild-sums"])
+    assert (result.exit_code, result.stdout) == (0, "0 sums were corrected.\n")
+    assert remedies(examine()) == {}
+    assert read_totals(app) == right
+
+
+def read_totals(app):
+    with app.app_context():
+        return sorted(map(tuple, fetch(select(CUSTOMER_TOTALS))))
+
+
+def test_customer_totals_that_are_out_of_date(app, examine, admin, make_customer):
+    customer_id = make_customer()["id"]
+    with app.app_context():
+        totals.refresh()
+    insert_order(app, customer_id=customer_id)
+    with app.app_context():
+        assert fetch(select(STALE_TOTALS.c.customer_id)) == [(customer_id,)]
+    assert remedies(examine()) == {}
+    # In a process in which other statuses count, the totals are not used.
+    assert remedies(examine(SHOP_PAID_STATUSES="pending")) == {}
 
 
 def test_setting_that_is_none(examine, admin):

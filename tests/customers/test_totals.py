@@ -4,12 +4,13 @@ import random
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
 
 from app.db.read_pool import fetch, snapshot
 from app.db.session import run_in_transaction
 from app.models import CUSTOMER_TOTALS, STALE_TOTALS, USERS, Order
 from app.services.customers import totals
+from app.services.maintenance import order_sums
 from tests.db.test_row_counts import STATUSES, Writer
 
 NAMES = ("orders_count", "total_spent")
@@ -76,7 +77,32 @@ def test_lists_are_exact_between_any_writes_and_refreshes(
             write(f"{seed} {step}")
             if chance.random() < 0.6:
                 totals.refresh(chance.choice([1, None]))
+            assert order_sums.count_wrong_totals() == 0
         check(admin)
+
+
+def test_wrong_and_missing_totals_are_found_and_rebuilt(app, admin, make_customer, monkeypatch):
+    monkeypatch.setattr(order_sums, "BATCH", 2)
+    first, second, third, *_ = (make_customer(email=f"c{n}@example.com")["id"] for n in range(5))
+    column = CUSTOMER_TOTALS.c.customer_id
+    damages = (
+        update(CUSTOMER_TOTALS).where(column == first).values(orders_count=70),
+        update(CUSTOMER_TOTALS).where(column == second).values(total_spent=Decimal("0.01")),
+        delete(CUSTOMER_TOTALS).where(column == third),
+    )
+    with app.app_context():
+        for seed in range(4):
+            write(seed)
+        totals.refresh()
+        right = sorted(map(tuple, fetch(select(CUSTOMER_TOTALS))))
+        for number, damage in enumerate(damages):
+            assert order_sums.count_wrong_totals() == number
+            run_in_transaction(lambda session, damage=damage: session.execute(damage))
+        assert order_sums.count_wrong_totals() == 3
+        assert order_sums.rebuild_sums() == 0
+        assert order_sums.count_wrong_totals() == 0
+        assert sorted(map(tuple, fetch(select(CUSTOMER_TOTALS)))) == right
+    check(admin)
 
 
 def test_refresh_leaves_nothing_stale_and_is_repeatable(app, admin, make_customer, monkeypatch):

@@ -14,12 +14,15 @@ from typing import Any
 from flask import current_app
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Select,
     bindparam,
     delete,
+    exists,
     func,
     insert,
     literal,
+    or_,
     select,
     text,
     union,
@@ -33,7 +36,7 @@ from app.db.read_pool import Fetch, fetch
 from app.db.session import run_in_transaction
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList
-from app.models import CUSTOMER_TOTALS, ORDER_SUMS, STALE_TOTALS, TOTAL_STATUSES
+from app.models import CUSTOMER_TOTALS, ORDER_SUMS, STALE_TOTALS, TOTAL_STATUSES, USERS
 from app.services.common.filtering import Ranking
 from app.services.customers.statistics import SUMS, total_of
 
@@ -74,6 +77,34 @@ def _fresh(name: str) -> Select[Any]:
 _FRESH = {name: _fresh(name).subquery() for name in SUMS}
 
 
+def number_of_wrong(after: ColumnElement[int], until: ColumnElement[int]) -> Select[Any]:
+    """Return a select of the number of users whose totals are used although they are wrong.
+
+    Its parameter ``statuses`` is ``counted_statuses()``.
+
+    Args:
+        after: the IDs of the users are greater.
+        until: the greatest ID.
+    """
+
+    def range_of(column: ColumnElement[int]) -> ColumnElement[bool]:
+        return (column == USERS.c.id) & (column > after) & (column <= until)
+
+    # Each table is limited to the range, because the join would not limit it.
+    totals = CUSTOMER_TOTALS.c
+    tables = USERS.outerjoin(CUSTOMER_TOTALS, range_of(totals.customer_id))
+    for by_customer in SUMS.values():
+        tables = tables.outerjoin(by_customer, range_of(by_customer.c.customer_id))
+    differs = (
+        totals[name].is_distinct_from(func.coalesce(by_customer.c.value, literal(0)))
+        for name, by_customer in SUMS.items()
+    )
+    is_used = select(TOTAL_STATUSES.c.statuses).scalar_subquery() == bindparam("statuses")
+    is_stale = exists().where(STALE_TOTALS.c.customer_id == USERS.c.id)
+    wrong = select(func.count()).select_from(tables)
+    return wrong.where(range_of(USERS.c.id), or_(*differs), is_used, ~is_stale)
+
+
 def ranking(name: str, select_rows: Fetch) -> Ranking:
     """Return how to sort customers by ``orders_count`` or ``total_spent``.
 
@@ -81,7 +112,7 @@ def ranking(name: str, select_rows: Fetch) -> Ranking:
     few are stale.
     """
     statuses, number = select_rows(_STATE)[0]
-    usable = statuses == _statuses() and number <= MOST_STALE
+    usable = statuses == counted_statuses() and number <= MOST_STALE
     return Ranking(
         key_of=lambda record_id: total_of(name, record_id),
         summed=SUMS[name],
@@ -100,7 +131,7 @@ def refresh(most: int | None = None) -> None:
         most: the most batches. By default, all stale totals are computed.
     """
     statuses, number = fetch(_STATE)[0]
-    if not number and statuses == _statuses():
+    if not number and statuses == counted_statuses():
         return
     after: int | None = 0
     batches = 0
@@ -130,7 +161,7 @@ def _refresh(session: Session, after: int) -> int | None:
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(_LOCK)  # another process could store older sums later
-    statuses = _statuses()
+    statuses = counted_statuses()
     if session.scalar(select(TOTAL_STATUSES.c.statuses)) != statuses:
         session.execute(delete(TOTAL_STATUSES))
         session.execute(insert(TOTAL_STATUSES).values(id=1, statuses=statuses))
@@ -143,7 +174,7 @@ def _refresh(session: Session, after: int) -> int | None:
     return ids[-1]
 
 
-def _statuses() -> str:
-    """Return the statuses that count in this process, as text."""
+def counted_statuses() -> str:
+    """Return the statuses that count in this process, in the form of ``TotalStatuses``."""
     known, paid = current_catalog().order_statuses, current_app.config["SHOP_PAID_STATUSES"]
     return json.dumps([sorted(known), sorted(paid)])

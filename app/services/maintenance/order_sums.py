@@ -1,4 +1,8 @@
-"""Verifying and rebuilding the sums of the orders of each customer (``OrderSum``)."""
+"""Verifying and rebuilding the sums and totals of the orders of each customer.
+
+The sums (``OrderSum``) are compared with the orders, and the totals (``CustomerTotal``) with the
+sums.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from sqlalchemy import (
     Select,
     bindparam,
     func,
+    insert,
     literal,
     or_,
     select,
@@ -27,11 +32,11 @@ from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.db.sql.types import MoneySum
-from app.models import ORDER_SUMS, ORDERS
+from app.models import CUSTOMER_TOTALS, ORDER_SUMS, ORDERS, USERS
 from app.services.customers import totals
 
 BATCH = 20_000
-"""Number of orders in a batch. All orders of a customer are in the same one."""
+"""Number of orders or users in a batch. All orders of a customer are in the same one."""
 
 _LOCK = text("SELECT pg_advisory_xact_lock(7310293019)")
 _AFTER: Any = bindparam("after", type_=BigInteger)
@@ -58,12 +63,9 @@ def _differences() -> Select[Any]:
 
 _DIFFERENCES = _differences()
 _NUMBER_OF_WRONG = select(func.count()).select_from(_DIFFERENCES.subquery())
-_LAST_OF_BATCH = (
-    select(ORDERS.c.customer_id)
-    .where(ORDERS.c.customer_id > _AFTER)
-    .order_by(ORDERS.c.customer_id)
-    .limit(1)
-    .offset(BATCH)
+_NUMBER_OF_WRONG_TOTALS = totals.number_of_wrong(_AFTER, _UNTIL)
+_MISSING = select(USERS.c.id, literal(0), literal(0)).where(
+    USERS.c.id.not_in(select(CUSTOMER_TOTALS.c.customer_id))
 )
 
 
@@ -72,25 +74,48 @@ def count_wrong_sums() -> int:
 
     Reads all orders, in the index of customers: one to two seconds for a million.
     """
-    return sum(fetch(_NUMBER_OF_WRONG, batch)[0][0] for batch in _batches())
+    batches = _batches(ORDERS.c.customer_id)
+    return sum(fetch(_NUMBER_OF_WRONG, batch)[0][0] for batch in batches)
+
+
+def count_wrong_totals() -> int:
+    """Return the number of users whose totals differ from their sums, or are missing.
+
+    Totals that will be computed again count as correct, because lists do not use them.
+    """
+    statuses = {"statuses": totals.counted_statuses()}
+    batches = _batches(USERS.c.id)
+    return sum(fetch(_NUMBER_OF_WRONG_TOTALS, statuses | batch)[0][0] for batch in batches)
 
 
 def rebuild_sums() -> int:
     """Correct the sums of all customers, while others write, and return how many were wrong.
 
-    The sort keys of all customers are computed again, too.
+    The totals of all customers are computed again, too.
     """
-    wrong = sum(run_in_transaction(partial(_correct, batch=batch)) for batch in _batches())
-    run_in_transaction(totals.make_all_stale)
+    batches = _batches(ORDERS.c.customer_id)
+    wrong = sum(run_in_transaction(partial(_correct, batch=batch)) for batch in batches)
+    run_in_transaction(_make_all_stale)
     totals.refresh()
     return wrong
 
 
-def _batches() -> Iterator[dict[str, int]]:
-    """Yield ranges of all customer IDs, so that no statement reaches the statement timeout."""
+def _make_all_stale(session: Session) -> None:
+    """Let all totals be computed again, also those that are missing."""
+    session.execute(insert(CUSTOMER_TOTALS).from_select(list(CUSTOMER_TOTALS.c), _MISSING))
+    totals.make_all_stale(session)
+
+
+def _batches(column: ColumnElement[int]) -> Iterator[dict[str, int]]:
+    """Yield ranges of all IDs of users, so that no statement reaches the statement timeout.
+
+    Args:
+        column: the IDs, of which a batch has BATCH.
+    """
+    following = select(column).where(column > _AFTER).order_by(column).limit(1).offset(BATCH)
     after = 0
     while after < INT64_MAX:
-        last = fetch(_LAST_OF_BATCH, {"after": after})
+        last = fetch(following, {"after": after})
         until = last[0][0] if last else INT64_MAX
         yield {"after": after, "until": until}
         after = until
