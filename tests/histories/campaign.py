@@ -15,13 +15,23 @@ from tests.histories.checkers.queries import ask
 from tests.histories.client import LOST, Client
 from tests.histories.deliveries import Deliveries
 from tests.histories.faults import Faults
-from tests.histories.generator import CODES, CUSTOMERS, GUESTS, WEIGHTS, Generator, World
+from tests.histories.generator import (
+    CODES,
+    CUSTOMERS,
+    GUESTS,
+    MAX_PER_COUPON,
+    WEIGHTS,
+    Generator,
+    World,
+)
 from tests.histories.history import UNKNOWN, Operation, Segment, Violation
 from tests.histories.snapshots import FeedReader, snapshot
 from tests.histories.system import SHOPS, Shop
 
 CLIENTS = 16
-SEGMENT = 2.0  # seconds
+EARLIER = 30  # seconds; a snapshot has the redemptions that changed since this time before the last
+SEGMENT, LONG_SEGMENT = 2.0, 4.0  # seconds; in a LONG run there are fewer pauses
+LONGEST = 10.0  # seconds of traffic in a segment, while processes are started again
 MOST = 4  # times the seconds, if something has not been tested, as on a busy machine
 MOST_FAULTS = 4.5  # in a segment
 LONG = 300  # seconds; a run of this length needs MANY of each kind of operation and fault
@@ -84,12 +94,13 @@ def run(
 class _Campaign:
     def __init__(self, shop: Shop, seed: int, seconds: float, *, faults: bool, keep: bool) -> None:
         self._shop, self._seconds, self._keep = shop, seconds, keep
+        self._length = LONG_SEGMENT if seconds >= LONG else SEGMENT
         self._start = time.monotonic()
         needed = MANY if seconds >= LONG else FEW
         self._needed = needed
         self.result = Result()
-        self.world = World(seed)
-        number = len(range(0, int(seconds), int(SEGMENT))) or 1
+        self.world = World(seed, int(MAX_PER_COUPON * self._length / SEGMENT))
+        number = len(range(0, int(seconds), int(self._length))) or 1
         self.faults = Faults(shop, seed, needed if faults else 0, 0.0)
         if faults:
             each = min(MOST_FAULTS, max(1.0, 1.1 * needed * len(self.faults.kinds) / number))
@@ -107,6 +118,7 @@ class _Campaign:
         self._kinds: Counter[str] = Counter()
         self._seen = Counter[str]()
         self._state: dict[str, Any] = {}
+        self._since = time.time() - EARLIER
         self._random = Random(f"queries-{seed}")
 
     def clock(self) -> float:
@@ -123,8 +135,8 @@ class _Campaign:
         ):
             segment = Segment(number, self.clock(), time.time() - self.clock(), before=self._state)
             self._traffic(segment)
-            active += SEGMENT
             segment.ended = self.clock()
+            active += segment.ended - segment.started
             self._pause(segment)
             began = self.clock()
             self.result.violations += self._checkers.check(segment)
@@ -162,11 +174,12 @@ class _Campaign:
         """Read a state and all events until it, although reservations can expire in between."""
         for _ in range(50):
             self._feed.read()
-            state = snapshot(self._reader_client, time.time() - 30)
+            began = time.time()
+            state = snapshot(self._reader_client, self._since)
             state["queries"] = ask(self._get, self._random, state)
-            state["taken"] = time.time()
+            state |= {"began": began, "taken": time.time()}
             if not self._feed.read():
-                self._state = state
+                self._state, self._since = state, began - EARLIER
                 self.world.refresh(state)
                 return
         raise AssertionError("the state changes during a pause")
@@ -175,24 +188,35 @@ class _Campaign:
         return self._reader_client.get(path), self._reader_client.headers
 
     def _traffic(self, segment: Segment) -> None:
+        """Let the clients act for a time, and until what was killed is ready again."""
         self.world.hot = CODES[segment.number % len(CODES)]
-        end = self.clock() + SEGMENT
-        threads = self.faults.start(SEGMENT)
+        start = self.clock()
+        faults = self.faults.start(self._length)
         segment.skew = self.faults.skew
+
+        def is_over() -> bool:
+            lasted = self.clock() - start
+            is_disturbed = any(thread.is_alive() for thread in faults)
+            return lasted >= (LONGEST if is_disturbed else self._length)
+
         with ThreadPoolExecutor(CLIENTS) as pool:
             running = [
-                pool.submit(self._act, generator, client, end, segment.operations)
+                pool.submit(self._act, generator, client, is_over, segment.operations)
                 for generator, client in self._clients
             ]
             for each in running:
                 each.result()
-        for thread in threads:
+        for thread in faults:
             thread.join()
 
     def _act(
-        self, generator: Generator, client: Client, end: float, operations: list[Operation]
+        self,
+        generator: Generator,
+        client: Client,
+        is_over: Callable[[], bool],
+        operations: list[Operation],
     ) -> None:
-        while self.clock() < end:
+        while not is_over():
             operation = self._lost.pop() if self._lost else generator.next()
             operation.client = generator.client
             again: Operation | None = operation
@@ -204,7 +228,7 @@ class _Campaign:
                 generator.learn(again, client.headers)
                 if again.status is UNKNOWN:
                     time.sleep(0.05)
-                again = generator.repeat(again) if self.clock() < end else None
+                again = None if is_over() else generator.repeat(again)
 
     @staticmethod
     def _take_etag(client: Client, operation: Operation) -> None:

@@ -11,9 +11,11 @@ from tests.histories.system import SKEW, Shop
 
 KINDS = ("kill_worker", "kill_main", "kill_deliverer", "stop_worker", "clock", "exhaust", "reload")
 
+RECOVERY = 8  # seconds; the start of a service takes three. After this, the pause waits for it.
+
 
 class Faults:
-    """Disturbs a shop during each segment.
+    """Disturbs a shop during each segment, whose traffic goes on until the shop is ready again.
 
     Args:
         per_segment: how many faults a segment has.
@@ -38,7 +40,7 @@ class Faults:
         self.skew = 0.0
         threads = []
         for kind in rarest[:number]:
-            delay = self._random.uniform(0.0, seconds * 0.7)
+            delay = self._random.uniform(0.0, 1.4)
             if kind == "clock":
                 self.skew, delay = float(SKEW), 0.0
             thread = threading.Thread(target=self._let, args=(kind, delay, seconds), daemon=True)
@@ -50,6 +52,9 @@ class Faults:
         time.sleep(delay)
         if kind != "clock":
             self.done[kind] += getattr(self._shop, kind)()
+            end = time.monotonic() + RECOVERY
+            while time.monotonic() < end and not self._shop.is_ready():
+                time.sleep(0.1)
             return
         self._shop.set_clock(self._random.choice((-SKEW, SKEW)))
         time.sleep(seconds)

@@ -17,7 +17,7 @@ GUESTS = ("Guest1@example.com", "guest1@EXAMPLE.com", "guest2@example.com", "")
 CUSTOMERS = 8
 LIFE = 5  # seconds; reservations that live shorter are left alone until they expire
 MAX_ORDERS = 40
-MAX_PER_COUPON = 60  # operations in a segment
+MAX_PER_COUPON = 60  # operations in two seconds
 RECORDED = "0.77"  # amount of the coupon lines that clients of the legacy API compute
 LEGACY = ("/wc-api/v2", "/wc-api/v3")
 
@@ -39,7 +39,8 @@ WEIGHTS = {
 class World:
     """What all clients know, from responses and from the pauses. It can be out of date."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, max_per_coupon: int = MAX_PER_COUPON) -> None:
+        self.max_per_coupon = max_per_coupon
         self.lock = threading.Lock()
         self.seed = seed
         self.number = 0
@@ -112,7 +113,7 @@ class Generator:
             kind = self._kind()
             if operation := getattr(self, f"_{kind}")():
                 code = operation.args.get("code")
-                if code and self.world.per_code[code] >= MAX_PER_COUPON:
+                if code and self.world.per_code[code] >= self.world.max_per_coupon:
                     continue
                 return self._prepared(operation)
         return self._prepared(self._read_feed())

@@ -146,6 +146,10 @@ class Shop:
             _wait_until_ready(service)
         wait_until(lambda: not self.proxy.pending)
 
+    def is_ready(self) -> bool:
+        """Return whether both services respond."""
+        return all(map(_is_ready, self.services))
+
     def ports(self) -> list[int]:
         """Return the ports that clients use in turn."""
         first, second = (service.port for service in self.services)
@@ -230,21 +234,26 @@ class Shop:
         return self.fill(1.0)
 
 
+def _is_ready(service: Gunicorn) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
 def _wait_until_ready(service: Gunicorn) -> None:
     """Wait until a service responds. A worker that is killed takes connections with it."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if service.process is None or service.process.poll() is not None:
             service.start()  # a worker of a killed process had kept the port
-        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=5)
-        try:
-            connection.request("GET", "/readyz")
-            if connection.getresponse().status == 200:
-                return
-        except (OSError, http.client.HTTPException):
-            time.sleep(0.05)
-        finally:
-            connection.close()
+        if _is_ready(service):
+            return
+        time.sleep(0.05)
     raise AssertionError(f"not ready: {service.workers()}\n{service.last_of_log()}")
 
 

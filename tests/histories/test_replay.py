@@ -7,8 +7,9 @@ import pytest
 from tests.events.feed import feed, make_order
 from tests.histories.checkers.coupons import CouponChecker
 from tests.histories.history import Event, Operation, Segment
+from tests.redemptions.calls import expire
 
-__all__ = ["feed", "make_order"]  # fixtures
+__all__ = ["expire", "feed", "make_order"]  # fixtures
 
 
 def recorded(response, kind, body, *, invoked=0.0, returned=1000.0, **args):
@@ -97,3 +98,23 @@ def test_a_rejection_is_explained_by_a_coupon_that_was_renamed_meanwhile(admin, 
     redemptions = admin.get("/redemptions").get_json()["redemptions"]
     found = violations_of(feed(), renamed, reserved, rejected, redemptions=redemptions)
     assert found == []
+
+
+@pytest.mark.one_database
+def test_a_new_customer_of_an_order_uses_the_coupon_after_a_reservation_has_expired(
+    admin, expire, feed, make_coupon, make_order
+):
+    """The request stores the expiry; its event follows the one of the order."""
+    make_coupon(code="summer", usage_limit_per_user=1)
+    order = make_order(status="pending", coupon_lines=[{"code": "summer"}])
+    use = {"redemption": {"code": "summer", "reference": "a", "email": "ann@example.com"}}
+    args = {"customer_id": 0, "email": "ann@example.com", "expires_in": 900}
+    reserved = recorded(admin.post("/redemptions", use), "reserve", use, **args)
+    reserved.response["redemption"]["expires_at"] = expire(reserved.response["redemption"])
+    body = {"order": {"billing_address": {"email": "ann@example.com"}}}
+    response = admin.put(f"/orders/{order['id']}", body)
+    moved = recorded(response, "change_customer", body, email="ann@example.com", customer_id=0)
+    events = feed()
+    assert [event["type"] for event in events[-2:]] == ["order.updated", "coupon.released"]
+    redemptions = admin.get("/redemptions").get_json()["redemptions"]
+    assert violations_of(events, reserved, moved, redemptions=redemptions) == []

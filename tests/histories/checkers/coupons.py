@@ -34,7 +34,7 @@ from tests.histories.search import Action, find_order
 
 BY_CODE = frozenset({"reserve", "create_order"})
 LIMITS, CONSERVATION = "linearizability", "conservation"
-PAUSE = 10  # seconds; a snapshot and its queries take less
+PAUSE = 10  # seconds; a snapshot and its queries take less, if a history does not say how long
 MARGIN = 0.05  # seconds; between reading the clock and sending or receiving
 
 
@@ -358,7 +358,12 @@ class CouponChecker:
         if operation:
             start, end = operation.invoked, max(operation.returned, operation.invoked)
         persons = self.accounts.persons(use.customer, use.email, start, end)
-        reasons = [timeline.last.reasons(person, use.order) & {PER_USER} for person in persons]
+        # The events of expired reservations, whose expiry the request has stored, come later.
+        coupon = timeline.last
+        for id_ in coupon.uses.keys() - {use.id}:
+            if (event.request_id, id_) in self._releases:
+                coupon = coupon.release(id_)
+        reasons = [coupon.reasons(person, use.order) & {PER_USER} for person in persons]
         if not all(reasons):
             return []
         return [self._broken(timeline, event, operation, Rejected(reasons[0]))]
@@ -735,6 +740,7 @@ class CouponChecker:
         """Compare the counts of each coupon with its redemptions, and both with the feed."""
         found = []
         taken = segment.after["taken"]
+        began = segment.after.get("began", taken - PAUSE)
         for id_, timeline in self._timelines.items():
             coupon = timeline.last
             stored = segment.after["coupons"].get(id_)
@@ -751,7 +757,7 @@ class CouponChecker:
             possible = {
                 use.id: use.status
                 for use in coupon.uses.values()
-                if use.lives_at(taken - segment.skew - PAUSE, slack=True)
+                if use.lives_at(began - segment.skew - 1, slack=True)
             }
             if coupon.status == DELETED:
                 continue
