@@ -72,10 +72,7 @@ def require_operation(
     """Raise ShopError unless the key of a principal allows an operation.
 
     Args:
-        principal: the principal of the request.
-        method: the HTTP method of the operation.
         resource: the resource of its blueprint.
-        view: its view.
         any_permission: whether keys with any permission are accepted.
     """
     if not any_permission:

@@ -113,7 +113,6 @@ class Blueprint(flask_smorest.Blueprint):
         webargs would create an instance for each request and copy all of its fields.
 
         Args:
-            schema: the schema of the input.
             needs: the capability that the view requires. Without it, the body is only checked and
                 the view gets an empty record. No other view can use the schema.
         """

@@ -40,10 +40,7 @@ def bulk_response(
     Args:
         record: the name of the records, such as ``coupon``. Its plural is the wrapper key.
         items: the items as the client sent them.
-        create: the input of an item without an ID.
-        update: the input of an item with an ID.
         save: writes the loaded items in one transaction and returns one result per item, in order.
-        dump: converts a written record to its result.
 
     Raises:
         ShopError: there are more than ``SHOP_BULK_LIMIT`` items. Nothing was written.

@@ -27,7 +27,6 @@ def csv_response(
         schema: the schema of a row. The names of its fields are the columns. A nested field has
             one for each of its values: ``coupon_id``, ``coupon_code``.
         batches: the rows as the API shows them.
-        headers: further headers.
     """
     response = Response(stream_with_context(_lines(schema, batches)), mimetype="text/csv")
     response.headers.update(headers or {})

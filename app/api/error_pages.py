@@ -45,7 +45,6 @@ def add_error_pages(app: Flask, prefix: str, page: Callable[[ShopError], Respons
 
     Args:
         prefix: the path, without a slash at the end.
-        page: returns the response to an error.
     """
     app.extensions.setdefault(_PREFIXES, {})[prefix] = page
 

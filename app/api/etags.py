@@ -75,7 +75,6 @@ def record_response(
 
     Args:
         name: the wrapper key.
-        serializer: the serializer of the row.
         row: the row, which ends with the revision of the record and with its ID.
     """
     plain = serializer.plain(row)

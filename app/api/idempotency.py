@@ -55,7 +55,6 @@ def idempotent_in_form(view: View, name: Callable[[Any], Any], bare: Callable[[A
     """Do the same as ``idempotent`` for responses whose records have no names around them.
 
     Args:
-        view: the view.
         name: returns a body with the names of its records, by which persons are found in it.
         bare: the inverse.
     """

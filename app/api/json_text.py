@@ -72,9 +72,7 @@ def insert_members(
     """Append members to objects in a JSON text, and remove existing members with the same names.
 
     Args:
-        text: the JSON text.
         objects: the objects to change, in any order.
-        members: the new members of each object.
     """
     edits: list[tuple[int, int, str]] = []  # start, end and replacement
     for found, new in zip(objects, members, strict=True):

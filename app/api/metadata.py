@@ -116,13 +116,7 @@ class WantedMetadata:
         objects: Sequence[Object],
         ids: Sequence[int],
     ) -> list[Object]:
-        """Return objects with the metadata of their records, read in one statement.
-
-        Args:
-            kind: the table of the metadata.
-            objects: the objects of the response.
-            ids: the IDs of their records.
-        """
+        """Return objects with the metadata of their records, read in one statement."""
         if not self.is_wanted or not objects:
             return list(objects)
         found = (
@@ -139,7 +133,6 @@ class WantedMetadata:
         """Return an object with the metadata of its record and of its items.
 
         Args:
-            shown: the object.
             found: the entries by the ID of the item; 0 for those of the record itself.
         """
         result = self._with_items(shown, found)
@@ -187,8 +180,6 @@ class RecordSerializer:
     """Converts rows to objects of a response, with metadata if the request asks for it.
 
     Args:
-        serializer: the serializer of the records.
-        kind: the table of their metadata.
         query: the loaded query of a read; None for the response to a write.
 
     Raises:

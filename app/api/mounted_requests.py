@@ -25,7 +25,6 @@ class MountedRequests:
     It also converts paths to lower case and applies overridden methods.
 
     Args:
-        app: the wrapped WSGI application.
         prefix: ``SHOP_URL_PREFIX``, whose letter case counts.
         mount: the path of the mount, with a slash at the end.
         version_of: function that returns the API version of a path below ``mount``.

@@ -129,12 +129,7 @@ def request_address() -> str:
 
 
 def page_response(wrapper: str, make: Make, page: Page) -> Response:
-    """Return a page of a list under its wrapper key, with pagination headers.
-
-    Args:
-        wrapper: the wrapper key.
-        make: function that converts rows to objects.
-    """
+    """Return a page of a list under its wrapper key, with pagination headers."""
     headers = page_headers(page)
     if not isinstance(page.rows, RowStream):
         return json_response({wrapper: make(page.rows)}, headers=headers)
@@ -171,7 +166,6 @@ def next_link(parameter: str, value: int) -> dict[str, str]:
 
     Args:
         parameter: the parameter with the cursor.
-        value: the cursor after the current page.
     """
     parameter = name_as_sent(parameter)
     query = [

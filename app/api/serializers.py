@@ -39,7 +39,6 @@ class Serializer:
     The schema is compiled once into a list of keys, each with a function that gets the value.
 
     Args:
-        schema: the response schema, with Output fields.
         columns: the columns of the values by name. A Part can have a column for the whole object,
             and several values can share a column.
         selection: the selection of the ``fields`` parameter, or None for all fields.

@@ -38,7 +38,6 @@ class Api(flask_smorest.Api):
     ``/openapi.json`` or by ``flask openapi write``. If that fails, every use raises the error.
 
     Args:
-        api_version: the API version.
         path: the path of all routes, below ``SHOP_URL_PREFIX``.
     """
 
@@ -93,11 +92,7 @@ class Api(flask_smorest.Api):
         self._served = None
 
     def init_app(self, app: Flask, *, description: str | None = None) -> None:
-        """Initialize the OpenAPI document and its routes.
-
-        Args:
-            description: the description of the API; None for the native API.
-        """
+        """Initialize the OpenAPI document and its routes."""
         app.config[f"{self.config_prefix}OPENAPI_URL_PREFIX"] = (
             f"{app.config['SHOP_URL_PREFIX']}{self.path}" or "/"
         )
@@ -124,9 +119,7 @@ class Api(flask_smorest.Api):
         """Return another Api of the same app, for the same blueprints in another API version.
 
         Args:
-            api_version: the API version.
             path: its path below ``SHOP_URL_PREFIX``.
-            description: the description of the API.
         """
         api = Api(api_version, path)
         api.init_app(self._app, description=description)

@@ -77,7 +77,6 @@ class ApiVersion:
     """A mount of the API: its dialect, and what it substitutes in the native blueprints.
 
     Args:
-        name: name of the version, used as a prefix of blueprint names.
         dialect: the dialect of its requests.
         statuses: the status for ``trashed`` and ``bulk_created``, if it is not 200.
         like_put: methods that are accepted in addition to PUT.

@@ -132,7 +132,6 @@ def authenticate(
     """Return the principal of a request (decisions 2).
 
     Args:
-        credentials: the credentials of the request, or None.
         record_failure: function that takes the consumer key of invalid credentials and the reason,
             and returns the error to raise.
 
@@ -188,7 +187,6 @@ def _record_use(key_id: int, last_used_at: datetime | None) -> None:
     database is busy or read-only, a later request writes instead.
 
     Args:
-        key_id: ID of the key.
         last_used_at: the stored time, in UTC; None for a key that was never used.
     """
     minute = datetime.now(UTC).replace(second=0, microsecond=0)

@@ -120,8 +120,6 @@ class SignedCredentials:
     """A one-legged OAuth 1.0a signature.
 
     Args:
-        request: the signed parts of the request.
-        signature: the signature of the request.
         forms: number of signature forms to try.
     """
 

@@ -29,7 +29,6 @@ class Signature:
     """The OAuth parameters of a request.
 
     Args:
-        consumer_key: the consumer key.
         timestamp: the time of the signature in Unix seconds, as sent.
         nonce: a value that the key uses only once per timestamp.
         method: the name of the algorithm.
@@ -85,8 +84,6 @@ class SignedRequest:
         """Return whether the signature of this request was made with a secret.
 
         Args:
-            secret: the consumer secret.
-            signature: the signature of the request.
             max_forms: how many forms of the request to try, the most common forms first.
         """
         algorithm = ALGORITHMS.get(signature.method)

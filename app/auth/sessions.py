@@ -43,14 +43,7 @@ _SESSION = (
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session that has not ended.
-
-    Args:
-        id: ID of the session.
-        principal: the principal of its key.
-        username: the user.
-        description: the description of the key.
-    """
+    """A session that has not ended."""
 
     id: int
     principal: Principal

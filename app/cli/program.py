@@ -25,7 +25,6 @@ def schema_remedy(state: SchemaState, run: str = "{}") -> str:
 
     Args:
         state: OLD or TOO_NEW.
-        run: how to show a command line.
     """
     if state is SchemaState.TOO_NEW:
         return "Install a newer version of the service"

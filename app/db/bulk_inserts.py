@@ -49,7 +49,6 @@ def insert_rows(
     orders have 5,000 placeholders, and reading them took the driver 40 % of a bulk request.
 
     Args:
-        into: the table.
         rows: at least one row. All rows have the same columns.
         returning: the columns to return; none for those of the primary key.
     """
@@ -92,10 +91,8 @@ def insert_ignore(
     values are sent once, and one statement inserts all rows.
 
     Args:
-        into: the table.
         shared: the values that all rows have, by column name.
         names: text columns with a value of their own in each row.
-        rows: their values.
 
     Returns:
         The number of inserted rows.
@@ -141,9 +138,6 @@ def copy_rows(
     """Insert rows with COPY, which takes a fraction of the time of INSERT.
 
     Args:
-        connection: to PostgreSQL, in a transaction.
-        table: name of the table.
-        names: its columns.
         rows: their values, as the driver takes them.
 
     Raises:

@@ -26,11 +26,7 @@ _FULL_DISK = "53100"  # PostgreSQL
 
 
 class OutcomeUnknown(DBAPIError):
-    """The connection was lost during a commit, so the transaction may have been committed.
-
-    Args:
-        error: the error of the commit.
-    """
+    """The connection was lost during a commit, so the transaction may have been committed."""
 
     def __init__(self, error: DBAPIError) -> None:
         cause = error.orig or error

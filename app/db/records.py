@@ -36,7 +36,6 @@ def select_where(
     """Return a select of the formatted columns of records, followed by their ID.
 
     Args:
-        columns: the columns to select, possibly empty.
         record_id: the column with the ID of the records.
         condition: the WHERE condition. Pass the same object each time for the cache.
         order: the columns to sort by.

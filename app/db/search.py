@@ -91,13 +91,7 @@ class Search(Condition):
 
 
 def contains(search: ColumnElement[Any], text: str, record_id: ColumnElement[int]) -> Search:
-    """Return the condition that the column contains the text. % and _ are literal.
-
-    Args:
-        search: the search column.
-        text: any text.
-        record_id: the column to compare with the IDs of the matching records.
-    """
+    """Return the condition that the column contains the text. % and _ are literal."""
     if SEPARATOR in text:
         return Search(false(), false())
     text = comparable(text)
@@ -127,7 +121,6 @@ def matches(
     Returns None for a pattern that matches everything.
 
     Args:
-        search: the search column.
         texts: the lower-case columns that the search column consists of.
         pattern: any text, with ``*`` as a wildcard.
         record_id: the column to compare with the IDs of the matching records.

@@ -57,7 +57,6 @@ class Kind:
     Args:
         name: name of the kind, as in ``export coupons``.
         singular: name of one record: the value of ``kind`` in each line.
-        table: the table of the records.
         representation: the fields that the API returns.
         stored: further columns of the table.
         related: function that returns further values by the ID of the record.
@@ -75,11 +74,7 @@ class Kind:
     related_names: tuple[str, ...] = ()
 
     def selected(self, more: Sequence[str] = ()) -> list[ColumnElement[Any]]:
-        """Return the columns to select, without the ID.
-
-        Args:
-            more: further columns of the table.
-        """
+        """Return the columns to select, without the ID."""
         stored = (self.table.c[name] for name in (*self.stored, *more))
         return [as_printed(column) for column in (*self.representation.columns, *stored)]
 

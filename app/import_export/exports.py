@@ -36,9 +36,6 @@ def records(
     """Yield the records that match in batches, in the order of their IDs.
 
     Args:
-        snapshot: the database snapshot.
-        kind: the kind of records.
-        conditions: the conditions that the records meet.
         password_hashes: whether to include the password hashes of accounts.
     """
     more = (PASSWORD_HASH,) if password_hashes and kind.name == "customers" else ()

@@ -60,7 +60,6 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
     """Return the conditions of the filters of an export.
 
     Args:
-        kind: name of a kind.
         given: filters as ``name=value``. The names are those of the list of the API.
 
     Raises:

@@ -83,7 +83,6 @@ class FileImport:
         """Import the lines, with one event for all of them (events 1).
 
         Args:
-            lines: the lines of the file.
             dry_run: whether to write all records in one transaction and roll it back.
         """
         if not dry_run:

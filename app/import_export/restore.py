@@ -72,7 +72,6 @@ def restore(
     """Store all records of an export, or no records after an error.
 
     Args:
-        lines: the lines of all files.
         note_progress: called with the number of records that were inserted so far.
 
     Returns:

@@ -133,7 +133,6 @@ class _RequestLogger:
     """Writes the request lines of an app.
 
     Args:
-        log: the logger.
         slow: the duration in seconds from which a request is logged as a warning.
         observe: called with each line and the duration in seconds.
     """

@@ -80,7 +80,6 @@ class Wrapped(InputObject):
     """The object under a wrapper key, for example ``coupon``.
 
     Args:
-        schema: the schema of the object.
         missing_code: the error code for a body without the key, which takes precedence over all
             other errors of the body (decisions 1 and 13).
     """
@@ -125,8 +124,6 @@ def update_schema(create: type[Base], name: str, **more: ma.fields.Field[Any]) -
     """Return the schema of an update: the same fields, all optional and without defaults.
 
     Args:
-        create: the schema of a new record.
-        name: the name of the schema.
         more: additional fields, and fields that replace those of ``create``. With a field ``id``,
             it is the schema of an item that creates or updates a record.
     """
@@ -170,13 +167,7 @@ def list_response(record: type[Base], key: str) -> type[Base]:
 
 
 def request(fields: type[Base], key: str, missing_code: str) -> type[Base]:
-    """Return the request body with fields under a key: ``CouponCreateRequest``.
-
-    Args:
-        fields: the schema of the fields, such as ``CouponCreate``.
-        key: the wrapper key.
-        missing_code: the error code for a body without the key.
-    """
+    """Return the request body with fields under a key: ``CouponCreateRequest``."""
     field = Wrapped(fields, missing_code=missing_code)
     meaning = f"Request with the key `{key}`."
     base = StrictBase if issubclass(fields, StrictBase) else Base

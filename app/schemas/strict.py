@@ -35,7 +35,6 @@ class UnknownName:
     """An unknown name, as a message of a ValidationError.
 
     Args:
-        name: the name that was sent.
         known: the names that are accepted.
         kind: ``field`` or ``parameter``.
     """
@@ -73,9 +72,7 @@ def unknown_names(names: Iterable[str], known: Set[str], kind: str) -> list[Unkn
     """Return the first unknown names.
 
     Args:
-        names: the names that were sent.
         known: the names that are accepted.
-        kind: ``field`` or ``parameter``.
     """
     unknown = (UnknownName(name, known, kind) for name in names if name not in known)
     return list(islice(unknown, MAX_UNKNOWN))

@@ -82,7 +82,6 @@ class Options:
     """How records are imported.
 
     Args:
-        dry_run: whether nothing is written.
         new_ids: whether every record gets a new ID.
         overwrite: whether to replace records that were edited in this shop.
         same_shop: whether it is the shop of an earlier import, whose address has changed.

@@ -81,7 +81,6 @@ class Report:
         """Write the line of a record.
 
         Args:
-            table: the table at the source.
             record_id: the ID at the source.
             what: ``left_out``, ``altered``, ``kept`` or ``missing``.
             why: the reason, as text for the operator.

@@ -82,7 +82,6 @@ class RecordComparer:
 
     Args:
         records: the map of the imported records.
-        result: the result to which differences are added.
         sample: average number of records of each kind that are compared field by field.
         seed: the seed of the random sample.
 

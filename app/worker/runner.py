@@ -33,7 +33,6 @@ class Runner:
     """Deliveries to one webhook that this worker has in memory.
 
     Args:
-        client: sends requests.
         public_url: the address of the shop, for legacy receivers.
         done: called with each attempt.
     """

@@ -91,7 +91,6 @@ def describe_errors(
     """Add the error responses of an operation.
 
     Args:
-        responses: the responses of the operation.
         codes: error codes of the operation, each with its status.
         invalid: ``param`` and ``reason`` of an invalid input of the operation.
     """

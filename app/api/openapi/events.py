@@ -29,10 +29,6 @@ def webhooks(converter: Any, event_types: Mapping[str, str]) -> Document:
 
     Its entries refer to components, because openapi-generator writes a client for other entries,
     as if a program could send them.
-
-    Args:
-        converter: the converter of the document.
-        event_types: the meaning of each known event type.
     """
     meanings = {**event_types, "ping": "Sent on request, to check that the receiver responds."}
     items = {
@@ -76,13 +72,7 @@ def _body(converter: Any, name: str) -> Document:
 
 
 def describe_plugin_events(converter: Any, components: Any, event_types: Mapping[str, str]) -> None:
-    """Add the event types of plugins to the union of events.
-
-    Args:
-        converter: the converter of the document.
-        components: the components of the document.
-        event_types: the meaning of each known event type.
-    """
+    """Add the event types of plugins to the union of events."""
     added = [name for name in event_types if name not in PAYLOADS]
     union = components.schemas.get("Event")
     if not added or union is None:

@@ -66,7 +66,6 @@ def describe(
     Args:
         operation: the operation with its successful responses.
         method: the method in lower case.
-        codes: the error codes of the operation.
         may_be_strict: whether the client can ask for strict handling.
         may_use_replica: whether a replica can serve the operation if the client allows it.
         writes: whether the operation can write.

@@ -59,7 +59,6 @@ def info(config: Mapping[str, Any], description: str | None) -> dict[str, Any]:
     """Return the ``info`` of a document without its title and version.
 
     Args:
-        config: the configuration of the app.
         description: the introduction; None for the one of the native API.
     """
     is_30 = config["SHOP_OPENAPI_VERSION"].startswith("3.0")

@@ -28,9 +28,6 @@ def describe_operation(
     Args:
         operation: the operation as flask-smorest describes it. It is changed.
         declared: what the decorators of ``Blueprint`` declared for the view.
-        method: the HTTP method in lower case.
-        api_version: the API version of the document.
-        is_public: whether the operation needs no API key.
         may_use_replica: whether reads of the blueprint may use a replica.
     """
     is_safe = method.upper() in SAFE_METHODS

@@ -30,12 +30,7 @@ _REFUNDED = Decimal("1.00")
 
 
 def add_examples(session: Session, present: datetime, user_id: int) -> None:
-    """Add a batch of coupons, an order note, a refund and webhooks to a shop without them.
-
-    Args:
-        present: the time of the shop.
-        user_id: the user of the webhooks.
-    """
+    """Add a batch of coupons, an order note, a refund and webhooks to a shop without them."""
     if _is_empty(session, CouponBatch):
         _add_batch(session, present, user_id)
     if _is_empty(session, OrderNote):

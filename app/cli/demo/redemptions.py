@@ -76,11 +76,7 @@ _CARTS = ("confirmed",) * 3 + ("released",) * 2 + ("reserved",) * 4 + ("expired"
 
 
 def limited_coupons(first: int) -> dict[int, Record]:
-    """Return the changes that make the first coupons of a run examples, by coupon number.
-
-    Args:
-        first: the number of the first coupon of the run.
-    """
+    """Return the changes that make the first coupons of a run examples, by coupon number."""
     codes = [limits["code"] for limits in LIMITED]
     published = COUPONS.c.status == CouponStatus.PUBLISHED
     found = fetch(select(COUPONS.c.code).where(COUPONS.c.code.in_(codes), published))

@@ -58,7 +58,6 @@ class Check(NamedTuple):
     """The result of a check.
 
     Args:
-        state: state of the replica.
         timeline: timeline that the replica follows, or 0.
         replayed: LSN up to which it has replayed the log, or 0.
         current_at: monotonic time of a sample of the primary that the replica has replayed. The
@@ -85,8 +84,6 @@ class Monitor:
 
     Args:
         number: the number of the replica, for the log.
-        primary: the read engine of the primary.
-        replica: the read engine of the replica.
         max_lag: SHOP_REPLICA_LAG_SECONDS.
         is_schema_current: function that takes the rows of ``alembic_version``.
     """

@@ -117,8 +117,6 @@ class Replicas:
     """The replicas of an app.
 
     Args:
-        app_engines: the engines of the app by name.
-        config: the settings of the app.
         is_schema_current: function that takes the rows of ``alembic_version``.
     """
 

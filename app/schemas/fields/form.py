@@ -22,7 +22,6 @@ class FormField:
         kind: ``text``, ``textarea``, ``amount``, ``number``, ``date``, ``time``, ``checkbox``,
             ``select``, ``list`` or ``hidden``, for a field that no form shows. By default, that of
             its class.
-        step: the step of a number.
         unit: what the value is in: ``currency``, ``amount`` (of money or percent, depending on the
             coupon type), or a word.
         values: what a ``select`` offers: the name of a list.
@@ -49,7 +48,6 @@ def set_form(schema: type[ma.Schema], sections: Mapping[str, Mapping[str, FormFi
     """Set how a form shows the fields of a schema.
 
     Args:
-        schema: the schema.
         sections: the fields of each section by its title, in the order of the form.
     """
     shown = [(title, *each) for title, fields in sections.items() for each in fields.items()]

@@ -173,9 +173,7 @@ def legacy_delivery(delivery: Mapping[str, Any], url: str, body: str) -> dict[st
     """Return a delivery as the legacy API returns it.
 
     Args:
-        delivery: the delivery by column name.
         url: URL of the receiver.
-        body: body of the request.
     """
     attempts = delivery["attempts"]
     last: Mapping[str, Any] = (

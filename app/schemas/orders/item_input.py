@@ -240,12 +240,7 @@ class DownloadPermissionCreate(Base):
 
 
 def item_array(item: type[Base], meaning: str) -> list_inputs.ItemArray:
-    """Return the field of a list of items.
-
-    Args:
-        item: schema of an item.
-        meaning: description of the list.
-    """
+    """Return the field of a list of items."""
     return list_inputs.ItemArray(item, meaning, limit=MAX_ITEMS, too_large=too_large)
 
 

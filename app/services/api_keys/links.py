@@ -41,11 +41,9 @@ class Link:
     """An unused link.
 
     Args:
-        id: ID of the link.
         key_id: the key of the session, or the key of the inviter.
         expires_at: until when it works.
         username: the user of the key.
-        description: the description of the key.
         rights: the rights of the session's key.
         login: the username of an invited user; None for a link of a key.
         role: the role of an invited user.
@@ -244,7 +242,6 @@ def accept_invitation(token: str, inviter: Principal) -> dict[str, Any]:
     """Use up an invitation: create its user and key, and return the key with its secret.
 
     Args:
-        token: the token of the link.
         inviter: the principal of the inviter's key, with its current rights.
 
     Raises:

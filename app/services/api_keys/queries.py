@@ -34,7 +34,6 @@ def list_keys(actor: Principal, query: Mapping[str, Any], columns: Columns) -> P
 
     Args:
         query: a loaded ``ApiKeyListQuery``.
-        columns: what to select, of COLUMNS.
     """
     conditions = []
     if not actor.can(Capability.MANAGE_API_KEYS):

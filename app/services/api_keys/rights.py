@@ -94,7 +94,6 @@ def require_rights(actor: Principal, wanted: Rights) -> None:
 
     Args:
         actor: the principal of the key in use, with its stored rights.
-        wanted: the rights that the other key will have.
 
     Raises:
         ShopError: ``shop_api_insufficient_key_rights`` with the first input that exceeds the

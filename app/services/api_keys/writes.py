@@ -80,7 +80,6 @@ def create_key(
     Args:
         login: the username, in any letter case.
         role: a key of ROLES, used only for a new user; None if the user must exist.
-        permission: the permission of the key.
         pair: a key and secret that clients already have; None generates them.
         rights: limits of the key in addition to its permission.
         reports: whether a new user is an event. False if a summary reports it.

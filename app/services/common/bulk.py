@@ -31,7 +31,6 @@ class BulkItem:
 
     Args:
         id: ID of the record to update, or None to create a record.
-        data: the fields of the record.
         precondition: check of the stored record before an update, or None.
     """
 
@@ -101,7 +100,6 @@ def run(
 
     Args:
         record: the name of the records in error codes, such as ``coupon``.
-        items: the items, of any type.
         load: converts the data of an item, or raises ShopError.
         save: writes the loaded items in one transaction and returns one result per item, in order.
         dump: converts a written record to its result.
@@ -142,8 +140,6 @@ def save_items(
     """Create and update records in the given order, in one transaction.
 
     Args:
-        resource: kind of the records.
-        items: what to write.
         lock: locks and reads what the items name or conflict with, in one order for every request.
         prepare_create: checks the fields of a new record, and returns the record.
         prepare_update: checks an update of a record (None if it does not exist), and returns the

@@ -63,9 +63,7 @@ class Matching:
     """The records that match a query: those of a part of a table that meet all conditions.
 
     Args:
-        record_id: the column with their IDs.
         conditions: conditions that are compared with each record.
-        part: the part of the table.
         search: a condition with an index of its own, such as a search.
         few: how many matches are found by ``search`` and then sorted, if not the usual number.
         key: the sort key, if it is not a column of the record.
@@ -89,7 +87,6 @@ def require_known_status(query: Mapping[str, Any], known: Collection[str]) -> No
     """Raise InvalidParams if a status in ``filter[status]`` does not exist.
 
     Args:
-        query: a loaded filter.
         known: the known statuses, in the order of the message.
 
     Raises:
@@ -109,7 +106,6 @@ def between(
 
     Args:
         columns: ``created_at`` and ``updated_at``, or one of them.
-        query: a loaded filter.
     """
     conditions = []
     for name in ("created_at", "updated_at"):

@@ -182,9 +182,7 @@ def conditions_of(
     """Return the conditions that records have entries with these keys and values, rare ones first.
 
     Args:
-        kind: the table of the metadata.
         record_id: the column to compare with the IDs of the records.
-        filters: the keys and values.
         fetch: runs the select that tells rare values from frequent ones.
     """
     if len(filters) > 1:
@@ -279,8 +277,6 @@ class MetadataWrites:
         """Return the stored entries of records that are locked until the commit.
 
         Args:
-            kind: the table.
-            ids: the records that the request changes.
             given: the metadata of the request, with null for keys to remove.
         """
         wanted = sorted(set(ids))
@@ -311,8 +307,6 @@ class MetadataWrites:
         """Return the stored entries of the records whose metadata the items change.
 
         Args:
-            kind: the table.
-            items: the items of the request.
             stored: IDs of the records that the items can update, which are locked.
         """
         found = [item for item in items if item.id in stored and METADATA in item.data]
@@ -332,8 +326,6 @@ class MetadataWrites:
         Call this last, because other items see the change.
 
         Args:
-            writes: the writes of the transaction.
-            data: the fields of the item.
             name: name of the record, such as ``coupon``.
             before: the stored record, or None for a new one.
             after: the record after the item. It gets another revision.
@@ -352,7 +344,6 @@ class MetadataWrites:
         """Return the entries of a record after a change, which is not stored.
 
         Args:
-            key: the record.
             given: the keys to set, with null for keys to remove, or entries to write.
             place: name of the metadata in the request, such as ``coupon.metadata``.
 

@@ -78,11 +78,6 @@ def ids_after(matching: Matching, after: int, limit: int) -> list[int]:
     """Return the IDs of the matching records that follow an ID, in their order.
 
     Large selections are processed in parts with it.
-
-    Args:
-        matching: the matching records.
-        after: the ID.
-        limit: the maximum number of IDs.
     """
     ids = _found(matching).where(matching.record_id > after).order_by(matching.record_id)
     return [row[0] for row in fetch(ids.limit(limit))]
@@ -101,13 +96,10 @@ def fetch_page(
 
     Args:
         columns: the columns to select, which the record's ID follows.
-        record_id: the column with the ID.
-        find: the matching records.
         query: ``order``, ``limit``, ``offset`` (if absent or 0, ``page`` determines it) and
             ``page``.
         key: the sort key. Nulls come last. Equal keys are sorted by ID in the same direction, so
             that pages never overlap. Unique keys need no ID.
-        may_read: whether the actor may read these records.
     """
     size = page_size(query)
     if not may_read:
@@ -162,9 +154,7 @@ class _Order(NamedTuple):
     """The order in which a list is read.
 
     Args:
-        key: the sort key.
         record_id: the column with the ID, which determines the order of equal keys.
-        direction: ``asc`` or ``desc``.
         is_backward: whether the list is read from its end.
     """
 
@@ -315,7 +305,6 @@ def _by_place(
 
     Args:
         others: IDs of all records of the table that are not in the list.
-        offset: how many records of the list to skip.
     """
     key, record_id = order.key, order.record_id
     columns = [key] if _is_unique(key) else [key, record_id]

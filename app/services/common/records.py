@@ -115,15 +115,7 @@ def fetch_records(
     keys: Mapping[str, ColumnElement[Any]],
     may_read: bool,
 ) -> tuple[list[Record], int]:
-    """Return a page of records by column name, and the number of all that match.
-
-    Args:
-        columns: the columns to select.
-        matching: the matching records.
-        query: the page and the order.
-        keys: the sort keys by name.
-        may_read: whether the actor may read these records.
-    """
+    """Return a page of records by column name, and the number of all that match."""
     record_id = matching.record_id
     key = _sort_key_of(query, keys, record_id)
     page = fetch_page(columns, record_id, matching, query.window, key=key, may_read=may_read)

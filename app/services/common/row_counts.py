@@ -20,7 +20,6 @@ class RowCountFilter:
     """Records that ``RowCount`` counts: those of a table, or of some of its partitions.
 
     Args:
-        table_name: the counted table.
         timestamp: column that determines the week, as the select of IDs sees it.
         partitions: counted partitions of the table; None for all.
         without: a partition to leave out; None to leave out nothing.

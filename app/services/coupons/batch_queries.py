@@ -66,7 +66,6 @@ def list_batches(actor: Principal, query: Mapping[str, Any], columns: Columns) -
 
     Args:
         query: a loaded ``CouponBatchListQuery``.
-        columns: what to select, of COLUMNS.
     """
     conditions = between({"created_at": COUPON_BATCHES.c.created_at}, query)
     matching = Matching(COUPON_BATCHES.c.id, conditions)
@@ -98,7 +97,6 @@ def codes_of(actor: Principal, batch_id: int, *, unused: bool = False) -> list[d
     """Return the published coupons of a batch with code, uses and limit, in the order of their IDs.
 
     Args:
-        batch_id: ID of the batch.
         unused: whether to return only those without a use and a reservation.
 
     Raises:

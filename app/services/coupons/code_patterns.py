@@ -82,7 +82,6 @@ class CodePattern:
         """Reject a pattern whose codes could be guessed.
 
         Args:
-            count: number of requested codes.
             guessable: whether the client accepts codes that are easier to guess.
 
         Raises:

@@ -79,7 +79,6 @@ def list_coupons(
 
     Args:
         query: a loaded ``CouponListQuery``.
-        columns: what to select.
         trashed: whether to list the coupons in the trash instead.
 
     Raises:

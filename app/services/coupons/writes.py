@@ -49,7 +49,6 @@ def save_coupons(
     """Create and update coupons in the given order, in one transaction (spec 4.3).
 
     Args:
-        items: what to write.
         trashed_too: whether coupons in the trash can be updated, which leaves them there.
 
     Returns:
@@ -104,10 +103,7 @@ def delete_coupon(
     """Move a published coupon to the trash, or delete it permanently (spec 3).
 
     Args:
-        coupon_id: ID of the coupon.
-        force: whether to delete it permanently.
         trashed_too: whether ``force`` also finds a coupon that is in the trash (decisions 14).
-        precondition: checks the stored coupon first.
 
     Raises:
         ShopError: the coupon does not exist, a capability is missing, or the precondition fails.

@@ -84,7 +84,6 @@ def with_computed(session: Session, results: Sequence[WriteResult]) -> list[Writ
     """Return accounts with their computed columns (role, statistics, avatar), in one statement.
 
     Args:
-        session: the session of the transaction that has written the accounts.
         results: accounts by column name. Errors are returned unchanged.
     """
     ids = {result["id"] for result in results if not isinstance(result, ShopError)}

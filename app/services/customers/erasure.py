@@ -60,9 +60,6 @@ def erase_customer(session: Session, account: UserRow) -> None:
     """Remove the personal data of an account that is being deleted, except from orders.
 
     Call this while the account is locked and still exists: its redemptions and orders refer to it.
-
-    Args:
-        account: the account by column name.
     """
     emails = _emails(session, account)
     orders = _orders(session, account["id"], emails)

@@ -73,7 +73,6 @@ def list_customers(actor: Principal, query: Mapping[str, Any], columns: Columns)
 
     Args:
         query: a loaded ``CustomerListQuery``.
-        columns: what to select, of COLUMNS.
 
     Raises:
         InvalidParams: ``orderby`` requires a field to sort by.

@@ -44,7 +44,6 @@ def free_username(session: Session, email: str, taken: set[str]) -> str:
     usernames.
 
     Args:
-        email: the e-mail address.
         taken: normalized usernames that are in use, including those of ``first_usernames`` and
             those that this transaction creates. The function adds the usernames that it finds.
     """

@@ -89,7 +89,6 @@ def erase_events(
     repeat the data, so they become empty, too.
 
     Args:
-        customer_id: the customer.
         records: IDs of the customer's orders and of their notes, by resource. Their events can be
             those of a guest.
     """

@@ -21,11 +21,8 @@ def latest_events(
     """Return the latest events of a record, newest first, each with its user, key and session.
 
     Args:
-        resource: the type of the record.
-        resource_id: its ID.
         columns: what to select. The username, the description of the key, and the IDs of the key
             and of the session follow, or None.
-        limit: the maximum number of events.
 
     Raises:
         ShopError: the capability is missing.
@@ -43,7 +40,6 @@ def recent_events(
         query: a loaded ``EventListQuery``, without its cursor.
         before: only events with a lower ID; 0 for all.
         columns: what to select. Who made the change follows, as in ``latest_events``.
-        limit: the maximum number of events.
 
     Raises:
         InvalidParams: a type or a resource is unknown.

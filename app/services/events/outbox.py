@@ -66,7 +66,6 @@ class NewEvent:
 
     Args:
         type: a type of the catalog: ``<resource>.<what happened>``.
-        resource_id: ID of the record.
         data: what the event reports, as JSON: usually the record under the name of its resource.
         customer_id: the customer whose personal data is in ``data``.
     """

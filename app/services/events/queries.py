@@ -40,7 +40,6 @@ class EventPage:
 
     Args:
         rows: the selected columns of each event, and its ID.
-        has_more: whether more events match.
     """
 
     rows: Sequence[Row]
@@ -52,7 +51,6 @@ def list_events(actor: Principal, query: Mapping[str, Any], columns: Columns) ->
 
     Args:
         query: a loaded ``EventListQuery``.
-        columns: what to select, of COLUMNS.
 
     Raises:
         ShopError: the capability is missing, a filter is invalid, or events after

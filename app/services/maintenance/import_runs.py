@@ -43,7 +43,6 @@ class ImportProgress:
 
     Args:
         source: the origin of the records.
-        kind: kind of the records.
     """
 
     source: str

@@ -93,7 +93,6 @@ def note(upload_id: int, position: int, changes: Mapping[str, Any]) -> bool:
     """Store how far the import of a file is.
 
     Args:
-        upload_id: the file.
         position: the position before.
         changes: the new position, COUNTS, failures and ``claimed_at``.
 

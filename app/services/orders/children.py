@@ -22,8 +22,6 @@ def fetch_children(
 
     Args:
         table: the table of the notes or refunds.
-        order_id: the order.
-        columns: what to select.
         child_id: only the note or refund with this ID.
 
     Raises:

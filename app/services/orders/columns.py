@@ -66,7 +66,6 @@ def paid_at(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> datet
 
     Args:
         before: the stored order; None for a new order, which can have been paid for earlier.
-        after: the order after the change.
     """
     if after["paid_at"] is not None:
         return after["paid_at"]  # type: ignore[no-any-return] # of a dict
@@ -96,8 +95,6 @@ def status_note(order: Record, status_before: str, own: Mapping[str, str]) -> Re
     """Return the automatic note of a status change (orders 7).
 
     Args:
-        order: the order after the change.
-        status_before: its status before the change.
         own: ``STATUS_NOTE`` of the update.
     """
     labels = current_catalog().order_statuses

@@ -46,7 +46,6 @@ def changed_items(
 
     Args:
         items: the items before the update, which this function does not modify.
-        data: the loaded fields of the update.
         ids: IDs for new items, ascending, as many as ``number_of_new_items``.
         errors: rules that other lists of the order violate, reported together with these.
 

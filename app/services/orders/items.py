@@ -172,11 +172,7 @@ class OrderItems:
 
 
 def items_of(order: Mapping[str, Any]) -> OrderItems:
-    """Return the items of a stored order.
-
-    Args:
-        order: the columns of the order.
-    """
+    """Return the items of a stored order."""
     details = order["item_details"] or {}
     lists = {
         name: [_stored(kind, item, details.get(str(item["id"]), {})) for item in order[name]]

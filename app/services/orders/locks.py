@@ -88,11 +88,7 @@ def lock_coupons(session: Session, orders: Collection[Record], codes: Collection
 def lock_coupons_of_items(
     session: Session, items: Sequence[BulkItem], orders: Mapping[int, Record]
 ) -> None:
-    """Lock the coupons of several coupon lines in creates and updates of orders.
-
-    Args:
-        orders: the stored orders, by ID.
-    """
+    """Lock the coupons of several coupon lines in creates and updates of orders."""
     changing = [item for item in items if not _USES.isdisjoint(item.data)]
     lines = (line for item in changing for line in item.data.get("coupon_lines") or ())
     lock_coupons(
@@ -111,8 +107,6 @@ def new_ids(
     IDs of items are unique in the shop (records 5).
 
     Args:
-        orders: number of new orders.
-        items: number of new items.
         after: the last ID of an item of an order that gets new items. It can be above the last ID
             of all items if a previous release has assigned it.
     """

@@ -76,7 +76,6 @@ class OrderMetadataWrites:
         """Return the stored entries that the items of a request can change.
 
         Args:
-            items: the items of the bulk request, or of a single one.
             stored: IDs of the orders that can be updated, which are locked.
         """
         found = {
@@ -106,9 +105,6 @@ class OrderMetadataWrites:
         Call this last, because other requests see the change.
 
         Args:
-            writes: the writes of the transaction.
-            data: the fields of the order.
-            items: the changes of items.
             before: the stored order, or None for a new one.
             after: the order after the request. It gets another revision.
 
@@ -136,11 +132,7 @@ class OrderMetadataWrites:
             count_change(before, after)
 
     def write(self, session: Session, new_ids: Sequence[int]) -> None:
-        """Write the changes, and add the metadata to the orders.
-
-        Args:
-            new_ids: the IDs of the new orders.
-        """
+        """Write the changes, and add the metadata to the orders."""
         delete_items(session, self.removed)
         self.orders.write(session, new_ids)
         self.items.write(session, new_ids)
@@ -168,9 +160,7 @@ class RefundMetadataWrites:
         """Return the metadata of a new refund.
 
         Args:
-            order_id: the order.
             items: the refunded items, in the order of the request.
-            data: the loaded fields of the refund.
 
         Raises:
             ShopError: the metadata is beyond a limit.

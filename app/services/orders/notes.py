@@ -26,9 +26,6 @@ _CANNOT_READ = "shop_api_user_cannot_read_order_notes"
 def list_notes(actor: Principal, order_id: int, columns: Columns) -> Sequence[Row]:
     """Return the notes of an order, oldest first.
 
-    Args:
-        columns: what to select, of the columns of a note.
-
     Raises:
         ShopError: the order does not exist, or the capability is missing.
     """
@@ -57,7 +54,6 @@ def create_note(
     """Add a note to an order; return it by its column names.
 
     Args:
-        order_id: the order.
         data: a loaded ``OrderNoteCreate``.
         needs_text: whether a note without text is rejected.
 

@@ -109,11 +109,9 @@ def orders_of_customer(
     """Return all orders of a customer, oldest first (spec 4.2, decisions 7), or a page of them.
 
     Args:
-        customer_id: the customer.
         query: a loaded ``CustomerOrdersQuery``. If the API version filters and pages these orders,
             and the client asked for it, a loaded ``OrderListQuery`` (decisions 14). ``totals``:
             whether the list of all orders has totals.
-        columns: what to select, of COLUMNS.
     """
     get_customer(actor, customer_id, [])
     if "page" in query:
@@ -149,7 +147,6 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
 
     Args:
         ids: customer IDs. Unknown IDs are omitted.
-        columns: what to select, of the columns of a customer.
     """
     rows = fetch_by_ids(fetch, columns, CUSTOMER_COLUMNS["id"], ids)
     return {row[-1]: row for row in rows}
@@ -206,8 +203,6 @@ def part_of(statuses: Sequence[str] | None, *, by_date: bool, is_search: bool) -
 
     Args:
         statuses: the statuses; None for all but the trash.
-        by_date: whether the list is sorted by date.
-        is_search: whether the list searches.
     """
     if statuses is None:
         counted = RowCountFilter("orders", ORDERS.c.created_at, without=TRASH)

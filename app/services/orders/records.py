@@ -82,7 +82,6 @@ def list_records(
     """Return a page of orders and the number of all that match.
 
     Args:
-        query: what the list shows.
         with_customers: whether the orders have ``customer``.
     """
     search = phrase_of(query.search, ORDERS.c.search_text, ORDERS.c.id)
@@ -207,7 +206,6 @@ def list_refunds(
     """Return a page of refunds and the number of all that match.
 
     Args:
-        query: what the list shows.
         order_id: only refunds of this order.
     """
     is_trashed = exists(

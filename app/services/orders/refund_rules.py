@@ -64,8 +64,6 @@ def refunded_items(
 
     Args:
         data: a loaded ``OrderRefundCreate``.
-        items: the items of the order.
-        refunds: the earlier refunds of the order.
         ids: IDs for the items, ascending.
 
     Raises:
@@ -168,7 +166,6 @@ def require_refunds_covered(
     Args:
         before: the total and the items before the update.
         after: the total and the items after it.
-        refunds: the refunds of the order.
         data: the loaded fields of the update, which locate the items.
 
     Raises:

@@ -50,9 +50,6 @@ FULLY_REFUNDED = "Order fully refunded."
 def list_refunds(actor: Principal, order_id: int, columns: Columns) -> Sequence[Row]:
     """Return the refunds of an order, oldest first.
 
-    Args:
-        columns: what to select, of the columns of a refund.
-
     Raises:
         ShopError: the order does not exist, or the capability is missing.
     """
@@ -81,7 +78,6 @@ def list_all_refunds(actor: Principal, query: Mapping[str, Any], columns: Column
 
     Args:
         query: a loaded ``RefundListQuery``.
-        columns: what to select, of the columns of a refund.
     """
     return fetch_page(
         columns,
@@ -251,7 +247,6 @@ def insert_refund(
     Args:
         refund: the refund by its column names, modified in place.
         order: its order, which the transaction has locked.
-        metadata: its metadata.
     """
     new = insert(ORDER_REFUNDS).values(refund).returning(ORDER_REFUNDS.c.id)
     refund["id"] = session.execute(new).scalar_one()
@@ -357,7 +352,6 @@ def _become_refunded(session: Session, order: Record, after: Record) -> list[Cha
     """Give a fully refunded order its status, with its note; return the further changes.
 
     Args:
-        order: the order before the refund.
         after: the order after the refund, modified in place.
     """
     after["status"] = REFUNDED

@@ -85,7 +85,6 @@ def save_orders(
     """Create and update orders, in their order, in one transaction (orders 1, spec 4.3).
 
     Args:
-        items: what to write.
         trashed_too: whether orders in the trash can be updated, which leaves them there.
 
     Returns:
@@ -129,7 +128,6 @@ def delete_order(
     """Move an order to the trash, or delete it permanently (orders 1 and 4).
 
     Args:
-        force: whether to delete it permanently.
         trashed_too: whether ``force`` also deletes an order that is in the trash.
 
     Raises:

@@ -61,7 +61,6 @@ def list_redemptions(actor: Principal, query: Mapping[str, Any], columns: Column
 
     Args:
         query: a loaded ``RedemptionListQuery``.
-        columns: what to select, of COLUMNS.
     """
     return fetch_page(
         columns,

@@ -48,7 +48,6 @@ def new_sender(url: str, secret: str | None) -> Sender:
     """Return a sender to a URL without a webhook.
 
     Args:
-        url: the receiver.
         secret: signs the request. Default: generated.
 
     Raises:

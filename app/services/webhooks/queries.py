@@ -49,7 +49,6 @@ def list_webhooks(
 
     Args:
         query: a loaded ``WebhookListQuery``.
-        columns: what to select, of the columns of a webhook.
         formats: the forms of deliveries to include.
     """
     matching = _matching(query, formats)
@@ -109,7 +108,6 @@ def list_deliveries(
 
     Args:
         query: a loaded ``WebhookDeliveryListQuery``.
-        columns: what to select, of the columns of a delivery.
     """
     columns = _shown(actor, webhook_id, columns, formats)
     conditions = [WEBHOOK_DELIVERIES.c.webhook_id == webhook_id]

@@ -55,9 +55,6 @@ def deactivate(session: Session, webhook_ids: Sequence[int], reason: str) -> Rec
     """Fail the pending deliveries of locked webhooks, and return their columns when disabled.
 
     The leases end, so that a failure of a delivery in flight is ignored.
-
-    Args:
-        reason: the value of ``disabled_reason``.
     """
     session.execute(
         update(WEBHOOK_DELIVERIES)
@@ -103,7 +100,6 @@ def disable(session: Session, webhooks: Sequence[WebhookRow], reason: str) -> No
 
     Args:
         webhooks: active or paused webhooks by column name, locked by the transaction.
-        reason: the value of ``disabled_reason``.
     """
     if not webhooks:
         return

@@ -66,9 +66,6 @@ def coupon(
 
     Args:
         row: the columns of the post after its ID.
-        rows: the metadata.
-        coupon_types: returns whether a coupon type is known.
-        metadata: converts what is not a field of a coupon.
 
     Raises:
         LeftOut: its status is unknown, or it has no code.

@@ -30,9 +30,7 @@ def customer(
 
     Args:
         row: username, e-mail and registration.
-        rows: the metadata.
         capabilities: the key of its roles in the metadata.
-        metadata: converts what is not a field of a customer.
 
     Raises:
         LeftOut: it has no username.

@@ -73,7 +73,6 @@ def items_of_order(
     Args:
         rows: ID, name and kind of each item.
         metas: their metadata, by their ID.
-        metadata: converts what is not a field of an item.
     """
     subtotal: Cents = 0
     taxes: dict[str, _Tax] = {}
@@ -137,9 +136,6 @@ def refunded_items(
     Args:
         rows: ID, name and kind of each item.
         metas: their metadata, by their ID.
-        products: their products.
-        altered: alterations of the refund.
-        metadata: converts what is not a field of an item.
     """
     items: list[Item] = []
     of_items: dict[int, list[SourceEntry]] = {}

@@ -118,7 +118,6 @@ class MetadataConverter:
 
         Args:
             table: the table of the source, for the report.
-            rows: the rows of the record.
             fields: keys whose first row is a field of the record.
             altered: alterations of the record, to which further ones are added.
         """

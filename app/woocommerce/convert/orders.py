@@ -67,9 +67,6 @@ def order(
 
     Args:
         altered: alterations of its items. Alterations of the order are added.
-        statuses: the known statuses.
-        default_currency: the currency of an order without a currency.
-        metadata: converts what is not a field of an order.
 
     Raises:
         LeftOut: its status is unknown, or its total cannot be stored.
@@ -197,11 +194,8 @@ def refund(
     """Return a refund.
 
     Args:
-        source: the refund.
         rows: ID, name and kind of each of its items.
         metas: the metadata of the items, by their ID.
-        products: the products of the items.
-        metadata: converts what is not a field of a refund or of its items.
 
     Raises:
         LeftOut: the refund has no order, or no amount.

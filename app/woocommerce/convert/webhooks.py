@@ -46,7 +46,6 @@ def read_webhooks(name: str, page: Pages, metas: Metas) -> Iterator[SourceWebhoo
 
     Args:
         name: the name of the staged table.
-        metas: metadata of the posts.
     """
     for webhook_id, rows in page.items():
         row = rows[-1]

@@ -70,7 +70,6 @@ class DumpText:
     Bytes that are not valid UTF-8 are lone surrogates ("surrogateescape").
 
     Args:
-        stream: the uncompressed bytes.
         progress: called after each read.
 
     Attributes:

@@ -60,7 +60,6 @@ def meant(text: str, *, from_latin1: bool) -> str:
 
     Args:
         text: the text, with invalid bytes as lone surrogates.
-        from_latin1: see ``text_of``.
     """
     try:
         text.encode()

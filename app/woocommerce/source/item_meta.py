@@ -66,7 +66,6 @@ def visible_meta(
     Args:
         rows: all metadata of a line.
         product_id: the ID of the product or variation of the line.
-        name: the name of the line.
     """
     found, numbers = [], set()
     for number, (key, value) in enumerate(zip(rows[::3], rows[1::3], strict=True)):

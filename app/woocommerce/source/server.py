@@ -36,7 +36,6 @@ class ServerSource:
 
     Args:
         url: ``mysql+pymysql://user:password@host:3306/database``.
-        tables: the tables by their name.
         take: called with "", the table, and some of its rows, in the order of its columns.
         progress: called with the number of rows that have been read.
         warn: called with a message for the operator.

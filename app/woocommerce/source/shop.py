@@ -17,12 +17,7 @@ MAX_CACHED = 20_000
 
 
 class ShopSource:
-    """Reads properties of the whole shop from the staged rows.
-
-    Args:
-        staging: the staged rows.
-        prefix: the prefix of the tables.
-    """
+    """Reads properties of the whole shop from the staged rows."""
 
     def __init__(self, staging: Staging, prefix: str) -> None:
         self.staging = staging

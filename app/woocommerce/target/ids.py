@@ -31,7 +31,6 @@ class TargetIds:
     """Assigns IDs to new records.
 
     Args:
-        dry_run: whether nothing is written.
         new_ids: whether every record gets a new ID.
     """
 
@@ -41,13 +40,7 @@ class TargetIds:
         self._next: dict[str, int] = {}  # of a dry run
 
     def advance(self, kind: str, table: Table, last_id: int) -> None:
-        """Reserve the IDs of the source: further records of this shop get higher IDs.
-
-        Args:
-            kind: name of the kind of record.
-            table: the table of the records.
-            last_id: the highest ID at the source.
-        """
+        """Reserve the IDs of the source: further records of this shop get higher IDs."""
         if not self._new_ids and kind in KEEP_IDS:
             self.reserve(table, last_id)
 

@@ -26,7 +26,6 @@ class MetadataWriter:
     """Writes the metadata of records and of their items, in place of that of an earlier import.
 
     Args:
-        ids: assigns IDs.
         new_ids: whether all entries get new IDs.
     """
 
@@ -35,12 +34,7 @@ class MetadataWriter:
         self._new_ids = new_ids
 
     def write(self, session: Session, kind: MetadataTable, written: Sequence[Pending]) -> None:
-        """Store the metadata of records.
-
-        Args:
-            kind: the table of the metadata.
-            written: the records.
-        """
+        """Store the metadata of records."""
         changed = [each.target_id for each in written if each.imported]
         if changed:
             session.execute(delete(kind.table).where(kind.of_records), {"ids": changed})
@@ -56,7 +50,6 @@ class MetadataWriter:
         """Store the metadata of items.
 
         Args:
-            written: the orders or refunds.
             order: the column of these records with the ID of the order.
         """
         changed = [each for each in written if each.imported]

@@ -30,10 +30,8 @@ class RecordMap:
     """The records of one source.
 
     Args:
-        name: name of the source.
         previous_name: the name of the source in earlier imports, if it has changed.
         staging: the staging file, which stores the map of a dry run.
-        dry_run: whether nothing is written.
     """
 
     def __init__(

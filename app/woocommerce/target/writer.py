@@ -75,7 +75,6 @@ class RecordWriter:
 
     Args:
         records: the map of records that were imported before.
-        report: counts the written records.
         overwrite: whether to replace records that were edited in this shop.
         new_ids: whether all records get new IDs, even if the ID at the source is unused.
     """
@@ -93,7 +92,6 @@ class RecordWriter:
         """Write records of a kind, in one transaction.
 
         Args:
-            label: the name of the records in the report.
             converted: ordered by their ID at the source.
         """
         if not converted:

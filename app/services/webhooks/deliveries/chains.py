@@ -65,10 +65,7 @@ def chains_of(
     """Return due deliveries with their events: one list for each resource, in order.
 
     Args:
-        sender: the webhook.
         known: IDs of the deliveries that the worker has in memory.
-        timestamp: the current time.
-        limit: maximum number of resources in memory.
     """
     if len(known) > limit // 2:  # reads several at once, if there is room for them
         return []

@@ -66,7 +66,6 @@ def claim(session: Session, owner: str, held: Mapping[int, Collection[int]]) -> 
     A webhook whose secret cannot be read is disabled.
 
     Args:
-        owner: name of the worker.
         held: the webhooks that the worker has leased, with the IDs of their deliveries in memory.
     """
     timestamp = precise_now()
@@ -147,7 +146,6 @@ def has_work(owner: str, held: Collection[int], known: Mapping[int, Collection[i
     This is a read, so an idle worker writes nothing.
 
     Args:
-        owner: name of the worker.
         held: webhooks that the worker has leased.
         known: the leased webhooks with room for more deliveries, with their deliveries in memory.
     """

@@ -85,7 +85,6 @@ def record_attempts(
     the delivery was queued again during the attempt, the failure does not change its schedule.
 
     Args:
-        owner: name of the worker.
         released: webhooks without further deliveries in memory. Their leases end.
     """
     webhooks = _locked(
