@@ -31,7 +31,7 @@ from app.errors import ShopError
 from app.schemas.base import Base, OptionalFields
 from app.schemas.coupons.coupon import CouponUpdate
 from app.schemas.fields import input as inputs
-from app.schemas.fields.form import FormField
+from app.schemas.fields.form import FormField, set_form
 
 rights.add_capabilities({
     "list_redemptions": (
@@ -202,13 +202,21 @@ def confirm(coupon_id: int, redemption_id: int) -> BaseResponse:
 class CounterUse(Base):
     """A use at the counter or by telephone."""
 
-    email = inputs.Email("E-mail address of the customer.", form=FormField("E-mail address"))
-    customer_id = inputs.AccountId(
-        "ID of the customer account, if there is one.", form=FormField("Customer ID")
-    )
-    amount = inputs.DecimalInput(
-        "Discount that was granted, for the reports.", form=FormField("Discount", unit="currency")
-    )
+    email = inputs.Email("E-mail address of the customer.")
+    customer_id = inputs.AccountId("ID of the customer account, if there is one.")
+    amount = inputs.DecimalInput("Discount that was granted, for the reports.")
+
+
+set_form(
+    CounterUse,
+    {
+        "Use": {
+            "email": FormField("E-mail address"),
+            "customer_id": FormField("Customer ID"),
+            "amount": FormField("Discount", unit="currency"),
+        }
+    },
+)
 
 
 @blp.page(
@@ -249,7 +257,10 @@ def redeem(coupon_id: int) -> Response | BaseResponse:
 class CouponCount(OptionalFields):
     """The number of uses, which only *Correct the count* sets."""
 
-    usage_count = inputs.Count("Number of confirmed uses.", form=FormField("Uses"))
+    usage_count = inputs.Count("Number of confirmed uses.")
+
+
+set_form(CouponCount, {"Use": {"usage_count": FormField("Uses")}})
 
 
 @blp.page("/coupons/<int:coupon_id>/count", "get_coupon", "update_coupon", methods=("GET", "POST"))

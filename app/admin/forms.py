@@ -74,7 +74,6 @@ class FieldSpec:
         help: the text below it.
         kind: how it is shown.
         section: the title of its section.
-        order: its place.
         required: whether it must be filled in.
         step: the step of a number.
         unit: what the value is in.
@@ -88,7 +87,6 @@ class FieldSpec:
     help: str
     kind: str
     section: str
-    order: int
     required: bool
     step: str
     unit: str
@@ -190,7 +188,7 @@ _CONVERTERS: Mapping[str, Callable[[str], Any]] = {
 @lru_cache(64)
 def specs_of(schema: type[Base], prefix: str = "") -> tuple[FieldSpec, ...]:
     """Return the fields of a schema of requests, in the order in which a form shows them."""
-    found: list[FieldSpec] = []
+    found: list[tuple[int, FieldSpec]] = []
     for name, declared in schema._declared_fields.items():
         form: FormField = declared.metadata.get(FORM) or FormField()
         label = form.label or name.replace("_", " ").capitalize()
@@ -199,12 +197,13 @@ def specs_of(schema: type[Base], prefix: str = "") -> tuple[FieldSpec, ...]:
             inner = specs_of(part, f"{prefix}{name}.")
             if not any(spec.section != "More" for spec in inner):  # an address
                 inner = tuple(replace(spec, section=label) for spec in inner)
-            found += inner
+            found += [(form.order, spec) for spec in inner]
         elif isinstance(declared, inputs.Input) and form.kind != "hidden":
             kind = form.kind or ("select" if form.values else _kind(declared))
             if kind != "hidden":
-                found.append(_spec(declared, form, kind=kind, name=f"{prefix}{name}", label=label))
-    return tuple(sorted(found, key=lambda each: each.order))
+                spec = _spec(declared, form, kind=kind, name=f"{prefix}{name}", label=label)
+                found.append((form.order, spec))
+    return tuple(spec for _, spec in sorted(found, key=lambda each: each[0]))
 
 
 def _kind(declared: ma.fields.Field[Any]) -> str:
@@ -230,7 +229,6 @@ def _spec(
         else form.help,
         kind=kind,
         section=form.section,
-        order=form.order,
         required=declared.required,
         step=form.step,
         unit=form.unit,

@@ -151,8 +151,8 @@ class ApiKeyListQuery(PageQuery, ApiKeyOrder, ReadQuery):
     """Query of a list of keys."""
 
 
-ApiKeyCreateRequest = request(ApiKeyCreate, "key", "shop_api_missing_key_data")
-ApiKeyUpdateRequest = request(ApiKeyUpdate, "key", "shop_api_missing_key_data")
+ApiKeyCreateRequest = request(ApiKeyCreate, "key")
+ApiKeyUpdateRequest = request(ApiKeyUpdate, "key")
 
 ApiKeyResponse = response(ApiKeySchema, "key")
 ApiKeyWithSecretResponse = response(ApiKeyWithSecretSchema, "key")

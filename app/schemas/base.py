@@ -79,45 +79,50 @@ class OptionalFields(Base):
 class Wrapped(InputObject):
     """The object under a wrapper key, for example ``coupon``.
 
-    Args:
-        missing_code: the error code for a body without the key, which takes precedence over all
-            other errors of the body (decisions 1 and 13).
+    The error for a body without the key takes precedence over all other errors of the body
+    (decisions 1 and 13).
     """
 
-    def __init__(self, schema: type[Base], *, missing_code: str) -> None:
+    def __init__(self, schema: type[Base], key: str) -> None:
         super().__init__(schema, required=True)
-        self.missing_code = missing_code
+        self.key = key
 
     def absent(self) -> NoReturn:
         """Raise the error for a missing wrapper key."""
-        raise ShopError(self.missing_code)
+        raise missing_data(self.key)
 
 
 class WrappedItems(ma.fields.List[Any]):
     """The array under the wrapper key of a bulk request, for example ``coupons``.
 
     Returns the items unchanged. ``app.api.bulk_requests`` loads each item, so that an invalid item
-    does not affect the others.
-
-    Args:
-        item: the schema of an item, for the OpenAPI document.
-        missing_code: the error code for a body without the key.
+    does not affect the others. The schema of an item is for the OpenAPI document.
     """
 
-    def __init__(self, item: type[Base], *, missing_code: str) -> None:
+    def __init__(self, item: type[Base], key: str) -> None:
         metadata = {json_schema.LIMIT: "SHOP_BULK_LIMIT"}
         super().__init__(ma.fields.Nested(item), required=True, metadata=metadata)
-        self.missing_code = missing_code
+        self.key = key
 
     def deserialize(
         self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **_: Any
     ) -> Any:
         """Return the array."""
         if value is None or value is ma.missing:
-            raise ShopError(self.missing_code)
+            raise missing_data(self.key)
         if not isinstance(value, list):
             raise ma.ValidationError("must be an array.")
         return value
+
+
+def missing_data(key: str) -> ShopError:
+    """Return the error for a body without its wrapper key: ``shop_api_missing_coupon_data``."""
+    return ShopError(f"shop_api_missing_{key}_data")
+
+
+def excluding(*names: str) -> Any:
+    """Return the ``Meta`` of a schema without some of the fields that it inherits."""
+    return type("Meta", (Base.Meta,), {"exclude": names})
 
 
 def update_schema(create: type[Base], name: str, **more: ma.fields.Field[Any]) -> type[Base]:
@@ -162,23 +167,22 @@ def response(record: type[Base], key: str) -> type[Base]:
 
 def list_response(record: type[Base], key: str) -> type[Base]:
     """Return the body with a list of records under a key: ``CouponList`` of ``CouponSchema``."""
-    field = ma.fields.List(ma.fields.Nested(record), required=True)
+    field = fields.objects(record)
     return _body(f"{_noun(record)}List", f"List of {key.replace('_', ' ')}.", key, field)
 
 
-def request(fields: type[Base], key: str, missing_code: str) -> type[Base]:
+def request(fields: type[Base], key: str) -> type[Base]:
     """Return the request body with fields under a key: ``CouponCreateRequest``."""
-    field = Wrapped(fields, missing_code=missing_code)
     meaning = f"Request with the key `{key}`."
     base = StrictBase if issubclass(fields, StrictBase) else Base
-    return _body(f"{_noun(fields)}Request", meaning, key, field, base)
+    return _body(f"{_noun(fields)}Request", meaning, key, Wrapped(fields, key), base)
 
 
-def bulk_request(item: type[Base], key: str, missing_code: str) -> type[Base]:
+def bulk_request(item: type[Base], key: str) -> type[Base]:
     """Return the body of a bulk request: ``CouponBulkRequest`` of ``CouponBulkItem``."""
-    field = WrappedItems(item, missing_code=missing_code)
     name = f"{_noun(item).removesuffix('Item')}Request"
-    return _body(name, f"Bulk request that creates and updates {key}.", key, field)
+    meaning = f"Bulk request that creates and updates {key}."
+    return _body(name, meaning, key, WrappedItems(item, key))
 
 
 def bulk_response(record: type[Base], key: str) -> type[Base]:
@@ -244,7 +248,7 @@ class ApiError(Base):
 class ErrorResponse(Base):
     """Body of every error response (decisions 1)."""
 
-    errors = ma.fields.List(ma.fields.Nested(ApiError), required=True)
+    errors = fields.objects(ApiError)
 
 
 class CountResponse(Base):

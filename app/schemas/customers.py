@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from app.schemas.base import (
     OptionalFields,
     bulk_request,
     bulk_response,
+    excluding,
     list_response,
     request,
     response,
@@ -22,7 +24,7 @@ from app.schemas.base import (
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
-from app.schemas.fields.form import HIDDEN_FIELD, FormField
+from app.schemas.fields.form import FormField, set_form
 
 _CLEANED = "Tags are removed and white space is collapsed."
 
@@ -125,10 +127,7 @@ class LegacyCustomerSchema(CustomerSchema):
     )
     customer_meta = fields.LegacyMetadata()
 
-    class Meta(Base.Meta):
-        """Options of marshmallow."""
-
-        exclude = ("metadata",)
+    Meta = excluding("metadata")
 
 
 class CustomerV3Schema(LegacyCustomerSchema):
@@ -170,25 +169,15 @@ class CustomerCreate(OptionalFields):
     email = AccountEmail(
         "E-mail address. Must be unique among all accounts.",
         required=True,
-        form=FormField("E-mail address", "Account", 10, "email"),
     )
     username = inputs.Text(
         "Username: 1 to 60 letters, digits, `_ . - @` and single inner spaces. If empty, it is "
         "generated from the e-mail address.",
         openapi=json_schema.USERNAME_IN,
-        form=FormField(
-            "Username", "Account", 40, help="If empty, it is generated from the e-mail address."
-        ),
     )
-    password = Password(
-        "Password. If empty, the account has no usable password.", load_only=True, form=HIDDEN_FIELD
-    )
-    first_name = inputs.CleanText(
-        f"First name. {_CLEANED}", form=FormField("First name", "Account", 20, help="")
-    )
-    last_name = inputs.CleanText(
-        f"Last name. {_CLEANED}", form=FormField("Last name", "Account", 30, help="")
-    )
+    password = Password("Password. If empty, the account has no usable password.", load_only=True)
+    first_name = inputs.CleanText(f"First name. {_CLEANED}")
+    last_name = inputs.CleanText(f"Last name. {_CLEANED}")
     billing_address = inputs.InputPart(BillingAddressCreate)
     shipping_address = inputs.InputPart(ShippingAddressCreate)
     metadata = inputs.MetadataInput(inputs.METADATA)
@@ -198,16 +187,11 @@ _EDITS: dict[str, ma.fields.Field[Any]] = {
     "email": AccountEmailUpdate(
         "E-mail address. An invalid address or the address of another account is ignored. An empty "
         "string removes the address.",
-        form=FormField("E-mail address", "Account", 10, "email", help=""),
     ),
     "username": UnchangeableText(
-        "Ignored. The username cannot be updated.",
-        openapi=json_schema.USERNAME_IN,
-        form=HIDDEN_FIELD,
+        "Ignored. The username cannot be updated.", openapi=json_schema.USERNAME_IN
     ),
-    "password": Password(
-        "New password. An empty string changes nothing.", load_only=True, form=HIDDEN_FIELD
-    ),
+    "password": Password("New password. An empty string changes nothing.", load_only=True),
 }
 CustomerUpdate = update_schema(CustomerCreate, "CustomerUpdate", **_EDITS)
 CustomerBulkItem = update_schema(
@@ -219,11 +203,25 @@ CustomerBulkItem = update_schema(
     ),
 )
 
+_EMAIL_FIELD = FormField("E-mail address", kind="email")
+_NAME_FIELDS = {"first_name": FormField(help=""), "last_name": FormField(help="")}
+_USERNAME_FIELD = FormField(help="If empty, it is generated from the e-mail address.")
+set_form(
+    CustomerCreate,
+    {"Account": {"email": _EMAIL_FIELD, **_NAME_FIELDS, "username": _USERNAME_FIELD}},
+    hidden=("password",),
+)
+set_form(
+    CustomerUpdate,
+    {"Account": {"email": replace(_EMAIL_FIELD, help=""), **_NAME_FIELDS}},
+    hidden=("username", "password"),
+)
+
 CustomerResponse = response(CustomerSchema, "customer")
 CustomerList = list_response(CustomerSchema, "customers")
 
 CustomerBulkResponse = bulk_response(CustomerSchema, "customers")
-CustomerCreateRequest = request(CustomerCreate, "customer", "shop_api_missing_customer_data")
+CustomerCreateRequest = request(CustomerCreate, "customer")
 
-CustomerUpdateRequest = request(CustomerUpdate, "customer", "shop_api_missing_customer_data")
-CustomerBulkRequest = bulk_request(CustomerBulkItem, "customers", "shop_api_missing_customers_data")
+CustomerUpdateRequest = request(CustomerUpdate, "customer")
+CustomerBulkRequest = bulk_request(CustomerBulkItem, "customers")

@@ -184,7 +184,7 @@ class SalesReportSchema(Base):
     from_ = fields.String("First day of the period.", data_key="from")
     to = fields.String("Last day of the period.")
     totals = ma.fields.Nested(SalesTotals, required=True)
-    intervals = ma.fields.List(ma.fields.Nested(SalesInterval), required=True)
+    intervals = fields.objects(SalesInterval)
 
 
 class ReportedCoupon(Base):
@@ -207,7 +207,7 @@ class CouponReportSchema(Base):
 
     coupon = ma.fields.Nested(ReportedCoupon, required=True)
     totals = ma.fields.Nested(CouponTotals, required=True)
-    intervals = ma.fields.List(ma.fields.Nested(CouponInterval), required=True)
+    intervals = fields.objects(CouponInterval)
 
 
 class ReportedCustomer(Base):

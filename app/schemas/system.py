@@ -13,12 +13,7 @@ class ApiRootSchema(Base):
 
     name = fields.String("Name of the shop's API.")
     version = fields.String("Version of the API.")
-    links = ma.fields.Dict(
-        keys=ma.fields.String(),
-        values=ma.fields.String(),
-        required=True,
-        metadata={"description": "URLs of the lists and of the documentation, by name."},
-    )
+    links = fields.by_name("URLs of the lists and of the documentation, by name.")
 
 
 class Health(Base):

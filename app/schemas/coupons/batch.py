@@ -12,7 +12,7 @@ from app.schemas.coupons.coupon import CouponCreate
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
-from app.schemas.fields.form import FormField
+from app.schemas.fields.form import FormField, set_form
 from app.schemas.fields.query import TimestampParam
 from app.schemas.queries import TIMES, LimitQuery, PageQuery, Query, ReadQuery
 
@@ -72,13 +72,11 @@ class CodesInput(StrictBase):
         "Text that all codes begin with.",
         openapi=_TEXT,
         load_default="",
-        form=FormField(section="Codes", order=2),
     )
     pattern = inputs.Text(
         "Text that follows the prefix. Each `#` becomes a random character of the charset.",
         openapi={**_TEXT, "examples": ["####-####"]},
         load_default="####-####",
-        form=FormField(section="Codes", order=3),
     )
     charset = inputs.Text(
         "Letters and digits for the random characters. Letters are converted to lower case.",
@@ -90,18 +88,11 @@ class CodesInput(StrictBase):
             "maxLength": MAX_CHARSET_LENGTH,
         },
         load_default=CHARSET,
-        form=FormField("Characters", section="Codes", order=4),
     )
     allow_guessable = inputs.StrictTrue(
         "Accept a pattern with only 100 times as many codes as requested, instead of a million "
         "times. The codes are easier to guess.",
         load_default=False,
-        form=FormField(
-            "Allow codes that are easier to guess",
-            section="Codes",
-            order=5,
-            help="Accepts a shorter pattern.",
-        ),
     )
     name = inputs.Text(
         "Name of the batch, such as the campaign.",
@@ -111,7 +102,6 @@ class CodesInput(StrictBase):
             "examples": ["Summer mailing"],
         },
         load_default="",
-        form=FormField("Name", section="Codes", order=0),
     )
     coupon = GeneratedCouponPart(GeneratedCouponCreate)
 
@@ -119,14 +109,26 @@ class CodesInput(StrictBase):
 class CouponBatchCreate(CodesInput):
     """Coupons to generate. Only `count` is required."""
 
-    count = CodeCount(
-        f"Number of coupons, at most {MAX_COUNT:,}.",
-        required=True,
-        form=FormField("Number of coupons", section="Codes", order=1),
-    )
+    count = CodeCount(f"Number of coupons, at most {MAX_COUNT:,}.", required=True)
 
 
-CouponBatchCreateRequest = request(CouponBatchCreate, "generate", "shop_api_missing_generate_data")
+set_form(
+    CouponBatchCreate,
+    {
+        "Codes": {
+            "name": FormField(),
+            "count": FormField("Number of coupons"),
+            "prefix": FormField(),
+            "pattern": FormField(),
+            "charset": FormField("Characters"),
+            "allow_guessable": FormField(
+                "Allow codes that are easier to guess", help="Accepts a shorter pattern."
+            ),
+        },
+    },
+)
+
+CouponBatchCreateRequest = request(CouponBatchCreate, "generate")
 
 
 class CouponBatchSchema(Base):

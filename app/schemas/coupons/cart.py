@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import marshmallow as ma
-
 from app.config.limits import current_limit
 from app.errors import ShopError
 from app.schemas.base import Base, OptionalFields, ReasonSchema, request, response
@@ -84,7 +82,7 @@ class CartSchema(OptionalFields):
     items = CartItems()
 
 
-CartRequest = request(CartSchema, "cart", "shop_api_missing_cart_data")
+CartRequest = request(CartSchema, "cart")
 
 
 class EvaluatedCouponSchema(Base):
@@ -94,11 +92,7 @@ class EvaluatedCouponSchema(Base):
     id = fields.OptionalIdentifier("Coupon ID, or null if no published coupon has the code.")
     applicable = fields.Boolean("Whether the coupon applies.")
     discount = fields.Amount("Discount of this coupon; 0.00 if it does not apply.")
-    reasons = ma.fields.List(
-        ma.fields.Nested(ReasonSchema),
-        required=True,
-        metadata={"description": "All reasons why the coupon does not apply."},
-    )
+    reasons = fields.objects(ReasonSchema, "All reasons why the coupon does not apply.")
 
 
 class EvaluatedItemSchema(Base):
@@ -117,8 +111,8 @@ class EvaluationSchema(Base):
     discount = fields.Amount("Sum of all discounts.")
     total = fields.Amount("Sum of the items after discounts.")
     free_shipping = fields.Boolean("Whether a coupon that applies grants free shipping.")
-    coupons = ma.fields.List(ma.fields.Nested(EvaluatedCouponSchema), required=True)
-    items = ma.fields.List(ma.fields.Nested(EvaluatedItemSchema), required=True)
+    coupons = fields.objects(EvaluatedCouponSchema)
+    items = fields.objects(EvaluatedItemSchema)
 
 
 EvaluationResponse = response(EvaluationSchema, "evaluation")

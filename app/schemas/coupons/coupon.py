@@ -16,7 +16,7 @@ from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import list_input as list_inputs
 from app.schemas.fields import output as fields
-from app.schemas.fields.form import HIDDEN_FIELD, FormField, set_form
+from app.schemas.fields.form import FormField, set_form
 from app.schemas.fields.input import ZERO
 
 _TYPE = "Discount type."
@@ -90,7 +90,7 @@ class CouponCreate(OptionalFields):
     limit_usage_to_x_items = inputs.Count(
         "Maximum number of items that the discount applies to. 0 means all items.", load_default=0
     )
-    usage_count = inputs.Count("Number of uses.", load_default=0, form=HIDDEN_FIELD)
+    usage_count = inputs.Count("Number of uses.", load_default=0)
     expiry_date = inputs.DateText(_DATE, load_default=None)
     enable_free_shipping = inputs.StrictTrue(_SHIPPING, load_default=False)
     product_category_ids = list_inputs.IdArray(_CATEGORIES, load_default=list)
@@ -112,7 +112,7 @@ class CouponCreate(OptionalFields):
     description = inputs.Text(
         "Description for the shop's staff.", openapi=json_schema.LONG_TEXT_IN, load_default=""
     )
-    metadata = inputs.MetadataInput(inputs.METADATA, form=HIDDEN_FIELD)
+    metadata = inputs.MetadataInput(inputs.METADATA)
 
 
 _IDS = "IDs, one per line."
@@ -180,6 +180,7 @@ set_form(
             "exclude_product_category_ids": FormField("Excluded product categories", help=_IDS),
         },
     },
+    hidden=("usage_count", "metadata"),
 )
 
 CouponUpdate = update_schema(CouponCreate, "CouponUpdate")
@@ -202,7 +203,7 @@ class TrashedCouponSchema(CouponSchema):
 TrashedCouponList = list_response(TrashedCouponSchema, "coupons")
 CouponBulkResponse = bulk_response(CouponSchema, "coupons")
 
-CouponCreateRequest = request(CouponCreate, "coupon", "shop_api_missing_coupon_data")
-CouponUpdateRequest = request(CouponUpdate, "coupon", "shop_api_missing_coupon_data")
+CouponCreateRequest = request(CouponCreate, "coupon")
+CouponUpdateRequest = request(CouponUpdate, "coupon")
 
-CouponBulkRequest = bulk_request(CouponBulkItem, "coupons", "shop_api_missing_coupons_data")
+CouponBulkRequest = bulk_request(CouponBulkItem, "coupons")

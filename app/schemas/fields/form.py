@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import marshmallow as ma
@@ -40,18 +40,21 @@ class FormField:
     is_empty_zero: bool = False
 
 
-HIDDEN_FIELD = FormField(kind="hidden")
-"""A field that is no field of a form."""
-
-
-def set_form(schema: type[ma.Schema], sections: Mapping[str, Mapping[str, FormField]]) -> None:
-    """Set how a form shows the fields of a schema.
+def set_form(
+    schema: type[ma.Schema],
+    sections: Mapping[str, Mapping[str, FormField]],
+    hidden: Collection[str] = (),
+) -> None:
+    """Set how a form shows the fields of a schema. It shows all others at its end.
 
     Args:
         sections: the fields of each section by its title, in the order of the form.
+        hidden: the fields that the form does not show.
     """
     shown = [(title, *each) for title, fields in sections.items() for each in fields.items()]
-    for place, (title, name, field) in enumerate(shown, 1):
+    forms = dict.fromkeys(hidden, FormField(kind="hidden"))
+    for place, (title, name, field) in enumerate(shown):
+        forms[name] = replace(field, section=title, order=place)
+    for name, form in forms.items():
         declared = schema._declared_fields[name]
-        form = replace(field, section=title, order=10 * place)
         declared.metadata = {**declared.metadata, FORM: form}

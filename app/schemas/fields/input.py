@@ -22,7 +22,6 @@ import marshmallow as ma
 from app.conversions import dates, numbers, text
 from app.conversions.metadata import HIDDEN, contains_nul
 from app.schemas.fields import json_schema
-from app.schemas.fields.form import FORM, FormField
 from app.schemas.fields.output import described
 
 ZERO = Decimal("0.00")
@@ -42,7 +41,6 @@ class Input(ma.fields.Field[Any]):
     Args:
         meaning: the description in the OpenAPI document.
         openapi: the JSON Schema, if it differs from the JSON Schema of the class.
-        form: how a form of the admin pages shows the field, if it differs from the default.
     """
 
     openapi: json_schema.Schema = {}
@@ -63,13 +61,11 @@ class Input(ma.fields.Field[Any]):
         meaning: str = "",
         *,
         openapi: json_schema.Schema | None = None,
-        form: FormField | None = None,
         **kwargs: Any,
     ) -> None:
         # The OpenAPI document does not show that required fields tolerate null.
         kwargs.setdefault("allow_none", not kwargs.get("required"))
-        metadata = {**described(meaning).get("metadata", {}), **({FORM: form} if form else {})}
-        super().__init__(metadata=metadata, **kwargs)
+        super().__init__(**described(meaning), **kwargs)
         if openapi is not None:
             self.openapi = openapi
 

@@ -231,6 +231,19 @@ class Lines(Output):
         self.line = schema
 
 
+def objects(schema: type[ma.Schema], meaning: str = "") -> ma.fields.List[Any]:
+    """Return the field of a list of objects that a schema describes."""
+    return ma.fields.List(ma.fields.Nested(schema), required=True, **described(meaning))
+
+
+def by_name(meaning: str = "", of: type[ma.Schema] | None = None) -> ma.fields.Dict:
+    """Return the field of an object with any names, for texts or for the objects of a schema."""
+    values = ma.fields.Nested(of) if of else ma.fields.String()
+    return ma.fields.Dict(
+        keys=ma.fields.String(), values=values, required=True, **described(meaning)
+    )
+
+
 class either(ma.fields.Field[Any]):  # noqa: N801  # used like a function: either(…, A, B)
     """One of several objects, only for the OpenAPI document.
 

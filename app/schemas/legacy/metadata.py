@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import marshmallow as ma
 
-from app.schemas.base import Base, request
+from app.schemas.base import Base, excluding, request
 from app.schemas.coupons.coupon import (
     CouponBulkItem,
     CouponCreate,
@@ -38,7 +38,7 @@ def with_meta(native: type[Base], key: str) -> type[Base]:
     """
     parts = {
         key: LegacyMetadataInput(_MEANING, attribute="metadata"),
-        "Meta": type("Meta", (native.Meta,), {"exclude": ("metadata",)}),
+        "Meta": excluding("metadata"),
         "__doc__": native.__doc__,
     }
     return type(f"Legacy{native.__name__}", (native,), parts)
@@ -49,10 +49,7 @@ class LegacyCouponSchema(CouponSchema):
 
     coupon_meta = LegacyMetadata()
 
-    class Meta(Base.Meta):
-        """Options of marshmallow."""
-
-        exclude = ("metadata",)
+    Meta = excluding("metadata")
 
 
 _COUPON: dict[type[ma.Schema], type[Base]] = {
@@ -68,13 +65,9 @@ LEGACY_METADATA: dict[type[ma.Schema], type[ma.Schema]] = {
     CouponSchema: LegacyCouponSchema,
     **_COUPON,
     **_CUSTOMER,
-    CouponCreateRequest: request(_COUPON[CouponCreate], "coupon", "shop_api_missing_coupon_data"),
-    CouponUpdateRequest: request(_COUPON[CouponUpdate], "coupon", "shop_api_missing_coupon_data"),
-    CustomerCreateRequest: request(
-        _CUSTOMER[CustomerCreate], "customer", "shop_api_missing_customer_data"
-    ),
-    CustomerUpdateRequest: request(
-        _CUSTOMER[CustomerUpdate], "customer", "shop_api_missing_customer_data"
-    ),
+    CouponCreateRequest: request(_COUPON[CouponCreate], "coupon"),
+    CouponUpdateRequest: request(_COUPON[CouponUpdate], "coupon"),
+    CustomerCreateRequest: request(_CUSTOMER[CustomerCreate], "customer"),
+    CustomerUpdateRequest: request(_CUSTOMER[CustomerUpdate], "customer"),
 }
 """Replacements for native schemas of coupons and customers."""

@@ -9,7 +9,7 @@ from typing import Any
 import marshmallow as ma
 
 from app.conversions.legacy_orders import NEWER_FIELDS, legacy_items
-from app.schemas.base import Base, request
+from app.schemas.base import excluding, request
 from app.schemas.fields import output as fields
 from app.schemas.fields.output import LegacyMetadata
 from app.schemas.legacy.metadata import with_meta
@@ -80,8 +80,8 @@ class LegacyOrderUpdate(with_meta(OrderUpdate, "order_meta")):  # type: ignore[m
         return native_order(data) if isinstance(data, dict) else data
 
 
-LegacyOrderCreateRequest = request(LegacyOrderCreate, "order", "shop_api_missing_order_data")
-LegacyOrderUpdateRequest = request(LegacyOrderUpdate, "order", "shop_api_missing_order_data")
+LegacyOrderCreateRequest = request(LegacyOrderCreate, "order")
+LegacyOrderUpdateRequest = request(LegacyOrderUpdate, "order")
 
 
 class LegacyLineItems(fields.Lines):
@@ -111,10 +111,7 @@ class LegacyOrderSchema(OrderSchema):
     shipping_lines = LegacyShippingLines(LegacyShippingLineSchema)
     fee_lines = LegacyFeeLines(LegacyFeeLineSchema)
 
-    class Meta(Base.Meta):
-        """Options of marshmallow."""
-
-        exclude = (*NEWER_FIELDS, "metadata")
+    Meta = excluding(*NEWER_FIELDS, "metadata")
 
 
 LEGACY_ORDERS: dict[type[ma.Schema], type[ma.Schema]] = {

@@ -9,13 +9,12 @@ from typing import Any
 import marshmallow as ma
 
 from app.conversions import numbers
-from app.schemas.base import Base, request
+from app.schemas.base import Base, excluding, request
 from app.schemas.fields import output as fields
 from app.schemas.fields.list_input import ItemArray
 from app.schemas.orders.item_input import MAX_ITEMS, too_large
 from app.schemas.orders.order import LegacyLineItemSchema
 from app.schemas.orders.refund import (
-    MISSING,
     OrderRefundCreate,
     OrderRefundCreateRequest,
     OrderRefundSchema,
@@ -93,10 +92,7 @@ class LegacyOrderRefundV3Schema(LegacyOrderRefundSchema):
 class LegacyRefundItemCreate(RefundItemCreate):
     """What is refunded of an item of the order, in the legacy API."""
 
-    class Meta(RefundItemCreate.Meta):
-        """Options of marshmallow."""
-
-        exclude = ("metadata",)
+    Meta = excluding("metadata")
 
 
 class LegacyRefundItemArray(ItemArray):
@@ -146,25 +142,19 @@ class LegacyOrderRefundCreate(OrderRefundCreate):
 
     line_items = LegacyRefundItemArray()
 
-    class Meta(OrderRefundCreate.Meta):
-        """Options of marshmallow."""
-
-        exclude = ("metadata",)
+    Meta = excluding("metadata")
 
 
 class LegacyOrderRefundUpdate(OrderRefundUpdate):
     """Fields of a refund that can be updated in the legacy API."""
 
-    class Meta(OrderRefundUpdate.Meta):
-        """Options of marshmallow."""
-
-        exclude = ("metadata",)
+    Meta = excluding("metadata")
 
 
 LEGACY_REFUNDS: dict[type[ma.Schema], type[ma.Schema]] = {
     OrderRefundSchema: LegacyOrderRefundSchema,
     OrderRefundCreate: LegacyOrderRefundCreate,
-    OrderRefundCreateRequest: request(LegacyOrderRefundCreate, "order_refund", MISSING),
-    OrderRefundUpdateRequest: request(LegacyOrderRefundUpdate, "order_refund", MISSING),
+    OrderRefundCreateRequest: request(LegacyOrderRefundCreate, "order_refund"),
+    OrderRefundUpdateRequest: request(LegacyOrderRefundUpdate, "order_refund"),
 }
 """Replacements for native schemas of refunds."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import marshmallow as ma
-
 from app.schemas.base import Base, list_response, response
 from app.schemas.fields import output as fields
 from app.schemas.fields.query import ChoiceParam, IntegerParam
@@ -61,11 +59,8 @@ class LegacySalesSchema(Base):
     total_refunds = DecimalNumber("Sum of the refunds of the period.")
     total_discount = fields.Amount("Sum of the discounts.")
     totals_grouped_by = fields.String("`day` or `month`.")
-    totals = ma.fields.Dict(
-        keys=ma.fields.String(),
-        values=ma.fields.Nested(LegacySalesTotals),
-        required=True,
-        metadata={"description": "Sales by day (`2026-11-20`) or month (`2026-11`)."},
+    totals = fields.by_name(
+        "Sales by day (`2026-11-20`) or month (`2026-11`).", of=LegacySalesTotals
     )
     total_customers = fields.Number("Number of accounts that were created.")
 

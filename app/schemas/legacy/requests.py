@@ -143,12 +143,7 @@ class RouteSchema(Base):
 
     supports = fields.StringList("HTTP methods.")
     accepts_data = fields.Boolean("Whether one of the methods accepts a body.")
-    meta = ma.fields.Dict(
-        keys=ma.fields.String(),
-        values=ma.fields.String(),
-        required=True,
-        metadata={"description": "`self` is the URL, for a path without variables."},
-    )
+    meta = fields.by_name("`self` is the URL, for a path without variables.")
 
 
 class StoreMetaSchema(Base):
@@ -169,12 +164,7 @@ class StoreMetaSchema(Base):
     ssl_enabled = fields.Boolean("Whether this request was sent over TLS.")
     permalinks_enabled = fields.Boolean("Whether routes are URL paths.")
     generate_password = fields.Boolean("Whether a customer can be created without a password.")
-    links = ma.fields.Dict(
-        keys=ma.fields.String(),
-        values=ma.fields.String(),
-        required=True,
-        metadata={"description": "Links to documentation."},
-    )
+    links = fields.by_name("Links to documentation.")
 
 
 class StoreSchema(Base):
@@ -185,12 +175,7 @@ class StoreSchema(Base):
     URL = fields.String("URL of the service.")
     wc_version = fields.String("WooCommerce version whose legacy API this service implements.")
     version = fields.String("Version of the legacy API. Only in v3.", required=False)
-    routes = ma.fields.Dict(
-        keys=ma.fields.String(),
-        values=ma.fields.Nested(RouteSchema),
-        required=True,
-        metadata={"description": "Routes by path."},
-    )
+    routes = fields.by_name("Routes by path.", of=RouteSchema)
     meta = ma.fields.Nested(StoreMetaSchema, required=True)
 
 

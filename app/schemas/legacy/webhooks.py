@@ -17,7 +17,6 @@ from app.schemas.fields.query import ChoiceParam
 from app.schemas.queries import Query
 from app.schemas.webhooks.input import STATUSES, DeliveryUrl, WebhookStatusInput
 from app.schemas.webhooks.queries import WebhookCountQuery, WebhookListQuery
-from app.schemas.webhooks.webhook import MISSING
 
 _TOPIC = (
     "`coupon`, `customer`, `order` or `product`, a dot, and `created`, `updated`, `deleted` or "
@@ -141,8 +140,8 @@ class LegacyWebhookUpdate(Base):
         return data
 
 
-LegacyWebhookCreateRequest = request(LegacyWebhookCreate, "webhook", MISSING)
-LegacyWebhookUpdateRequest = request(LegacyWebhookUpdate, "webhook", MISSING)
+LegacyWebhookCreateRequest = request(LegacyWebhookCreate, "webhook")
+LegacyWebhookUpdateRequest = request(LegacyWebhookUpdate, "webhook")
 
 LegacyWebhookResponse = response(LegacyWebhookSchema, "webhook")
 LegacyWebhookList = list_response(LegacyWebhookSchema, "webhooks")

@@ -155,7 +155,7 @@ OrderBulkItem = update_schema(
 )
 
 OrderBulkResponse = bulk_response(OrderSchema, "orders")
-OrderCreateRequest = request(OrderCreate, "order", "shop_api_missing_order_data")
+OrderCreateRequest = request(OrderCreate, "order")
 
-OrderUpdateRequest = request(OrderUpdate, "order", "shop_api_missing_order_data")
-OrderBulkRequest = bulk_request(OrderBulkItem, "orders", "shop_api_missing_orders_data")
+OrderUpdateRequest = request(OrderUpdate, "order")
+OrderBulkRequest = bulk_request(OrderBulkItem, "orders")

@@ -56,5 +56,5 @@ class OrderNoteUpdate(Base):
 OrderNoteResponse = response(OrderNoteSchema, "order_note")
 OrderNoteList = list_response(OrderNoteSchema, "order_notes")
 
-OrderNoteCreateRequest = request(OrderNoteCreate, "order_note", "shop_api_missing_order_note_data")
-OrderNoteUpdateRequest = request(OrderNoteUpdate, "order_note", "shop_api_missing_order_note_data")
+OrderNoteCreateRequest = request(OrderNoteCreate, "order_note")
+OrderNoteUpdateRequest = request(OrderNoteUpdate, "order_note")

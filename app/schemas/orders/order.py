@@ -29,11 +29,7 @@ class ItemTaxSchema(Base):
 
 
 def _taxes() -> ma.fields.List[Any]:
-    return ma.fields.List(
-        ma.fields.Nested(ItemTaxSchema),
-        required=True,
-        metadata={"description": "Taxes of the item by tax rate, as they were supplied."},
-    )
+    return fields.objects(ItemTaxSchema, "Taxes of the item by tax rate, as they were supplied.")
 
 
 class LegacyLineItemSchema(Base):
@@ -50,11 +46,7 @@ class LegacyLineItemSchema(Base):
     name = fields.String("Product name.")
     product_id = fields.OptionalIdentifier("Product ID, or null.")
     sku = fields.OptionalString("Stock keeping unit, or null.")
-    meta = ma.fields.List(
-        ma.fields.Nested(LineMetaSchema),
-        required=True,
-        metadata={"description": "Additional attributes of the line."},
-    )
+    meta = fields.objects(LineMetaSchema, "Additional attributes of the line.")
 
 
 class LineItemSchema(LegacyLineItemSchema):
@@ -293,9 +285,7 @@ TrashedOrderList = list_response(TrashedOrderSchema, "orders")
 class OrderStatusList(Base):
     """Labels of the known order statuses by status."""
 
-    order_statuses = ma.fields.Dict(
-        keys=ma.fields.String(), values=ma.fields.String(), required=True
-    )
+    order_statuses = fields.by_name()
 
 
 class Remaining(fields.Output):
@@ -334,6 +324,4 @@ LegacyDownloadList = list_response(DownloadSchema, "downloads")
 class DownloadList(Base):
     """Downloads by the ID of their permission."""
 
-    downloads = ma.fields.Dict(
-        keys=ma.fields.String(), values=ma.fields.Nested(DownloadSchema), required=True
-    )
+    downloads = fields.by_name(of=DownloadSchema)

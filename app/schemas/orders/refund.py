@@ -26,7 +26,6 @@ _AMOUNT = "Refunded amount, taxes included."
 _REASON = "Reason for the refund."
 _ITEMS = "What was refunded of the items of the order."
 _ITEM_ID = "ID of a line item, shipping line or fee line of the order."
-MISSING = "shop_api_missing_order_refund_data"
 
 
 class RefundItemSchema(Base):
@@ -114,5 +113,5 @@ class RefundListQuery(PageQuery, LimitQuery, RefundFilter, RecordQuery):
 
 OrderRefundResponse = response(OrderRefundSchema, "order_refund")
 OrderRefundList = list_response(OrderRefundSchema, "order_refunds")
-OrderRefundCreateRequest = request(OrderRefundCreate, "order_refund", MISSING)
-OrderRefundUpdateRequest = request(OrderRefundUpdate, "order_refund", MISSING)
+OrderRefundCreateRequest = request(OrderRefundCreate, "order_refund")
+OrderRefundUpdateRequest = request(OrderRefundUpdate, "order_refund")

@@ -81,9 +81,7 @@ class RedemptionCreate(Base):
     expires_in = inputs.ExpiresIn("Seconds until the reservation expires.", load_default=900)
 
 
-RedemptionCreateRequest = request(
-    RedemptionCreate, "redemption", "shop_api_missing_redemption_data"
-)
+RedemptionCreateRequest = request(RedemptionCreate, "redemption")
 RedemptionResponse = response(RedemptionSchema, "redemption")
 
 RedemptionList = list_response(RedemptionSchema, "redemptions")

@@ -7,7 +7,7 @@ import marshmallow as ma
 from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import output as fields
-from app.schemas.fields.form import HIDDEN_FIELD, FormField
+from app.schemas.fields.form import FormField, set_form
 from app.schemas.fields.json_schema import COMPONENT
 from app.schemas.fields.output import Output
 from app.schemas.webhooks.input import (
@@ -19,19 +19,9 @@ from app.schemas.webhooks.input import (
     WebhookStatusInput,
 )
 
-MISSING = "shop_api_missing_webhook_data"
-
 _SIGNING = (
     "Secret that signs deliveries: `whsec_` and the base64 form of 24 to 64 bytes. Write-only."
 )
-
-
-_NAME_FIELD = FormField("Name", "Webhook", 10, help="If empty, it is the date of the creation.")
-_URL_FIELD = FormField("Address of the receiver", "Webhook", 20)
-_TOPICS_FIELD = FormField(
-    "Events", "Webhook", 30, "list",
-    help="One type per line, such as `order.created`. `coupon.*` means all of coupons, `*` all.",
-)  # fmt: skip
 
 
 class Topics(Output):
@@ -94,41 +84,51 @@ class WebhookWithSecretSchema(WebhookSchema):
 class WebhookCreate(Base):
     """Fields of a new webhook. `topics` and `delivery_url` are required."""
 
-    name = inputs.CleanText(
-        "Name. Default: `Webhook created on <date>`.", load_default="", form=_NAME_FIELD
-    )
-    topics = TopicArray("Event types, `coupon.*` or `*`.", required=True, form=_TOPICS_FIELD)
+    name = inputs.CleanText("Name. Default: `Webhook created on <date>`.", load_default="")
+    topics = TopicArray("Event types, `coupon.*` or `*`.", required=True)
     delivery_url = DeliveryUrl(
-        "URL of the receiver: http or https, without user information.",
-        required=True,
-        form=_URL_FIELD,
+        "URL of the receiver: http or https, without user information.", required=True
     )
-    secret = WebhookSecret(f"{_SIGNING} Default: generated.", load_default=None, form=HIDDEN_FIELD)
-    status = WebhookStatusInput("Status.", load_default="active", form=HIDDEN_FIELD)
+    secret = WebhookSecret(f"{_SIGNING} Default: generated.", load_default=None)
+    status = WebhookStatusInput("Status.", load_default="active")
 
 
 class WebhookUpdate(Base):
     """Fields of a webhook that can be updated."""
 
-    name = inputs.CleanText("Name.", load_default=ma.missing, form=_NAME_FIELD)
-    topics = TopicArray(
-        "Event types, `coupon.*` or `*`.", load_default=ma.missing, form=_TOPICS_FIELD
-    )
-    delivery_url = DeliveryUrl("URL of the receiver.", load_default=ma.missing, form=_URL_FIELD)
+    name = inputs.CleanText("Name.", load_default=ma.missing)
+    topics = TopicArray("Event types, `coupon.*` or `*`.", load_default=ma.missing)
+    delivery_url = DeliveryUrl("URL of the receiver.", load_default=ma.missing)
     secret = WebhookSecret(
-        f"{_SIGNING} It replaces the secret immediately.",
-        load_default=ma.missing,
-        form=HIDDEN_FIELD,
+        f"{_SIGNING} It replaces the secret immediately.", load_default=ma.missing
     )
     status = WebhookStatusInput(
         "Status. A webhook that becomes active receives the events from then on.",
         load_default=ma.missing,
-        form=HIDDEN_FIELD,
     )
 
 
-WebhookCreateRequest = request(WebhookCreate, "webhook", MISSING)
-WebhookUpdateRequest = request(WebhookUpdate, "webhook", MISSING)
+for _schema in (WebhookCreate, WebhookUpdate):
+    set_form(
+        _schema,
+        {
+            "Webhook": {
+                "name": FormField(help="If empty, it is the date of the creation."),
+                "delivery_url": FormField("Address of the receiver"),
+                "topics": FormField(
+                    "Events",
+                    kind="list",
+                    help="One type per line, such as `order.created`. `coupon.*` means all of "
+                    "coupons, `*` all.",
+                ),
+            },
+        },
+        hidden=("secret", "status"),
+    )
+
+
+WebhookCreateRequest = request(WebhookCreate, "webhook")
+WebhookUpdateRequest = request(WebhookUpdate, "webhook")
 
 WebhookResponse = response(WebhookSchema, "webhook")
 WebhookWithSecretResponse = response(WebhookWithSecretSchema, "webhook")
