@@ -72,7 +72,7 @@ histories: $(VENV)/ready-dev ## record what concurrent clients see, with faults,
 cluster: $(VENV)/ready-dev ## run PostgreSQL with two standbys, PgBouncer, two services and a worker until Ctrl-C
 	@$(BIN)/python -m tests.cluster start
 
-cluster-test: $(VENV)/ready-dev ## demonstrate replicas, upgrades and failover; writes docs/scaling.md; ARGS="--seed 7"
+cluster-test: $(VENV)/ready-dev ## demonstrate replicas, upgrades and failover; writes docs/demonstrations.md; ARGS="--seed 7"
 	@$(BIN)/python -m tests.cluster test $(ARGS)
 
 bench: $(VENV)/ready-dev ## measure the performance with up to a million rows and write docs/performance.md

@@ -99,7 +99,7 @@ def main():
         help=f"of {','.join(DEMONSTRATIONS)}; default: all but large_tables, which takes half an "
         "hour and 40 GB",
     )
-    test.add_argument("--dry-run", action="store_true", help="do not write docs/scaling.md")
+    test.add_argument("--dry-run", action="store_true", help="do not write docs/demonstrations.md")
     options = parser.parse_args()
     if reason := programs.missing():
         sys.exit(
@@ -177,7 +177,7 @@ def _test(options):
         for name, figures in found.items():
             if figures:  # of what was not skipped
                 report.write(name, figures, command)
-        _say("The figures are in docs/scaling.md.")
+        _say("The figures are in docs/demonstrations.md.")
     return int(failed)
 
 

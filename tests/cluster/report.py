@@ -1,4 +1,4 @@
-"""The figures of the demonstrations in docs/scaling.md, with the command and the machine."""
+"""The figures of the demonstrations in docs/demonstrations.md, with the command and the machine."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.cluster.programs import version
 from tests.serving import ROOT
 
-DOCUMENT = ROOT / "docs" / "scaling.md"
+DOCUMENT = ROOT / "docs" / "demonstrations.md"
 
 
 def lines(figures):

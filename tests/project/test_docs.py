@@ -179,7 +179,7 @@ def shop_api_commands(name):
     lines = commands(name) if name.endswith(".md") else text.splitlines()
     for line in lines:
         # A folder, an image and a unit have the same name.
-        if not re.search(r"useradd|systemctl|make -C|docker (?:build|run)", line):
+        if not re.search(r"useradd|systemctl|make -C|git -C|docker (?:build|run)", line):
             found = re.findall(r"(?:^|.*[ \t@=\"])(?:\S*/)?shop-api ([a-z][^|&\n]*)", line)
             yield from (shlex.split(arguments, comments=True) for arguments in found)
 
@@ -240,7 +240,7 @@ def curls(name, section=""):
     blocks = re.findall(r"```(?:console|bash|sh)\n(.*?)```", text, re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     for line in lines:
-        words = shlex.split(line.removeprefix("$ "), comments=True)
+        words = shlex.split(line.strip().removeprefix("$ "), comments=True)
         if words[:1] == ["curl"] or words == ["make", "demo"]:
             yield words, line.partition("   # ")[2]
 
@@ -303,7 +303,7 @@ def run_examples(make_app, migrated_database_url):
             )
             assert (response.status_code in {200, 201}) == (remark != "rejected"), arguments
             assert ("error" in json.dumps(response.get_json())) == bool(remark), arguments
-            for kind in ("coupon", "customer"):
+            for kind in ("coupon", "customer", "redemption", "batch"):
                 if first_id is None and kind in response.get_json():
                     first_id = response.get_json()[kind]["id"]
             bodies.append(response.get_json())
@@ -338,6 +338,35 @@ def test_metadata_examples_store_a_number_find_the_record_and_remove_it(run_exam
     assert stored["customer"]["metadata"] == {"erp_id": "4711"}
     assert [each["id"] for each in found["customers"]] == [stored["customer"]["id"]]
     assert removed["customer"]["metadata"] == {}
+
+
+def test_coupon_examples_take_a_use_once_per_customer_and_release_it(run_examples):
+    assert list(run_examples("docs/coupons.md", section="Create a coupon"))
+    seen = [
+        remark for *_, remark in run_examples("docs/coupons.md", section="A checkout in five calls")
+    ]
+    assert seen == ["", "", "", "rejected", "", ""]
+    _, evaluated, reserved, confirmed, rejected, released, listed = run_examples.bodies
+    assert evaluated["evaluation"]["discount"] == "2.79"
+    assert [each["redemption"]["status"] for each in (reserved, confirmed, released)] == [
+        "reserved", "confirmed", "released",
+    ]  # fmt: skip
+    assert rejected["errors"][0]["reasons"][0]["code"] == "usage_limit_per_user"
+    assert [each["status"] for each in listed["redemptions"]] == ["released"]
+
+
+def test_batch_examples_generate_codes_and_withdraw_them(run_examples):
+    assert len(list(run_examples("docs/coupons.md", section="A code for each recipient"))) == 4
+    generated, listed, _, withdrawn = run_examples.bodies
+    assert generated["batch"]["count"] == 1000
+    assert listed["coupons"][0]["code"].startswith("spring-")
+    assert withdrawn == {"trashed": 1000}
+
+
+def test_order_examples_lead_from_the_first_order_to_the_trash(run_examples):
+    seen = list(run_examples("docs/orders.md"))
+    assert [remark for *_, remark in seen if remark] == ["rejected"]
+    assert ("POST", "/orders/2/refunds", "") in seen
 
 
 def test_readme_names_the_settings_of_a_first_run():
