@@ -166,8 +166,9 @@ def test_sums_beyond_64_bits(app, client_with):
 
 @pytest.mark.parametrize("path", ["coupons", "customers", "refusals"])
 @pytest.mark.parametrize("format_", ["json", "csv"])
-def test_page_beyond_all_numbers_of_a_database_is_empty(admin, path, format_):
-    query = f"page={10**30}&filter[limit]=10&format={format_}"
+@pytest.mark.parametrize(("page", "limit"), [(10**30, 10), (1, 10**30), (10**30, 10**30)])
+def test_numbers_beyond_those_of_a_database(admin, path, format_, page, limit):
+    query = f"page={page}&filter[limit]={limit}&format={format_}"
     response = admin.get(f"/reports/{path}?{query}")
     assert response.status_code == 200
     if format_ == "csv":

@@ -108,8 +108,9 @@ def in_order(key: Sequence[ColumnElement[Any]], query: Mapping[str, Any]) -> lis
 
 
 def on_page(rows: Select[Any], query: Mapping[str, Any], size: int | None) -> Select[Any]:
-    """Return a select for the rows of a page, whose number can be beyond those of a database."""
-    return rows.limit(size).offset(min((query["page"] - 1) * (size or 0), INT64_MAX))
+    """Return a select for the rows of a page. Its number and size can exceed those of a database."""
+    offset = (query["page"] - 1) * (size or 0)
+    return rows.limit(size and min(size, INT64_MAX)).offset(min(offset, INT64_MAX))
 
 
 def fetch_list(
