@@ -108,7 +108,7 @@ def in_order(key: Sequence[ColumnElement[Any]], query: Mapping[str, Any]) -> lis
 
 
 def on_page(rows: Select[Any], query: Mapping[str, Any], size: int | None) -> Select[Any]:
-    """Return a select for the rows of a page. Its number and size can exceed those of a database."""
+    """Return a select for the rows of a page. Page and limit can have any number of digits."""
     offset = (query["page"] - 1) * (size or 0)
     return rows.limit(size and min(size, INT64_MAX)).offset(min(offset, INT64_MAX))
 
