@@ -76,8 +76,8 @@ def _first(problems: Iterable[Problem | None]) -> Problem | None:
 def _problem_of_scalar(schema: Schema, found: str, value: Any, name: str) -> Problem | None:
     allowed = schema.get("enum")
     if allowed and value is not None and convert({"type": found}, value) not in allowed:
-        reason = f"{name} is not one of {listed(allowed)}. {schema.get('note', '')}".strip()
-        return Problem("rest_not_in_enum", reason)
+        reason = f"{name} is not {'one of ' * (len(list(allowed)) > 1)}{listed(allowed)}."
+        return Problem("rest_not_in_enum", f"{reason} {schema.get('note', '')}".strip())
     is_number = found in {"integer", "number"}
     if is_number and (reason := _out_of_bounds(schema, convert(schema, value))):
         return Problem("rest_out_of_bounds", f"{name} must be {reason}")
@@ -86,7 +86,7 @@ def _problem_of_scalar(schema: Schema, found: str, value: Any, name: str) -> Pro
     kind = schema.get("format")
     if kind == "date-time" and not is_date_time(value):
         return Problem("rest_invalid_date", "Invalid date.")
-    if kind == "email" and not is_email(value):
+    if kind == "email" and not (value.isascii() and is_email(value)):
         return Problem("rest_invalid_email", "Invalid email address.")
     if kind == "money" and not (_MONEY.fullmatch(value) and value not in {"-", ".", "-."}):
         return Problem("rest_invalid_pattern", f"{name} is not a decimal number such as 12.50.")

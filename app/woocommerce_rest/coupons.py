@@ -54,6 +54,7 @@ NAMES: Mapping[str, str] = {
 }  # fmt: skip
 """Native names of fields."""
 
+MAX_PERCENTAGE = 100
 OPTIONAL_DATE = {"type": ["null", "string"]}
 STATUS = {"type": "string", "enum": ["publish", "trash"]}
 _NO_STATUS = "This service has published coupons and those in the trash only."
@@ -204,7 +205,9 @@ def update_coupon(call: Call) -> Reply:
     check = call.precondition(lambda record_id: _found(record_id, call.site))
 
     def work(_: Any) -> Object:
-        is_trashed = _found(coupon_id, call.site, 400)["status"] == "trash"
+        before = _found(coupon_id, call.site, 400)
+        _limit_percentage(before, data)
+        is_trashed = before["status"] == "trash"
         if is_trashed and status == "publish":
             trash.restore_coupon(call.actor, coupon_id)
         writes.update_coupon(call.actor, coupon_id, data, check, trashed_too=True)
@@ -255,8 +258,7 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     if "code" in given and not coupon_code(given["code"]):
         message = "The coupon code cannot be empty."
         raise RestError("woocommerce_rest_empty_coupon_code", message)
-    if given.get("type") == "percent" and Decimal(given.get("amount", 0)) > 100:
-        raise RestError("coupon_invalid_amount", "Invalid discount amount.")
+    _limit_percentage({"discount_type": given.get("type")}, given)
     try:
         data: Object = instance_of(schema).load(given)
     except ma.ValidationError as error:
@@ -268,6 +270,16 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     if call.given.get("meta_data"):
         data["metadata"] = call.given["meta_data"]
     return data
+
+
+def _limit_percentage(before: Record, data: Object) -> None:
+    """Reject a percentage above 100. A stored amount becomes 0.00 (surface 7)."""
+    if data.get("type", before["discount_type"]) != "percent":
+        return
+    if Decimal(data.get("amount") or 0) > MAX_PERCENTAGE:
+        raise RestError("coupon_invalid_amount", "Invalid discount amount.")
+    if "amount" not in data and Decimal(before.get("amount") or 0) > MAX_PERCENTAGE:
+        data["amount"] = Decimal(0)
 
 
 def _day(call: Call, name: str) -> Any:

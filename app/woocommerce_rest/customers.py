@@ -31,6 +31,7 @@ from app.woocommerce_rest.lists import (
     METADATA,
     ONE,
     TEXT,
+    VIEW,
     collection,
     page,
     record_query,
@@ -181,6 +182,8 @@ def create_customer(call: Call) -> Reply:
     if not call.given["email"]:
         message = "Please provide a valid email address."
         raise RestError("registration-error-invalid-email", message)
+    if not call.given["email"].isascii():
+        raise RestError("customer_invalid_email", "Invalid email address")
     data = _data(call, CustomerCreate)
 
     def work(_: Any) -> Object:
@@ -374,7 +377,7 @@ _DOWNLOADS = Route(
     "/customers/<id:id>/downloads",
     {
         "GET": Operation(
-            list_downloads, "list", (Capability.LIST_USERS,), ONE,
+            list_downloads, "list", (Capability.LIST_USERS,), VIEW,
             "List the downloads of a customer", result="Download", is_list=True,
         )
     },

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import InvalidOrderItems, InvalidParams, ShopError
+from app.woocommerce_rest.arguments import Problem
 
 
 class RestError(Exception):
@@ -87,8 +88,8 @@ def missing(names: list[str]) -> RestError:
     return RestError("rest_missing_callback_param", message, 400, {"params": names})
 
 
-def invalid(problems: Mapping[str, Any]) -> RestError:
-    """Return the error of invalid parameters, each with its ``Problem``."""
+def invalid(problems: Mapping[str, Problem]) -> RestError:
+    """Return the error of invalid parameters, by their names."""
     details = {
         name: {"code": each.code, "message": each.message, "data": each.data}
         for name, each in problems.items()
@@ -139,17 +140,23 @@ _ACTIONS = (
 _CANNOT = re.compile(r"shop_api_user_cannot_(read|create|edit|delete)_")
 
 
-def as_rest_error(error: ShopError, names: Mapping[str, str] | None = None) -> RestError:
-    """Return the error of a service in this dialect.
+NAMES: Mapping[str, str] = {
+    "metadata": "meta_data", "type": "discount_type", "expiry_date": "date_expires",
+    "exclude_product_ids": "excluded_product_ids", "product_category_ids": "product_categories",
+    "exclude_product_category_ids": "excluded_product_categories",
+    "enable_free_shipping": "free_shipping", "customer_emails": "email_restrictions",
+    "billing_address": "billing", "shipping_address": "shipping",
+    "payment_details": "payment_method",
+}  # fmt: skip
+"""Names of this dialect for native names of fields in errors."""
 
-    Args:
-        error: the error.
-        names: names of this dialect for native names of parameters, such as ``coupon.type``.
-    """
+
+def as_rest_error(error: ShopError) -> RestError:
+    """Return the error of a service in this dialect."""
     if found := _CANNOT.match(error.code):
         return forbidden(dict(_ACTIONS)[found[1]], is_known=True)
     if isinstance(error, InvalidParams | InvalidOrderItems) or error.code.endswith("_metadata"):
-        return _invalid_inputs(error, names or {})
+        return _invalid_inputs(error)
     code, message, status = TABLE.get(
         error.code, (error.code.replace("shop_api_", "woocommerce_rest_", 1), None, None)
     )
@@ -159,20 +166,20 @@ def as_rest_error(error: ShopError, names: Mapping[str, str] | None = None) -> R
     )
 
 
-def _invalid_inputs(error: ShopError, names: Mapping[str, str]) -> RestError:
+def _invalid_inputs(error: ShopError) -> RestError:
     """Return the error of several inputs, in the form of invalid parameters."""
     reasons: dict[str, str] = {}
     for entry in error.entries:
         native = entry.get("param", "request").partition(".")[2] or entry.get("param", "request")
         path = re.split(r"[.\[]", native)[0]
-        name = names.get(path, path)
+        name = NAMES.get(path, path)
         reasons.setdefault(name, entry["message"])
     if isinstance(error, InvalidOrderItems):
         data = {"params": reasons}
         code = "woocommerce_rest_invalid_order_item"
         return RestError(code, next(iter(reasons.values())), error.status, data)
-    message = f"Invalid parameter(s): {', '.join(reasons)}"
-    return RestError("rest_invalid_param", message, error.status, {"params": reasons})
+    problems = {name: Problem("rest_invalid_param", each) for name, each in reasons.items()}
+    return invalid(problems).with_status(error.status)
 
 
 def body_of_error(error: ShopError) -> dict[str, Any]:

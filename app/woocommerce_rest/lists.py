@@ -26,6 +26,8 @@ METADATA: Schema = {
     "items": {"type": "object", "properties": {"id": INTEGER, "key": TEXT, "value": ANYTHING}},
 }
 ONE: Arguments = {"context": CONTEXT}
+VIEW: Arguments = {"context": {**CONTEXT, "enum": ["view"]}}
+"""The parameters of records that nobody can change."""
 TIMES = ("after", "before", "modified_after", "modified_before")
 
 
@@ -78,7 +80,7 @@ def record_query(call: Call) -> dict[str, Any]:
         "offset": args.get("offset"),
         "order": args["order"],
         "orderby": args["orderby"],
-        "search": args.get("search") or "",
+        "search": (args.get("search") or "").strip(),
         "times": times,
         "include": tuple(args["include"] or ()),
         "exclude": tuple(args["exclude"] or ()),

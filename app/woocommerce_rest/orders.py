@@ -19,8 +19,17 @@ from app.schemas.loading import instance_of, invalid_params
 from app.schemas.orders.input import OrderCreate, OrderUpdate
 from app.services.customers.records import records_by_id as accounts_by_id
 from app.services.maintenance import trash
-from app.services.orders import notes, writes
-from app.services.orders.columns import STATUS_NOTE, columns_of
+from app.services.orders import writes
+from app.services.orders.columns import (
+    BECOMES_PROCESSING,
+    BLANK,
+    COMPLETED,
+    PAYS,
+    PENDING,
+    PROCESSING,
+    STATUS_NOTE,
+    columns_of,
+)
 from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
 from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.batch import batch_route
@@ -71,8 +80,12 @@ LISTS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
 }  # fmt: skip
 """For each list the field whose null removes an item, a part of error codes, and native names."""
 
+_TEXTS = {"name", "method_id", "method_title"}
+"""Fields that can have a value of any type, which counts as its text."""
 _TITLES = {"shipping": "Shipping method ID is required.", "fee": "Fee name is required."}
 NEEDS_PAYMENT = {"pending", "failed"}
+ON_DELIVERY = "cod"
+"""The payment method of orders that the customer pays for on delivery."""
 
 
 class _Statuses(list[str]):
@@ -108,6 +121,7 @@ def _lines(**properties: Any) -> dict[str, Any]:
 
 
 OPTIONAL_TEXT = {"type": ["string", "null"]}
+LOOSE_TEXT = {"type": ["string", "number", "null"]}
 OPTIONAL_MONEY = {"type": ["number", "string", "null"], "format": "money"}
 _FIELDS: Arguments = {
     "parent_id": INTEGER,
@@ -126,13 +140,13 @@ _FIELDS: Arguments = {
         tax_class=TEXT, subtotal=OPTIONAL_MONEY, total=OPTIONAL_MONEY, sku=OPTIONAL_TEXT,
     ),
     "shipping_lines": _lines(
-        method_title=OPTIONAL_TEXT, method_id=OPTIONAL_TEXT, instance_id=TEXT, total=MONEY,
+        method_title=LOOSE_TEXT, method_id=LOOSE_TEXT, instance_id=TEXT, total=MONEY,
     ),
     "fee_lines": _lines(
-        name=OPTIONAL_TEXT, tax_class=TEXT, total=MONEY,
+        name=LOOSE_TEXT, tax_class=TEXT, total=MONEY,
         tax_status={"type": "string", "enum": ["taxable", "none"]},
     ),
-    "coupon_lines": _lines(code=OPTIONAL_TEXT),
+    "coupon_lines": _lines(code=LOOSE_TEXT),
     "manual_update": BOOLEAN,
     "set_paid": BOOLEAN,
 }  # fmt: skip
@@ -204,8 +218,6 @@ def create_order(call: Call) -> Reply:
 
     def work(_: Any) -> Object:
         created = _saved(call, lambda: writes.create_order(call.actor, data))
-        if call.given.get("set_paid") and (text := _payment_note(created)):
-            notes.create_note(call.actor, created["id"], {"note": text, "customer_note": False})
         return orders([created["id"]], _site(call))[0]
 
     return Reply(run_in_transaction(work), 201)
@@ -223,10 +235,6 @@ def update_order(call: Call) -> Reply:
             _saved(call, lambda: trash.restore_order(call.actor, order_id))
             before = record_of(order_id)
         data = _data(call, before)
-        if "paid" in data.get("payment_details", {}):
-            data[STATUS_NOTE] = {"note": _payment_note({**before, **columns_of(data)})}
-        elif call.given.get("manual_update"):
-            data[STATUS_NOTE] = {"author": name_of_account(call.actor.user_id)}
         _saved(
             call,
             lambda: writes.update_order(call.actor, order_id, data, check, trashed_too=True),
@@ -264,10 +272,14 @@ def list_statuses(call: Call) -> Reply:  # noqa: ARG001  # as every operation
     return Reply([{"slug": name, "name": label} for name, label in found])
 
 
-def _payment_note(order: Record) -> str:
-    """Return the note of a payment as the original writes it; empty without a method."""
+def _status_note(order: Record, call: Call) -> Object:
+    """Return text or author of the note of a new status, as the original writes it."""
     title, number = order["payment_method_title"], order["transaction_id"]
-    return f"Payment via {title}{f' ({number})' if number else ''}." if title else ""
+    is_chosen = call.given.get("status") in (PROCESSING, COMPLETED)
+    if order["payment_paid"] and call.given.get("set_paid") and title and not is_chosen:
+        return {"note": f"Payment via {title}{f' ({number})' if number else ''}."}
+    is_manual = call.given.get("manual_update")
+    return {"author": name_of_account(call.actor.user_id) if is_manual else ""}
 
 
 # --- requests ---
@@ -333,7 +345,7 @@ def _data(call: Call, before: Record | None) -> Object:
     """
     given, native = call.given, native_addresses(call.given)
     for name, own in NAMES.items():
-        if name in given:
+        if name in given and (given[name] or name != "created_via"):
             native[own] = given[name]
     if status := str(given.get("status") or "").removeprefix("wc-"):
         native["status"] = status
@@ -348,13 +360,15 @@ def _data(call: Call, before: Record | None) -> Object:
     lists = {name: _native_lines(name, given[name], before) for name in LISTS if given.get(name)}
     if given.get("coupon_lines") is not None:
         lists["coupon_lines"] = _native_coupons(given["coupon_lines"], before)
-    if given.get("set_paid"):
-        _pay(native, details, lists, before)
+    pays = _pay(native, details, lists, before, is_asked=bool(given.get("set_paid")))
     native |= {name: [_without_metadata(item) for item in items] for name, items in lists.items()}
     if details:
         native["payment_details"] = details
     _add_account_email(native, before)
     data = _loaded(native, OrderUpdate if before else OrderCreate)
+    if pays is not None:
+        data[PAYS] = pays
+        data[STATUS_NOTE] = _status_note({**(before or BLANK), **columns_of(data)}, call)
     for name, items in lists.items():
         for item, loaded in zip(items, data.get(name) or (), strict=False):
             if item.get("meta_data"):
@@ -396,15 +410,36 @@ def _add_account_email(native: Object, before: Record | None) -> None:
         native["billing_address"] = {**native.get("billing_address", {}), **email}
 
 
-def _pay(native: Object, details: Object, lists: Mapping[str, Any], before: Record | None) -> None:
-    """Mark an order as paid: a new one, or one that needs payment."""
-    if before and not (before["status"] in NEEDS_PAYMENT and Decimal(before["total"]) > 0):
-        return
-    details["paid"] = True
-    if native.get("status") == "completed":
-        return
-    has_line = lists.get("line_items") or (before and before["line_items"])
-    native["status"] = "processing" if has_line else "completed"
+def _pay(
+    native: Object,
+    details: Object,
+    lists: Mapping[str, Any],
+    before: Record | None,
+    *,
+    is_asked: bool,
+) -> bool | None:
+    """Return whether a write pays for the order; None if its status does not change.
+
+    A payment that is asked for (``set_paid``) changes the status of a new order, or of one that
+    needs payment. An order is complete when it is paid if it has no lines, or if the customer pays
+    on delivery; then ``processing`` is not a payment (surface 9).
+    """
+    stored = before or {"status": PENDING, "total": "0", "payment_method_id": "", "line_items": ()}
+    status = native.get("status", stored["status"])
+    has_line = lists.get("line_items") or stored["line_items"]
+    is_later = details.get("method_id", stored["payment_method_id"]) == ON_DELIVERY
+    paid = COMPLETED if is_later or not has_line else PROCESSING
+    payable = NEEDS_PAYMENT if before else BECOMES_PROCESSING
+    if is_asked and status in payable and (not before or Decimal(stored["total"]) > 0):
+        details["paid"] = True
+        native["status"] = paid
+        return True
+    if status == stored["status"]:
+        return None
+    pays = status in current_app.config["SHOP_PAID_STATUSES"] and status in (paid, COMPLETED)
+    if pays and is_asked and not before:
+        details["paid"] = True
+    return pays
 
 
 def _native_lines(name: str, given: Sequence[Any], before: Record | None) -> list[Object]:
@@ -424,7 +459,9 @@ def _native_lines(name: str, given: Sequence[Any], before: Record | None) -> lis
             items.append({"id": item_id, "remove": True})
             continue
         item = {
-            names[key]: value for key, value in each.items() if key in names and value is not None
+            names[key]: str(value) if key in _TEXTS else value
+            for key, value in each.items()
+            if key in names and value is not None
         }
         for key in ("total", "subtotal"):
             if key in each and each[key] in (None, ""):
@@ -466,8 +503,6 @@ def _complete_line(item: Object, *, is_new: bool, place: str) -> None:
     if "product_id" in item:
         text = str(item["product_id"])
         item["product_id"] = int(text) if text.strip().lstrip("-").isdigit() else 0
-    if "name" in item:
-        item["name"] = str(item["name"])
     if is_new and not {"total", "subtotal"} & item.keys():
         reason = (
             f"{place} needs total or subtotal, because this service has no catalog of products. "
@@ -485,7 +520,7 @@ def _native_coupons(given: Sequence[Any], before: Record | None) -> list[Object]
         if each.get("id"):
             message = "Coupon item ID is readonly."
             raise RestError("woocommerce_rest_coupon_item_id_readonly", message)
-        code = coupon_code(each.get("code") or "")
+        code = coupon_code(str(each.get("code") or ""))
         if not code:
             raise RestError("woocommerce_rest_invalid_coupon", "Coupon code is required.")
         if code in codes:
@@ -494,7 +529,7 @@ def _native_coupons(given: Sequence[Any], before: Record | None) -> list[Object]
         codes.append(code)
     stored = {line["code"]: line["id"] for line in before["coupon_lines"]} if before else {}
     removed = [{"id": stored[code], "remove": True} for code in stored if code not in codes]
-    metadata = {coupon_code(each["code"]): each.get("meta_data") for each in given}
+    metadata = {coupon_code(str(each["code"])): each.get("meta_data") for each in given}
     added = [{"code": code, "meta_data": metadata[code]} for code in codes if code not in stored]
     return [*removed, *added]
 

@@ -15,7 +15,7 @@ from app.services.reports.woocommerce import (
     woocommerce_sales,
 )
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
-from app.woocommerce_rest.lists import ONE
+from app.woocommerce_rest.lists import VIEW
 
 Object = dict[str, Any]
 
@@ -106,6 +106,7 @@ def _total(slug: str, name: str, number: int) -> Object:
 
 _DATE = {"type": "string", "format": "report-date"}
 _PERIOD = {
+    **VIEW,
     "period": {"type": "string", "enum": ["week", "month", "last_month", "year"]},
     "date_min": _DATE,
     "date_max": _DATE,
@@ -113,7 +114,7 @@ _PERIOD = {
 
 
 def _report(
-    path: str, call: Any, summary: str, result: str, *, args: Any = ONE, also: Any = ()
+    path: str, call: Any, summary: str, result: str, *, args: Any = VIEW, also: Any = ()
 ) -> Route:
     needs = (Capability.VIEW_REPORTS,)
     operation = Operation(call, "list", needs, args, summary, result, is_list=True)

@@ -354,6 +354,76 @@ def test_notes_of_status_changes(shop):
     assert len(shop.ok("GET", f"/orders/{order['id']}/notes")) == 1
 
 
+@pytest.mark.parametrize(
+    ("body", "status", "is_paid", "note"),
+    [
+        ({}, "processing", True, "Payment via Card."),
+        ({"payment_method": "cod"}, "completed", True, "Payment via Card."),
+        ({"line_items": []}, "completed", True, "Payment via Card."),
+        ({"status": "completed"}, "completed", True, "from Pending payment to Completed."),
+        ({"status": "refunded"}, "refunded", False, "from Pending payment to Refunded."),
+        ({"set_paid": False, "status": "processing"}, "processing", True, "to Processing."),
+        ({"set_paid": False, "status": "processing", "payment_method": "cod"},
+         "processing", False, "to Processing."),
+    ],
+)  # fmt: skip
+def test_payments_of_new_orders(shop, body, status, is_paid, note):
+    paid = {"set_paid": True, "payment_method_title": "Card", "line_items": [LINE]}
+    order = shop.ok("POST", "/orders", paid | body)
+    assert (order["status"], order["date_paid"] is not None) == (status, is_paid)
+    assert [each["total"] for each in order["refunds"]] == ["-20.00"] * (status == "refunded")
+    (found,) = shop.ok("GET", f"/orders/{order['id']}/notes")
+    assert found["note"].endswith(note)
+
+
+def test_an_order_on_delivery_is_paid_when_it_is_completed(shop):
+    assert shop.ok("PUT", "/orders/42", {"status": "processing"})["date_paid"] is None
+    assert shop.ok("PUT", "/orders/42", {"status": "completed"})["date_paid"]
+    assert shop.ok("PUT", "/orders/60", {"set_paid": True})["status"] == "completed"
+    waiting = shop.ok("PUT", "/orders/45", {"set_paid": True, "status": "on-hold"})
+    assert (waiting["status"], waiting["date_paid"]) == ("on-hold", None)
+
+
+def test_percentages_have_a_limit(shop):
+    assert shop.ok("GET", "/coupons/16")["discount_type"] == "percent"
+    refused = shop.send("PUT", "/coupons/16", {"amount": "100.01"})
+    assert (refused.status_code, refused.get_json()["code"]) == (400, "coupon_invalid_amount")
+    shop.ok("PUT", "/coupons/17", {"amount": "150"})
+    assert shop.ok("PUT", "/coupons/17", {"discount_type": "percent"})["amount"] == "0.00"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "name", "message"),
+    [
+        ("POST", "/customers", {"email": "q@x.example", "username": "a" * 61},
+         "username", "username: is longer than 60 characters."),
+        ("PUT", "/customers/5", {"email": "\u00fc@x.example"}, "email", "Invalid email address."),
+        ("POST", "/coupons", {"code": "z", "meta_data": [{"key": "a", "value": 2**64}]},
+         "meta_data", "coupon.metadata.a: contains an integer outside 64 bits."),
+        ("GET", "/reports/sales?context=edit", None, "context", "context is not view."),
+    ],
+)  # fmt: skip
+def test_names_and_details_of_invalid_parameters(shop, method, path, body, name, message):
+    data = shop.send(method, path, body).get_json()["data"]
+    assert data["params"] == {name: message}
+    assert data["details"][name]["message"] == message
+
+
+def test_texts_of_lines_can_be_numbers(shop):
+    order = shop.ok(
+        "POST",
+        "/orders",
+        {
+            "shipping_lines": [{"method_id": 5, "method_title": 6, "total": "1"}],
+            "fee_lines": [{"name": 7, "total": "2"}],
+            "created_via": "",
+        },
+    )
+    (shipping,), (fee,) = order["shipping_lines"], order["fee_lines"]
+    found = (shipping["method_id"], shipping["method_title"], fee["name"], order["created_via"])
+    assert found == ("5", "6", "7", "rest-api")
+
+
 def test_version_is_that_of_the_last_change(shop):
     assert shop.ok("GET", "/orders/41")["version"] == "10.5.0"
     assert shop.ok("PUT", "/orders/41", {"customer_note": "n"})["version"] == "9.0.0"

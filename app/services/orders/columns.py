@@ -61,15 +61,24 @@ def columns_of(data: Mapping[str, Any]) -> Record:
     return columns
 
 
-def paid_at(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> datetime | None:
+PAYS = "pays"
+"""Field of a write: whether it pays for the order. Without it the status decides."""
+
+
+def paid_at(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any], pays: bool | None = None
+) -> datetime | None:
     """Return when an order was paid: the first time it gets a paid status or is marked as paid.
 
     Args:
         before: the stored order; None for a new order, which can have been paid for earlier.
+        pays: ``PAYS`` of the write.
     """
     if after["paid_at"] is not None:
         return after["paid_at"]  # type: ignore[no-any-return] # of a dict
-    if not _is_paid(after) or (before and _is_paid(before)):
+    if pays is None:
+        pays = _is_paid(after) and not (before and _is_paid(before))
+    if not pays:
         return None
     return after["updated_at" if before else "created_at"]  # type: ignore[no-any-return] # of a dict
 

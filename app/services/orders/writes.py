@@ -34,6 +34,7 @@ from app.services.coupons.refusals import count_refused
 from app.services.orders.columns import (
     BLANK,
     COMPLETED,
+    PAYS,
     PENDING,
     PROCESSING,
     REFUNDED,
@@ -294,7 +295,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
         "paid_at": data.get("paid_at"),
         "created_via": data.get("created_via", BLANK["created_via"]),
     }
-    order["paid_at"] = paid_at(None, order)
+    order["paid_at"] = paid_at(None, order, data.get(PAYS))
     permissions, errors = DownloadPermissions().changed(_permission_items(data))
     items = created_items(data, writes.item_ids, errors)
     of_items = ItemChanges.take(OrderItems(), items)
@@ -314,6 +315,8 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
         writes.changes += plan.write(session, order["id"])
     writes.taken_keys.add(order["order_key"])
     writes.new_permissions.append(permissions)
+    if STATUS_NOTE in data and status != PENDING:
+        _note_status(writes, order, PENDING, data)
     return order
 
 
@@ -339,7 +342,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
     after["status"] = next_status(order["status"], data)
     if after["status"] == COMPLETED and order["completed_at"] is None:
         after["completed_at"] = timestamp
-    after["paid_at"] = paid_at(order, after)
+    after["paid_at"] = paid_at(order, after, data.get(PAYS))
     changed = [name for name in KINDS if data.get(name)]
     permissions = writes.permissions.get(order["id"], DownloadPermissions())
     permissions, errors = permissions.changed(_permission_items(data))
@@ -357,14 +360,18 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
         writes.changes += plan.write(writes.session, order["id"])
     after["search_text"] = search_text_of(after)
     if after["status"] != order["status"]:
-        note = status_note(after, order["status"], data.get(STATUS_NOTE, {}))
-        writes.notes.append((after, note))
-        rest = refund_of_the_rest(after, writes.actor.user_id, timestamp)
-        if after["status"] == REFUNDED and rest:
-            after["total_refunded"] += rest["amount"]
-            writes.new_refunds.append((after, rest))
+        _note_status(writes, after, order["status"], data)
     writes.permissions[order["id"]] = permissions
     return after
+
+
+def _note_status(writes: _OrderWrites, order: Record, before: str, data: Mapping[str, Any]) -> None:
+    """Add the note of a new status, and the refund that the status ``refunded`` means."""
+    writes.notes.append((order, status_note(order, before, data.get(STATUS_NOTE, {}))))
+    rest = refund_of_the_rest(order, writes.actor.user_id, order["updated_at"])
+    if order["status"] == REFUNDED and rest:
+        order["total_refunded"] += rest["amount"]
+        writes.new_refunds.append((order, rest))
 
 
 def _plan_update(
