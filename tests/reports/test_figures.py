@@ -73,6 +73,14 @@ def test_sales(case, interval, currency):
     assert by_interval == {}
 
 
+def test_sales_of_a_shop_with_one_currency(app, client_with):
+    shop = random_shop(app, "one currency", utc("2026-11-01"), currencies=("USD",))
+    first, last = days("2026-11-01", 9, 9)
+    sales = client_with().get("/reports/sales", params(first, last)).json["sales"]
+    expected = Reports(shop, "UTC", first, last, "USD")
+    assert sales["totals"] == {**expected.sales(), "previous": expected.previous().sales()}
+
+
 @pytest.mark.parametrize("currency", ["USD", "EUR"])
 def test_coupons(case, currency):
     client, reports = case

@@ -129,6 +129,15 @@ class has_unicode(Templated[bool]):  # noqa: N801  # named like an SQL function
     postgresql = "octet_length({0}) > length({0})"
 
 
+class is_indexed(Templated[bool]):  # noqa: N801  # named like an SQL function
+    """Whether an e-mail address is in the index of guests for reports on PostgreSQL.
+
+    Addresses of orders have any length, but an entry of an index has at most 2,704 bytes.
+    """
+
+    postgresql = "(octet_length({0}) <= 1000)"
+
+
 class json_lookup(Templated[str]):  # noqa: N801  # named like an SQL function
     """The value of a key in a JSON object, or NULL."""
 

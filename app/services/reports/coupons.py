@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Select,
     and_,
     bindparam,
@@ -33,6 +34,7 @@ from app.services.reports.scope import (
     Scope,
     Span,
     figures_of,
+    on_postgresql,
     reading,
     scope_of,
     sums_of,
@@ -46,6 +48,9 @@ FIGURES = (
     "first_use", "last_use",
 )  # fmt: skip
 """The figures of a coupon, in their order in responses."""
+
+BOUNDED_DAYS = 366
+"""Longest period in which PostgreSQL finds the redemptions of orders by a range of order IDs."""
 
 COUPON = ("id", "code", "type", "status")
 
@@ -221,6 +226,20 @@ def _orders(scope: Scope, span: Span) -> Select[Any]:
     return joined.where(scope.counts(), *within(ORDERS.c.created_at, *span))
 
 
+def _of_orders(span: Span) -> ColumnElement[bool]:
+    """Return a condition that is true for the redemptions of orders of a span, and for others.
+
+    Without it, PostgreSQL reads all redemptions of the shop to join them with the orders of a
+    month. IDs mostly ascend with time. ``+ 0`` lets it read them from an index by time.
+    """
+    in_span = within(ORDERS.c.created_at, *span)
+    first, last = (
+        select(end(ORDERS.c.id + 0)).where(*in_span).scalar_subquery()
+        for end in (func.min, func.max)
+    )
+    return REDEMPTIONS.c.order_id.between(first, last)
+
+
 def _by_coupon(scope: Scope, period: Period, *, exact: bool) -> Any:
     """Return a subquery of the figures of each coupon, from its uses and from its orders."""
     span = period.since, period.until
@@ -238,8 +257,11 @@ def _by_coupon(scope: Scope, period: Period, *, exact: bool) -> Any:
     }
     is_first = case((scope.is_first(), 1), else_=0)
     orders: dict[str, Any] = {"orders": func.count(), "new_customers": func.sum(is_first)}
+    with_use = _orders(scope, span)
+    if on_postgresql() and (period.last - period.first).days <= BOUNDED_DAYS:
+        with_use = with_use.where(_of_orders(span))
     parts = (
         (_uses(scope, span), uses | sums_of(_USE_SUMS, exact=exact)),
-        (_orders(scope, span), orders | sums_of(_ORDER_SUMS, exact=exact)),
+        (with_use, orders | sums_of(_ORDER_SUMS, exact=exact)),
     )
     return added_up([(part, values, key) for part, values in parts])

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from app.auth.principals import Principal
 from app.conversions.intervals import Interval
 from app.db.read_pool import Fetch
-from app.db.sql.functions import json_list, json_record
+from app.db.sql.functions import is_indexed, json_list, json_record
 from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS, USERS
 from app.services.orders.sums import amount_text, divided
 from app.services.reports.period import Period, require_reports, text_of
@@ -164,7 +164,8 @@ def _figures(fetch: Fetch, scope: Scope, spans: Sequence[Span]) -> list[tuple[Fi
         values: dict[str, Any] = {}
         for part in row:
             values |= orjson.loads(part)
-        customers: set[Any] = {email.lower() for email in set(values.pop("guests") or ())}
+        guests = (values.pop(name, None) or () for name in ("guests", "more_guests"))
+        customers: set[Any] = {email.lower() for email in set().union(*guests)}
         customers.update(values.pop("accounts") or ())
         figures = figures_of(values) | {"customers": len(customers)}
         found.append((with_tax(figures), customers))
@@ -178,15 +179,18 @@ def _parts(scope: Scope, since: Any, until: Any, *, exact: bool) -> list[Select[
     refunded = {"refunds": func.count(), **sums_of(REFUND_SUMS, exact=exact)}
     is_guest = ORDERS.c.customer_id.is_(None)
     accounts: Any = json_list(ORDERS.c.customer_id).filter(~is_guest)
-    guests: Any = json_list(ORDERS.c.billing_email).filter(is_guest)
+    guests: Any = json_list(ORDERS.c.billing_email)
     figures = {"orders": func.count(), "accounts": accounts, **sums_of(ORDER_SUMS, exact=exact)}
-    if on_postgresql():  # whose index does not contain the addresses
+    if on_postgresql():  # whose entries of an index are too small for some addresses
+        in_index = is_indexed(ORDERS.c.billing_email)
         of_orders = [
             select(json_record(figures)).where(*orders),
-            select(json_record({"guests": guests})).where(is_guest, *orders),
+            select(json_record({"guests": guests})).where(is_guest, in_index, *orders),
+            select(json_record({"more_guests": guests})).where(is_guest, ~in_index, *orders),
         ]
     else:
-        of_orders = [select(json_record(figures | {"guests": guests})).where(*orders)]
+        figures["guests"] = guests.filter(is_guest)
+        of_orders = [select(json_record(figures)).where(*orders)]
     return [
         *of_orders,
         select(json_record(refunded))
