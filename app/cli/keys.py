@@ -18,6 +18,7 @@ from flask.cli import AppGroup
 from app.auth import principals
 from app.auth.api_keys import ApiKeyCredentials
 from app.cli import program
+from app.config.urls import own_url
 from app.conversions.dates import parse_timestamp
 from app.conversions.text import is_username
 from app.db.migrations import SchemaState
@@ -291,9 +292,7 @@ def link(login: str | None, key_id: int | None, url: str | None) -> None:
 
 def sign_in_url(key_id: int, url: str | None = None) -> str:
     """Create a link that signs in with a key, and return its address."""
-    config = current_app.config
-    host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
-    base = url.rstrip("/") if url else f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"
+    base = url.rstrip("/") if url else own_url(current_app.config)
     return f"{base}/admin/sign-in?token={links.create_link(key_id)}"
 
 

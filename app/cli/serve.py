@@ -18,6 +18,7 @@ from app.cli.db import upgraded
 from app.cli.keys import show_new, sign_in_url
 from app.config.files import runtime_folder
 from app.config.settings import GUNICORN_SETTINGS
+from app.config.urls import own_url
 from app.db import session
 from app.db.migrations import SchemaState
 from app.services.api_keys import links
@@ -38,8 +39,7 @@ def serve() -> None:
     if session.schema_state() is not SchemaState.CURRENT:
         click.echo(upgraded().description(), err=True)
     config = current_app.config
-    host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
-    address = f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"
+    address = own_url(config)
     if api_key_queries.has_no_users():
         first = api_keys.create_key(
             "admin", "administrator", Permission.READ_WRITE, "created by the first run"

@@ -1,7 +1,9 @@
-"""Parsing of database and Redis URLs, with messages that contain no part of a password."""
+"""URLs in the configuration of databases and Redis, without passwords in errors, and of the API."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from sqlalchemy import URL, make_url
@@ -58,3 +60,9 @@ def _require_encoded_password(text: str) -> None:
     user, at, _ = text.partition("://")[2].rpartition("@")
     if at and any(character in user for character in "@/?#"):
         raise ValueError(_ENCODE)
+
+
+def own_url(config: Mapping[str, Any]) -> str:
+    """Return the URL at which gunicorn serves the API, without a slash at its end."""
+    host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
+    return f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"

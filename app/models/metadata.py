@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import ForeignKey, Index, Table, false
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
@@ -33,6 +33,15 @@ class FoundEntry(Entry):
     found_value: Mapped[str | None] = mapped_column(Key)
 
 
+def _indexes(record: str) -> tuple[Any, ...]:
+    """Return the indexes by which the entries of a record are read, and records are found."""
+    return (
+        Index(f"ix_{record}_metadata_{record}", f"{record}_id", "id"),
+        Index(f"ix_{record}_metadata_found", "key", "found_value", f"{record}_id"),
+        AUTOINCREMENT,
+    )
+
+
 class CouponMetadata(FoundEntry, Model):
     """Entry of a coupon. Deleted with the coupon."""
 
@@ -40,11 +49,7 @@ class CouponMetadata(FoundEntry, Model):
 
     coupon_id: Mapped[int] = mapped_column(Id, ForeignKey("coupons.id", ondelete="CASCADE"))
 
-    __table_args__ = (
-        Index("ix_coupon_metadata_coupon", "coupon_id", "id"),
-        Index("ix_coupon_metadata_found", "key", "found_value", "coupon_id"),
-        AUTOINCREMENT,
-    )
+    __table_args__ = _indexes("coupon")
 
 
 class CustomerMetadata(FoundEntry, Model):
@@ -54,11 +59,7 @@ class CustomerMetadata(FoundEntry, Model):
 
     customer_id: Mapped[int] = mapped_column(Id, ForeignKey("users.id", ondelete="CASCADE"))
 
-    __table_args__ = (
-        Index("ix_customer_metadata_customer", "customer_id", "id"),
-        Index("ix_customer_metadata_found", "key", "found_value", "customer_id"),
-        AUTOINCREMENT,
-    )
+    __table_args__ = _indexes("customer")
 
 
 class OrderMetadata(FoundEntry, Model):
@@ -68,11 +69,7 @@ class OrderMetadata(FoundEntry, Model):
 
     order_id: Mapped[int] = mapped_column(Id, ForeignKey("orders.id", ondelete="CASCADE"))
 
-    __table_args__ = (
-        Index("ix_order_metadata_order", "order_id", "id"),
-        Index("ix_order_metadata_found", "key", "found_value", "order_id"),
-        AUTOINCREMENT,
-    )
+    __table_args__ = _indexes("order")
 
 
 class RefundMetadata(FoundEntry, Model):
@@ -82,11 +79,7 @@ class RefundMetadata(FoundEntry, Model):
 
     refund_id: Mapped[int] = mapped_column(Id, ForeignKey("order_refunds.id", ondelete="CASCADE"))
 
-    __table_args__ = (
-        Index("ix_refund_metadata_refund", "refund_id", "id"),
-        Index("ix_refund_metadata_found", "key", "found_value", "refund_id"),
-        AUTOINCREMENT,
-    )
+    __table_args__ = _indexes("refund")
 
 
 class ItemMetadata(Entry, Model):

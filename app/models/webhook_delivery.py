@@ -107,3 +107,21 @@ class WebhookDeliveryRow(TypedDict):
     request_headers: dict[str, str]
     response_headers: dict[str, str]
     response_body: str
+
+
+def new_delivery(webhook_id: int | None, timestamp: datetime) -> dict[str, Any]:
+    """Return the columns of a delivery that is due at a time, of no event: the first ping."""
+    return {
+        "webhook_id": webhook_id,
+        "event_id": None,
+        "resource": "",
+        "resource_id": None,
+        "state": DeliveryState.PENDING,
+        "attempts": [],
+        "attempt_count": 0,
+        "next_attempt_at": timestamp,
+        "created_at": timestamp.replace(microsecond=0),
+        "request_headers": {},
+        "response_headers": {},
+        "response_body": "",
+    }

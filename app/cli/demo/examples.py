@@ -21,7 +21,7 @@ from app.models import (
     OrderRefund,
 )
 from app.models.webhook import WebhookFormat, WebhookStatus
-from app.models.webhook_delivery import DeliveryState
+from app.models.webhook_delivery import DeliveryState, new_delivery
 from app.outbound.signatures import new_secret
 
 Record = dict[str, Any]
@@ -110,9 +110,5 @@ def _delivered_ping(webhook_id: int | None, present: datetime) -> Record:
     """Return the first ping of a legacy webhook, as it is stored after its delivery."""
     at = present + timedelta(seconds=1)
     attempt = {"at": f"{at:%Y-%m-%dT%H:%M:%SZ}", "status": 200, "duration_ms": 41, "error": None}
-    return {
-        "webhook_id": webhook_id, "event_id": None, "resource": "", "resource_id": None,
-        "state": DeliveryState.DELIVERED, "attempts": [attempt], "attempt_count": 1,
-        "next_attempt_at": None, "created_at": present, "request_headers": {},
-        "response_headers": {}, "response_body": "",
-    }  # fmt: skip
+    sent = {"state": DeliveryState.DELIVERED, "attempts": [attempt], "attempt_count": 1}
+    return new_delivery(webhook_id, present) | sent | {"next_attempt_at": None}

@@ -220,9 +220,7 @@ def _prepare_update(writes: _CouponWrites, coupon: CouponRow | None, item: BulkI
     if "code" in data:
         _require_storable(data["code"], "shop_api_cannot_update_coupon")
     if not data:
-        return with_columns(
-            coupon, {}
-        )  # a copy, which does not show the metadata of an earlier item
+        return with_columns(coupon, {})  # a copy, without the metadata of an earlier item
     after = with_columns(coupon, {**without_metadata(data), "updated_at": now()})
     after["search_text"] = search_text(after["code"], after["description"])
     writes.metadata.apply(writes, data, "coupon", cast("Record", coupon), cast("Record", after))

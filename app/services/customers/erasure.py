@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
-from sqlalchemy import and_, bindparam, delete, or_, select, update
+from sqlalchemy import Table, and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import decrypt, encrypt
@@ -63,9 +63,9 @@ def erase_customer(session: Session, account: UserRow) -> None:
     """
     emails = _emails(session, account)
     orders = _orders(session, account["id"], emails)
-    notes = _notes(session, account["id"], orders)
+    notes = _of_orders(session, account["id"], ORDER_NOTES, "order_note", orders)
     _erase_redemptions(session, account, emails)
-    refunds = _refunds(session, account["id"], orders)
+    refunds = _of_orders(session, account["id"], ORDER_REFUNDS, "order_refund", orders)
     records = {
         "order": orders, "order_note": notes, "order_refund": refunds,
         "invitation": _reported(session, account["id"], "invitation"),
@@ -107,26 +107,13 @@ def _orders(session: Session, customer_id: int, emails: Collection[str]) -> list
     return sorted(found | _reported(session, customer_id, "order"))
 
 
-def _notes(session: Session, customer_id: int, orders: Collection[int]) -> list[int]:
-    """Return the notes of orders, and the deleted notes of earlier orders of a customer."""
-    stored = session.scalars(
-        select(ORDER_NOTES.c.id).where(
-            is_one_of(ORDER_NOTES.c.order_id, bindparam("orders", type_=IdList))
-        ),
-        {"orders": list(orders)},
-    )
-    return sorted(set(stored) | _reported(session, customer_id, "order_note"))
-
-
-def _refunds(session: Session, customer_id: int, orders: Collection[int]) -> list[int]:
-    """Return the refunds of orders, and the deleted refunds of earlier orders of a customer."""
-    stored = session.scalars(
-        select(ORDER_REFUNDS.c.id).where(
-            is_one_of(ORDER_REFUNDS.c.order_id, bindparam("orders", type_=IdList))
-        ),
-        {"orders": list(orders)},
-    )
-    return sorted(set(stored) | _reported(session, customer_id, "order_refund"))
+def _of_orders(
+    session: Session, customer_id: int, table: Table, resource: str, orders: Collection[int]
+) -> list[int]:
+    """Return the notes or refunds of orders, and deleted ones of earlier orders of a customer."""
+    of_orders = is_one_of(table.c.order_id, bindparam("orders", type_=IdList))
+    stored = session.scalars(select(table.c.id).where(of_orders), {"orders": list(orders)})
+    return sorted(set(stored) | _reported(session, customer_id, resource))
 
 
 def _reported(session: Session, customer_id: int, resource: str) -> set[int]:

@@ -212,9 +212,7 @@ def _prepare_update(writes: _CustomerWrites, customer: UserRow | None, item: Bul
     check_precondition(writes.session, item.precondition, customer)
     data, emails = item.data, writes.emails
     if not data:
-        return with_columns(
-            customer, {}
-        )  # a copy, which does not show the metadata of an earlier item
+        return with_columns(customer, {})  # a copy, without the metadata of an earlier item
     after = with_columns(customer, {**columns_of(data), "updated_at": now()})
     if data.get("email") == "":
         after["email"] = ""

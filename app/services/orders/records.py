@@ -184,13 +184,6 @@ def product_names(order_ids: Sequence[int]) -> dict[tuple[int, int], str]:
 # --- notes and refunds ---
 
 
-def order_exists(order_id: int, *, in_trash: bool = True) -> bool:
-    """Return whether an order exists."""
-    found = select(ORDERS.c.status).where(ORDERS.c.id == min(order_id, INT64_MAX))
-    rows = fetch(found)
-    return bool(rows) and (in_trash or rows[0][0] != TRASH)
-
-
 def notes_of(order_id: int, note_id: int | None = None) -> list[Record]:
     """Return the notes of an order, newest first, or only one of them."""
     found = select(*map(as_printed, _NOTE)).where(ORDER_NOTES.c.order_id == order_id)

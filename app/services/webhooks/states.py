@@ -16,7 +16,7 @@ from app.db.session import call_after_commit, now
 from app.db.sql.index_hints import has_constant
 from app.models import WEBHOOK_DELIVERIES, WEBHOOKS, UserRole
 from app.models.webhook import WebhookFormat, WebhookRow, WebhookStatus
-from app.models.webhook_delivery import DeliveryState
+from app.models.webhook_delivery import DeliveryState, new_delivery
 from app.services.events.outbox import NewEvent, record
 from app.services.events.sequence import last_event_id
 from app.services.webhooks.deliveries.statistics import count_results
@@ -74,23 +74,7 @@ def deactivate(session: Session, webhook_ids: Sequence[int], reason: str) -> Rec
 
 def queue_first_ping(session: Session, webhook_id: int) -> None:
     """Queue the ping that a legacy receiver expects when its webhook becomes active (events 3)."""
-    timestamp = now()
-    session.execute(
-        insert(WEBHOOK_DELIVERIES).values(
-            webhook_id=webhook_id,
-            event_id=None,
-            resource="",
-            resource_id=None,
-            state=DeliveryState.PENDING,
-            attempts=[],
-            attempt_count=0,
-            next_attempt_at=timestamp,
-            created_at=timestamp,
-            request_headers={},
-            response_headers={},
-            response_body="",
-        )
-    )
+    session.execute(insert(WEBHOOK_DELIVERIES).values(new_delivery(webhook_id, now())))
 
 
 def disable(session: Session, webhooks: Sequence[WebhookRow], reason: str) -> None:

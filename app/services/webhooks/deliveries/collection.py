@@ -13,7 +13,7 @@ from app.conversions.webhooks import wants
 from app.db.session import precise_now
 from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookStatus
-from app.models.webhook_delivery import DeliveryState
+from app.models.webhook_delivery import new_delivery
 
 BATCH = 500
 """Events for which deliveries are created in one transaction."""
@@ -48,18 +48,10 @@ def _collect_from(session: Session, position: int, webhooks: Sequence[Any]) -> N
     timestamp = precise_now()
     rows = [
         {
-            "webhook_id": webhook.id,
+            **new_delivery(webhook.id, timestamp),
             "event_id": event.id,
             "resource": event.resource,
             "resource_id": event.resource_id,
-            "state": DeliveryState.PENDING,
-            "attempts": [],
-            "attempt_count": 0,
-            "next_attempt_at": timestamp,
-            "created_at": timestamp.replace(microsecond=0),
-            "request_headers": {},
-            "response_headers": {},
-            "response_body": "",
         }
         for event in events
         for webhook in webhooks

@@ -12,6 +12,7 @@ import orjson
 from flask import current_app
 
 from app.auth.encryption import decrypt
+from app.config.urls import own_url
 from app.conversions.legacy_orders import legacy_order
 from app.db.session import now
 from app.models.webhook import WebhookFormat, WebhookRow
@@ -198,9 +199,7 @@ def _with_last_update(customer: Mapping[str, Any], updated: datetime) -> dict[st
 
 def public_url() -> str:
     """Return the public address of the shop."""
-    config = current_app.config
-    host = f"[{config['HOST']}]" if ":" in config["HOST"] else config["HOST"]
-    return config["SHOP_PUBLIC_URL"] or f"http://{host}:{config['PORT']}{config['SHOP_URL_PREFIX']}"
+    return current_app.config["SHOP_PUBLIC_URL"] or own_url(current_app.config)
 
 
 def _timestamp(time: datetime) -> str:
