@@ -29,8 +29,9 @@ from app.models import (
 )
 from app.models.address import SHIPPING_PHONE
 from app.models.user import with_normalized
-from app.services.common.metadata import METADATA, with_found_value, without_metadata
-from app.services.common.metadata_values import json_text
+from app.services.common.metadata import METADATA
+from app.services.common.metadata_rules import json_text
+from app.services.common.metadata_writes import with_found_value, without_metadata
 from app.services.orders.columns import search_text_of
 from app.services.orders.items import KINDS as ITEM_LISTS
 

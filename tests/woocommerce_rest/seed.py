@@ -28,7 +28,7 @@ from app.models import (
 )
 from app.models.download import DOWNLOADS
 from app.models.user import with_normalized
-from app.services.common.metadata import with_found_value
+from app.services.common.metadata_writes import with_found_value
 from app.services.orders.columns import search_text_of
 from app.services.orders.items import KINDS, items_of
 

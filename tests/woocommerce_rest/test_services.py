@@ -4,7 +4,7 @@ import pytest
 
 from app.auth.principals import Principal, capabilities_of
 from app.errors import ShopError
-from app.services.common.metadata import Entry, patched_entries
+from app.services.common.metadata_rules import Entry, patched_entries
 from app.services.coupons.writes import update_coupon
 from app.services.orders.writes import update_order
 

@@ -44,7 +44,7 @@ from app.models import (
 )
 from app.models.user import role_of
 from app.services.api_keys import writes as api_keys
-from app.services.common.metadata_values import found_text, json_text
+from app.services.common.metadata_rules import found_text, json_text
 from app.services.customers import totals
 from app.services.customers.columns import NEW_ROLE
 from app.services.maintenance.import_runs import record_import

@@ -32,7 +32,8 @@ from app.services.common.bulk import (
     save_items,
     single_result,
 )
-from app.services.common.metadata import COUPON, MetadataWrites, without_metadata
+from app.services.common.metadata import COUPON
+from app.services.common.metadata_writes import MetadataWrites, without_metadata
 from app.services.coupons.queries import HAS_ONE_OF_CODES, PUBLISHED, known_types
 from app.services.events.hooks import notify
 

@@ -32,7 +32,8 @@ from app.services.common.bulk import (
     save_items,
     single_result,
 )
-from app.services.common.metadata import CUSTOMER, MetadataWrites
+from app.services.common.metadata import CUSTOMER
+from app.services.common.metadata_writes import MetadataWrites
 from app.services.customers.columns import (
     NEW_ROLE,
     WRITABLE,

@@ -9,19 +9,14 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.services.common.bulk import BulkItem, Record, Writes
-from app.services.common.metadata import (
-    ITEM,
-    ITEMS_METADATA,
-    METADATA,
-    ORDER,
-    REFUND,
-    Entry,
+from app.services.common.metadata import ITEM, ITEMS_METADATA, METADATA, ORDER, REFUND
+from app.services.common.metadata_rules import Entry, shown
+from app.services.common.metadata_writes import (
     Key,
     MetadataWrites,
     count_change,
     delete_items,
     key_of,
-    shown,
 )
 from app.services.orders.items import KINDS, OrderItems
 

@@ -27,7 +27,8 @@ from app.models.order_refund import OrderRefundRow
 from app.services.common import metadata as metadata_tables
 from app.services.common.bulk import Precondition, Record
 from app.services.common.filtering import Matching, between
-from app.services.common.metadata import METADATA, delete_items, with_metadata, without_metadata
+from app.services.common.metadata import METADATA, with_metadata
+from app.services.common.metadata_writes import delete_items, without_metadata
 from app.services.common.pagination import Page
 from app.services.common.plans import count, fetch_page
 from app.services.orders.children import fetch_children

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from app.services.common.metadata_values import FOUND_LENGTH, found_text
+from app.services.common.metadata_rules import FOUND_LENGTH, found_text
 from app.woocommerce.convert.stored_values import Alterations
 from app.woocommerce.source.php_values import Unconverted, UnreadableValue, unserialized
 
