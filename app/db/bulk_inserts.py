@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import orjson
@@ -31,6 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
+from sqlalchemy.sql.dml import ReturningInsert
 
 from app.db.sql.types import Money, UtcDateTime
 
@@ -54,8 +56,7 @@ def insert_rows(
     """
     connection = session.connection()
     dialect = connection.dialect
-    # RETURNING makes it one statement for all rows.
-    statement = insert(into).returning(*(returning or into.primary_key))
+    statement = _inserting(into, tuple(returning or into.primary_key))
     if dialect.name != "postgresql" or len(rows) == 1:
         return connection.execute(statement, list(rows)).all()
     names = tuple(rows[0])
@@ -76,6 +77,12 @@ def insert_rows(
     source = stored.table_valued(*names)
     selected = select(*(source.c[name] for name in names))
     return connection.execute(statement.from_select(names, selected)).all()
+
+
+@cache
+def _inserting(into: Table, returning: tuple[Column[Any], ...]) -> ReturningInsert[Any]:
+    """Return an insert for any number of rows: RETURNING makes it a single statement."""
+    return insert(into).returning(*returning)
 
 
 def insert_ignore(

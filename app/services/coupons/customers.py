@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import or_
+from sqlalchemy import bindparam
 
 from app.auth.api_keys import authentication_error
 from app.auth.hashes import keyed_hash
@@ -81,6 +81,15 @@ def email_columns(email: str, stored: Mapping[str, Any] | None = None) -> dict[s
 
 GUEST = Customer()
 
+_has_email = USERS.c.email_normalized == bindparam("key")
+_has_id = USERS.c.id == bindparam("customer_id")
+_WITH = {
+    frozenset({"key"}): ACCOUNTS.where(_has_email),
+    frozenset({"customer_id"}): ACCOUNTS.where(_has_id),
+    frozenset({"key", "customer_id"}): ACCOUNTS.where(_has_email | _has_id),
+}
+"""Selects of accounts, by the names of their parameters."""
+
 
 def require_customer_access(actor: Principal, customer_id: int) -> None:
     """Raise ShopError if a key may not name customers (decisions 2).
@@ -140,8 +149,8 @@ def _accounts(fetch: Fetch, customer_id: int, key: str, known: Any) -> Sequence[
     """
     if known is not None and key in {"", known.email_normalized}:
         return [known]  # no other account has the e-mail
-    conditions = [USERS.c.email_normalized == key] if key else []
+    parameters: dict[str, Any] = {"key": key} if key else {}
     if 0 < customer_id <= INT64_MAX:
-        conditions.append(USERS.c.id == customer_id)
-    rows: Sequence[Any] = fetch(ACCOUNTS.where(or_(*conditions))) if conditions else ()
+        parameters["customer_id"] = customer_id
+    rows: Sequence[Any] = fetch(_WITH[frozenset(parameters)], parameters) if parameters else ()
     return rows

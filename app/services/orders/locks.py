@@ -114,10 +114,11 @@ def new_ids(
         return (), ()
     if session.get_bind().dialect.name == "sqlite":  # one transaction writes at a time
         statement = _ADD_ITEMS if items else _LAST_ORDER
-        last, last_item = session.execute(statement, {"items": items, "after": after}).one()
+        counts = {"items": items, "after": after}
+        last, last_item = session.connection().execute(statement, counts).one()
         first = (last or 0) + 1
         return range(first, first + orders), range(last_item - items + 1, last_item + 1)
-    ids = session.execute(_NEXT_IDS, {"orders": orders, "items": items}).all()
+    ids = session.connection().execute(_NEXT_IDS, {"orders": orders, "items": items}).all()
     of_orders, of_items = (
         sorted(each for is_of_item, each in ids if is_of_item is kind) for kind in (False, True)
     )

@@ -38,6 +38,8 @@ CONFIRMED, RESERVED, RELEASED = (
     RedemptionStatus.RELEASED,
 )
 
+_INSERT = insert(REDEMPTIONS).returning(REDEMPTIONS.c.id)
+
 HELD_USE = "held_use"
 """Detail of a coupon line in the trash: the status of the use that the trash released."""
 
@@ -240,8 +242,8 @@ def _store(
         "created_at": timestamp,
         "expires_at": None,
     }
-    new = insert(REDEMPTIONS).values(columns).returning(REDEMPTIONS.c.id)
-    return cast("RedemptionRow", {**columns, "id": session.scalar(new)})
+    new_id = session.connection().execute(_INSERT, columns).scalar()
+    return cast("RedemptionRow", {**columns, "id": new_id})
 
 
 def release_uses(

@@ -214,8 +214,10 @@ def _lock(
     accounts = hold_accounts(session, [item.data.get("customer_id") or 0 for item in items])
     lock_coupons_of_items(session, items, orders)
     keys = [item.data["order_key"] for item in items if item.data.get("order_key")]
-    used = select(ORDERS.c.order_key).where(ORDERS.c.order_key.in_(keys))
-    taken_keys = set(session.scalars(used)) if keys else set()
+    taken_keys: set[str] = set()
+    if keys:
+        used = select(ORDERS.c.order_key).where(ORDERS.c.order_key.in_(keys))
+        taken_keys = set(session.scalars(used))
     order_ids, item_ids = _new_ids(session, items, orders)
     return _OrderWrites(
         session=session,
