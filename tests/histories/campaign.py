@@ -25,10 +25,11 @@ from tests.histories.generator import (
     World,
 )
 from tests.histories.history import UNKNOWN, Operation, Segment, Violation
-from tests.histories.snapshots import FeedReader, snapshot
+from tests.histories.snapshots import FeedReader, notes, snapshot, tags
 from tests.histories.system import SHOPS, Shop
 
 CLIENTS = 16
+OTHER_KEY = 5  # each fifth client has another API key, for which an Idempotency-Key is another one
 EARLIER = 30  # seconds; a snapshot has the redemptions that changed since this time before the last
 SEGMENT, LONG_SEGMENT = 2.0, 4.0  # seconds; in a LONG run there are fewer pauses
 LONGEST = 10.0  # seconds of traffic in a segment, while processes are started again
@@ -106,18 +107,20 @@ class _Campaign:
             each = min(MOST_FAULTS, max(1.0, 1.1 * needed * len(self.faults.kinds) / number))
             self.faults = Faults(shop, seed, needed, each)
         ports = shop.ports()
-        self._clients = [
-            (Generator(n, self.world, seed, needed), Client(ports[n % len(ports)], shop.key))
-            for n in range(CLIENTS)
-        ]
-        self._reader_client = Client(shop.services[0].port, shop.key)
-        self._feed = FeedReader(Client(shop.services[0].port, shop.key), self.clock)
+        self._clients = []
+        for n in range(CLIENTS):
+            number = int(n % OTHER_KEY == 0)
+            client = Client(ports[n % len(ports)], shop.keys[number], number)
+            self._clients.append((Generator(n, self.world, seed, needed), client))
+        self._reader_client = Client(shop.services[0].port, shop.keys[0])
+        self._feed = FeedReader(Client(shop.services[0].port, shop.keys[0]), self.clock)
         self._deliveries = Deliveries(seed)
         self._checkers = Checkers()
         self._lost: list[Operation] = []
         self._kinds: Counter[str] = Counter()
         self._seen = Counter[str]()
         self._state: dict[str, Any] = {}
+        self._tags: dict[str, str] = {}
         self._since = time.time() - EARLIER
         self._random = Random(f"queries-{seed}")
 
@@ -140,6 +143,7 @@ class _Campaign:
             self._pause(segment)
             began = self.clock()
             self.result.violations += self._checkers.check(segment)
+            self.result.violations += self._deliveries.wrong(segment.events)
             self._note(segment, self.clock() - began)
             if self._keep:
                 self.result.segments.append(segment)
@@ -177,6 +181,9 @@ class _Campaign:
             began = time.time()
             state = snapshot(self._reader_client, self._since)
             state["queries"] = ask(self._get, self._random, state)
+            self._tags = tags(self._reader_client, state, self._tags, self._random)
+            state["tags"] = self._tags
+            state["notes"] = notes(self._reader_client, state, self._random)
             state |= {"began": began, "taken": time.time()}
             if not self._feed.read():
                 self._state, self._since = state, began - EARLIER

@@ -18,8 +18,9 @@ UNDECIDED = 500
 class Client:
     """Sends one request at a time to a port of the loopback interface."""
 
-    def __init__(self, port: int, key: Any) -> None:
-        pair = f"{key.consumer_key}:{key.consumer_secret}"
+    def __init__(self, port: int, key: tuple[str, str], number: int = 0) -> None:
+        pair = ":".join(key)
+        self._number = number  # of the API key
         self._headers = {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
         self.port = port
         self._connection: http.client.HTTPConnection | None = None
@@ -38,6 +39,7 @@ class Client:
             "If-Match": operation.args.get("etag"),
         }
         headers = {name: value for name, value in wanted.items() if value}
+        operation.api_key = self._number
         operation.invoked = clock()
         try:
             status, response = self.exchange(
@@ -49,6 +51,8 @@ class Client:
             status = UNKNOWN
         operation.returned = clock()
         operation.status, operation.response = status, response
+        if total := self.headers.get("x-total"):
+            operation.args["total"] = int(total)
         operation.replayed = self.headers.get("idempotent-replayed") == "true"
 
     def exchange(

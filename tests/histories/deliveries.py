@@ -8,8 +8,9 @@ from typing import Any
 
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from tests.histories.checkers.feed import impersonal
 from tests.histories.client import LOST, Client
-from tests.histories.history import Violation
+from tests.histories.history import Event, Violation
 from tests.webhooks.receivers import Receiver
 
 FAILURES = 0.002
@@ -28,6 +29,9 @@ class Deliveries:
         self._first = 0
         self._unverified: list[str] = []
         self._accepted: set[int] = set()
+        self._contents: dict[int, Any] = {}  # (type, record) of deliveries that were not compared
+        self._events: dict[int, Any] = {}  # the same of events without a delivery so far
+        self._cursor = 0
 
     def create_webhook(self, client: Client) -> None:
         """Create the webhook, before the first event that is compared."""
@@ -60,9 +64,31 @@ class Deliveries:
             if each.status == 204 and each.event_id > self._first:
                 data = each.json
                 resource = data["type"].partition(".")[0]
+                if each.event_id not in self._accepted:
+                    self._contents[each.event_id] = data["type"], data["data"][resource]
                 self._accepted.add(each.event_id)
                 found.append((each.event_id, resource, data["data"][resource]["id"]))
         return found
+
+    def wrong(self, events: list[Event]) -> list[Violation]:
+        """Return deliveries of no event, or that differ from their event.
+
+        Args:
+            events: those that were read from the feed since the last call, until its end.
+        """
+        for event in events:
+            self._events[event.id] = event.type, event.record
+            self._cursor = event.id
+        texts = []
+        for id_ in sorted(self._contents):
+            if id_ > self._cursor:
+                continue
+            (type_, record), event = self._contents.pop(id_), self._events.pop(id_, None)
+            if event is None:
+                texts.append(f"{type_} was delivered as event {id_}, which is not in the feed")
+            elif event[0] != type_ or impersonal(record) != impersonal(event[1]):
+                texts.append(f"event {id_} is {event}, and {type_} {record} was delivered")
+        return [Violation("feed and deliveries", text) for text in texts]
 
     def missing(self, client: Client, feed: Any) -> list[Violation]:
         """Wait for all deliveries. Return those that are missing, wrong or late.
@@ -72,7 +98,7 @@ class Deliveries:
         """
         end, number = time.monotonic() + PATIENCE, -1
         while time.monotonic() < end:
-            late = feed.deliveries(self.take())
+            late = feed.deliveries(self.take()) + self.wrong([])
             if late:
                 return list(late)
             if feed.ids <= self._accepted:

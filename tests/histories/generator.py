@@ -21,11 +21,19 @@ MAX_PER_COUPON = 60  # operations in two seconds
 RECORDED = "0.77"  # amount of the coupon lines that clients of the legacy API compute
 LEGACY = ("/wc-api/v2", "/wc-api/v3")
 
+OTHER_BODY = {
+    "reserve": ("redemption", "expires_in", 901),
+    "create_order": ("order", "note", "another"),
+    "refund": ("order_refund", "reason", "another"),
+    "create_coupon": ("coupon", "description", "another"),
+}
+"""Wrapper, field and value that make another request of the same kind."""
+
 WEIGHTS = {
     "reserve": 22, "confirm": 11, "release": 14, "evaluate": 6,
     "create_order": 14, "set_status": 8, "change_items": 2, "change_coupons": 4,
     "change_customer": 4, "trash_order": 5, "restore_order": 4, "delete_order": 4,
-    "bulk_orders": 2, "refund": 3, "change_limit": 4, "set_usage_count": 3,
+    "bulk_orders": 2, "refund": 4, "delete_refund": 1, "change_limit": 4, "set_usage_count": 3,
     "rename": 1.5, "trash_coupon": 1, "restore_coupon": 2, "delete_coupon": 1.2,
     "create_coupon": 2, "conditional_update": 2, "generate": 0.5, "trash_batch": 0.5,
     "change_email": 2, "create_customer": 1, "delete_customer": 0.5,
@@ -53,6 +61,7 @@ class World:
         self.redemptions: deque[dict[str, Any]] = deque(maxlen=12)
         self.expiring: deque[dict[str, Any]] = deque(maxlen=20)
         self.references: deque[tuple[str, str]] = deque(maxlen=6)
+        self.refunds: deque[tuple[int, int]] = deque(maxlen=12)  # IDs of orders and refunds
         self.batches: deque[int] = deque(maxlen=4)
         self.twins: deque[Operation] = deque()  # to be sent by another client at the same time
         self.done: Counter[str] = Counter()
@@ -156,11 +165,25 @@ class Generator:
         )
 
     def repeat(self, operation: Operation) -> Operation | None:
-        """Return a repetition of an operation with a key that has ended, or None."""
+        """Return a repetition of an operation with a key that has ended, or None.
+
+        A few have the same key and another body, and must be rejected.
+        """
         if not operation.key or operation.args.get("is_repeat"):
             return None
         is_lost = operation.status is None
+        if not is_lost and operation.kind in OTHER_BODY and self.random.random() < 0.08:
+            return self._altered(operation)
         return self._again(operation) if self.random.random() < (0.9 if is_lost else 0.4) else None
+
+    def _altered(self, operation: Operation) -> Operation:
+        """Return a request with the same key and another body."""
+        other = self._again(operation)
+        wrapper, name, value = OTHER_BODY[operation.kind]
+        other.body = {wrapper: operation.body[wrapper] | {name: value}}
+        if name in other.args:
+            other.args[name] = value
+        return other
 
     def _operation(
         self, kind: str, method: str, path: str, body: Any = None, *, key: str = "", **args: Any
@@ -409,13 +432,29 @@ class Generator:
         order_id = self._order_id()
         if order_id is None:
             return None
-        amount = self.random.choice(("3.00", "8.00", "25.00"))
-        mount = self.random.choice(LEGACY) if self.random.random() < 0.2 else ""
+        random = self.random
+        mount = random.choice(LEGACY) if random.random() < 0.2 else ""
+        new: dict[str, Any] = {"reason": f"note-{self.world.next_number()}"}
+        lines = self.world.orders[order_id]["line_items"]
+        if lines and not mount and random.random() < 0.5:
+            items = [
+                {"id": line["id"], "quantity": random.randint(0, 2), "total": "6.00"}
+                for line in random.sample(lines, random.randint(1, len(lines)))
+            ]
+            new |= {"line_items": items}
+        if "line_items" not in new or random.random() < 0.3:
+            new["amount"] = random.choice(("3.00", "8.00", "25.00"))
         return self._operation(
-            "refund", "POST", f"{mount}/orders/{order_id}/refunds",
-            {"order_refund": {"amount": amount, "reason": f"note-{self.world.next_number()}"}},
+            "refund", "POST", f"{mount}/orders/{order_id}/refunds", {"order_refund": new},
             is_idempotent=not mount, order=order_id,
         )  # fmt: skip
+
+    def _delete_refund(self) -> Operation | None:
+        if not self.world.refunds:
+            return None
+        order_id, refund_id = self.random.choice(list(self.world.refunds))
+        path = f"/orders/{order_id}/refunds/{refund_id}"
+        return self._operation("delete_refund", "DELETE", path, order=order_id)
 
     # --- coupons ---
 
@@ -647,6 +686,8 @@ class Generator:
             world.customers[customer["id"]] = customer["email"]
         elif operation.kind == "generate":
             world.batches.append(body["batch"]["id"])
+        elif operation.kind == "refund":
+            world.refunds.append((operation.args["order"], body["order_refund"]["id"]))
 
     def _learn_redemption(self, redemption: dict[str, Any]) -> None:
         expires = redemption["expires_at"]

@@ -26,6 +26,7 @@ class Operation:
         key: ``Idempotency-Key``, or an empty string.
         replayed: whether the response is a stored one.
         position: the ``X-Shop-Position`` that a read has sent.
+        api_key: number of the API key that the client uses.
     """
 
     client: int
@@ -42,6 +43,7 @@ class Operation:
     status: int | None = UNKNOWN
     response: Any = None
     replayed: bool = False
+    api_key: int = 0
 
     @property
     def is_done(self) -> bool:
@@ -172,7 +174,7 @@ def load(content: bytes) -> list[Segment]:
         for name in ("before", "after"):
             given[name] = {
                 kind: {int(key): value for key, value in records.items()}
-                if isinstance(records, dict)
+                if isinstance(records, dict) and kind != "tags"
                 else records
                 for kind, records in given[name].items()
             }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from random import Random
 from typing import Any
 
 from tests.histories.client import LOST, Client
@@ -18,6 +19,8 @@ LISTS = {
     "refunds": "/refunds",
 }
 PAGE = 1000
+TAGS = 12  # records, twice
+NOTES = 4  # orders
 
 
 def snapshot(client: Client, since: float) -> dict[str, Any]:
@@ -41,6 +44,40 @@ def snapshot(client: Client, since: float) -> dict[str, Any]:
         for redemption in client.get(f"/redemptions?{condition}")["redemptions"]
     }
     return found
+
+
+def tags(
+    client: Client, state: dict[str, Any], before: dict[str, str], random: Random
+) -> dict[str, str]:
+    """Return the entity tags of some records by their path.
+
+    Args:
+        state: the snapshot.
+        before: the tags of the pause before, which are sent: 304 means that they are still current.
+    """
+    paths = [
+        f"/{kind}/{id_}"
+        for kind in ("orders", "coupons", "customers")
+        for id_ in state[kind]
+        if not str(state[kind][id_].get("code", "")).startswith("g-")
+    ]
+    # Half of them were read at the pause before.
+    again = [path for path in paths if path in before]
+    chosen = random.sample(again, min(TAGS, len(again)))
+    chosen += random.sample(paths, min(TAGS, len(paths)))
+    found = {}
+    for path in dict.fromkeys(chosen):
+        headers = {"If-None-Match": before[path]} if path in before else {}
+        status, body = client.exchange("GET", path, headers=headers)
+        assert status in {200, 304}, f"{status} for GET {path}: {body}"
+        found[path] = client.headers["etag"] if status == 200 else before[path]
+    return found
+
+
+def notes(client: Client, state: dict[str, Any], random: Random) -> dict[int, Any]:
+    """Return the notes of some orders by the ID of the order."""
+    chosen = random.sample(list(state["orders"]), min(NOTES, len(state["orders"])))
+    return {id_: client.get(f"/orders/{id_}/notes")["order_notes"] for id_ in chosen}
 
 
 class FeedReader(threading.Thread):

@@ -23,6 +23,7 @@ import psycopg
 
 from tests.cluster import programs
 from tests.cluster.cluster import Cluster, wait_until
+from tests.histories.client import Client
 from tests.histories.databases import PostgreSQL, SQLite
 from tests.histories.proxy import Proxy
 from tests.serving import ROOT, SECRET, Gunicorn, new_shop
@@ -57,6 +58,7 @@ class Shop:
         self.orphans: list[psutil.Process] = []
         self.stopped: list[psutil.Process] = []
         self.key: Any = None
+        self.keys: list[tuple[str, str]] = []  # of the clients
         self._clock = self.folder / "clock"
         self.set_clock(0)
 
@@ -107,6 +109,11 @@ class Shop:
         for service in self.services:
             _wait_until_ready(service)
         self.proxy = Proxy(self.services[0].port, self._seed)
+        self.keys = [(self.key.consumer_key, self.key.consumer_secret)]
+        new = {"key": {"permission": "read_write", "description": "second"}}
+        status, body = Client(self.services[0].port, self.keys[0]).exchange("POST", "/keys", new)
+        assert status == 201, body
+        self.keys.append((body["key"]["consumer_key"], body["key"]["consumer_secret"]))
 
     def _install_plugin(self) -> None:
         """Let the processes load ``tests.histories.plants`` as a plugin."""

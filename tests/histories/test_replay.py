@@ -23,10 +23,10 @@ def recorded(response, kind, body, *, invoked=0.0, returned=1000.0, **args):
 
 
 def violations_of(events, *operations, redemptions=()):
-    """The violations in a segment that begins with an empty shop. Each event takes a second."""
+    """The violations in a segment that begins with an empty shop. One event follows the other."""
     state = {"coupons": {}, "customers": {}, "taken": time.time()}
     state["redemptions"] = {each["id"]: each for each in redemptions}
-    timed = [Event(each, float(number), number + 1.0) for number, each in enumerate(events)]
+    timed = [Event(each, float(number), number + 0.9) for number, each in enumerate(events)]
     segment = Segment(0, 0.0, time.time(), events=timed)
     segment.before = segment.after = state
     segment.operations = list(operations)
@@ -118,3 +118,24 @@ def test_a_new_customer_of_an_order_uses_the_coupon_after_a_reservation_has_expi
     assert [event["type"] for event in events[-2:]] == ["order.updated", "coupon.released"]
     redemptions = admin.get("/redemptions").get_json()["redemptions"]
     assert violations_of(events, reserved, moved, redemptions=redemptions) == []
+
+
+@pytest.mark.one_database
+def test_a_rejection_is_explained_by_an_order_of_a_deleted_customer(
+    admin, feed, make_coupon, make_customer, make_order
+):
+    """The use counts for the address of the account, also after an update of the order."""
+    make_coupon(code="summer", usage_limit_per_user=1)
+    ann = make_customer(email="ann@example.com")["id"]
+    order = make_order(customer_id=ann, status="pending", coupon_lines=[{"code": "summer"}])
+    events = feed()
+    assert admin.delete(f"/customers/{ann}").status_code == 200
+    assert admin.put(f"/orders/{order['id']}", {"order": {"note": "a"}}).status_code == 200
+    events += feed()
+    use = {"redemption": {"code": "summer", "reference": "a", "email": "ann@example.com"}}
+    args = {"code": "summer", "customer_id": 0, "email": "ann@example.com", "expires_in": 900}
+    late = {"invoked": len(events) + 1.0, "returned": len(events) + 2.0}
+    rejected = recorded(admin.post("/redemptions", use), "reserve", use, **late, **args)
+    assert rejected.reasons == {"usage_limit_per_user"}
+    redemptions = admin.get("/redemptions").get_json()["redemptions"]
+    assert violations_of(events, rejected, redemptions=redemptions) == []

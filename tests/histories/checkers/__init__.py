@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.histories.checkers.changes import ChangeChecker, check_links, check_tags
 from tests.histories.checkers.coupons import CouponChecker
 from tests.histories.checkers.feed import FeedChecker
 from tests.histories.checkers.idempotency import IdempotencyChecker
@@ -22,6 +23,7 @@ class Checkers:
         self.feed = FeedChecker()
         self.idempotency = IdempotencyChecker()
         self.records = RecordChecker()
+        self.changes = ChangeChecker()
 
     def begin(self, state: dict[str, Any], cursor: int) -> None:
         """Take over the state before the first segment."""
@@ -34,6 +36,9 @@ class Checkers:
         found += self.coupons.check(segment)
         found += self.records.check(segment)
         found += self.idempotency.check(segment)
+        found += self.changes.check(segment)
+        found += check_links(segment)
+        found += check_tags(segment)
         found += check_orders(segment)
         found += check_statistics(segment)
         found += check_queries(segment)

@@ -97,6 +97,7 @@ class CouponChecker:
         # The holders of an order in a segment, each with the earliest and the latest time.
         self._held_during: dict[int, list[tuple[float, float, tuple[int, str]]]] = {}
         self._use_holders: dict[int, tuple[int, str]] = {}  # the same, by redemption
+        self._erased: dict[int, str] = {}  # e-mail of a deleted account, by redemption
         self._references: dict[int, dict[str, Any]] = {}  # redemptions by ID
         self._overlap: list[float] = []
 
@@ -266,6 +267,7 @@ class CouponChecker:
     def _new_use(self, event: Event, operation: Operation | None, use: dict[str, Any]) -> Use:
         if use["order_id"]:
             customer, email = self._holders.get(use["order_id"], (0, ""))
+            email = self._counted(use["id"], email)
             return Use(use["id"], use["status"], customer, email, use["order_id"])
         shown = self._by_request.get(event.request_id or "") or self._references.get(use["id"], {})
         customer, email = shown.get("customer_id") or 0, shown.get("email") or ""
@@ -274,7 +276,17 @@ class CouponChecker:
         if use["status"] == CONFIRMED:
             customer, email = self._use_holders.get(use["id"], (customer, email))
         expires, slack = self._expiry(event, operation, shown)
-        return Use(use["id"], use["status"], customer, key_of(email), None, expires, slack)
+        email = self._counted(use["id"], key_of(email))
+        return Use(use["id"], use["status"], customer, email, None, expires, slack)
+
+    def _counted(self, use_id: int, email: str) -> str:
+        """Return the address by which a use counts.
+
+        That of a deleted account stays, until the redemption gets another one.
+        """
+        if email and email != self._erased.get(use_id):
+            self._erased.pop(use_id, None)
+        return email or self._erased.get(use_id, "")
 
     def _expiry(
         self, event: Event, operation: Operation | None, shown: dict[str, Any]
@@ -341,7 +353,8 @@ class CouponChecker:
         found = []
         for timeline in self._timelines.values():
             held = [use for use in timeline.last.uses.values() if use.order == order_id]
-            self._give(timeline, event, operation, {use.id: holder for use in held})
+            holders = {use.id: (customer, self._counted(use.id, holder[1])) for use in held}
+            self._give(timeline, event, operation, holders)
             if is_erased or timeline.last.status == DELETED:
                 continue  # a deleted coupon has no limits, and no event releases its uses
             for use in held:
@@ -376,6 +389,7 @@ class CouponChecker:
         holders: dict[int, tuple[int, str]],
     ) -> None:
         """Let uses belong to others."""
+        self._use_holders |= holders
         if holders:
             after = _with_holders(timeline.last, holders)
             self._add(timeline, event, operation, after, holders=holders)
@@ -385,6 +399,9 @@ class CouponChecker:
         id_ = event.data["resource_id"]
         address = self.accounts.deleted.get(id_, "")
         operation = self._requests.get(event.request_id or "")
+        for use_id, (customer, email) in self._use_holders.items():
+            if customer == id_ or (customer == 0 and email == address):
+                self._erased.setdefault(use_id, email or address)
         for timeline in self._timelines.values():
             holders = {
                 use.id: (id_, address)

@@ -13,6 +13,7 @@ EVENTS = {
     "change_coupons": "order.updated", "change_customer": "order.updated",
     "trash_order": "order.deleted", "restore_order": "order.restored",
     "delete_order": "order.deleted", "refund": "order_refund.created",
+    "delete_refund": "order_refund.deleted",
     "change_limit": "coupon.updated", "conditional_update": "coupon.updated",
     "set_usage_count": "coupon.updated", "rename": "coupon.updated",
     "trash_coupon": "coupon.deleted", "restore_coupon": "coupon.restored",

@@ -10,12 +10,18 @@ from tests.histories.history import Operation, Segment, Violation
 NAME = "idempotency"
 
 
+REUSED = "shop_api_idempotency_key_reused"
+
+Key = tuple[int, str]
+"""Number of the API key, and the Idempotency-Key: other API keys have keys of their own."""
+
+
 class IdempotencyChecker:
     """Compares all requests with one key."""
 
     def __init__(self) -> None:
-        self._requests: dict[str, list[Operation]] = {}
-        self._effects: dict[str, set[str]] = {}
+        self._requests: dict[Key, list[Operation]] = {}
+        self._effects: dict[Key, set[str]] = {}
 
     def check(self, segment: Segment) -> list[Violation]:
         """Return the violations in a segment and the one before it."""
@@ -23,22 +29,28 @@ class IdempotencyChecker:
         touched = set()
         for operation in segment.operations:
             if operation.key:
-                touched.add(operation.key)
-                self._requests.setdefault(operation.key, []).append(operation)
+                key = operation.api_key, operation.key
+                touched.add(key)
+                self._requests.setdefault(key, []).append(operation)
                 if operation.request_id in with_events:
-                    self._effects.setdefault(operation.key, set()).add(operation.request_id)
+                    self._effects.setdefault(key, set()).add(operation.request_id)
         found = [violation for key in sorted(touched) for violation in self._of_key(key)]
         # Requests are repeated in the same segment or in the next one.
         self._requests = {key: self._requests[key] for key in touched}
         self._effects = {key: each for key, each in self._effects.items() if key in touched}
         return found
 
-    def _of_key(self, key: str) -> list[Violation]:
+    def _of_key(self, key: Key) -> list[Violation]:
         requests, effects = self._requests[key], self._effects.get(key, set())
         done = [each for each in requests if each.is_done]
         stored = [each for each in requests if each.replayed]
+        bodies = {str(each.body) for each in requests}
         text = ""
-        if len(effects) > 1:
+        if len({str(each.body) for each in done}) > 1:
+            text = "requests with one key and different bodies have succeeded"
+        elif len(bodies) == 1 and any(_is_reused(each) for each in requests):
+            text = "a repetition was rejected like another request"
+        elif len(effects) > 1:
             text = f"{len(effects)} requests with one key had an effect"
         elif any(not each.is_done for each in stored):
             text = "the response to a rejected request was stored"
@@ -49,6 +61,11 @@ class IdempotencyChecker:
         elif done and not effects and _writes(done[0]):
             text = "a request has succeeded without an effect"
         return [Violation(NAME, text, requests)] if text else []
+
+
+def _is_reused(operation: Operation) -> bool:
+    errors = (operation.response or {}).get("errors") if not operation.is_done else None
+    return bool(errors and errors[0]["code"] == REUSED)
 
 
 def _writes(operation: Operation) -> bool:

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from tests.histories.generator import RECORDED
-from tests.histories.history import Segment, Violation
+from tests.histories.history import Operation, Segment, Violation
 
 NAME = "orders"
 HELD = {
@@ -35,6 +35,7 @@ def check_orders(segment: Segment) -> list[Violation]:
         text = f"order {order_id} is {where}, and its redemptions {ids} are live"
         found.append(_violation(segment, order_id, text))
     for operation in segment.operations:
+        found += _discount(operation)
         order = (operation.response or {}).get("order") if operation.is_done else None
         if isinstance(order, dict) and not operation.path.startswith("/wc-api"):
             found += [Violation(NAME, text, [operation]) for text in _sums(order)]
@@ -110,17 +111,43 @@ def _sums(order: dict[str, Any]) -> list[str]:
         for number in range(len(amounts) + 1)
         for recorded in combinations(amounts, number)
     }
+    if reduced and not amounts:
+        found.append(f"order {order['id']}: its items have {reduced} off, and it has no coupons")
     if Decimal(order["total_discount"]) not in discounts:
         found.append(f"order {order['id']}: total_discount is {order['total_discount']}")
     return found
 
 
+def _discount(operation: Operation) -> list[Violation]:
+    """Check the discount of a new order: each coupon of a run takes 1.00 off its items."""
+    if operation.kind != "create_order" or operation.path != "/orders" or operation.status != 201:
+        return []
+    order = operation.response["order"]
+    wanted = Decimal(len(operation.args["codes"]))
+    given = [Decimal(line["amount"]) for line in order["coupon_lines"]]
+    if sum(given) == wanted == Decimal(order["total_discount"]):
+        return []
+    text = f"order {order['id']}: a discount of {order['total_discount']} by {given}, not {wanted}"
+    return [Violation(NAME, text, [operation])]
+
+
 def _refunds(order: dict[str, Any], refunds: Any) -> list[str]:
-    amount = sum(
-        (Decimal(each["amount"]) for each in refunds if each["order_id"] == order["id"]), Decimal(0)
-    )
+    own = [each for each in refunds if each["order_id"] == order["id"]]
+    amount = sum((Decimal(each["amount"]) for each in own), Decimal(0))
+    found = []
     if amount > Decimal(order["total"]):
-        return [f"order {order['id']}: {amount} of {order['total']} were refunded"]
-    if amount and amount == Decimal(order["total"]) and order["status"] != "refunded":
-        return []  # the status can change afterwards
-    return []
+        found.append(f"order {order['id']}: {amount} of {order['total']} were refunded")
+    left = {
+        line["id"]: [Decimal(line["quantity"]), Decimal(line["total"])]
+        for line in order["line_items"]
+    }
+    for item in (item for each in own for item in each["line_items"]):
+        of_line = left.setdefault(item["id"], [Decimal(0), Decimal(0)])
+        of_line[0] -= item["quantity"]
+        of_line[1] -= Decimal(item["total"])
+    found += [
+        f"order {order['id']}: more than line {id_} was refunded, by {quantity} and {total}"
+        for id_, (quantity, total) in left.items()
+        if quantity < 0 or (total < 0 and any(id_ == i["id"] for e in own for i in e["line_items"]))
+    ]
+    return found

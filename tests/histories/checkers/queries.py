@@ -9,6 +9,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from tests.histories.checkers.reports import REPORT, ask_reports, check_report
 from tests.histories.history import Segment, Violation
 
 NAME = "queries"
@@ -40,7 +41,7 @@ def ask(
             body["count"] if "count" in body else [each["id"] for each in next(iter(body.values()))]
         )
         found.append(query)
-    return found
+    return found + ask_reports(get, random, state)
 
 
 def path_of(query: Record, state: Record) -> str:
@@ -52,6 +53,9 @@ def check_queries(segment: Segment) -> list[Violation]:
     """Return the violations in the queries at the pause after a segment."""
     found = []
     for query in segment.after.get("queries", ()):
+        if query["kind"] == REPORT:
+            found += [Violation(NAME, text) for text in check_report(query, segment.after)]
+            continue
         path, expected, total = _plan(query, segment.after)
         if query["result"] != expected:
             text = f"GET {path} returns {query['result']}, and the records have {expected}"

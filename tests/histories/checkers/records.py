@@ -156,6 +156,24 @@ class RecordChecker:
             elif all(_matches(version, where) for version in possible):
                 text = f"{kind} {key[1]} is missing in a list"
                 found.append(self._violation(segment, operation, versions, text))
+        windows = [
+            versions[first : last + 1]
+            for versions, first, last in (
+                self._window(operation, key) for key in self._versions if key[0] == kind
+            )
+        ]
+        low = sum(all(_matches(each, where) for each in window) for window in windows)
+        high = sum(any(_may_match(each, where) for each in window) for window in windows)
+        total = operation.args.get("total", low)
+        wrong = []
+        if kind == "order" and not low <= total <= high:
+            wrong.append(f"X-Total is {total}, and {low} to {high} orders match {where}")
+        wrong += [
+            f"{kind} {record['id']} in a list does not match {where}"
+            for record in records
+            if any(record[name] != value for name, value in where.items())
+        ]
+        found += [Violation(NAME, text, [operation]) for text in wrong]
         self.figures["lists compared"] += 1
         known = {key[1] for key in self._versions if key[0] == kind}
         unknown = sorted(shown.keys() - known)
@@ -248,3 +266,13 @@ def _matches(version: Version, where: dict[str, Any]) -> bool:
         return False
     customer = where.get("customer_id")
     return customer is None or version.customers == {customer}
+
+
+def _may_match(version: Version, where: dict[str, Any]) -> bool:
+    """Return whether a version of an order can match a filter."""
+    if version.record is None:
+        return False
+    if where.get("status", version.record.get("status")) != version.record.get("status"):
+        return False
+    customer = where.get("customer_id")
+    return customer is None or customer in version.customers
