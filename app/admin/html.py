@@ -78,13 +78,17 @@ def money(amount: str | Decimal | float | None, currency: str | None = None) -> 
     """Return an amount with its currency: ``$1,234.50``, or ``CHF 1,234.50``."""
     if amount is None or amount == "":
         return NONE
-    code = currency or current_app.config["SHOP_CURRENCY"]
     value = Decimal(str(amount))
-    prefix = SYMBOLS.get(code, f"{code} ")
-    return f"{'−' if value < 0 else ''}{prefix}{abs(value):,.2f}"
+    return f"{'−' if value < 0 else ''}{currency_sign(currency)}{abs(value):,.2f}"
 
 
-def number(value: int | str | None) -> str:
+def currency_sign(currency: str | None = None) -> str:
+    """Return what precedes an amount, by default in the currency of the shop: ``$`` or ``CHF ``."""
+    code = currency or current_app.config["SHOP_CURRENCY"]
+    return SYMBOLS.get(code, f"{code} ")
+
+
+def number(value: int | str | Decimal | None) -> str:
     """Return a number with separators of thousands."""
     return NONE if value is None else f"{int(value):,}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -14,8 +13,8 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.admin import html, orders, reports, rights
 from app.admin.calls import call
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
-from app.admin.plots import Plot, sparkline
-from app.admin.reports import PERIODS, count, money
+from app.admin.plots import sparkline
+from app.admin.reports import PERIODS
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -27,15 +26,11 @@ blp = AdminBlueprint("admin_overview", __name__)
 
 NAVIGATION = NavigationItem("Overview", "admin_overview.show", "home", position=0)
 
-FIGURES: tuple[tuple[str, str, Callable[[Decimal], str]], ...] = (
-    ("total", "Revenue", money),
-    ("orders", "Orders", count),
-    ("average_order", "Average order", money),
-    ("new_customers", "New customers", count),
-    ("uses", "Coupon uses", count),
-    ("discount", "Discount", money),
-)
-"""The figures of the tiles: name in the report, label, and how it is shown."""
+FIGURES = {
+    "total": "Revenue", "orders": "Orders", "average_order": "Average order",
+    "new_customers": "New customers", "uses": "Coupon uses", "discount": "Discount",
+}  # fmt: skip
+"""The labels of the figures of the tiles, by their names in the report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +70,16 @@ def _tiles(sales: dict[str, Any]) -> list[Tile]:
     return [
         Tile(
             _(label),
-            shown(Decimal(str(totals[name]))),
+            html.money(totals[name]) if name in reports.MONEY else html.number(totals[name]),
             change(Decimal(str(totals[name])), Decimal(str(previous[name]))),
             sparkline([Decimal(str(each[name])) for each in sales["intervals"]]),
         )
-        for name, label, shown in FIGURES
+        for name, label in FIGURES.items()
     ]
 
 
-def _plots(sales: dict[str, Any]) -> list[Plot]:
-    figures = (
-        ("total", _("Revenue"), money),
-        ("orders", _("Orders"), count),
-        ("uses", _("Coupon uses"), count),
-    )
-    return [
-        Plot(label, reports.points(sales["intervals"], name), shown, as_bars=name != "total")
-        for name, label, shown in figures
-    ]
+def _plotted() -> dict[str, str]:
+    return {name: _(FIGURES[name]) for name in ("total", "orders", "uses")}
 
 
 def _top_coupons(period: dict[str, str]) -> Table:
@@ -145,7 +132,7 @@ def show() -> Response:
         periods=PERIODS,
         days=days,
         tiles=_tiles(sales.body["sales"]) if sales else None,
-        plots=_plots(sales.body["sales"]) if sales else [],
+        plots=reports.plots(sales.body["sales"]["intervals"], _plotted()) if sales else [],
         currencies=sales.body["sales"]["currencies"] if sales else [],
         compared=_("Compared with the %(days)s days before", days=days),
         is_slow=may_view and sales is None,

@@ -40,28 +40,23 @@ class Plot:
     Args:
         title: what it shows.
         points: its points, at most MAX_POINTS.
-        format: returns a value as text.
         note: a note beside the title.
-        as_bars: whether it has bars instead of a line.
-        name: the title of the column of values; the title of the plot by default.
+        is_money: whether its values are amounts, which are a line. Numbers are bars.
     """
 
     title: str
     points: Sequence[Point]
-    format: Callable[[Decimal], str] = lambda value: html.number(int(value))
     note: str = ""
-    as_bars: bool = False
-    name: str = ""
+    is_money: bool = False
+
+    def format(self, value: Decimal) -> str:
+        """Return a value as text."""
+        return html.money(value) if self.is_money else html.number(value)
 
     @property
-    def names(self) -> list[str]:
-        """The titles of the columns of its table."""
-        return [self.name or self.title]
-
-    @property
-    def table(self) -> list[tuple[str, list[str]]]:
-        """Its numbers: period and values."""
-        return [(point.label, [self.format(point.value)]) for point in self.points]
+    def table(self) -> list[tuple[str, str]]:
+        """Its numbers: period and value."""
+        return [(point.label, self.format(point.value)) for point in self.points]
 
     @property
     def grid(self) -> list[Decimal]:
@@ -71,7 +66,8 @@ class Plot:
     @property
     def values(self) -> list[str]:
         """The labels of its grid lines, from the top."""
-        return [short(value) for value in reversed(self.grid)]
+        sign = html.currency_sign() if self.is_money else ""
+        return [f"{sign}{short(value)}" for value in reversed(self.grid)]
 
     @property
     def dates(self) -> list[str]:
@@ -124,7 +120,7 @@ def _svg(plot: Plot) -> Markup:
         )
         for value in grid
     )
-    marks = _bars(points, xs, slot, y) if plot.as_bars else _line(points, xs, y)
+    marks = _line(points, xs, y) if plot.is_money else _bars(points, xs, slot, y)
     hits = Markup("").join(
         Markup(
             '<rect class="hit" x="{}" y="0" width="{}" height="{}"><title>{}: {}</title></rect>'

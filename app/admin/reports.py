@@ -23,6 +23,9 @@ PERIODS = {"7": "Last 7 days", "30": "Last 30 days", "90": "Last 90 days", "365"
 
 DEFAULT = "30"
 
+MONEY = {"total", "revenue", "average_order", "discount"}
+"""Figures that are amounts."""
+
 
 def unless_slow(report: Callable[[], T]) -> T | None:
     """Return a report, or None if it takes longer than a statement may.
@@ -66,39 +69,26 @@ def _short(label: str) -> str:
         return label
 
 
-def money(value: Decimal) -> str:
-    """Return an amount as a plot shows it."""
-    return html.money(value)
-
-
-def count(value: Decimal) -> str:
-    """Return a number as a plot shows it."""
-    return html.number(int(value))
+def plots(
+    intervals: Sequence[dict[str, Any]], labels: dict[str, str], note: str = ""
+) -> list[Plot]:
+    """Return a plot for each figure of a report, by its name and label."""
+    return [
+        Plot(label, points(intervals, name), note, is_money=name in MONEY)
+        for name, label in labels.items()
+    ]
 
 
 def batch_plot(batch_id: int) -> Plot:
     """Return the plot of the uses of a batch in the last 30 days."""
     query = {"since": None, "until": None}
     intervals = uses_of_batch(current_principal(), batch_id, period_of(query))
-    return Plot(_("Uses"), points(intervals, "uses"), note=_("last 30 days"), as_bars=True)
+    return plots(intervals, {"uses": _("Uses")}, _("last 30 days"))[0]
 
 
 def coupon_plots(coupon_id: int) -> list[Plot]:
     """Return the plots of a coupon: uses and revenue of the last 30 days."""
-    report = call("get_coupon_report", query=period_query(DEFAULT), coupon_id=coupon_id).body[
-        "coupon_report"
-    ]
-    figures: tuple[tuple[str, str, Callable[[Decimal], str]], ...] = (
-        ("uses", _("Uses"), count),
-        ("revenue", _("Revenue"), money),
-    )
-    return [
-        Plot(
-            label,
-            points(report["intervals"], name),
-            shown,
-            note=_("last 30 days"),
-            as_bars=name == "uses",
-        )
-        for name, label, shown in figures
-    ]
+    reply = call("get_coupon_report", query=period_query(DEFAULT), coupon_id=coupon_id)
+    intervals = reply.body["coupon_report"]["intervals"]
+    labels = {"uses": _("Uses"), "revenue": _("Revenue")}
+    return plots(intervals, labels, _("last 30 days"))

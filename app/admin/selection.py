@@ -17,6 +17,9 @@ from app.errors import InvalidParams, ShopError
 PART = 100
 """The number of records that one request changes."""
 
+MAX_UNDONE = 20_000
+"""The number of records that can be undone. Their IDs must fit into a form."""
+
 MAX_FAILURES = 20
 """The number of failures that the result names."""
 
@@ -50,8 +53,13 @@ class Selected:
 
 
 def selected_ids() -> list[int]:
-    """Return the IDs of the rows that were selected."""
-    return [int(each) for each in request.form.getlist("id") if each.isdigit()]
+    """Return the IDs of the rows that were selected, or of those that are undone."""
+    return [int(each) for each in (*request.form.getlist("id"), *_changed()) if each.isdigit()]
+
+
+def _changed(name: str = "ids") -> list[str]:
+    text = request.form.get(name, "")
+    return text.split(",") if text else []
 
 
 def is_everything() -> bool:
@@ -108,22 +116,24 @@ def _process(part: Selected, action: Action, back: str) -> Response:
             request.form.getlist("failed_id"), request.form.getlist("failed"), strict=False
         )
     ]
-    done, failed = _number("done"), _number("failures")
+    done, failed, changed = _number("done"), _number("failures"), _changed("changed")
     for record_id in part.ids:
         try:
             action.run(record_id)
             done += 1
+            changed.append(str(record_id))
         except ShopError as error:
             failed += 1
             failures.append((str(record_id), error.message))
     kept: MultiDict[str, Any] = MultiDict(
         (name, value)
         for name, value in request.form.items(multi=True)
-        if name not in {"after", "done", "failures", "failed", "failed_id"}
+        if name not in {"after", "done", "failures", "failed", "failed_id", "changed"}
     )
     return render(
         "progress.html", title=_(action.title), back=back, done_count=done, failed=failed,
         failures=failures[:MAX_FAILURES], is_last=part.is_last, kept=list(kept.items(multi=True)),
         after=max(part.ids, default=0), heading=_("Finished") if part.is_last else _(action.title),
-        undo_action=action.undo if part.is_last and done and not is_everything() else "",
+        changed=",".join(changed[: MAX_UNDONE + 1]) if action.undo else "",
+        undo_action=action.undo if part.is_last and 0 < done <= MAX_UNDONE else "",
     )  # fmt: skip

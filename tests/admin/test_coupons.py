@@ -209,6 +209,14 @@ def test_selected_coupons_in_parts(admin, browser, monkeypatch):
     page = browser.post("/coupons/selected", page.form("after"))
     assert "5 records done" in page.text
     assert [each["code"] for each in admin.get("/coupons").get_json()["coupons"]] == ["other"]
+    # Undone are those that were moved, not others in the trash that match.
+    later = make(admin, "code-later")
+    admin.delete(f"/coupons/{later['id']}")
+    page = browser.post("/coupons/selected", page.form("ids") | {"action": "restore"})
+    page = browser.post("/coupons/selected", page.form("after"))
+    page = browser.post("/coupons/selected", page.form("after"))
+    assert "5 records done" in page.text
+    assert admin.get("/coupons/count").json == {"count": 6}
 
 
 def test_selected_coupons_get_an_expiry_date_and_failures_are_named(admin, browser):

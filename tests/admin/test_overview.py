@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from app.admin.overview import change
-from app.admin.plots import steps
+from app.admin.plots import Plot, Point, steps
 from app.errors import unavailable
 
 
@@ -70,3 +70,10 @@ def test_a_report_that_takes_too_long_leaves_the_rest_of_the_page(admin, browser
     assert "Last 7 days" in page.text
     page = browser.get(f"/coupons/{coupon['id']}")
     assert (page.status, "<svg viewBox" in page.html) == (200, False)
+
+
+def test_axes_of_amounts_name_the_currency(app):
+    points = [Point("Nov 1", Decimal(1500))]
+    with app.app_context():
+        assert Plot("Revenue", points, is_money=True).values == ["$1.5k", "$1k", "$500", "$0"]
+        assert Plot("Orders", points).values == ["1.5k", "1k", "500", "0"]
