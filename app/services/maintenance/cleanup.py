@@ -88,42 +88,16 @@ def _in_batches(remove: Callable[[], int], size: int = BATCH) -> int:
     return total
 
 
-def _remove(table: Table, key: ColumnElement[Any], *conditions: ColumnElement[bool]) -> int:
+def _remove(table: Table, *conditions: ColumnElement[bool]) -> int:
     """Delete up to BATCH rows that no other worker is deleting."""
-    rows = select(key).where(*conditions).limit(BATCH).with_for_update(skip_locked=True)
+    rows = select(table.c.id).where(*conditions).limit(BATCH).with_for_update(skip_locked=True)
     return run_in_transaction(
-        lambda session: _rowcount(session, delete(table).where(key.in_(rows)))
+        lambda session: _rowcount(session, delete(table).where(table.c.id.in_(rows)))
     )
 
 
 def _rowcount(session: Session, statement: Any) -> int:
     return cast("CursorResult[Any]", session.execute(statement)).rowcount
-
-
-def _remove_idempotency_records() -> int:
-    return _remove(
-        IDEMPOTENCY_RECORDS,
-        IDEMPOTENCY_RECORDS.c.id,
-        IDEMPOTENCY_RECORDS.c.created_at <= now() - RETENTION,
-    )
-
-
-def _remove_nonces() -> int:
-    return _remove(
-        OAUTH_NONCES, OAUTH_NONCES.c.id, OAUTH_NONCES.c.timestamp < int(time.time()) - CLOCK_SKEW
-    )
-
-
-def _remove_sessions() -> int:
-    return _remove(ADMIN_SESSIONS, ADMIN_SESSIONS.c.id, expired_sessions(now()))
-
-
-def _remove_links() -> int:
-    return _remove(SIGN_IN_LINKS, SIGN_IN_LINKS.c.id, SIGN_IN_LINKS.c.expires_at <= now())
-
-
-def _remove_uploads() -> int:
-    return _remove(UPLOADS, UPLOADS.c.id, UPLOADS.c.created_at < now() - UPLOADS_KEPT)
 
 
 def _remove_events() -> int:
@@ -170,13 +144,8 @@ def _remove_deliveries() -> int:
     """Remove the finished deliveries of removed events."""
     has_event = exists(select(1).where(EVENTS.c.id == WEBHOOK_DELIVERIES.c.event_id))
     before = now() - timedelta(days=current_app.config["SHOP_EVENTS_DAYS"])
-    return _remove(
-        WEBHOOK_DELIVERIES,
-        WEBHOOK_DELIVERIES.c.id,
-        ~_IS_PENDING,
-        WEBHOOK_DELIVERIES.c.created_at < before,
-        ~has_event,
-    )
+    is_old = WEBHOOK_DELIVERIES.c.created_at < before
+    return _remove(WEBHOOK_DELIVERIES, ~_IS_PENDING, is_old, ~has_event)
 
 
 def _remove_refusals() -> int:
@@ -209,17 +178,30 @@ def _removing(what: str, remove: Callable[[], int]) -> Callable[[], None]:
     return step
 
 
+def _removing_rows(
+    what: str, table: Table, is_expired: Callable[[], ColumnElement[bool]]
+) -> Callable[[], None]:
+    """Return a function that removes the expired rows of a table and logs their number."""
+    return _removing(what, lambda: _in_batches(lambda: _remove(table, is_expired())))
+
+
 SWEEPS: Sequence[Callable[[], object]] = (
     partial(run_in_transaction, disable_without_capability),
     partial(run_in_transaction, _forget_previous_secrets),
     report_interrupted_imports,
     partial(_in_batches, _complete_figures),
-    _removing("idempotency records", partial(_in_batches, _remove_idempotency_records)),
-    _removing("sessions", partial(_in_batches, _remove_sessions)),
-    _removing("sign-in links", partial(_in_batches, _remove_links)),
-    _removing("uploads", partial(_in_batches, _remove_uploads)),
+    _removing_rows(
+        "idempotency records",
+        IDEMPOTENCY_RECORDS,
+        lambda: IDEMPOTENCY_RECORDS.c.created_at <= now() - RETENTION,
+    ),
+    _removing_rows("sessions", ADMIN_SESSIONS, lambda: expired_sessions(now())),
+    _removing_rows("sign-in links", SIGN_IN_LINKS, lambda: SIGN_IN_LINKS.c.expires_at <= now()),
+    _removing_rows("uploads", UPLOADS, lambda: UPLOADS.c.created_at < now() - UPLOADS_KEPT),
     _removing("refused codes", _remove_refusals),
-    _removing("nonces", partial(_in_batches, _remove_nonces)),
+    _removing_rows(
+        "nonces", OAUTH_NONCES, lambda: OAUTH_NONCES.c.timestamp < int(time.time()) - CLOCK_SKEW
+    ),
     _removing(
         "pending deliveries of inactive webhooks", partial(_in_batches, _fail_expired_deliveries)
     ),
