@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +90,36 @@ class ImportContext:
                 self.report.counts_of(label).missing += 1
                 why = "it no longer exists at the source, and was kept in this shop"
                 self.report.line(table, record_id, "missing", why)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of an import: the records of a table of the source.
+
+    Attributes:
+        table: the name of the staged table.
+        label: the name of the records in the report.
+        kind: their kind.
+        convert: yields the records of a page, and continues when they have been written.
+        prepare: called before the first page.
+        pages: returns the pages, if they are not those of the table.
+    """
+
+    table: str
+    label: str
+    kind: Kind
+    convert: Callable[[ImportContext, Any], Iterator[Sequence[Converted]]]
+    prepare: Callable[[ImportContext], None] = lambda _: None
+    pages: Callable[[ImportContext], Iterable[Sized]] | None = None
+
+    def run(self, context: ImportContext, advance: Advance) -> None:
+        """Write or compare the records, page by page."""
+        self.prepare(context)
+        pages = self.pages(context) if self.pages else context.staging.pages(self.table, PAGE)
+        for page in pages:
+            for found in self.convert(context, page):
+                context.writer.write(self.kind, self.label, found)
+            advance(len(page))
 
 
 def redemption(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Protocol
 
 from app.auth.principal_cache import note_revocation
@@ -22,7 +21,7 @@ from app.models import (
 )
 from app.services.maintenance.import_runs import record_import
 from app.woocommerce import kinds
-from app.woocommerce.context import ImportContext
+from app.woocommerce.context import Advance, ImportContext, Step
 from app.woocommerce.convert.metadata import MetadataConverter, reasons_by_key
 from app.woocommerce.errors import SourceError
 from app.woocommerce.report import Report
@@ -31,17 +30,10 @@ from app.woocommerce.source.loading import Location, load
 from app.woocommerce.source.order_layouts import PostLayout, TableLayout
 from app.woocommerce.source.shop import ShopSource
 from app.woocommerce.source.staging import staging
-from app.woocommerce.steps import accounts as account_steps
-from app.woocommerce.steps import coupons as coupon_steps
-from app.woocommerce.steps import order_children as order_child_steps
-from app.woocommerce.steps import orders as order_steps
+from app.woocommerce.steps import accounts, coupons, order_children, orders
 from app.woocommerce.target.ids import is_empty
 from app.woocommerce.target.record_map import RecordMap
-from app.woocommerce.target.writer import Kind, RecordWriter
-
-Advance = Callable[[int], None]
-Plan = list[tuple[str, str, Kind, Callable[[Advance], None]]]
-
+from app.woocommerce.target.writer import RecordWriter
 
 WITH_OWN_TABLE = {
     "users", "posts:shop_coupon", PostLayout.orders, TableLayout.orders, PostLayout.refunds,
@@ -153,26 +145,25 @@ def import_shop(
         index = SourceIndex(source.staging)
         context = ImportContext(source, writer, report, catalog, index, metadata)
         plan = plan_of(context)
-        last_ids = {kind.name: source.staging.last_id(name) for name, _, kind, _ in plan}
+        last_ids = {step.kind.name: source.staging.last_id(step.table) for step in plan}
         if is_empty([kind.table for kind in ONE_SEQUENCE]):
             highest = max(last_ids[kind.name] for kind in ONE_SEQUENCE)
             last_ids |= {kind.name: highest for kind in ONE_SEQUENCE}
-        for _, _, kind, _ in plan:
-            writer.ids.advance(kind.name, kind.table, last_ids[kind.name])
+        for step in plan:
+            writer.ids.advance(step.kind.name, step.kind.table, last_ids[step.kind.name])
         for table, names in RESERVED.items():
             writer.ids.reserve(table, max(map(source.staging.last_id, names)))
-        for name, label, kind, run in plan:
-            with report.timed(label):
-                is_use = kind is kinds.COUPON_USE
+        for step in plan:
+            with report.timed(step.label):
                 total = (
-                    coupon_steps.count_redemptions(context)
-                    if is_use
-                    else source.staging.count(name)
+                    coupons.count_redemptions(context)
+                    if step.kind is kinds.COUPON_USE
+                    else source.staging.count(step.table)
                 )
-                with progress.step(label, total) as advance:
-                    run(advance)
-            if was_known and name in WITH_OWN_TABLE:
-                context.report_missing(kind, name, label)
+                with progress.step(step.label, total) as advance:
+                    step.run(context, advance)
+            if was_known and step.table in WITH_OWN_TABLE:
+                context.report_missing(step.kind, step.table, step.label)
         records.finish()
         report.left_out_keys(reasons_by_key(metadata.left_out))
         if not options.dry_run:
@@ -199,27 +190,26 @@ def _records(source: ShopSource, options: Options) -> RecordMap:
     )
 
 
-def plan_of(context: ImportContext) -> Plan:
-    """Return the steps of an import, in the order of their references.
-
-    Each step has the name of the staged table, the name of the records in the report, their kind,
-    and the function that imports them.
-    """
-    orders, refunds = context.source.layout.orders, context.source.layout.refunds
-    steps = (
-        ("users", "customers", kinds.CUSTOMERS, account_steps.customers),
-        ("posts:shop_coupon", "coupons", kinds.COUPON, coupon_steps.coupons),
-        (orders, "orders", kinds.ORDER, order_steps.orders),
-        ("used_by", "redemptions", kinds.COUPON_USE, coupon_steps.redemptions),
-        ("comments", "order notes", kinds.ORDER_NOTE, order_child_steps.notes),
-        (refunds, "refunds", kinds.REFUND, order_child_steps.refunds),
-        ("woocommerce_downloadable_product_permissions", "downloads", kinds.DOWNLOAD,
-         order_child_steps.downloads),
-        ("woocommerce_api_keys", "API keys", kinds.API_KEY, account_steps.api_keys),
-        (account_steps.webhooks_table(context), "webhooks", kinds.WEBHOOK,
-         account_steps.webhooks),
-    )  # fmt: skip
-    return [(name, label, kind, partial(run, context)) for name, label, kind, run in steps]
+def plan_of(context: ImportContext) -> list[Step]:
+    """Return the steps of an import, in the order of their references."""
+    layout, webhooks = context.source.layout, accounts.webhooks_table(context)
+    return [
+        Step("users", "customers", kinds.CUSTOMERS, accounts.customers),
+        Step("posts:shop_coupon", "coupons", kinds.COUPON, coupons.coupons, coupons.claim_codes),
+        Step(layout.orders, "orders", kinds.ORDER, orders.orders),
+        Step(
+            "used_by", "redemptions", kinds.COUPON_USE, coupons.redemptions,
+            pages=lambda context: context.index.uses_beyond_orders(),
+        ),
+        Step("comments", "order notes", kinds.ORDER_NOTE, order_children.notes),
+        Step(
+            layout.refunds, "refunds", kinds.REFUND, order_children.refunds,
+            order_children.remove_notes_of_refunds,
+        ),
+        Step(order_children.DOWNLOADS, "downloads", kinds.DOWNLOAD, order_children.downloads),
+        Step("woocommerce_api_keys", "API keys", kinds.API_KEY, accounts.api_keys),
+        Step(webhooks, "webhooks", kinds.WEBHOOK, accounts.webhooks),
+    ]  # fmt: skip
 
 
 def _record_event(records: RecordMap, report: Report) -> None:

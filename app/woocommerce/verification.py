@@ -244,10 +244,10 @@ def verify_shop(
         report = Report()
         index, metadata = SourceIndex(source.staging), MetadataConverter(keep_keys)
         context = ImportContext(source, comparer, report, catalog, index, metadata)
-        for name, label, _, run in plan_of(context):
-            total = comparer.totals[label] = source.staging.count(name)
-            with progress.step(label, total) as advance:
-                run(advance)
+        for step in plan_of(context):
+            total = comparer.totals[step.label] = source.staging.count(step.table)
+            with progress.step(step.label, total) as advance:
+                step.run(context, advance)
     _summarise(result, comparer, report)
     return result
 

@@ -17,7 +17,7 @@ from app.models import (
     Redemption,
     User,
 )
-from app.woocommerce import importer
+from app.woocommerce import context, importer
 from app.woocommerce.steps import orders as order_steps
 from tests.dumps.shop import FIRST_COUPON, FIRST_ORDER, Shop
 from tests.woocommerce.imports import erp, everything, import_dump, rows_of, shop_file
@@ -118,7 +118,7 @@ def test_records_deleted_here_stay_deleted(shop_file, import_dump, erp):
 
 def test_interrupted_import_is_completed_by_the_next_one(shop_file, import_dump, app, monkeypatch):
     file = shop_file(Shop())
-    monkeypatch.setattr(order_steps, "PAGE", 25)
+    monkeypatch.setattr(context, "PAGE", 25)
     with monkeypatch.context() as patch:
         original, calls = order_steps._uses, []
 
@@ -149,7 +149,7 @@ def test_signal_ends_an_import_after_its_batch(
     shop_file, import_dump, app, monkeypatch, number, code, at
 ):
     file = shop_file(Shop())
-    monkeypatch.setattr(order_steps, "PAGE", 25)
+    monkeypatch.setattr(context, "PAGE", 25)
     module, name = (importer, "load") if at == "loading" else (order_steps, "_uses")
     original = getattr(module, name)
     handlers = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from app.db.search import comparable
-from app.woocommerce.context import PAGE, Advance, ImportContext
+from app.woocommerce.context import ImportContext
 from app.woocommerce.convert.api_keys import api_key, present_hashes
 from app.woocommerce.convert.converted import Converted, LeftOut
 from app.woocommerce.convert.customers import customer
 from app.woocommerce.convert.stored_values import whole
 from app.woocommerce.convert.webhooks import POSTS, WEBHOOK_TABLE, read_webhooks, users_of, webhook
-from app.woocommerce.kinds import API_KEY, CUSTOMERS, WEBHOOK
 from app.woocommerce.source.staging import Pages
 
 
-def customers(context: ImportContext, advance: Advance) -> None:
-    """Import accounts, with their roles and addresses."""
-    capabilities = f"{context.source.prefix}capabilities"
-    for page in context.staging.pages("users", PAGE):
-        metas = context.staging.meta_rows("usermeta", list(page))
+def customers(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
+    """Convert accounts, with their roles and addresses."""
+    metas = context.staging.meta_rows("usermeta", list(page))
 
-        def convert(user_id: int, page: Pages = page, metas: Any = metas) -> Converted:
-            return customer(
-                user_id, page[user_id][-1], metas.get(user_id, []), context.source.clock,
-                capabilities, metadata=context.metadata,
-            )  # fmt: skip
+    def convert(user_id: int) -> Converted:
+        return customer(
+            user_id, page[user_id][-1], metas.get(user_id, []), context.source.clock,
+            f"{context.source.prefix}capabilities", metadata=context.metadata,
+        )  # fmt: skip
 
-        found = context.converted("customers", "users", page, convert)
-        _make_unique(context, found)
-        context.writer.write(CUSTOMERS, "customers", found)
-        advance(len(page))
+    found = context.converted("customers", "users", page, convert)
+    _make_unique(context, found)
+    yield found
 
 
 def _make_unique(context: ImportContext, accounts: Sequence[Converted]) -> None:
@@ -62,30 +57,25 @@ def _make_unique(context: ImportContext, accounts: Sequence[Converted]) -> None:
             account.altered.append(f"the username {username!r} is in use; the new one is {name!r}")
 
 
-def api_keys(context: ImportContext, advance: Advance) -> None:
-    """Import API keys. Clients can continue to use them."""
-    for page in context.staging.pages("woocommerce_api_keys", PAGE):
-        users = [whole(rows[-1][0]) for rows in page.values()]
-        accounts = context.writer.records.targets("customer", users)
-        known = context.writer.records.targets("api_key", list(page))
+def api_keys(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
+    """Convert API keys. Clients can continue to use them."""
+    users = [whole(rows[-1][0]) for rows in page.values()]
+    accounts = context.writer.records.targets("customer", users)
+    known = context.writer.records.targets("api_key", list(page))
 
-        def convert(
-            key_id: int, page: Pages = page, accounts: Any = accounts, known: Any = known
-        ) -> Converted:
-            key = api_key(key_id, page[key_id][-1], accounts)
-            key_hash = key.values["consumer_key_hash"]
-            # The old server used the first of several keys with the same consumer key.
-            owner = context.index.add_values("api_key", [(key_hash, key_id)])[key_hash]
-            if owner != key_id:
-                raise LeftOut(f"key {owner} has the same consumer key")
-            present = present_hashes([key_hash])
-            if key_id not in known and present:
-                raise LeftOut("the key already exists in this shop")
-            return key
+    def convert(key_id: int) -> Converted:
+        key = api_key(key_id, page[key_id][-1], accounts)
+        key_hash = key.values["consumer_key_hash"]
+        # The old server used the first of several keys with the same consumer key.
+        owner = context.index.add_values("api_key", [(key_hash, key_id)])[key_hash]
+        if owner != key_id:
+            raise LeftOut(f"key {owner} has the same consumer key")
+        present = present_hashes([key_hash])
+        if key_id not in known and present:
+            raise LeftOut("the key already exists in this shop")
+        return key
 
-        found = context.converted("API keys", "woocommerce_api_keys", page, convert)
-        context.writer.write(API_KEY, "API keys", found)
-        advance(len(page))
+    yield context.converted("API keys", "woocommerce_api_keys", page, convert)
 
 
 def webhooks_table(context: ImportContext) -> str:
@@ -93,17 +83,14 @@ def webhooks_table(context: ImportContext) -> str:
     return WEBHOOK_TABLE if context.staging.count(WEBHOOK_TABLE) else POSTS
 
 
-def webhooks(context: ImportContext, advance: Advance) -> None:
-    """Import webhooks with the payload of the legacy API, paused."""
+def webhooks(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
+    """Convert webhooks with the payload of the legacy API, paused."""
     name = webhooks_table(context)
-    for page in context.staging.pages(name, PAGE):
-        metas = context.staging.meta_of("postmeta", list(page) if name == POSTS else [])
-        sources = {each.id: each for each in read_webhooks(name, page, metas)}
-        accounts = context.writer.records.targets("customer", users_of([*sources.values()]))
+    metas = context.staging.meta_of("postmeta", list(page) if name == POSTS else [])
+    sources = {each.id: each for each in read_webhooks(name, page, metas)}
+    accounts = context.writer.records.targets("customer", users_of([*sources.values()]))
 
-        def convert(webhook_id: int, sources: Any = sources, accounts: Any = accounts) -> Converted:
-            return webhook(sources[webhook_id], context.source.clock, accounts)
+    def convert(webhook_id: int) -> Converted:
+        return webhook(sources[webhook_id], context.source.clock, accounts)
 
-        found = context.converted("webhooks", name.partition(":")[0], page, convert)
-        context.writer.write(WEBHOOK, "webhooks", found)
-        advance(len(page))
+    yield context.converted("webhooks", name.partition(":")[0], page, convert)

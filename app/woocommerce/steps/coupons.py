@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from app.db.search import comparable
 from app.models.coupon import CouponStatus
-from app.woocommerce.context import PAGE, Advance, ImportContext, redemption
+from app.woocommerce.context import PAGE, ImportContext, redemption
 from app.woocommerce.convert.converted import Converted
 from app.woocommerce.convert.coupons import STATUSES, code_of, coupon, into_trash
 from app.woocommerce.convert.customers import EPOCH
-from app.woocommerce.kinds import COUPON, COUPON_USE
 from app.woocommerce.source.staging import Pages
 
 
-def coupons(context: ImportContext, advance: Advance) -> None:
-    """Import coupons, published or in the trash."""
-    _claim_codes(context)
-    is_known = context.catalog.coupon_types.__contains__
-    for page in context.staging.pages("posts:shop_coupon", PAGE):
-        metas = context.staging.meta_rows("postmeta", list(page))
+def coupons(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
+    """Convert coupons, published or in the trash."""
+    metas = context.staging.meta_rows("postmeta", list(page))
 
-        def convert(post_id: int, page: Pages = page, metas: Any = metas) -> Converted:
-            return coupon(
-                post_id, page[post_id][-1], metas.get(post_id, []), context.source.clock,
-                is_known, metadata=context.metadata,
-            )  # fmt: skip
+    def convert(post_id: int) -> Converted:
+        return coupon(
+            post_id, page[post_id][-1], metas.get(post_id, []), context.source.clock,
+            context.catalog.coupon_types.__contains__, metadata=context.metadata,
+        )  # fmt: skip
 
-        found = context.converted("coupons", "posts", page, convert)
-        meant = context.index.coupons_of(each.values["code"] for each in found)
-        authors = context.targets("customer", found, "author")
-        for each in found:
-            newest = meant[each.values["code"]]
-            if each.values["status"] == CouponStatus.PUBLISHED and newest != each.source_id:
-                into_trash(each, f"the newer coupon {newest} has the same code")
-            each.resolved["author_id"] = authors.get(each.references.get("author", 0))
-        context.writer.write(COUPON, "coupons", found)
-        advance(len(page))
+    found = context.converted("coupons", "posts", page, convert)
+    meant = context.index.coupons_of(each.values["code"] for each in found)
+    authors = context.targets("customer", found, "author")
+    for each in found:
+        newest = meant[each.values["code"]]
+        if each.values["status"] == CouponStatus.PUBLISHED and newest != each.source_id:
+            into_trash(each, f"the newer coupon {newest} has the same code")
+        each.resolved["author_id"] = authors.get(each.references.get("author", 0))
+    yield found
 
 
-def _claim_codes(context: ImportContext) -> None:
+def claim_codes(context: ImportContext) -> None:
     """Determine the coupon of each code: the newest published coupon."""
     for page in context.staging.pages("posts:shop_coupon", PAGE):
         for post_id, rows in page.items():
@@ -65,34 +60,34 @@ def count_redemptions(context: ImportContext) -> int:
     return sum(map(len, context.index.uses_beyond_orders()))
 
 
-def redemptions(context: ImportContext, advance: Advance) -> None:
-    """Import the uses that ``count_redemptions`` has counted."""
-    for uses in context.index.uses_beyond_orders():
-        targets = context.writer.records.targets("coupon", [use[0] for use in uses])
-        accounts = context.writer.records.targets(
-            "customer", [int(use[1]) for use in uses if use[1].isdigit()]
+def redemptions(
+    context: ImportContext, uses: Sequence[tuple[int, str, int]]
+) -> Iterator[list[Converted]]:
+    """Convert the uses that ``count_redemptions`` has counted."""
+    targets = context.writer.records.targets("coupon", [use[0] for use in uses])
+    accounts = context.writer.records.targets(
+        "customer", [int(use[1]) for use in uses if use[1].isdigit()]
+    )
+    rows = context.staging.one_by_id("posts:shop_coupon", list({use[0] for use in uses}))
+    found = []
+    for coupon_id, customer_key, meta_id in uses:
+        if (target := targets.get(coupon_id)) is None:
+            continue
+        is_account = customer_key.isdigit()
+        code, at = _coupon_of(context, rows[coupon_id])
+        email = "" if is_account else customer_key
+        values = {
+            "code": code, "email": email, "email_normalized": email, "amount": None,
+            "status": "confirmed", "created_at": at, "updated_at": at, "confirmed_at": at,
+        }  # fmt: skip
+        account = accounts.get(int(customer_key)) if is_account else None
+        references = {"customer": int(customer_key)} if is_account else {}
+        resolved = redemption(target, account, None, f"imported-{meta_id}")
+        found.append(
+            Converted(meta_id, "postmeta", values, references=references, resolved=resolved)
         )
-        rows = context.staging.one_by_id("posts:shop_coupon", list({use[0] for use in uses}))
-        found = []
-        for coupon_id, customer_key, meta_id in uses:
-            if (target := targets.get(coupon_id)) is None:
-                continue
-            is_account = customer_key.isdigit()
-            code, at = _coupon_of(context, rows[coupon_id])
-            email = "" if is_account else customer_key
-            values = {
-                "code": code, "email": email, "email_normalized": email, "amount": None,
-                "status": "confirmed", "created_at": at, "updated_at": at, "confirmed_at": at,
-            }  # fmt: skip
-            account = accounts.get(int(customer_key)) if is_account else None
-            references = {"customer": int(customer_key)} if is_account else {}
-            resolved = redemption(target, account, None, f"imported-{meta_id}")
-            found.append(
-                Converted(meta_id, "postmeta", values, references=references, resolved=resolved)
-            )
-        context.report.counts_of("redemptions").read += len(found)
-        context.writer.write(COUPON_USE, "redemptions", found)
-        advance(len(uses))
+    context.report.counts_of("redemptions").read += len(found)
+    yield found
 
 
 def _coupon_of(context: ImportContext, row: Sequence[Any]) -> tuple[str, datetime]:

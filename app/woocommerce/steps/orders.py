@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import bindparam, update
@@ -10,51 +10,44 @@ from sqlalchemy import bindparam, update
 from app.db.session import run_in_transaction
 from app.models import ORDERS
 from app.services.orders.items import COUPON_ID
-from app.woocommerce.context import PAGE, Advance, ImportContext, redemption
+from app.woocommerce.context import ImportContext, redemption
 from app.woocommerce.convert import orders as convert_orders
 from app.woocommerce.convert.converted import Converted
 from app.woocommerce.convert.items import Items, items_of_order
 from app.woocommerce.convert.stored_values import Alterations, whole
-from app.woocommerce.kinds import ORDER, ORDER_USE
+from app.woocommerce.kinds import ORDER_USE
 from app.woocommerce.source.item_meta import Products
 from app.woocommerce.source.order_layouts import SourceOrder
+from app.woocommerce.source.staging import Pages
 
 _PRODUCTS = {"_product_id", "_variation_id"}
 
-Sources = Mapping[int, SourceOrder]
 
-
-def orders(context: ImportContext, advance: Advance) -> None:
-    """Import orders with all their items, and the coupon uses in their coupon lines."""
+def orders(context: ImportContext, page: Pages) -> Iterator[list[Converted]]:
+    """Convert orders with all their items, and import the coupon uses in their coupon lines."""
     layout = context.source.layout
-    table = layout.orders.partition(":")[0]
-    for page in context.staging.pages(layout.orders, PAGE):
-        all_items, altered = _items(context, list(page))
-        sources = {each.id: each for each in layout.read(layout.orders, page)}
+    items, altered = _items(context, list(page))
+    sources = {each.id: each for each in layout.read(layout.orders, page)}
 
-        def convert(
-            order_id: int, sources: Sources = sources, items: Any = all_items,
-            altered: Any = altered,
-        ) -> Converted:  # fmt: skip
-            return convert_orders.order(
-                sources[order_id], items[order_id], altered[order_id],
-                context.catalog.order_statuses, context.source.currency, metadata=context.metadata,
-            )  # fmt: skip
+    def convert(order_id: int) -> Converted:
+        return convert_orders.order(
+            sources[order_id], items[order_id], altered[order_id],
+            context.catalog.order_statuses, context.source.currency, metadata=context.metadata,
+        )  # fmt: skip
 
-        found = context.converted("orders", table, page, convert)
-        customers = context.targets("customer", found, "customer")
-        for each in found:
-            account = each.references.get("customer", 0)
-            each.resolved["customer_id"] = customers.get(account)
-            if account and account not in customers:
-                each.altered.append(f"account {account} does not exist, so it is a guest order")
-        _find_parents(context, found)
-        _make_keys_unique(context, found)
-        _keep_coupons(context, found, all_items)
-        context.writer.write(ORDER, "orders", found)
-        _find_parents(context, found, is_stored=True)
-        _uses(context, found, sources, all_items, customers)
-        advance(len(page))
+    found = context.converted("orders", layout.orders.partition(":")[0], page, convert)
+    customers = context.targets("customer", found, "customer")
+    for each in found:
+        account = each.references.get("customer", 0)
+        each.resolved["customer_id"] = customers.get(account)
+        if account and account not in customers:
+            each.altered.append(f"account {account} does not exist, so it is a guest order")
+    _find_parents(context, found)
+    _make_keys_unique(context, found)
+    _keep_coupons(context, found, items)
+    yield found
+    _find_parents(context, found, is_stored=True)
+    _uses(context, found, sources, items, customers)
 
 
 def _find_parents(
