@@ -100,7 +100,8 @@ class WrappedItems(ma.fields.List[Any]):
     """
 
     def __init__(self, item: type[Base], key: str) -> None:
-        metadata = {json_schema.LIMIT: "SHOP_BULK_LIMIT"}
+        meaning = "Items, which can differ in their fields. Each succeeds or fails for itself."
+        metadata = {json_schema.LIMIT: "SHOP_BULK_LIMIT", "description": meaning}
         super().__init__(ma.fields.Nested(item), required=True, metadata=metadata)
         self.key = key
 
@@ -167,8 +168,9 @@ def response(record: type[Base], key: str) -> type[Base]:
 
 def list_response(record: type[Base], key: str) -> type[Base]:
     """Return the body with a list of records under a key: ``CouponList`` of ``CouponSchema``."""
-    field = fields.objects(record)
-    return _body(f"{_noun(record)}List", f"List of {key.replace('_', ' ')}.", key, field)
+    words = key.replace("_", " ")
+    field = fields.objects(record, f"{words.capitalize()}, in the order of the list.")
+    return _body(f"{_noun(record)}List", f"List of {words}.", key, field)
 
 
 def request(fields: type[Base], key: str) -> type[Base]:
@@ -190,7 +192,8 @@ def bulk_response(record: type[Base], key: str) -> type[Base]:
     noun, meaning = _noun(record), f"The {_words(record)}, or why the item failed."
     result = fields.either(f"{noun}BulkResult", meaning, BulkFailure, record)
     meaning = "Results of a bulk request, in the order of its items."
-    return _body(f"{noun}BulkResponse", meaning, key, ma.fields.List(result, required=True))
+    results = ma.fields.List(result, required=True, **fields.described("Result of each item."))
+    return _body(f"{noun}BulkResponse", meaning, key, results)
 
 
 def _body(
@@ -248,7 +251,7 @@ class ApiError(Base):
 class ErrorResponse(Base):
     """Body of every error response (decisions 1)."""
 
-    errors = fields.objects(ApiError)
+    errors = fields.objects(ApiError, "Errors, at least one.")
 
 
 class CountResponse(Base):

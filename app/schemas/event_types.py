@@ -221,4 +221,4 @@ class EventResponse(Base):
 class EventList(Base):
     """List of events."""
 
-    events = ma.fields.List(_union(), required=True)
+    events = ma.fields.List(_union(), required=True, **fields.described("Events, oldest first."))

@@ -14,6 +14,8 @@ from app.schemas.fields.query import ChoiceParam, DirectionParam, LimitParam, Qu
 from app.schemas.queries import PageQuery, Query
 
 FIRST_YEAR, LAST_YEAR = 1970, 9000
+_INTERVALS = "Figures of each interval of the period, the earliest first."
+
 PREVIOUS = {"description": "The same figures for the period of equal length before."}
 
 
@@ -184,7 +186,7 @@ class SalesReportSchema(Base):
     from_ = fields.String("First day of the period.", data_key="from")
     to = fields.String("Last day of the period.")
     totals = ma.fields.Nested(SalesTotals, required=True)
-    intervals = fields.objects(SalesInterval)
+    intervals = fields.objects(SalesInterval, _INTERVALS)
 
 
 class ReportedCoupon(Base):
@@ -207,7 +209,7 @@ class CouponReportSchema(Base):
 
     coupon = ma.fields.Nested(ReportedCoupon, required=True)
     totals = ma.fields.Nested(CouponTotals, required=True)
-    intervals = fields.objects(CouponInterval)
+    intervals = fields.objects(CouponInterval, _INTERVALS)
 
 
 class ReportedCustomer(Base):

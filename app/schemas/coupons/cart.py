@@ -111,8 +111,8 @@ class EvaluationSchema(Base):
     discount = fields.Amount("Sum of all discounts.")
     total = fields.Amount("Sum of the items after discounts.")
     free_shipping = fields.Boolean("Whether a coupon that applies grants free shipping.")
-    coupons = fields.objects(EvaluatedCouponSchema)
-    items = fields.objects(EvaluatedItemSchema)
+    coupons = fields.objects(EvaluatedCouponSchema, "Coupons, in the order of the cart.")
+    items = fields.objects(EvaluatedItemSchema, "Items, in the order of the cart.")
 
 
 EvaluationResponse = response(EvaluationSchema, "evaluation")

@@ -107,9 +107,9 @@ class LegacyOrderSchema(OrderSchema):
 
     order_meta = LegacyMetadata()
 
-    line_items = LegacyLineItems(LegacyLineItemSchema)
-    shipping_lines = LegacyShippingLines(LegacyShippingLineSchema)
-    fee_lines = LegacyFeeLines(LegacyFeeLineSchema)
+    line_items = LegacyLineItems(LegacyLineItemSchema, "Products that were ordered.")
+    shipping_lines = LegacyShippingLines(LegacyShippingLineSchema, "Shipping methods.")
+    fee_lines = LegacyFeeLines(LegacyFeeLineSchema, "Fees.")
 
     Meta = excluding(*NEWER_FIELDS, "metadata")
 
