@@ -31,6 +31,7 @@ from app.db.replicas.routing import current_replicas
 from app.db.session import schema_state
 from app.services.api_keys import queries as api_key_queries
 from app.services.maintenance import order_sums
+from app.services.maintenance.sequences import sequences_behind
 from app.services.webhooks.deliveries import statistics as delivery_statistics
 
 FREE_BYTES = 100 * 1024 * 1024
@@ -97,6 +98,7 @@ def _check() -> Iterator[Finding]:
             yield _key()
             yield _webhooks()
             yield from _sums()
+            yield from _sequences()
         yield _clock("database", _database_time())
         yield from _replicas()
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
@@ -240,6 +242,12 @@ def _sums() -> Iterator[Finding]:
             yield Finding(subject, state, program.command("db rebuild-sums"))
         else:
             yield Finding(subject, f"equal to the {source}")
+
+
+def _sequences() -> Iterator[Finding]:
+    for name, highest in sequences_behind():
+        state = f"{name} would assign an ID that is in use"
+        yield Finding("IDs", state, f"Run in psql: SELECT setval('{name}', {highest});")
 
 
 def _database_time() -> datetime:
