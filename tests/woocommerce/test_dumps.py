@@ -204,6 +204,19 @@ def test_text_that_is_latin1_stays(text):
     assert text_of(literal, from_latin1=True) == text
 
 
+@pytest.mark.parametrize(
+    ("stored", "text"),
+    [
+        (b"M\xfcller", "Müller"),  # a dump in latin1
+        ("Größe ".encode() + b"\xff 5", "Größe \ufffd 5"),
+        ("Köl".encode() + b"\xc3", "Köl\ufffd"),  # cut off within a character
+    ],
+)
+def test_invalid_utf8_is_latin1_or_replaced(stored, text):
+    assert text_of(f"'{stored.decode(errors='surrogateescape')}'", from_latin1=False) == text
+    assert text_of(f"0x{stored.hex()}", from_latin1=False) == text
+
+
 def test_times_of_a_shop():
     berlin = ShopClock("Europe/Berlin", "0")
     at = datetime(2021, 7, 1, 10, tzinfo=UTC)

@@ -187,6 +187,17 @@ def kind_of(table, owner, kinds, fields):
     return ("coupons", fields["coupons"]) if owner >= FIRST_COUPON else (None, ())
 
 
+def test_invalid_utf8_is_replaced_and_reported(shop_file, import_dump, erp):
+    file = shop_file(FullShop("3.5"))
+    file.write_bytes(file.read_bytes().replace("Größe 李".encode(), "Größe ".encode() + b"\xff"))
+    printed = import_dump(file)
+    query = {"fields": "metadata.ümlaut"}
+    order = erp.get(f"/orders/{REFUNDED}", query).get_json()["order"]
+    assert order == {"metadata": {"ümlaut": "Größe \ufffd"}}
+    (why,) = [line["why"] for line in printed.lines if line["id"] == REFUNDED]
+    assert "'ümlaut' were replaced by U+FFFD" in why
+
+
 @each_layout
 def test_values_become_json(shop_file, import_dump, erp, layout):
     printed = import_dump(shop_file(FullShop(layout)))

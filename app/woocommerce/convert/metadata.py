@@ -11,6 +11,7 @@ import orjson
 
 from app.services.common.metadata_rules import FOUND_LENGTH, found_text
 from app.woocommerce.convert.stored_values import Alterations
+from app.woocommerce.dump.values import REPLACEMENT
 from app.woocommerce.source.php_values import Unconverted, UnreadableValue, unserialized
 
 POSTS, USERS = frozenset({"postmeta", "wc_orders_meta"}), frozenset({"usermeta"})
@@ -71,8 +72,8 @@ HIDDEN = "_"
 _SECOND = frozenset(":;")
 """Second characters of serialized values."""
 _SERIALIZED = re.compile(r"(?:[adObisCE]:.*[;}]|N;)\s*", re.DOTALL)
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-REPLACEMENT = "\ufffd"
+_UNSTORABLE = re.compile(f"[\0\ud800-\udfff{REPLACEMENT}]")
+"""Also what the reader of dumps has replaced, so that the report names it."""
 
 
 class SourceEntry(NamedTuple):

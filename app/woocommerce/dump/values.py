@@ -10,6 +10,8 @@ import re
 
 _ESCAPE = re.compile(r"\\(.)|''", re.DOTALL)
 _ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+REPLACEMENT = "\ufffd"
+_INVALID = re.compile("[\ud800-\udfff]+")
 _INTRODUCER = re.compile(r"_\w+\s*|[nN](?=')")
 
 
@@ -58,14 +60,17 @@ def text_of_bytes(value: bytes) -> str:
 def meant(text: str, *, from_latin1: bool) -> str:
     """Return the decoded text of a column that contains characters beyond ASCII.
 
+    Invalid bytes beside valid UTF-8 become U+FFFD (records 5). A text in which no character beyond
+    ASCII is valid is latin1, as in a dump that was not written in UTF-8.
+
     Args:
         text: the text, with invalid bytes as lone surrogates.
     """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
+    if not _INVALID.search(text):
+        return repaired(text) if from_latin1 else text
+    if from_latin1 or _INVALID.sub("", text).isascii():
         return _from_cp1252(text.encode(errors="surrogateescape"))
-    return repaired(text) if from_latin1 else text
+    return _INVALID.sub(REPLACEMENT, text)
 
 
 def repaired(text: str) -> str:
