@@ -9,10 +9,11 @@ from flask import Response, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import frame, html, rights
+from app.admin import html, rights
 from app.admin.calls import call, record_of
 from app.admin.forms import COUPON_TYPES
-from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.frame import AdminBlueprint, NavigationItem, render
+from app.admin.record_actions import add_actions
 from app.admin.record_forms import RecordForms
 from app.admin.tables import Column, Filter, Tab, Table, list_query
 from app.admin.texts import gettext as _
@@ -25,7 +26,7 @@ blp = AdminBlueprint("admin_coupons", __name__)
 
 NAVIGATION = NavigationItem(
     "Coupons", "admin_coupons.show_list", "ticket", ("list_coupons",), 100,
-    also=("admin_coupons",),
+    also=("admin_coupon_selection",),
 )  # fmt: skip
 
 STATES = {
@@ -188,22 +189,4 @@ def edit(coupon_id: int) -> Response | BaseResponse:
     return FORMS.edit(coupon_id)
 
 
-@blp.action("/coupons/<int:coupon_id>/trash", "delete_coupon")
-def trash(coupon_id: int) -> BaseResponse:
-    """Move a coupon to the trash."""
-    call("delete_coupon", coupon_id=coupon_id)
-    return see_other("admin_coupons.show_list", done="trashed", **frame.undo(coupon_id))
-
-
-@blp.action("/coupons/<int:coupon_id>/restore", "restore_coupon")
-def restore(coupon_id: int) -> BaseResponse:
-    """Restore a coupon from the trash."""
-    call("restore_coupon", coupon_id=coupon_id)
-    return see_other("admin_coupons.show", coupon_id=coupon_id, done="restored")
-
-
-@blp.action("/coupons/<int:coupon_id>/delete", "delete_coupon")
-def delete(coupon_id: int) -> BaseResponse:
-    """Delete a coupon permanently."""
-    call("delete_coupon", query={"force": "true"}, coupon_id=coupon_id)
-    return see_other("admin_coupons.show_list", done="deleted")
+add_actions(blp, "coupon", has_trash=True)

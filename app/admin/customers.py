@@ -10,7 +10,8 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import frame, history, html, orders, rights
 from app.admin.calls import api_request, call
-from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.frame import AdminBlueprint, NavigationItem, render
+from app.admin.record_actions import add_actions
 from app.admin.record_forms import RecordForms
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
@@ -21,8 +22,7 @@ from app.schemas.customers import CustomerCreate, CustomerUpdate
 blp = AdminBlueprint("admin_customers", __name__)
 
 NAVIGATION = NavigationItem(
-    "Customers", "admin_customers.show_list", "users", ("list_customers",), 300,
-    also=("admin_customers",),
+    "Customers", "admin_customers.show_list", "users", ("list_customers",), 300
 )  # fmt: skip
 
 rights.add_capabilities({
@@ -151,8 +151,5 @@ def edit(customer_id: int) -> Response | BaseResponse:
     return FORMS.edit(customer_id)
 
 
-@blp.action("/customers/<int:customer_id>/delete", "delete_customer")
-def delete(customer_id: int) -> BaseResponse:
-    """Delete the account of a customer permanently. The orders stay, as orders of a guest."""
-    call("delete_customer", customer_id=customer_id)
-    return see_other("admin_customers.show_list", done="deleted")
+# The orders of a deleted customer stay, as orders of a guest.
+add_actions(blp, "customer", has_trash=False)

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -33,7 +34,7 @@ from app.services.maintenance.import_runs import recent_runs
 blp = AdminBlueprint("admin_data", __name__)
 
 NAVIGATION = NavigationItem(
-    "Import and export", "admin_data.show", "arrows", ("list_coupons",), 600, also=("admin_data",)
+    "Import and export", "admin_data.show", "arrows", ("list_coupons",), 600
 )
 
 rights.add_capabilities({
@@ -132,6 +133,9 @@ def upload() -> Response | BaseResponse:
     return see_other("admin_data.show_upload", upload_id=upload_id)
 
 
+_CODE = re.compile("^shop_api_[a-z_]+: ")
+
+
 def _upload_of(upload_id: int) -> Any:
     found = uploads.find(current_session().id, upload_id)
     if found is None:
@@ -148,7 +152,7 @@ def show_upload(upload_id: int) -> Response:
     is_running = found.queued_at is not None and found.position < found.size
     columns = [
         Column(_("Line"), lambda row: html.number(row["number"])),
-        Column(_("Error"), lambda row: row["reason"], on_phone=True),
+        Column(_("Error"), lambda row: _CODE.sub("", row["reason"]), on_phone=True),
     ]
     rows = [{"number": number, "reason": reason} for number, reason in stored["lines"]]
     return render(

@@ -23,9 +23,7 @@ from app.services.events.history import recent_events
 
 blp = AdminBlueprint("admin_events", __name__)
 
-NAVIGATION = NavigationItem(
-    "Events", "admin_events.show_list", "activity", ("list_events",), 500, also=("admin_events",)
-)
+NAVIGATION = NavigationItem("Events", "admin_events.show_list", "activity", ("list_events",), 500)
 
 rights.add_capabilities({
     "get_event": ("shop_api_user_cannot_read_event", (Cap.READ_EVENTS,)),

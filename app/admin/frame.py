@@ -58,7 +58,7 @@ class NavigationItem:
         icon: an icon of ``icons.html``.
         needs: the operations that the session must be able to run.
         position: the entries are sorted by it.
-        also: blueprints and endpoints whose pages belong to the entry.
+        also: further blueprints and endpoints whose pages belong to the entry.
     """
 
     label: str
@@ -72,7 +72,8 @@ class NavigationItem:
     def is_current(self) -> bool:
         """Whether the current page belongs to the entry."""
         here = request.endpoint or ""
-        return here == self.endpoint or here in self.also or here.rpartition(".")[0] in self.also
+        own = self.endpoint.rpartition(".")[0]
+        return here in self.also or here.rpartition(".")[0] in {own, *self.also}
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,12 +253,6 @@ def panels(record: str, value: dict[str, Any]) -> list[tuple[str, Markup | str]]
 
 UNDO_SECONDS = 60
 
-_UNDO = {
-    "admin_coupons.show_list": ("admin_coupons.restore", "coupon_id", "restore_coupon"),
-    "admin_orders.show_list": ("admin_orders.restore", "order_id", "restore_order"),
-}
-"""The action that undoes *Move to the trash*, its variable and its operation, by the list."""
-
 
 def undo(record_id: int) -> dict[str, int]:
     """Return the parameters with which a list offers to restore a record for a minute."""
@@ -266,13 +261,17 @@ def undo(record_id: int) -> dict[str, int]:
 
 def _undo_address() -> str:
     """Return the address of the action that undoes the last one, or an empty string."""
-    endpoint, variable, operation = _UNDO.get(request.endpoint or "", ("", "", ""))
+    blueprint = request.blueprint or ""
+    noun = blueprint.removeprefix("admin_").removesuffix("s")
     at, record_id = (request.args.get(name, "") for name in ("at", "undo"))
     is_number = at.isascii() and at.isdigit() and record_id.isascii() and record_id.isdigit()
-    if not endpoint or not is_number or not 0 <= time.time() - int(at[:18]) <= UNDO_SECONDS:
+    is_list = request.endpoint == f"{blueprint}.show_list"
+    if not is_list or f"{blueprint}.restore" not in current_app.view_functions or not is_number:
         return ""
-    values: dict[str, Any] = {variable: int(record_id[:18])}
-    return url_for(endpoint, **values) if rights.can(operation) else ""
+    if not 0 <= time.time() - int(at[:18]) <= UNDO_SECONDS:
+        return ""
+    values: dict[str, Any] = {f"{noun}_id": int(record_id[:18])}
+    return url_for(f"{blueprint}.restore", **values) if rights.can(f"restore_{noun}") else ""
 
 
 def new_form_id() -> str:

@@ -25,8 +25,7 @@ from app.services.coupons.code_patterns import CodePattern
 blp = AdminBlueprint("admin_generate", __name__)
 
 NAVIGATION = NavigationItem(
-    "Generate", "admin_generate.show_list", "layers", ("list_coupon_batches",), 110,
-    also=("admin_generate",),
+    "Generate", "admin_generate.show_list", "layers", ("list_coupon_batches",), 110
 )  # fmt: skip
 
 PREVIEW = 5

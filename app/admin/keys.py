@@ -19,9 +19,7 @@ from app.errors import ShopError
 
 blp = AdminBlueprint("admin_keys", __name__)
 
-NAVIGATION = NavigationItem(
-    "Keys", "admin_keys.show_list", "key", ("list_api_keys",), 800, also=("admin_keys",)
-)
+NAVIGATION = NavigationItem("Keys", "admin_keys.show_list", "key", ("list_api_keys",), 800)
 
 PERMISSIONS = {"read_write": "Read and write", "read": "Read only", "write": "Write only"}
 

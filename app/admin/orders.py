@@ -12,6 +12,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.admin import frame, history, html, rights, selection
 from app.admin.calls import api_request, call, form_headers
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.record_actions import add_actions
 from app.admin.selection import Action
 from app.admin.tables import Column, Filter, Tab, Table, list_query
 from app.admin.texts import gettext as _
@@ -25,9 +26,7 @@ from app.services.orders import queries
 
 blp = AdminBlueprint("admin_orders", __name__)
 
-NAVIGATION = NavigationItem(
-    "Orders", "admin_orders.show_list", "bag", ("list_orders",), 200, also=("admin_orders",)
-)
+NAVIGATION = NavigationItem("Orders", "admin_orders.show_list", "bag", ("list_orders",), 200)
 
 _EDIT = ("shop_api_user_cannot_edit_order", (Cap.EDIT_SHOP_ORDERS,))
 _READ = (Cap.READ_PRIVATE_SHOP_ORDERS,)
@@ -308,25 +307,7 @@ def add_note(order_id: int) -> BaseResponse:
     return see_other("admin_orders.show", order_id=order_id, done="note")
 
 
-@blp.action("/orders/<int:order_id>/trash", "delete_order")
-def trash(order_id: int) -> BaseResponse:
-    """Move an order to the trash."""
-    call("delete_order", order_id=order_id)
-    return see_other("admin_orders.show_list", done="trashed", **frame.undo(order_id))
-
-
-@blp.action("/orders/<int:order_id>/restore", "restore_order")
-def restore(order_id: int) -> BaseResponse:
-    """Restore an order from the trash."""
-    call("restore_order", order_id=order_id)
-    return see_other("admin_orders.show", order_id=order_id, done="restored")
-
-
-@blp.action("/orders/<int:order_id>/delete", "delete_order")
-def delete(order_id: int) -> BaseResponse:
-    """Delete an order permanently."""
-    call("delete_order", query={"force": "true"}, order_id=order_id)
-    return see_other("admin_orders.show_list", done="deleted")
+add_actions(blp, "order", has_trash=True)
 
 
 @blp.page(

@@ -20,8 +20,7 @@ from app.services.coupons.queries import ids_of_codes
 blp = AdminBlueprint("admin_refusals", __name__)
 
 NAVIGATION = NavigationItem(
-    "Refused codes", "admin_refusals.show", "ban", ("list_refusal_reports",), 120,
-    also=("admin_refusals",),
+    "Refused codes", "admin_refusals.show", "ban", ("list_refusal_reports",), 120
 )  # fmt: skip
 
 REASONS = {

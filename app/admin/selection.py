@@ -133,7 +133,7 @@ def _process(part: Selected, action: Action, back: str) -> Response:
     return render(
         "progress.html", title=_(action.title), back=back, done_count=done, failed=failed,
         failures=failures[:MAX_FAILURES], is_last=part.is_last, kept=list(kept.items(multi=True)),
-        after=max(part.ids, default=0), heading=_("Finished") if part.is_last else _(action.title),
+        after=max(part.ids, default=0),
         changed=",".join(changed[: MAX_UNDONE + 1]) if action.undo else "",
         undo_action=action.undo if part.is_last and 0 < done <= MAX_UNDONE else "",
     )  # fmt: skip

@@ -21,9 +21,7 @@ from app.services.api_keys import links, sessions
 
 blp = AdminBlueprint("admin_sessions", __name__)
 
-NAVIGATION = NavigationItem(
-    "Sessions", "admin_sessions.show", "monitor", position=850, also=("admin_sessions",)
-)
+NAVIGATION = NavigationItem("Sessions", "admin_sessions.show", "monitor", position=850)
 
 
 def _browser(user_agent: str) -> str:

@@ -13,6 +13,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.admin import html, rights
 from app.admin.calls import api_request, call
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.record_actions import add_actions
 from app.admin.record_forms import RecordForms
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
@@ -22,14 +23,7 @@ from app.schemas.webhooks.webhook import WebhookCreate, WebhookUpdate
 
 blp = AdminBlueprint("admin_webhooks", __name__)
 
-NAVIGATION = NavigationItem(
-    "Webhooks",
-    "admin_webhooks.show_list",
-    "send",
-    ("list_webhooks",),
-    400,
-    also=("admin_webhooks",),
-)
+NAVIGATION = NavigationItem("Webhooks", "admin_webhooks.show_list", "send", ("list_webhooks",), 400)
 
 _EDIT = ("shop_api_user_cannot_edit_webhook", (Cap.MANAGE_WEBHOOKS,))
 _READ = ("shop_api_user_cannot_read_webhook", (Cap.MANAGE_WEBHOOKS,))
@@ -245,8 +239,4 @@ def redeliver(webhook_id: int, delivery_id: int) -> BaseResponse:
     return see_other("admin_webhooks.show", webhook_id=webhook_id, done="queued")
 
 
-@blp.action("/webhooks/<int:webhook_id>/delete", "delete_webhook")
-def delete(webhook_id: int) -> BaseResponse:
-    """Delete a webhook permanently, with its deliveries."""
-    call("delete_webhook", webhook_id=webhook_id)
-    return see_other("admin_webhooks.show_list", done="deleted")
+add_actions(blp, "webhook", has_trash=False)

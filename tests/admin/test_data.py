@@ -52,6 +52,8 @@ def test_a_file_with_three_wrong_lines_is_imported_without_them(app, browser, ad
     assert "2 would be created" in page.text
     assert "3 have errors" in page.text
     assert "1000.50" in page.text
+    assert "Another published coupon already has this code." in page.text
+    assert "shop_api_" not in page.text, "codes of errors are for programs"
     codes = {each["code"] for each in admin.get("/coupons").json["coupons"]}
     assert codes == {"taken"}, "a dry run writes nothing"
     assert browser.post(f"{path}/import").status == 303
