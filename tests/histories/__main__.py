@@ -49,7 +49,13 @@ def main() -> int:
             _say(f"    {name}: {value}")
         if result.violations:
             _say(report.text(result.violations[0], options.seed))
+            for violation in result.violations[1:]:
+                _say(f"and {violation.checker}: {violation.text}")
             _say(f"{len(result.violations)} violations. The first one is in {options.html}.")
+            if not options.save:
+                last = options.html.with_suffix(".json.gz")
+                last.write_bytes(dump(result.segments))
+                _say(f"The last segments are in {last}.")
             options.html.write_text(report.html(result.violations[0], options.seed))
         elif result.not_tested and not options.plant:
             _say("NOT TESTED: " + "; ".join(result.not_tested))

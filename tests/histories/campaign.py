@@ -30,10 +30,11 @@ from tests.histories.system import SHOPS, Shop
 
 CLIENTS = 16
 OTHER_KEY = 5  # each fifth client has another API key, for which an Idempotency-Key is another one
+LAST = 2  # segments that are kept, in which a violation can be examined
 EARLIER = 30  # seconds; a snapshot has the redemptions that changed since this time before the last
 SEGMENT, LONG_SEGMENT = 2.0, 4.0  # seconds; in a LONG run there are fewer pauses
 LONGEST = 10.0  # seconds of traffic in a segment, while processes are started again
-MOST = 4  # times the seconds, if something has not been tested, as on a busy machine
+MOST = 4  # times the segments that fit into the seconds, if something has not been tested
 MOST_FAULTS = 4.5  # in a segment
 LONG = 300  # seconds; a run of this length needs MANY of each kind of operation and fault
 MANY, FEW = 20, 5
@@ -50,7 +51,7 @@ class Result:
         not_tested: kinds of operations and faults that did not occur often enough, and other
             reasons why the run shows little.
         figures: numbers of what has happened.
-        segments: the recorded segments, if the run keeps them.
+        segments: the last recorded segments, or all if the run keeps them.
     """
 
     violations: list[Violation] = field(default_factory=list)
@@ -132,9 +133,9 @@ class _Campaign:
         """Run all segments and return the result."""
         self._create_records()
         self._feed.start()
-        number, active = 0, 0.0
+        number, active, most = 0, 0.0, MOST * self._seconds / self._length
         while not self.result.violations and (
-            active < self._seconds or (active < MOST * self._seconds and self._not_tested())
+            active < self._seconds or (number < most and self._not_tested())
         ):
             segment = Segment(number, self.clock(), time.time() - self.clock(), before=self._state)
             self._traffic(segment)
@@ -145,8 +146,9 @@ class _Campaign:
             self.result.violations += self._checkers.check(segment)
             self.result.violations += self._deliveries.wrong(segment.events)
             self._note(segment, self.clock() - began)
-            if self._keep:
-                self.result.segments.append(segment)
+            self.result.segments.append(segment)
+            if not self._keep:
+                del self.result.segments[:-LAST]
             tell(
                 f"{segment.ended:7.1f} s  segment {number}: {len(segment.operations)} operations, "
                 f"{len(segment.events)} events, {len(self.result.violations)} violations"
@@ -178,14 +180,15 @@ class _Campaign:
         """Read a state and all events until it, although reservations can expire in between."""
         for _ in range(50):
             self._feed.read()
-            began = time.time()
+            cursor, began = self._feed.cursor, time.time()
             state = snapshot(self._reader_client, self._since)
             state["queries"] = ask(self._get, self._random, state)
             self._tags = tags(self._reader_client, state, self._tags, self._random)
             state["tags"] = self._tags
             state["notes"] = notes(self._reader_client, state, self._random)
             state |= {"began": began, "taken": time.time()}
-            if not self._feed.read():
+            self._feed.read()
+            if self._feed.cursor == cursor:  # its thread reads, too
                 self._state, self._since = state, began - EARLIER
                 self.world.refresh(state)
                 return

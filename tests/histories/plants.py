@@ -18,7 +18,8 @@ from typing import Any
 from flask import request
 from sqlalchemy import bindparam, or_, select, text
 
-from app.api import idempotency, replica_reads
+from app.api import etags, idempotency, replica_reads
+from app.catalog import RedemptionEffect, current_catalog
 from app.db import session
 from app.db.sql.types import Id
 from app.models import COUPONS
@@ -27,12 +28,16 @@ from app.schemas.fields import input as inputs
 from app.services.coupons import customers, queries, terms
 from app.services.events import hooks
 from app.services.maintenance import trash
+from app.services.orders import columns as order_columns
 from app.services.orders import coupons as order_coupons
-from app.services.orders import locks, refunds
+from app.services.orders import locks, refund_rules, refunds
 from app.services.orders import queries as order_queries
 from app.services.orders import redemptions as order_redemptions
 from app.services.orders import writes as order_writes
 from app.services.redemptions import counts, reservations, slots, stored, writes
+from app.services.reports import coupons as coupon_reports
+from app.services.reports import lists, sales, scope
+from app.worker import runner
 
 
 class _Clock(datetime):
@@ -149,6 +154,92 @@ def trash_keeps_use(_: Any) -> None:
     order_redemptions.count_use = count_use
 
 
+# --- orders ---
+
+
+def customer_unchecked(_: Any) -> None:
+    """The limit per user is not checked when an order that holds a coupon gets a customer."""
+    order_redemptions.require_use_left = lambda *_: []
+
+
+def refunded_releases(app: Any) -> None:
+    """An order that becomes refunded gives its uses back."""
+    with app.app_context():
+        current_catalog().redemption_effects["refunded"] = RedemptionEffect.RELEASE
+
+
+def refunded_items(_: Any) -> None:
+    """More than a line can be refunded."""
+    refund_rules._errors_of = lambda *_: {}
+
+
+def time_of_payment_moves(_: Any) -> None:
+    """Each change of a paid order is the time of its payment."""
+
+    def paid_at(before: Any, after: Any, pays: Any = None) -> Any:
+        return original({} if before else None, {**after, "paid_at": None}, pays)
+
+    original = order_columns.paid_at
+    order_writes.paid_at = paid_at
+
+
+def update_without_time(_: Any) -> None:
+    """A change of an order that is not its status leaves ``updated_at``."""
+    original = order_writes._prepare_update
+
+    def prepare(writes: Any, order: Any, item: Any) -> Any:
+        after = original(writes, order, item)
+        return after if "status" in item.data else {**after, "updated_at": order["updated_at"]}
+
+    order_writes._prepare_update = prepare
+
+
+def note_lost(_: Any) -> None:
+    """The note of each third change of a status is lost."""
+    original = order_writes._note_status
+
+    def note_status(writes: Any, order: Any, *args: Any) -> None:
+        original(writes, order, *args)
+        if random.random() < 0.3:
+            writes.notes.pop()
+
+    order_writes._note_status = note_status
+
+
+def discount_kept(_: Any) -> None:
+    """An order keeps the discount of a coupon that was removed from it."""
+    original = order_coupons._apply
+
+    def apply(plan: Any) -> None:
+        totals = [item["total"] for item in plan.items.lists["line_items"]]
+        original(plan)
+        if plan.removed:
+            for item, total in zip(plan.items.lists["line_items"], totals, strict=True):
+                item["total"] = total
+
+    order_coupons._apply = apply
+
+
+# --- reservations ---
+
+
+def revived(_: Any) -> None:
+    """The same reference takes an expired reservation again without a slot."""
+
+    def reserve_again(found: Any, coupon: Any, customer: Any, data: Any) -> Any:
+        this = {"reference": data["reference"], "coupon_id": coupon.id}
+        (use,) = reservations.row_dicts(found.execute(reservations._LOCK_OF_COUPON, this))
+        if reservations.is_live(use):
+            return use, []
+        given = reservations._given(customer, data)
+        again = reservations.update_redemption(found, use, **given, holds_slot=False)
+        coupon = {**reservations.row_dicts(found.execute(select(COUPONS).where(
+            COUPONS.c.id == coupon.id)))[0]}  # fmt: skip
+        return again, reservations._changes(slots.Slot(coupon, is_counted=False), again)
+
+    reservations._reserve_again = reserve_again
+
+
 # --- requests ---
 
 
@@ -201,6 +292,25 @@ def replica_without_position(_: Any) -> None:
         return found and found._replace(position=None)
 
     replica_reads.wanted = wanted
+
+
+def keys_shared(_: Any) -> None:
+    """An Idempotency-Key belongs to all API keys together."""
+    original = idempotency.current_principal
+    idempotency.current_principal = lambda: replace(original(), key_id=1)
+
+
+def keys_of_any_body(_: Any) -> None:
+    """A request gets the response that is stored for its key, also with another body."""
+    original = idempotency._hashes
+    idempotency._hashes = lambda key: (original(key)[0], original("same")[1][:0] + "0" * 64)
+
+
+def tag_kept(_: Any) -> None:
+    """The entity tag of a record leaves out its revision, and what follows its first fields."""
+    etags._tag = lambda body, _: etags._etag_of(
+        etags.json_response({name: record["id"] for name, record in body.items()})
+    )
 
 
 # --- records ---
@@ -259,6 +369,48 @@ def wrong_count(_: Any) -> None:
     order_queries.count_orders = count_orders
 
 
+def delivered_late(_: Any) -> None:
+    """A delivery shows the record as it was in the event before."""
+    original = runner.event_request
+    last: dict[Any, Any] = {}
+
+    def event_request(sender: Any, number: int, event: Any, *args: Any) -> Any:
+        if event["type"] == "order.updated":
+            id_ = event["resource_id"]
+            last[id_], event = event, event | {"data": last.get(id_, event)["data"]}
+        return original(sender, number, event, *args)
+
+    runner.event_request = event_request
+
+
+def event_of_before(app: Any) -> None:
+    """An event of an order in five shows the order as the event before it."""
+    with app.app_context():
+        shapes = current_catalog().event_data
+    original, last = shapes["order"], {}
+
+    def shown(records: Any) -> Any:
+        found = []
+        for each in original(records):
+            id_ = each["order"]["id"]
+            found.append(last.get(id_, each) if random.random() < 0.2 else each)
+            last[id_] = each
+        return found
+
+    shapes["order"] = shown
+
+
+def report_of_all(_: Any) -> None:
+    """Reports count cancelled orders."""
+    original = scope.scope_of
+
+    def scope_of(*args: Any, **kwargs: Any) -> Any:
+        found = original(*args, **kwargs)
+        return replace(found, statuses=(*found.statuses, "cancelled"))
+
+    sales.scope_of = coupon_reports.scope_of = lists.scope_of = scope_of
+
+
 PLANTS: dict[str, Callable[[Any], None]] = {
     plant.__name__.replace("_", "-"): plant
     for plant in (
@@ -279,6 +431,20 @@ PLANTS: dict[str, Callable[[Any], None]] = {
         refund_exceeds,
         statistics_not_updated,
         wrong_count,
+        customer_unchecked,
+        refunded_releases,
+        refunded_items,
+        time_of_payment_moves,
+        update_without_time,
+        note_lost,
+        discount_kept,
+        revived,
+        keys_shared,
+        keys_of_any_body,
+        tag_kept,
+        delivered_late,
+        event_of_before,
+        report_of_all,
     )
 }
 """The planted defects by name."""

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.histories import campaign, report
+from tests.histories.faults import KINDS
 from tests.histories.plants import PLANTS
 
 SECONDS = 20
@@ -11,7 +12,8 @@ ON_POSTGRESQL = {"no-lock"}
 QUICK = (
     "no-lock", "release-frees-two", "idempotency-survives-rollback", "idempotency-forgets",
     "email-case", "lost-event", "statistics-not-updated", "wrong-count", "limit-off-by-one",
-    "trash-keeps-use", "refund-exceeds",
+    "trash-keeps-use", "refund-exceeds", "refunded-releases", "refunded-items", "keys-shared",
+    "keys-of-any-body", "update-without-time", "note-lost", "discount-kept",
 )  # fmt: skip
 """Plants that a few seconds of traffic without faults show. ``make histories`` runs the others."""
 
@@ -27,7 +29,9 @@ def run(database, seed, seconds, **options):
 def test_promises_hold_during_faults(database):
     result, found = run(database, 1, SECONDS)
     assert found == []
-    assert result.not_tested == []
+    # How often depends on the machine: ``make histories`` reports what was not tested.
+    assert set(result.figures["faults"]) >= set(KINDS)
+    assert result.figures["responses compared"] == result.figures["operations"]
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 The history is stored, because what happens in a run differs from machine to machine, and an
 alteration needs certain operations. This command records it again::
 
-    make histories ARGS="--database sqlite --seed 3 --seconds 3 --no-faults \\
+    make histories ARGS="--database sqlite --seed 3 --seconds 8 --no-faults \\
         --save tests/histories/recorded.json.gz"
 """
 
@@ -148,6 +148,59 @@ def alter_list(segments):
     raise AssertionError("no list")
 
 
+def lose_note(segments):
+    notes = segments[-1].after["notes"]
+    next(each for each in notes.values() if any("status changed" in n["note"] for n in each)).pop()
+
+
+def keep_tag(segments):
+    """The tag of a record that has changed is the one from before."""
+    segment = segments[-1]
+    for path, tag in segment.before["tags"].items():
+        kind, id_ = path.strip("/").split("/")
+        before, after = (state[kind].get(int(id_)) for state in (segment.before, segment.after))
+        if before and after and before != after:
+            segment.after["tags"][path] = tag
+            return
+    raise AssertionError("no change of a record with a tag")
+
+
+def alter_report(segments):
+    """A report of sales has one order more."""
+    reports = [
+        query["result"]["sales"]["totals"]
+        for segment in segments
+        for query in segment.after["queries"]
+        if query["path"].startswith("/reports/sales")
+    ]
+    reports[0]["orders"] += 1
+
+
+def move_payment(segments):
+    """The time of payment of an order is another one after an update."""
+    for _, event in events(segments, "order.updated"):
+        if event.record["paid_at"]:
+            event.data["data"]["order"]["paid_at"] = "2026-01-01T00:00:00Z"
+            return
+    raise AssertionError("no paid order")
+
+
+def alter_owner(segments):
+    """A redemption of an order belongs to somebody else."""
+    state = segments[-1].after
+    of_orders = [each for each in state["redemptions"].values() if each["order_id"]]
+    next(each for each in of_orders if each["order_id"] in state["orders"])["email"] = "x@x"
+
+
+def repeat_with_another_body(segments):
+    for segment in segments:
+        for operation in segment.operations:
+            if operation.replayed and operation.kind == "reserve":
+                operation.body["redemption"]["reference"] += "-other"
+                return
+    raise AssertionError("no repetition")
+
+
 @pytest.mark.parametrize(
     ("alter", "checker"),
     [
@@ -164,6 +217,12 @@ def alter_list(segments):
         (alter_repetition, "idempotency"),
         (alter_read, "sessions"),
         (alter_list, "sessions"),
+        (lose_note, "orders"),
+        (keep_tag, "sessions"),
+        (alter_report, "queries"),
+        (move_payment, "orders"),
+        (alter_owner, "orders"),
+        (repeat_with_another_body, "idempotency"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
