@@ -17,13 +17,14 @@ from app.errors import ShopError
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.loading import instance_of, invalid_params
 from app.services.customers import writes
+from app.services.customers.columns import NEW_ROLE
 from app.services.customers.records import CustomerRecordQuery, list_records, records_by_id
 from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
 from app.services.orders.records import product_names
 from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.batch import batch_route
 from app.woocommerce_rest.coupons import require_no_id
-from app.woocommerce_rest.errors import RestError
+from app.woocommerce_rest.errors import RestError, forbidden
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
 from app.woocommerce_rest.lists import (
     FORCE,
@@ -110,11 +111,11 @@ def customer_object(record: Record, site: Site) -> Object:
 def _methods(record: Record, site: Site) -> Sequence[str]:
     """Return the methods that the caller may use on an account.
 
-    Changes need every right of the account, and users cannot delete their own account.
+    Users cannot delete their own account.
     """
     if site.actor is None:
         return ITEM_METHODS
-    if not _holds_rights_of(record["role"], site.actor.capabilities):
+    if not _may_change(record["role"], site.actor.capabilities):
         return ITEM_METHODS[:1]
     allowed = site.methods["customers"]
     if record["id"] != site.actor.user_id:
@@ -123,8 +124,9 @@ def _methods(record: Record, site: Site) -> Sequence[str]:
 
 
 @lru_cache(256)
-def _holds_rights_of(role: str, capabilities: frozenset[Capability]) -> bool:
-    return capabilities >= capabilities_of([role])
+def _may_change(role: str, capabilities: frozenset[Capability]) -> bool:
+    """Return whether a caller may change an account: with every right, or that of a customer."""
+    return role == NEW_ROLE or capabilities == capabilities_of(["administrator"])
 
 
 def customers(ids: Sequence[int], site: Site) -> list[Object]:
@@ -209,6 +211,8 @@ def update_customer(call: Call) -> Reply:
 
     def work(_: Any) -> Object:
         before = _found(customer_id, call.site)
+        if not _may_change(before["role"], call.actor.capabilities):
+            raise forbidden("edit", is_known=True)
         if given.get("username") not in (None, before["username"]):
             code = "woocommerce_rest_customer_invalid_argument"
             raise RestError(code, "Username isn't editable.")

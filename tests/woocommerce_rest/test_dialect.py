@@ -308,7 +308,13 @@ def test_methods_depend_on_the_rights_on_an_account(shop, app):
     assert methods(shop, "/customers/1") == everything[:-1]  # the own account
     manager = Shop(app, "manager_rw")
     assert methods(manager, "/customers/5") == everything[:-1]
-    assert methods(manager, "/customers/1") == ["GET"]
+    for account in (1, 3, 4):  # an administrator, a subscriber and an editor
+        assert methods(manager, f"/customers/{account}") == ["GET"]
+        refused = manager.send("PUT", f"/customers/{account}", {"first_name": "P"})
+        assert (refused.status_code, refused.get_json()["code"]) == (
+            403,
+            "woocommerce_rest_cannot_edit",
+        )
     assert methods(manager, "/orders/41") == everything
     deleted = shop.send("DELETE", "/customers/5?force=true")
     assert "Allow" not in deleted.headers
