@@ -6,27 +6,67 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.auth.principals import Capability
+from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
 from app.db.session import run_in_transaction, savepoint
 from app.errors import ShopError
 from app.woocommerce_rest import errors
+from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.errors import RestError
-from app.woocommerce_rest.frame import EDITABLE, Call, Operation, Reply, Route, checked_arguments
-from app.woocommerce_rest.lists import ANYTHING
+from app.woocommerce_rest.frame import Call, Operation, Reply, Route, checked_arguments
+from app.woocommerce_rest.lists import ANYTHING, FORCE, ONE
 
 LIMIT = 100
+DELETION: Arguments = {"force": FORCE}
 
-Run = Callable[[Call], Reply]
+Allow = Callable[[Principal, Mapping[str, int]], Sequence[str]]
 
 
-def batch_route(route: Route, item: Route) -> Route:
-    """Return the route of batches of a resource.
+def resource_routes(
+    noun: str,
+    calls: Sequence[Callable[[Call], Reply]],
+    needs: Sequence[Capability],
+    *,
+    listed: Arguments,
+    created: Arguments,
+    edited: Arguments,
+    viewed: Arguments = ONE,
+    deleted: Arguments = DELETION,
+    allow: Allow | None = None,
+) -> tuple[Route, ...]:
+    """Return the routes of a resource: of its list, of batches and of a record.
 
     Args:
-        route: the route with the create.
-        item: the route with the update and the deletion.
+        noun: what a record is, such as ``coupon``.
+        calls: the functions that list, create, view, edit and delete records.
+        needs: the capability for each.
+        listed: the parameters of the list.
+        created: those of a create, without ``id``.
+        edited: those of a change.
+        viewed: those of a read.
+        deleted: those of a deletion.
+        allow: ``Route.allow`` of a record.
     """
+    one = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+    rows = (
+        ("list", listed, f"List {noun}s"), ("create", {**created, "id": {}}, f"Create {one}"),
+        ("view", viewed, f"Retrieve {one}"), ("edit", edited, f"Update {one}"),
+        ("delete", deleted, f"Delete {one}"),
+    )  # fmt: skip
+    list_, create, view, edit, delete = (
+        Operation(
+            call, action, (need,), args, summary, noun.title(),
+            is_list=action == "list", status=201 if action == "create" else 200,
+        )
+        for call, need, (action, args, summary) in zip(calls, needs, rows, strict=True)
+    )  # fmt: skip
+    records = Route(f"/{noun}s", {"GET": list_, "POST": create})
+    record = Route(f"/{noun}s/<id:id>", {"GET": view, "EDIT": edit, "DELETE": delete}, allow)
+    return records, _batch_route(records, record), record
+
+
+def _batch_route(route: Route, item: Route) -> Route:
+    """Return the route of batches, given those with the create and with the changes."""
     create, edit = route.operations["POST"], item.operations["EDIT"]
     delete = item.operations["DELETE"]
     any_of: Sequence[Capability] = tuple(
@@ -99,6 +139,3 @@ def _in_savepoint(
 def _id_of(value: Any) -> int:
     text = str(value)
     return min(int(text), INT64_MAX) if text.isascii() and text.isdigit() else 0
-
-
-METHODS = EDITABLE

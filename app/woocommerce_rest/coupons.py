@@ -20,17 +20,15 @@ from app.services.coupons import writes
 from app.services.coupons.records import CouponRecordQuery, list_records, records_by_id
 from app.services.maintenance import trash
 from app.woocommerce_rest.arguments import Arguments, Problem, is_date_time
-from app.woocommerce_rest.batch import batch_route
+from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.errors import RestError, invalid
-from app.woocommerce_rest.frame import Call, Operation, Reply, Route
+from app.woocommerce_rest.frame import Call, Reply
 from app.woocommerce_rest.lists import (
     BOOLEAN,
-    FORCE,
     INTEGER,
     INTEGERS,
     METADATA,
     MONEY,
-    ONE,
     TEXT,
     collection,
     page,
@@ -296,49 +294,19 @@ def _day(call: Call, name: str) -> Any:
         raise invalid({name: Problem("rest_invalid_date", "Invalid date.")}) from None
 
 
-_LIST = Operation(
-    list_coupons,
-    "list",
-    (Capability.READ_PRIVATE_SHOP_COUPONS,),
-    {
+ROUTES = resource_routes(
+    "coupon",
+    (list_coupons, create_coupon, get_coupon, update_coupon, delete_coupon),
+    (
+        Capability.READ_PRIVATE_SHOP_COUPONS, Capability.PUBLISH_SHOP_COUPONS,
+        Capability.READ_PRIVATE_SHOP_COUPONS, Capability.EDIT_SHOP_COUPONS,
+        Capability.DELETE_SHOP_COUPONS,
+    ),
+    listed={
         **collection("date", "id", "include", "title", "slug", "modified"),
         "code": TEXT,
         "status": {"type": "string", "enum": ["publish", "trash", "any"], "note": _NO_STATUS},
     },
-    "List coupons",
-    result="Coupon",
-    is_list=True,
-)
-_COUPONS = Route(
-    "/coupons",
-    {
-        "GET": _LIST,
-        "POST": Operation(
-            create_coupon,
-            "create",
-            (Capability.PUBLISH_SHOP_COUPONS,),
-            {**FIELDS, "code": {**TEXT, "required": True}, "id": {}},
-            "Create a coupon",
-            result="Coupon",
-            status=201,
-        ),
-    },
-)
-_COUPON = Route(
-    "/coupons/<id:id>",
-    {
-        "GET": Operation(
-            get_coupon, "view", (Capability.READ_PRIVATE_SHOP_COUPONS,), ONE,
-            "Retrieve a coupon", result="Coupon",
-        ),
-        "EDIT": Operation(
-            update_coupon, "edit", (Capability.EDIT_SHOP_COUPONS,), FIELDS,
-            "Update a coupon", result="Coupon",
-        ),
-        "DELETE": Operation(
-            delete_coupon, "delete", (Capability.DELETE_SHOP_COUPONS,), {"force": FORCE},
-            "Delete a coupon", result="Coupon",
-        ),
-    },
+    created={**FIELDS, "code": {**TEXT, "required": True}},
+    edited=FIELDS,
 )  # fmt: skip
-ROUTES = (_COUPONS, batch_route(_COUPONS, _COUPON), _COUPON)

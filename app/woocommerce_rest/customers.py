@@ -22,7 +22,7 @@ from app.services.customers.records import CustomerRecordQuery, list_records, re
 from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
 from app.services.orders.records import product_names
 from app.woocommerce_rest.arguments import Arguments
-from app.woocommerce_rest.batch import batch_route
+from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.errors import RestError, forbidden
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route
@@ -30,7 +30,6 @@ from app.woocommerce_rest.lists import (
     FORCE,
     INTEGER,
     METADATA,
-    ONE,
     TEXT,
     VIEW,
     collection,
@@ -323,59 +322,29 @@ _ROLES = (
 )  # fmt: skip
 ALL_ROLES = [*_ROLES, *(role for role in ROLES if role not in _ROLES)]
 
-_CUSTOMERS = Route(
-    "/customers",
-    {
-        "GET": Operation(
-            list_customers,
-            "list",
-            (Capability.LIST_USERS,),
-            {
-                **collection(
-                    "id", "include", "name", "registered_date", "modified",
-                    default="name", order="asc",
-                ),
-                "email": EMAIL,
-                "role": {"type": "string", "default": "customer", "enum": ALL_ROLES},
-            },
-            "List customers",
-            result="Customer",
-            is_list=True,
+_CUSTOMERS = resource_routes(
+    "customer",
+    (list_customers, create_customer, get_customer, update_customer, delete_customer),
+    (
+        Capability.LIST_USERS, Capability.CREATE_USERS, Capability.LIST_USERS,
+        Capability.EDIT_USERS, Capability.DELETE_USERS,
+    ),
+    listed={
+        **collection(
+            "id", "include", "name", "registered_date", "modified", default="name", order="asc"
         ),
-        "POST": Operation(
-            create_customer,
-            "create",
-            (Capability.CREATE_USERS,),
-            {
-                **FIELDS,
-                "email": {**TEXT, "required": True},
-                "username": {**TEXT, "null_is_valid": False},
-                "password": {**TEXT, "null_is_valid": False},
-                "id": {},
-            },
-            "Create a customer",
-            result="Customer",
-            status=201,
-        ),
+        "email": EMAIL,
+        "role": {"type": "string", "default": "customer", "enum": ALL_ROLES},
     },
-)  # fmt: skip
-_CUSTOMER = Route(
-    "/customers/<id:id>",
-    {
-        "GET": Operation(
-            get_customer, "view", (Capability.LIST_USERS,), ONE,
-            "Retrieve a customer", result="Customer",
-        ),
-        "EDIT": Operation(
-            update_customer, "edit", (Capability.EDIT_USERS,), FIELDS,
-            "Update a customer", result="Customer",
-        ),
-        "DELETE": Operation(
-            delete_customer, "delete", (Capability.DELETE_USERS,),
-            {"force": FORCE, "reassign": INTEGER}, "Delete a customer", result="Customer",
-        ),
+    created={
+        **FIELDS,
+        "email": {**TEXT, "required": True},
+        "username": {**TEXT, "null_is_valid": False},
+        "password": {**TEXT, "null_is_valid": False},
     },
-    _allowed,
+    edited=FIELDS,
+    deleted={"force": FORCE, "reassign": INTEGER},
+    allow=_allowed,
 )  # fmt: skip
 _DOWNLOADS = Route(
     "/customers/<id:id>/downloads",
@@ -388,4 +357,4 @@ _DOWNLOADS = Route(
     lambda actor, ids: _allowed(actor, ids)[:1],
     also=("orders",),
 )  # fmt: skip
-ROUTES = (_CUSTOMERS, batch_route(_CUSTOMERS, _CUSTOMER), _CUSTOMER, _DOWNLOADS)
+ROUTES = (*_CUSTOMERS, _DOWNLOADS)

@@ -60,7 +60,9 @@ def order_object(record: Record, site: Site, page: Customers | None = None) -> O
         page: of a page, the objects of its customers so far, by ID. On a page, metadata is in the
             order of its IDs, otherwise in that of its keys.
     """
-    shown = {**_sums(record, site), **_contents(record, site, page), **_state(record, site)}
+    shown = _sums(record, site)
+    shown |= _contents(record, site, page)
+    shown |= _state(record, site)
     if site.has_customer:
         shown["customer"] = customer_of(record, site, {} if page is None else page)
     links = site.links("orders", record["id"], methods=site.methods["orders"])
@@ -262,17 +264,19 @@ def _line(line: Record, entries: Entries, site: Site) -> Object:
 
 
 def _tax_line(line: Record, entries: Entries, site: Site) -> Object:
-    shipping = Decimal(_field(line, entries, "shipping_tax_amount", "0") or 0)
-    percent = _field(line, entries, "rate_percent", "0")
+    tax, shipping = line["total"], "0.00"
+    if own := _field(line, entries, "shipping_tax_amount", ""):
+        shipping = f"{Decimal(own):.2f}"
+        tax = f"{Decimal(tax) - Decimal(own):.2f}"
     return {
         "id": line["id"],
         "rate_code": line["code"],
         "rate_id": line["rate_id"],
         "label": line["title"],
         "compound": line["compound"],
-        "tax_total": site.amount(f"{Decimal(line['total']) - shipping:.2f}"),
-        "shipping_tax_total": site.amount(f"{shipping:.2f}"),
-        "rate_percent": plain_number(percent or "0"),
+        "tax_total": site.amount(tax),
+        "shipping_tax_total": site.amount(shipping),
+        "rate_percent": plain_number(_field(line, entries, "rate_percent", "0") or "0"),
         "meta_data": _metadata(line, entries, site),
     }
 

@@ -32,7 +32,7 @@ from app.services.orders.columns import (
 )
 from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
 from app.woocommerce_rest.arguments import Arguments
-from app.woocommerce_rest.batch import batch_route
+from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.customers import (
     BILLING_PARTS,
@@ -49,7 +49,6 @@ from app.woocommerce_rest.lists import (
     BOOLEAN,
     CONTEXT,
     DECIMALS,
-    FORCE,
     IDS,
     INTEGER,
     METADATA,
@@ -557,48 +556,26 @@ _LIST = {
     "created_via": {"type": "array", "items": TEXT},
     **_VIEW,
 }
-_NEEDS_READ = (Capability.READ_PRIVATE_SHOP_ORDERS,)
-_ORDERS = Route(
-    "/orders",
-    {
-        "GET": Operation(
-            list_orders, "list", _NEEDS_READ, _LIST, "List orders", result="Order", is_list=True
-        ),
-        "POST": Operation(
-            create_order,
-            "create",
-            (Capability.PUBLISH_SHOP_ORDERS,),
-            {**_FIELDS, "created_via": TEXT, "id": {}},
-            "Create an order",
-            result="Order",
-            status=201,
-        ),
-    },
-)
-_EDITED = {**_FIELDS, "status": {"type": "string", "enum": _Statuses("trash")}}
-_ORDER = Route(
-    "/orders/<id:id>",
-    {
-        "GET": Operation(
-            get_order, "view", _NEEDS_READ, _VIEW, "Retrieve an order", result="Order"
-        ),
-        "EDIT": Operation(
-            update_order, "edit", (Capability.EDIT_SHOP_ORDERS,),
-            {**_EDITED}, "Update an order", result="Order",
-        ),
-        "DELETE": Operation(
-            delete_order, "delete", (Capability.DELETE_SHOP_ORDERS,),
-            {"force": FORCE}, "Delete an order", result="Order",
-        ),
-    },
+_READ = Capability.READ_PRIVATE_SHOP_ORDERS
+_ORDERS = resource_routes(
+    "order",
+    (list_orders, create_order, get_order, update_order, delete_order),
+    (
+        _READ, Capability.PUBLISH_SHOP_ORDERS, _READ, Capability.EDIT_SHOP_ORDERS,
+        Capability.DELETE_SHOP_ORDERS,
+    ),
+    listed=_LIST,
+    created={**_FIELDS, "created_via": TEXT},
+    edited={**_FIELDS, "status": {"type": "string", "enum": _Statuses("trash")}},
+    viewed=_VIEW,
 )  # fmt: skip
 _STATUSES = Route(
     "/orders/statuses",
     {
         "GET": Operation(
-            list_statuses, "list", _NEEDS_READ, {}, "List order statuses",
+            list_statuses, "list", (_READ,), {}, "List order statuses",
             result="OrderStatusName", is_list=True,
         )
     },
 )  # fmt: skip
-ROUTES = (_ORDERS, batch_route(_ORDERS, _ORDER), _STATUSES, _ORDER)
+ROUTES = (*_ORDERS, _STATUSES)

@@ -17,11 +17,11 @@ from app.services.webhooks import writes
 from app.services.webhooks.queries import BARE_ONLY
 from app.services.webhooks.records import list_records, records_by_id
 from app.woocommerce_rest.arguments import Arguments
-from app.woocommerce_rest.batch import batch_route
+from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.errors import RestError
-from app.woocommerce_rest.frame import Call, Operation, Reply, Route
-from app.woocommerce_rest.lists import FORCE, ONE, TEXT, collection, page, record_query
+from app.woocommerce_rest.frame import Call, Reply
+from app.woocommerce_rest.lists import TEXT, collection, page, record_query
 from app.woocommerce_rest.site import Site
 
 Record = Mapping[str, Any]
@@ -175,51 +175,18 @@ def _written(work: Any) -> Object:
         raise RestError(code, message) from None
 
 
-_NEEDS = (Capability.MANAGE_WEBHOOKS,)
-_WEBHOOKS = Route(
-    "/webhooks",
-    {
-        "GET": Operation(
-            list_webhooks,
-            "list",
-            _NEEDS,
-            {
-                **collection("date", "id", "title", times=("after", "before")),
-                "status": {"type": "string", "default": "all", "enum": ["all", *_STATUSES]},
-            },
-            "List webhooks",
-            result="Webhook",
-            is_list=True,
-        ),
-        "POST": Operation(
-            create_webhook,
-            "create",
-            _NEEDS,
-            {
-                **FIELDS,
-                "topic": {**TEXT, "required": True},
-                "delivery_url": {**TEXT, "required": True},
-                "id": {},
-            },
-            "Create a webhook",
-            result="Webhook",
-            status=201,
-        ),
+ROUTES = resource_routes(
+    "webhook",
+    (list_webhooks, create_webhook, get_webhook, update_webhook, delete_webhook),
+    (Capability.MANAGE_WEBHOOKS,) * 5,
+    listed={
+        **collection("date", "id", "title", times=("after", "before")),
+        "status": {"type": "string", "default": "all", "enum": ["all", *_STATUSES]},
     },
+    created={
+        **FIELDS,
+        "topic": {**TEXT, "required": True},
+        "delivery_url": {**TEXT, "required": True},
+    },
+    edited=FIELDS,
 )
-_WEBHOOK = Route(
-    "/webhooks/<id:id>",
-    {
-        "GET": Operation(
-            get_webhook, "view", _NEEDS, ONE, "Retrieve a webhook", result="Webhook"
-        ),
-        "EDIT": Operation(
-            update_webhook, "edit", _NEEDS, FIELDS, "Update a webhook", result="Webhook"
-        ),
-        "DELETE": Operation(
-            delete_webhook, "delete", _NEEDS, {"force": FORCE}, "Delete a webhook",
-            result="Webhook",
-        ),
-    },
-)  # fmt: skip
-ROUTES = (_WEBHOOKS, batch_route(_WEBHOOKS, _WEBHOOK), _WEBHOOK)
