@@ -2,8 +2,8 @@
 
 One table of arguments serves requests, ``OPTIONS`` and the OpenAPI document. Some keys are not JSON
 Schema: ``is_checked=False`` only converts a list of IDs, ``null_is_valid=False`` rejects null,
-``is_absolute=True`` drops a minus sign, and ``note`` is added to the message about a value that is
-not in an ``enum``.
+``is_absolute=True`` drops a minus sign, ``note`` is added to the message about a value that is not
+in an ``enum``, and ``prefix`` is what a value in it can begin with.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def _first(problems: Iterable[Problem | None]) -> Problem | None:
 
 
 def _problem_of_scalar(schema: Schema, found: str, value: Any, name: str) -> Problem | None:
-    allowed = schema.get("enum")
-    if allowed and value is not None and convert({"type": found}, value) not in allowed:
-        reason = f"{name} is not {'one of ' * (len(list(allowed)) > 1)}{listed(allowed)}."
+    allowed = enum_of(schema)
+    if allowed and value is not None and _unprefixed(schema, found, value) not in allowed:
+        reason = f"{name} is not {'one of ' * (len(allowed) > 1)}{listed(allowed)}."
         return Problem("rest_not_in_enum", f"{reason} {schema.get('note', '')}".strip())
     is_number = found in {"integer", "number"}
     if is_number and (reason := _out_of_bounds(schema, convert(schema, value))):
@@ -96,6 +96,17 @@ def _problem_of_scalar(schema: Schema, found: str, value: Any, name: str) -> Pro
         reason = f"must be at most {schema['maxLength']} characters long."
         return Problem("rest_too_long", f"{name} {reason}")
     return None
+
+
+def enum_of(schema: Schema) -> list[Any]:
+    """Return the values of an argument; a function returns those that plugins extend."""
+    values = schema.get("enum", ())
+    return list(values() if callable(values) else values)
+
+
+def _unprefixed(schema: Schema, kind: str, value: Any) -> Any:
+    prefix = schema.get("prefix")
+    return value.removeprefix(prefix) if prefix else convert({"type": kind}, value)
 
 
 def _out_of_bounds(schema: Schema, number: Any) -> str:
@@ -215,7 +226,7 @@ def _public(schema: Schema) -> dict[str, Any]:
     return dict(_public_items(schema))
 
 
-_PRIVATE = {"is_checked", "is_absolute", "null_is_valid", "note"}
+_PRIVATE = {"is_checked", "is_absolute", "null_is_valid", "note", "prefix"}
 
 
 def _public_items(schema: Schema) -> Iterator[tuple[str, Any]]:
@@ -223,7 +234,7 @@ def _public_items(schema: Schema) -> Iterator[tuple[str, Any]]:
         if key in _PRIVATE or value in ("money", "report-date"):
             continue
         if key == "enum":
-            yield key, list(value)  # those of statuses depend on plugins
+            yield key, enum_of(schema)
         elif key == "properties":
             yield key, {name: _public(each) for name, each in value.items()}
         else:

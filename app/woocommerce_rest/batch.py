@@ -9,7 +9,6 @@ from typing import Any
 from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
 from app.db.session import run_in_transaction, savepoint
-from app.errors import ShopError
 from app.woocommerce_rest import errors
 from app.woocommerce_rest.arguments import Arguments
 from app.woocommerce_rest.errors import RestError
@@ -114,7 +113,7 @@ def _result(call: Call, name: str, operation: Operation, item: Any) -> Any:
         return run_in_transaction(
             lambda session: _in_savepoint(session, call, operation, item, item_id)
         )
-    except ShopError as error:
+    except errors.FAILURES as error:
         failed = errors.as_rest_error(error)
         if name == "update" and failed.status == 404 and failed.code.startswith("woocommerce"):
             failed = failed.with_status(400)

@@ -15,7 +15,7 @@ from app.conversions.text import clean
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import ShopError
 from app.schemas.customers import CustomerCreate, CustomerUpdate
-from app.schemas.loading import instance_of, invalid_params
+from app.schemas.loading import instance_of
 from app.services.customers import writes
 from app.services.customers.columns import NEW_ROLE
 from app.services.customers.records import CustomerRecordQuery, list_records, records_by_id
@@ -307,10 +307,7 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     billing = (call.given.get("billing") or {}).get("email")
     if billing is not None and not is_email(billing):
         raise RestError("customer_invalid_billing_email", "Invalid billing email address")
-    try:
-        data: Object = instance_of(schema).load(given | native_addresses(call.given))
-    except ma.ValidationError as error:
-        raise invalid_params(error) from None
+    data: Object = instance_of(schema).load(given | native_addresses(call.given))
     if call.given.get("meta_data"):
         data["metadata"] = call.given["meta_data"]
     return with_shipping_phone(data, call.given)

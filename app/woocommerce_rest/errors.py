@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import marshmallow as ma
+
 from app.errors import InvalidOrderItems, InvalidParams, ShopError
+from app.schemas.loading import invalid_params
 from app.woocommerce_rest.arguments import Problem
 
 
@@ -151,8 +154,14 @@ NAMES: Mapping[str, str] = {
 """Names of this dialect for native names of fields in errors."""
 
 
-def as_rest_error(error: ShopError) -> RestError:
-    """Return the error of a service in this dialect."""
+FAILURES = (ShopError, ma.ValidationError)
+"""What services and schemas raise."""
+
+
+def as_rest_error(error: ShopError | ma.ValidationError) -> RestError:
+    """Return the error of a service or of a schema in this dialect."""
+    if isinstance(error, ma.ValidationError):
+        return _invalid_inputs(invalid_params(error))
     if found := _CANNOT.match(error.code):
         return forbidden(dict(_ACTIONS)[found[1]], is_known=True)
     if isinstance(error, InvalidParams | InvalidOrderItems) or error.code.endswith("_metadata"):

@@ -229,7 +229,7 @@ def _respond(
     def run() -> Response:
         try:
             result = operation.call(call)
-        except ShopError as error:
+        except errors.FAILURES as error:
             raise _in_context(error, operation, route) from None
         reply.append(result)
         is_whole = not result.is_filtered or "_fields" not in query
@@ -453,7 +453,7 @@ def _require_known(merged: Mapping[str, Any], operation: Operation, ids: Mapping
         raise errors.invalid(problems)
 
 
-def _in_context(error: ShopError, operation: Operation, route: Route | None) -> RestError:
+def _in_context(error: Any, operation: Operation, route: Route | None) -> RestError:
     """Return an error of a service: an unknown record is 400 in an update (wc-v3, Lists)."""
     shown = errors.as_rest_error(error)
     if operation.action == "edit" and shown.code.endswith("_invalid_id") and shown.status == 404:

@@ -9,7 +9,7 @@ from flask import current_app
 
 from app.api.openapi import info as openapi_info
 from app.config import VERSION
-from app.woocommerce_rest.arguments import Arguments, Schema
+from app.woocommerce_rest.arguments import Arguments, Schema, enum_of
 from app.woocommerce_rest.frame import Operation, Route
 from app.woocommerce_rest.schemas import OBJECTS, Json, schema_of
 from app.woocommerce_rest.site import Site
@@ -110,7 +110,7 @@ class _Document:
             found["format"] = "email"
         if not schema.get("enum"):
             return found
-        found["enum"] = [str(value) for value in schema["enum"]]
+        found["enum"] = [str(value) for value in enum_of(schema)]
         if field == "order":
             return self.add("SortDirection", found)
         noun = "".join(self.owner) if self.owner[1] == "List" else self.owner[0]

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-import marshmallow as ma
-
 from app.auth.principals import Capability
 from app.catalog import TRASH
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import InvalidInputs
-from app.schemas.loading import instance_of, invalid_params
+from app.schemas.loading import instance_of
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.orders.refund import OrderRefundCreate
 from app.services.common.records import RecordQuery
@@ -86,7 +84,7 @@ def create_note(call: Call) -> Reply:
     require_no_id(call, code, "Cannot create existing shop_order.")
     _order(call, "woocommerce_rest_order_invalid_id")
     text = call.given["note"]
-    data: Object = _loaded(OrderNoteCreate, {"note": text}) if text else {"note": ""}
+    data: Object = instance_of(OrderNoteCreate).load({"note": text}) if text else {"note": ""}
     data["customer_note"] = bool(call.args.get("customer_note"))
     data["author"] = name_of_account(call.actor.user_id) if call.args.get("added_by_user") else ""
 
@@ -159,7 +157,7 @@ def create_refund(call: Call) -> Reply:
         for each in call.given.get("line_items") or ()
         if (each.get("id") or 0) in known or "amount" not in native
     ]
-    data = _loaded(OrderRefundCreate, native)
+    data: Object = instance_of(OrderRefundCreate).load(native)
     if call.given.get("meta_data"):
         data["metadata"] = call.given["meta_data"]
 
@@ -207,14 +205,6 @@ def delete_refund(call: Call) -> Reply:
     shown = _refund(call, call.ids["id"])
     refunds.delete_refund(call.actor, call.ids["order_id"], call.ids["id"])
     return Reply(shown)
-
-
-def _loaded(schema: type[ma.Schema], native: Object) -> Object:
-    try:
-        data: Object = instance_of(schema).load(native)
-    except ma.ValidationError as error:
-        raise invalid_params(error) from None
-    return data
 
 
 _READ, _EDIT = (Capability.READ_PRIVATE_SHOP_ORDERS,), (Capability.EDIT_SHOP_ORDERS,)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-import marshmallow as ma
 from flask import current_app
 
 from app.auth.principals import Capability
@@ -15,7 +14,7 @@ from app.conversions.emails import is_email
 from app.conversions.text import coupon_code
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import InvalidOrderItems, ShopError
-from app.schemas.loading import instance_of, invalid_params
+from app.schemas.loading import instance_of
 from app.schemas.orders.input import OrderCreate, OrderUpdate
 from app.services.customers.records import records_by_id as accounts_by_id
 from app.services.maintenance import trash
@@ -31,7 +30,7 @@ from app.services.orders.columns import (
     columns_of,
 )
 from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
-from app.woocommerce_rest.arguments import Arguments
+from app.woocommerce_rest.arguments import Arguments, Schema
 from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.customers import (
@@ -87,22 +86,13 @@ ON_DELIVERY = "cod"
 """The payment method of orders that the customer pays for on delivery."""
 
 
-class _Statuses(list[str]):
-    """The statuses of the shop, with some others."""
+def _statuses(*others: str) -> Schema:
+    """Return the argument of a status: one of the shop, or one of some others."""
 
-    def __init__(self, *others: str) -> None:
-        super().__init__(others)
-        self.others = others
+    def names() -> list[str]:
+        return [*others, *current_catalog().order_statuses]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter([*self.others, *current_catalog().order_statuses])
-
-    def __contains__(self, name: object) -> bool:
-        text = str(name).removeprefix("wc-")
-        return text in self.others or text in current_catalog().order_statuses
-
-    def __bool__(self) -> bool:
-        return True
+    return {"type": "string", "enum": names, "prefix": "wc-"}
 
 
 # Currencies of older orders, and some that are not in ISO 4217.
@@ -124,7 +114,7 @@ LOOSE_TEXT = {"type": ["string", "number", "null"]}
 OPTIONAL_MONEY = {"type": ["number", "string", "null"], "format": "money"}
 _FIELDS: Arguments = {
     "parent_id": INTEGER,
-    "status": {"type": "string", "enum": _Statuses()},
+    "status": _statuses(),
     "currency": {"type": "string", "enum": CURRENCIES},
     "customer_id": INTEGER,
     "customer_note": TEXT,
@@ -364,7 +354,7 @@ def _data(call: Call, before: Record | None) -> Object:
     if details:
         native["payment_details"] = details
     _add_account_email(native, before)
-    data = _loaded(native, OrderUpdate if before else OrderCreate)
+    data: Object = instance_of(OrderUpdate if before else OrderCreate).load(native)
     if pays is not None:
         data[PAYS] = pays
         data[STATUS_NOTE] = _status_note({**(before or BLANK), **columns_of(data)}, call)
@@ -384,14 +374,6 @@ def _require_valid(native: Record, given: Record) -> None:
     billing = (given.get("billing") or {}).get("email")
     if billing is not None and not is_email(billing):
         raise RestError("order_invalid_billing_email", "Invalid billing email address")
-
-
-def _loaded(native: Object, schema: type[ma.Schema]) -> Object:
-    try:
-        data: Object = instance_of(schema).load(native)
-    except ma.ValidationError as error:
-        raise invalid_params(error) from None
-    return data
 
 
 def _without_metadata(item: Object) -> Object:
@@ -549,7 +531,7 @@ _LIST = {
     "status": {
         "type": "array",
         "default": ["any"],
-        "items": {"type": "string", "enum": _Statuses("any", "trash")},
+        "items": _statuses("any", "trash"),
     },
     "customer": INTEGER,
     "product": INTEGER,
@@ -566,7 +548,7 @@ _ORDERS = resource_routes(
     ),
     listed=_LIST,
     created={**_FIELDS, "created_via": TEXT},
-    edited={**_FIELDS, "status": {"type": "string", "enum": _Statuses("trash")}},
+    edited={**_FIELDS, "status": _statuses("trash")},
     viewed=_VIEW,
 )  # fmt: skip
 _STATUSES = Route(
