@@ -51,6 +51,8 @@ def problem_of(schema: Schema, value: Any, name: str) -> Problem | None:
     if not schema.get("is_checked", True) or "type" not in schema:
         return None
     types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    if schema.get("format") == "money" and isinstance(value, str):
+        types = ["string"]  # a number such as 1e2 is not an amount as text
     found = next((each for each in types if _CHECKS[each](value)), None)
     if found is None:
         message = f"{name} is not of type {','.join(types)}."

@@ -406,6 +406,8 @@ def test_percentages_have_a_limit(shop):
         ("PUT", "/customers/5", {"email": "\u00fc@x.example"}, "email", "Invalid email address."),
         ("POST", "/coupons", {"code": "z", "meta_data": [{"key": "a", "value": 2**64}]},
          "meta_data", "coupon.metadata.a: contains an integer outside 64 bits."),
+        ("POST", "/coupons", {"code": "z", "amount": "1e2"},
+         "amount", "amount is not a decimal number such as 12.50."),
         ("GET", "/reports/sales?context=edit", None, "context", "context is not view."),
     ],
 )  # fmt: skip
