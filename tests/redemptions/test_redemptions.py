@@ -261,18 +261,52 @@ def test_deleted_customer_leaves_the_redemptions(admin, make_coupon, make_custom
 
 
 def test_statements_of_a_redemption(admin, make_coupon, statements):
-    make_coupon(code="summer", usage_limit=5)
+    code = "counted"  # no other test lets it be refused, after which the coupon is read first
+    make_coupon(code=code, usage_limit=5)
     statements.clear()
-    reserve(admin)
-    # The coupon, the slot with the redemption, the event. SQLite inserts the redemption separately.
+    reserve(admin, code=code)
+    # The slot with the redemption, and the event. SQLite reads the coupon and inserts separately.
     on_sqlite = admin.app.config["DATABASE_URL"].startswith("sqlite")
-    assert len(without_key(statements)) == 3 + on_sqlite
+    assert len(without_key(statements)) == (4 if on_sqlite else 2)
     statements.clear()
     for number in range(5):
-        post(admin, reference=f"other-{number}")
+        post(admin, code=code, reference=f"other-{number}")
     statements.clear()
-    assert rejected(post(admin, reference="late")) == USED_UP
+    assert rejected(post(admin, code=code, reference="late")) == USED_UP
     assert len(without_key(statements)) == 2  # a rejection needs no transaction
+
+
+TODAY = datetime.now(UTC).date()
+
+
+@pytest.mark.parametrize(
+    ("terms", "given", "reasons"),
+    [
+        ({"expiry_date": str(TODAY)}, {}, ["expired"]),
+        ({"expiry_date": str(TODAY + timedelta(2))}, {}, []),
+        ({"customer_emails": ["*@example.com"]}, {}, ["email_not_allowed"]),
+        ({"customer_emails": ["*@example.com"]}, {"email": "ada@example.com"}, []),
+        ({"usage_limit_per_user": 1}, {"email": "ada@example.com"}, []),
+        ({"usage_limit": 0}, {}, []),
+    ],
+    ids=str,
+)
+def test_first_reservation_of_a_code_checks_its_conditions(
+    request, admin, make_coupon, terms, given, reasons
+):
+    """The statement that reserves at once applies only to codes that were not just refused."""
+    code = request.node.callspec.id.lower()[:60]
+    coupon = make_coupon(**({"code": code, "usage_limit": 2} | terms))
+    response = post(admin, code=code, **given)
+    if reasons:
+        assert rejected(response) == reasons
+    else:
+        assert response.status_code == 201
+        stored = response.get_json()["redemption"]
+        assert (stored["coupon_id"], stored["status"]) == (coupon["id"], "reserved")
+        assert post(admin, code=code, **given).status_code == 200
+    count = admin.get("/redemptions/count", {"filter[coupon_id]": coupon["id"]})
+    assert count.get_json() == {"count": 0 if reasons else 1}
 
 
 # SQLite does not show which parts of a statement it ran.
@@ -288,7 +322,7 @@ def test_live_reservations_are_counted_only_at_the_limit(app, admin, make_coupon
 
     with app.app_context():
         event.listen(db.engines["read"], "before_cursor_execute", note)
-        reserve(admin, reference="first")
+        admin.post("/coupons/evaluate", {"cart": {"coupons": ["summer"], "items": []}})
         event.remove(db.engines["read"], "before_cursor_execute", note)
         (read,) = seen
 
@@ -297,6 +331,7 @@ def test_live_reservations_are_counted_only_at_the_limit(app, admin, make_coupon
                 rows = connection.exec_driver_sql(f"EXPLAIN ANALYZE {read[0]}", read[1])
                 return any("never executed" in row[0] for row in rows)
 
+        reserve(admin, reference="first")
         assert skips_a_count()
         reserve(admin, reference="second")
         assert not skips_a_count()

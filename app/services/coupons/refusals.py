@@ -81,6 +81,7 @@ class Refusals:
         self._app = app
         self._lock = threading.Lock()
         self._pending: dict[Key, _Tally] = {}
+        self._codes: set[str] = set()
         self._zone = ZoneInfo(app.config["SHOP_TIMEZONE"])
 
     def count(self, refused: Iterable[tuple[str, str]]) -> None:
@@ -91,6 +92,10 @@ class Refusals:
             for code, reason in refused:
                 self._add((day, code[:MAX_CODE], reason), _Tally(1, timestamp, timestamp))
 
+    def has(self, code: str) -> bool:
+        """Return whether a code was refused here since the numbers were written."""
+        return code in self._codes
+
     def start(self) -> None:
         """Start the thread that writes the numbers. Called in each worker of gunicorn."""
         threading.Thread(target=self._run, name="refusals", daemon=True).start()
@@ -100,6 +105,7 @@ class Refusals:
         if key not in self._pending and len(self._pending) >= MAX_PENDING:
             day, _, reason = key
             key = (day, "", reason)
+        self._codes.add(key[1])
         if (found := self._pending.get(key)) is None:
             self._pending[key] = replace(tally)
         else:
@@ -113,7 +119,7 @@ class Refusals:
     def flush(self) -> None:
         """Write what was counted. After an error, it is counted again with the next flush."""
         with self._lock:
-            pending, self._pending = self._pending, {}
+            pending, self._pending, self._codes = self._pending, {}, set()
         if not pending:
             return
         try:

@@ -26,14 +26,14 @@ from app.services.coupons.customers import (
     find_customer,
     require_customer_access,
 )
-from app.services.coupons.refusals import counting_refusals
-from app.services.coupons.terms import FoundCoupon, coupons_by_code
+from app.services.coupons.refusals import counting_refusals, current_refusals
+from app.services.coupons.terms import FoundCoupon, coupons_by_code, coupons_by_id
 from app.services.events.hooks import notify
 from app.services.redemptions.changes import REDEEMED, RELEASED, shown_use
 from app.services.redemptions.counts import change_counts
 from app.services.redemptions.slots import (
     NOT_FOUND,
-    RESERVE,
+    RESERVE_BY_CODE,
     Slot,
     fetch_in,
     lock_coupon,
@@ -71,11 +71,11 @@ def _reserving_at_once() -> Executable:
     """Return a statement that takes a slot and inserts the redemption, for PostgreSQL.
 
     Taking a slot locks the coupon until the commit, and other requests for the coupon wait. With a
-    single statement, the lock is held for one statement less. Together with not counting the
-    reservations, this raised the rate of 16 clients of one coupon on two cores from 431 to 511 a
-    second.
+    single statement, the lock is held for one statement less. It also checks the conditions of the
+    coupon, which are not read before: without that statement, a reservation takes a quarter less
+    CPU time.
     """
-    taken = RESERVE.cte("taken")
+    taken = RESERVE_BY_CODE.cte("taken")
     given = (bindparam(f"new_{column.name}", type_=column.type) for column in _NEW)
     names = ["coupon_id", "holds_slot", *(column.name for column in _NEW)]
     inserting = postgresql.insert(REDEMPTIONS).from_select(
@@ -120,11 +120,13 @@ def reserve_use(actor: Principal, data: Mapping[str, Any]) -> tuple[RedemptionRo
 
 def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, bool, list[Change]]:
     """Return the redemption, whether it is new, and the changes of its coupon."""
-    # These reads do not begin the transaction, because most rejections do not need one. Taking the
-    # slot checks again what can change in the meantime.
     customer = find_customer(
         fetch, data["customer_id"], data["email"], param="redemption.customer_id"
     )
+    if found := _reserve_at_once(session, customer, data):
+        return found
+    # These reads do not begin a transaction. Taking the slot checks again what can change in the
+    # meantime.
     code = data["code"]
     coupon = coupons_by_code(fetch, [code], customer).get(code)
     reasons = redemption_reasons(coupon.terms, customer.emails, now()) if coupon else (NOT_FOUND,)
@@ -133,15 +135,8 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
         if existing and is_live(existing):
             return existing, False, []
         raise not_applicable(code, reasons, CODE)
-    given = _given(customer, data)
-    columns = {
-        **given,
-        "code": coupon.code,
-        "reference": data["reference"],
-        "created_at": given["updated_at"],
-    }
     try:
-        slot, redemption = _insert(session, coupon, customer, columns)
+        slot, redemption = _insert(session, coupon, customer, data)
     except ShopError:
         # The code and reference can have the last slot, since another request took it.
         existing = _existing(fetch_in(session), coupon, data)
@@ -150,10 +145,33 @@ def _reserve(session: Session, data: Mapping[str, Any]) -> tuple[RedemptionRow, 
         raise
     if redemption is not None:
         return redemption, True, _changes(slot, redemption)
-    change_counts(session, coupon.id, reserved=-int(slot.is_counted))
-    changes = _changes(slot)
-    redemption, more = _reserve_again(session, coupon, customer, data)
-    return redemption, False, changes + more
+    return _reserve_again(session, slot, customer, data)
+
+
+def _reserve_at_once(
+    session: Session, customer: Customer, data: Mapping[str, Any]
+) -> tuple[RedemptionRow, bool, list[Change]] | None:
+    """Reserve a use with a single statement, or return None if that is not possible.
+
+    A code that was just refused is not tried, because most rejections need no transaction.
+    """
+    if session.get_bind().dialect.name == "sqlite" or current_refusals().has(data["code"]):
+        return None
+    columns = _new(customer, data)
+    given = {f"new_{column.name}": columns[column.name] for column in _NEW}
+    today = columns["created_at"].date()
+    parameters = {"wanted": data["code"], "today": today, **given}
+    row = session.connection().execute(_RESERVE_AT_ONCE, parameters).mappings().first()
+    if not row:
+        return None
+    taken = dict(row)
+    redemption_id = taken.pop(_REDEMPTION_ID)
+    slot = Slot(taken, is_counted=True)
+    if redemption_id is None:
+        return _reserve_again(session, slot, customer, data)
+    columns |= {"id": redemption_id, "coupon_id": taken["id"], "holds_slot": True}
+    redemption = cast("RedemptionRow", columns)
+    return redemption, True, _changes(slot, redemption)
 
 
 def _changes(slot: Slot, redemption: RedemptionRow | None = None) -> list[Change]:
@@ -165,7 +183,7 @@ def _changes(slot: Slot, redemption: RedemptionRow | None = None) -> list[Change
 
 
 def _insert(
-    session: Session, coupon: FoundCoupon, customer: Customer, columns: dict[str, Any]
+    session: Session, coupon: FoundCoupon, customer: Customer, data: Mapping[str, Any]
 ) -> tuple[Slot, RedemptionRow | None]:
     """Take a slot and insert a redemption.
 
@@ -176,42 +194,50 @@ def _insert(
         ShopError: a limit is reached, with the reasons.
     """
     connection = session.connection()
-    columns |= {"coupon_id": coupon.id, "order_id": None}
-    database, per_user = connection.dialect.name, coupon.terms.usage_limit_per_user
-    if database == "postgresql" and coupon.terms.usage_limit and not per_user:
-        given = {f"new_{column.name}": columns[column.name] for column in _NEW}
-        row = connection.execute(_RESERVE_AT_ONCE, {"this": coupon.id, **given}).mappings().first()
-        if row:
-            taken = dict(row)
-            columns |= {"id": taken.pop(_REDEMPTION_ID), "holds_slot": True}
-            stored = cast("RedemptionRow", columns) if columns["id"] is not None else None
-            return Slot(taken, is_counted=True), stored
     slot = take_slot(session, coupon, customer, confirmed=False, param=CODE)
-    columns["holds_slot"] = slot.is_counted
-    columns["id"] = connection.execute(_INSERT[database], columns).scalar()
-    return slot, cast("RedemptionRow", columns) if columns["id"] is not None else None
+    columns = _new(customer, data) | {"coupon_id": coupon.id, "holds_slot": slot.is_counted}
+    new_id = connection.execute(_INSERT[connection.dialect.name], columns).scalar()
+    return slot, cast("RedemptionRow", columns | {"id": new_id}) if new_id is not None else None
 
 
 def _reserve_again(
-    session: Session, coupon: FoundCoupon, customer: Customer, data: Mapping[str, Any]
-) -> tuple[RedemptionRow, list[Change]]:
-    """Return the redemption of a code and a reference, with a use (redemptions 6).
+    session: Session, slot: Slot, customer: Customer, data: Mapping[str, Any]
+) -> tuple[RedemptionRow, bool, list[Change]]:
+    """Return the redemption that a code and a reference have, with a use (redemptions 6).
 
     After its release or expiry, a use is reserved again under the same ID.
+
+    Args:
+        slot: the slot that was taken for a new redemption, which is given back.
     """
-    lock_coupon(session, coupon.id)
-    this = {"reference": data["reference"], "coupon_id": coupon.id}
+    coupon_id, changes = slot.coupon["id"], _changes(slot)
+    change_counts(session, coupon_id, reserved=-int(slot.is_counted))
+    lock_coupon(session, coupon_id)
+    this = {"reference": data["reference"], "coupon_id": coupon_id}
     (redemption,) = row_dicts(session.execute(_LOCK_OF_COUPON, this))
     if is_live(redemption):
-        return redemption, []
+        return redemption, False, changes
     is_stored = redemption["status"] == RedemptionStatus.RELEASED
     expired = store_expiry(session, [] if is_stored else [redemption])
+    coupon = coupons_by_id(fetch_in(session), [coupon_id], customer)[coupon_id]
     slot = take_slot(session, coupon, customer, confirmed=False, param=CODE)
     slot = replace(slot, expired=[*expired, *slot.expired])
     again = update_redemption(
         session, redemption, **_given(customer, data), holds_slot=slot.is_counted
     )
-    return again, _changes(slot, again)
+    return again, False, changes + _changes(slot, again)
+
+
+def _new(customer: Customer, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a new reservation, without those of its slot."""
+    given = _given(customer, data)
+    return {
+        **given,
+        "code": data["code"],
+        "reference": data["reference"],
+        "order_id": None,
+        "created_at": given["updated_at"],
+    }
 
 
 def _given(customer: Customer, data: Mapping[str, Any]) -> dict[str, Any]:

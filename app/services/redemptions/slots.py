@@ -22,7 +22,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Executable, and_, bindparam, case, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Executable,
+    String,
+    and_,
+    bindparam,
+    case,
+    cast,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningUpdate
 
@@ -122,8 +133,24 @@ _TAKE = {
     for confirmed in (True, False)
     for check in _Check
 }
-RESERVE = _TAKE[True, False, _Check.NO_LIMIT_PER_USER]
-"""Takes a slot for a reservation of a published coupon without a limit per user."""
+RESERVE_BY_CODE = (
+    update(COUPONS)
+    .where(
+        COUPONS.c.code == bindparam("wanted"),
+        PUBLISHED,
+        COUPONS.c.usage_limit > 0,
+        COUPONS.c.usage_limit_per_user == 0,
+        or_(COUPONS.c.expiry_date.is_(None), COUPONS.c.expiry_date > bindparam("today")),
+        cast(COUPONS.c.customer_emails, String) == "[]",
+        IS_BELOW_LIMIT,
+    )
+    .values(reserved_count=COUPONS.c.reserved_count + 1)
+    .returning(*COUPONS.c)
+)
+"""Takes a slot for a reservation by anybody: of a published coupon with a limit of all uses only.
+
+All conditions of a reservation are checked (redemptions 6).
+"""
 
 
 def fetch_in(session: Session) -> Fetch:
