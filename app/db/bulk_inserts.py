@@ -39,6 +39,12 @@ from app.db.sql.types import Money, UtcDateTime
 _STAGED = "staged_rows"
 
 
+def insert_into(session: Session, table: Table) -> Any:
+    """Return an INSERT of the database of a session, which can have ON CONFLICT."""
+    on_sqlite = session.get_bind().dialect.name == "sqlite"
+    return sqlite.insert(table) if on_sqlite else postgresql.insert(table)
+
+
 def insert_rows(
     session: Session,
     into: Table,
@@ -112,7 +118,6 @@ def insert_ignore(
         # In a select, a parameter has no type of its own.
         values = [cast(value, value.type) for value in values]
         values += source.c
-        statement: Any = postgresql.insert(into)
     else:
         array = bindparam(None, orjson.dumps(rows).decode(), String)
         source = func.json_each(array).table_valued(column("value", String))
@@ -120,10 +125,11 @@ def insert_ignore(
             func.json_extract(source.c.value, literal_column(f"'$[{place}]'"))
             for place in range(len(names))
         ]
-        statement = sqlite.insert(into)
     # SQLite needs the WHERE, because ON CONFLICT could belong to a join.
     selected = select(*values).select_from(source).where(true())
-    inserting = statement.from_select([*shared, *names], selected).on_conflict_do_nothing()
+    inserting = (
+        insert_into(session, into).from_select([*shared, *names], selected).on_conflict_do_nothing()
+    )
     result = session.execute(inserting, execution_options={"preserve_rowcount": True})
     return typing.cast("CursorResult[Any]", result).rowcount
 

@@ -32,6 +32,7 @@ from app.models import (
     USER_ROLES,
     USERS,
 )
+from app.schemas.base import excluding
 from app.schemas.coupons.batch import CouponBatchSchema
 from app.schemas.customers import CustomerSchema
 from app.schemas.fields.output import Identifiers, Lines, Metadata, Part, StringList
@@ -40,6 +41,7 @@ from app.schemas.redemptions.redemption import RedemptionSchema
 from app.services.common import metadata as metadata_tables
 from app.services.common.metadata import ITEMS_METADATA, METADATA, MetadataTable
 from app.services.customers import statistics as customer_statistics
+from app.services.orders.downloads import BLANK as BLANK_DOWNLOAD
 from app.services.orders.items import KINDS as ITEM_LISTS
 
 Record = dict[str, Any]
@@ -126,6 +128,14 @@ def _metadata_of(kind: MetadataTable) -> Related:
     return related
 
 
+def _metadata_of_items(fetch: Fetch, orders: Sequence[int]) -> dict[int, Record]:
+    """Return the entries of the items of orders, by the ID of the order and of the item."""
+    found: dict[int, Record] = {}
+    for order_id, item_id, entry in _entries(fetch, metadata_tables.ITEM, orders):
+        found.setdefault(order_id, {}).setdefault(item_id, []).append(entry)
+    return found
+
+
 def _of_customers(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     metadata = _metadata_of(metadata_tables.CUSTOMER)(fetch, ids)
     found: dict[int, Record] = {record_id: {"roles": []} for record_id in ids}
@@ -141,10 +151,7 @@ def _of_customers(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
 class _StoredBatchSchema(CouponBatchSchema):
     """A batch without the numbers that are computed when it is read."""
 
-    class Meta(CouponBatchSchema.Meta):
-        """Options of marshmallow."""
-
-        exclude = ("unused", "reserved", "used", "trashed")
+    Meta = excluding("unused", "reserved", "used", "trashed")
 
 
 class _StoredRefundSchema(OrderRefundSchema):
@@ -153,10 +160,7 @@ class _StoredRefundSchema(OrderRefundSchema):
     line_items = Lines(RefundItemSchema)
 
 
-DOWNLOAD_NAMES = (
-    "id", "product_id", "download_id", "download_name", "download_url", "file_name", "file_url",
-    "downloads_remaining", "access_expires",
-)  # fmt: skip
+DOWNLOAD_NAMES = ("id", *BLANK_DOWNLOAD)
 
 
 def _of_orders(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
@@ -168,9 +172,7 @@ def _of_orders(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     downloads = _by_order(DOWNLOADS, [as_printed(DOWNLOADS.c[name]) for name in DOWNLOAD_NAMES])
     for *row, order_id in fetch(downloads, {"ids": ids}):
         found[order_id]["downloads"].append(dict(zip(DOWNLOAD_NAMES, row, strict=True)))
-    items: dict[int, dict[int, list[Record]]] = {}
-    for order_id, item_id, entry in _entries(fetch, metadata_tables.ITEM, ids):
-        items.setdefault(order_id, {}).setdefault(item_id, []).append(entry)
+    items = _metadata_of_items(fetch, ids)
     return {
         record_id: found[record_id] | metadata[record_id] | {ITEMS_METADATA: items.get(record_id)}
         for record_id in ids
@@ -182,9 +184,7 @@ def _of_refunds(fetch: Fetch, ids: Sequence[int]) -> dict[int, Record]:
     of_refunds = select(ORDER_REFUNDS.c.id, ORDER_REFUNDS.c.order_id)
     of_these = of_refunds.where(is_one_of(ORDER_REFUNDS.c.id, _IDS))
     orders: dict[int, int] = dict(map(tuple, fetch(of_these, {"ids": ids})))
-    items: dict[int, dict[int, list[Record]]] = {}
-    for order_id, item_id, entry in _entries(fetch, metadata_tables.ITEM, [*orders.values()]):
-        items.setdefault(order_id, {}).setdefault(item_id, []).append(entry)
+    items = _metadata_of_items(fetch, [*orders.values()])
     return {
         refund_id: metadata[refund_id] | {ITEMS_METADATA: items.get(orders[refund_id])}
         for refund_id in ids

@@ -9,7 +9,7 @@ from typing import Any
 import marshmallow as ma
 
 from app.conversions.legacy_orders import NEWER_FIELDS, legacy_items
-from app.schemas.base import excluding, request
+from app.schemas.base import Base, excluding, request
 from app.schemas.fields import output as fields
 from app.schemas.fields.output import LegacyMetadata
 from app.schemas.legacy.metadata import with_meta
@@ -62,22 +62,19 @@ def _removed(item: Any, key: str) -> Any:
     return item
 
 
-class LegacyOrderCreate(with_meta(OrderCreate, "order_meta")):  # type: ignore[misc] # created by a function
+class _LegacyOrder(Base):
+    @ma.pre_load
+    def read(self, data: Any, **_: Any) -> Any:
+        """Convert the order to the native form."""
+        return native_order(data) if isinstance(data, dict) else data
+
+
+class LegacyOrderCreate(_LegacyOrder, with_meta(OrderCreate, "order_meta")):  # type: ignore[misc] # created by a function
     """Fields of a new order in the legacy API."""
 
-    @ma.pre_load
-    def read(self, data: Any, **_: Any) -> Any:
-        """Convert the order to the native form."""
-        return native_order(data) if isinstance(data, dict) else data
 
-
-class LegacyOrderUpdate(with_meta(OrderUpdate, "order_meta")):  # type: ignore[misc] # the same
+class LegacyOrderUpdate(_LegacyOrder, with_meta(OrderUpdate, "order_meta")):  # type: ignore[misc] # the same
     """Fields of an update of an order in the legacy API."""
-
-    @ma.pre_load
-    def read(self, data: Any, **_: Any) -> Any:
-        """Convert the order to the native form."""
-        return native_order(data) if isinstance(data, dict) else data
 
 
 LegacyOrderCreateRequest = request(LegacyOrderCreate, "order")

@@ -18,8 +18,8 @@ from app.errors import InvalidParams, ShopError
 from app.models import USER_ROLES, USERS
 from app.models.user import UserRow, role_of
 from app.services.common.bulk import single_result
+from app.services.common.roles import roles_of
 from app.services.customers.columns import new_account, public_account, with_computed
-from app.services.customers.roles import roles_of
 from app.services.events.hooks import notify
 from app.services.events.outbox import Cause
 

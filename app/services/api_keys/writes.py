@@ -34,7 +34,7 @@ from app.services.api_keys.rights import (
 )
 from app.services.api_keys.sessions import end_sessions_of_key
 from app.services.api_keys.users import KeyUser, create_user, find_user, user_for
-from app.services.customers.roles import roles_of
+from app.services.common.roles import roles_of
 
 Record = dict[str, Any]
 

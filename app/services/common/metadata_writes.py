@@ -19,9 +19,9 @@ from sqlalchemy import (
     select,
     tuple_,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from app.db.bulk_inserts import insert_into
 from app.models import ITEM_METADATA
 from app.services.common.bulk import BulkItem, Record, Writes
 from app.services.common.metadata import ITEM, METADATA, MetadataTable
@@ -205,12 +205,11 @@ def write_rows(session: Session, table: Table, rows: Sequence[Record]) -> None:
     """
     connection = session.connection()
     updated = [name for name in rows[0] if name != "id"]
+    insert = insert_into(session, table)
+    changes = {name: insert.excluded[name] for name in updated}
     if connection.dialect.name == "sqlite":
-        upsert: Any = sqlite.insert(table)
-        changes = {name: upsert.excluded[name] for name in updated}
-        connection.execute(
-            upsert.on_conflict_do_update(index_elements=["id"], set_=changes), list(rows)
-        )
+        upsert = insert.on_conflict_do_update(index_elements=["id"], set_=changes)
+        connection.execute(upsert, list(rows))
         return
     names = tuple(rows[0])
     array = bindparam("rows", orjson.dumps(rows).decode(), String)
@@ -218,8 +217,7 @@ def write_rows(session: Session, table: Table, rows: Sequence[Record]) -> None:
     source = given.table_valued(*names)
     next_id = func.nextval(func.pg_get_serial_sequence(table.name, "id"))
     values = [func.coalesce(source.c.id, next_id) if n == "id" else source.c[n] for n in names]
-    insert = postgresql.insert(table).from_select(names, select(*values))
-    changes = {name: insert.excluded[name] for name in updated}
+    insert = insert.from_select(names, select(*values))
     connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changes))
 
 

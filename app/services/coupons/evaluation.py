@@ -20,14 +20,11 @@ from app.services.coupons.terms import coupons_by_code
 Record = dict[str, Any]
 
 
-def evaluate_cart(
-    actor: Principal, data: Mapping[str, Any], *, counts_refusals: bool = True
-) -> Record:
-    """Return the evaluation of a cart, as the API returns it.
+def evaluate_cart(actor: Principal, data: Mapping[str, Any]) -> Record:
+    """Return the evaluation of a cart, as the API returns it, and count the refused codes.
 
     Args:
         data: a loaded ``CartSchema``.
-        counts_refusals: whether refused codes count in the report of refusals.
 
     Raises:
         ShopError: the capability is missing, the key may not name customers, or the customer does
@@ -59,7 +56,7 @@ def evaluate_cart(
         coupon_types=current_catalog().coupon_types,
     )
     refused = [(each.code, each.reasons[0].code) for each in evaluation.coupons if each.reasons]
-    if refused and counts_refusals:
+    if refused:
         current_refusals().count(refused)
     return _shown(evaluation, {code: coupon.id for code, coupon in found.items()})
 

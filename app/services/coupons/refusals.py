@@ -19,9 +19,9 @@ from zoneinfo import ZoneInfo
 
 from flask import Flask, current_app
 from sqlalchemy import case, func, select, text
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from app.db.bulk_inserts import insert_into
 from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import COUPON_REFUSALS, COUPONS
@@ -167,8 +167,7 @@ def count_refused(results: Iterable[object]) -> None:
 
 def _write(session: Session, pending: Mapping[Key, _Tally]) -> None:
     """Add what was counted to the stored numbers."""
-    on_postgresql = session.get_bind().dialect.name == "postgresql"
-    if on_postgresql:
+    if session.get_bind().dialect.name == "postgresql":
         session.execute(_LOCK)  # so that processes together keep the limit
     codes = {code for _, code, _ in pending}
     known = set(_those(session, codes, COUPONS.c.code))
@@ -182,7 +181,7 @@ def _write(session: Session, pending: Mapping[Key, _Tally]) -> None:
             rows[key] = replace(tally)  # the transaction can be repeated
         else:
             found.add(tally)
-    inserting = (postgresql if on_postgresql else sqlite).insert(COUPON_REFUSALS)
+    inserting = insert_into(session, COUPON_REFUSALS)
     stored, new = COUPON_REFUSALS.c, inserting.excluded
     adding = inserting.on_conflict_do_update(
         index_elements=[stored.day, stored.code, stored.reason],

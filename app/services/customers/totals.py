@@ -28,10 +28,10 @@ from sqlalchemy import (
     union,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.catalog import current_catalog
+from app.db.bulk_inserts import insert_into
 from app.db.read_pool import Fetch, fetch
 from app.db.session import run_in_transaction
 from app.db.sql.functions import is_one_of
@@ -142,7 +142,6 @@ def refresh(most: int | None = None) -> None:
 
 def make_all_stale(session: Session) -> None:
     """Let the totals of all customers with sums or totals be computed again."""
-    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
     totals, sums = CUSTOMER_TOTALS.c, ORDER_SUMS.c
     has_total = (totals.orders_count != 0) | (totals.total_spent != Decimal(0))
     # Ends with a condition, because SQLite would take ON CONFLICT for that of a join.
@@ -150,7 +149,7 @@ def make_all_stale(session: Session) -> None:
         select(sums.customer_id, literal(0)),
         select(totals.customer_id, literal(0)).where(has_total),
     )
-    adding = dialect.insert(STALE_TOTALS).from_select(["customer_id", "shard"], every)
+    adding = insert_into(session, STALE_TOTALS).from_select(["customer_id", "shard"], every)
     session.execute(adding.on_conflict_do_nothing())
 
 

@@ -34,6 +34,7 @@ from app.services.common.bulk import (
 )
 from app.services.common.metadata import CUSTOMER
 from app.services.common.metadata_writes import MetadataWrites
+from app.services.common.roles import capabilities_by_user
 from app.services.customers.columns import (
     NEW_ROLE,
     WRITABLE,
@@ -46,7 +47,6 @@ from app.services.customers.columns import (
 )
 from app.services.customers.erasure import erase_customer
 from app.services.customers.queries import require_positive
-from app.services.customers.roles import capabilities_by_user
 from app.services.customers.usernames import first_usernames, free_username
 from app.services.events.hooks import notify
 from app.services.webhooks.states import disable_webhooks_of

@@ -25,10 +25,10 @@ from sqlalchemy import (
     text,
     union_all,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.conversions.numbers import INT64_MAX
+from app.db.bulk_inserts import insert_into
 from app.db.read_pool import fetch
 from app.db.session import run_in_transaction
 from app.db.sql.types import MoneySum
@@ -133,7 +133,7 @@ def _correct(session: Session, batch: dict[str, int]) -> int:
     customer, status, orders, total = _DIFFERENCES.selected_columns
     shard: ColumnElement[int] = func.txid_current() if on_postgresql else literal(0)
     missing = _DIFFERENCES.with_only_columns(customer, status, shard, orders, total)
-    statement = (postgresql if on_postgresql else sqlite).insert(ORDER_SUMS)
+    statement = insert_into(session, ORDER_SUMS)
     added = statement.from_select([column.name for column in ORDER_SUMS.c], missing)
     changed = {name: ORDER_SUMS.c[name] + statement.excluded[name] for name in ("orders", "total")}
     key = list(ORDER_SUMS.primary_key)

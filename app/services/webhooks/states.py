@@ -10,13 +10,14 @@ from typing import Any
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from app.auth.principals import Capability, capabilities_of
+from app.auth.principals import Capability
 from app.db.records import row_dicts, with_columns
 from app.db.session import call_after_commit, now
 from app.db.sql.index_hints import has_constant
-from app.models import WEBHOOK_DELIVERIES, WEBHOOKS, UserRole
+from app.models import WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookFormat, WebhookRow, WebhookStatus
 from app.models.webhook_delivery import DeliveryState, new_delivery
+from app.services.common.roles import capabilities_by_user
 from app.services.events.outbox import NewEvent, record
 from app.services.events.sequence import last_event_id
 from app.services.webhooks.deliveries.statistics import count_results
@@ -130,17 +131,8 @@ def _disabled_event(webhook: WebhookRow) -> NewEvent:
 
 
 def _managers(session: Session, user_ids: Collection[int]) -> set[int]:
-    roles: dict[int, list[str]] = {}
-    rows = session.execute(
-        select(UserRole.user_id, UserRole.role).where(UserRole.user_id.in_(user_ids))
-    )
-    for user_id, role in rows:
-        roles.setdefault(user_id, []).append(role)
-    return {
-        user_id
-        for user_id, names in roles.items()
-        if Capability.MANAGE_WEBHOOKS in capabilities_of(names)
-    }
+    found = capabilities_by_user(session, user_ids)
+    return {user_id for user_id, held in found.items() if Capability.MANAGE_WEBHOOKS in held}
 
 
 def _locked(session: Session, condition: Any) -> list[WebhookRow]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.conversions.webhooks import wants
+from app.db.bulk_inserts import insert_into
 from app.db.session import precise_now
 from app.models import EVENTS, WEBHOOK_DELIVERIES, WEBHOOKS
 from app.models.webhook import WebhookStatus
@@ -69,8 +69,7 @@ def _collect_from(session: Session, position: int, webhooks: Sequence[Any]) -> N
 
 def _upsert(session: Session) -> Any:
     """Return an insert that queues an existing delivery again, as a replay does."""
-    on_sqlite = session.get_bind().dialect.name == "sqlite"
-    statement: Any = (sqlite.insert if on_sqlite else postgresql.insert)(WEBHOOK_DELIVERIES)
+    statement = insert_into(session, WEBHOOK_DELIVERIES)
     names = "state", "attempt_count", "next_attempt_at"
     again = {name: statement.excluded[name] for name in names}
     return statement.on_conflict_do_update(index_elements=["webhook_id", "event_id"], set_=again)

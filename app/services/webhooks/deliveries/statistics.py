@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import and_, func, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from app.db.bulk_inserts import insert_into
 from app.db.read_pool import fetch
 from app.db.session import precise_now
 from app.db.sql.index_hints import has_constant
@@ -42,8 +42,7 @@ class Queue(NamedTuple):
 def count_results(session: Session, results: Mapping[str, int]) -> None:
     """Add to the counts of results."""
     rows = [{"result": result, "count": number} for result, number in sorted(results.items())]
-    on_sqlite = session.get_bind().dialect.name == "sqlite"
-    statement: Any = (sqlite.insert if on_sqlite else postgresql.insert)(DELIVERY_COUNTS)
+    statement = insert_into(session, DELIVERY_COUNTS)
     added = DELIVERY_COUNTS.c.count + statement.excluded.count
     session.execute(
         statement.on_conflict_do_update(index_elements=["result"], set_={"count": added}), rows
