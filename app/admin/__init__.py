@@ -22,6 +22,7 @@ from app.admin import (
     keys,
     orders,
     overview,
+    refunds,
     refusals,
     search,
     sessions,
@@ -32,7 +33,7 @@ from app.admin import (
 )
 from app.api.error_pages import add_error_pages
 
-_ON_OTHER_BLUEPRINTS = (coupon, try_it)
+_ON_OTHER_BLUEPRINTS = (coupon, refunds, try_it)
 
 GROUPS = (
     overview,

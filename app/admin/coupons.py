@@ -183,10 +183,5 @@ def create() -> Response | BaseResponse:
     return FORMS.create(given)
 
 
-@blp.page("/coupons/<int:coupon_id>/edit", "get_coupon", "update_coupon", methods=("GET", "POST"))
-def edit(coupon_id: int) -> Response | BaseResponse:
-    """Show the form of a coupon, or save what was changed."""
-    return FORMS.edit(coupon_id)
-
-
+FORMS.add_edit(blp)
 add_actions(blp, "coupon", has_trash=True)

@@ -143,13 +143,6 @@ def create() -> Response | BaseResponse:
     return FORMS.create({})
 
 
-@blp.page(
-    "/customers/<int:customer_id>/edit", "get_customer", "update_customer", methods=("GET", "POST")
-)
-def edit(customer_id: int) -> Response | BaseResponse:
-    """Show the form of a customer, or save what was changed."""
-    return FORMS.edit(customer_id)
-
-
 # The orders of a deleted customer stay, as orders of a guest.
+FORMS.add_edit(blp)
 add_actions(blp, "customer", has_trash=False)

@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.admin import saving
 from app.admin.calls import api_request, call, form_headers, record_of
 from app.admin.forms import Form
-from app.admin.frame import render, see_other
+from app.admin.frame import AdminBlueprint, render, see_other
 from app.admin.texts import gettext as _
 from app.errors import ShopError
 from app.schemas.base import Base
@@ -113,6 +113,18 @@ class RecordForms:
             return self._page(form, path)
         done = "saved" if form.texts != form.shown else "unchanged"
         return see_other(f"{self.pages}.show", done=done, **path)
+
+    def add_edit(self, blp: AdminBlueprint) -> None:
+        """Add the endpoint ``edit`` to the blueprint of the pages."""
+        noun = self.record
+
+        @blp.page(
+            f"/{noun}s/<int:{noun}_id>/edit", f"get_{noun}", f"update_{noun}",
+            methods=("GET", "POST"),
+        )  # fmt: skip
+        def edit(**path: int) -> Response | BaseResponse:
+            """Show the form of a record, or save what was changed."""
+            return self.edit(path[f"{noun}_id"])
 
     def _path(self, record_id: int) -> dict[str, Any]:
         return {f"{self.record}_id": record_id}

@@ -191,14 +191,6 @@ def create() -> Response | BaseResponse:
     return FORMS.create({"topics": ["order.*"]}, then=created)
 
 
-@blp.page(
-    "/webhooks/<int:webhook_id>/edit", "get_webhook", "update_webhook", methods=("GET", "POST")
-)
-def edit(webhook_id: int) -> Response | BaseResponse:
-    """Show the form of a webhook, or save what was changed."""
-    return FORMS.edit(webhook_id)
-
-
 @blp.action("/webhooks/<int:webhook_id>/status", "update_webhook")
 def change_status(webhook_id: int) -> BaseResponse:
     """Pause a webhook, or make it active."""
@@ -239,4 +231,5 @@ def redeliver(webhook_id: int, delivery_id: int) -> BaseResponse:
     return see_other("admin_webhooks.show", webhook_id=webhook_id, done="queued")
 
 
+FORMS.add_edit(blp)
 add_actions(blp, "webhook", has_trash=False)
