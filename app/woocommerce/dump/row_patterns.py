@@ -49,15 +49,18 @@ def row_pattern(table: SourceTable, columns: tuple[str, ...]) -> re.Pattern[str]
 class PlainRows:
     """Expressions for rows of metadata in their usual form, which take a fraction of the time.
 
-    Such a row has two IDs, and a key and a value of ASCII characters without quotes and escapes.
+    Such a row has two IDs, a key of ASCII characters without quotes and escapes, and a value whose
+    quotes are escaped with a backslash.
 
     Attributes:
         run: matches any number of rows in sequence.
         row: finds each of these rows, with its literals without quotes.
+        value: the position of the value in a row.
     """
 
     run: re.Pattern[str]
     row: re.Pattern[str]
+    value: int
 
 
 @lru_cache(200)
@@ -65,19 +68,24 @@ def plain_rows(table: SourceTable, columns: tuple[str, ...]) -> PlainRows | None
     """Return the expressions for rows of a table, or None if its rows are not only metadata."""
     if not table.is_meta or set(columns) != set(table.columns):
         return None
-    ids = {table.key, table.primary}
+    by_column = dict(zip(table.columns, (_ID, _PLAIN, _ESCAPED, _ID), strict=True))
 
-    def row(id_literal: str, text_literal: str) -> str:
-        literals = (id_literal if column in ids else text_literal for column in columns)
+    def row(group: str) -> str:
+        literals = []
+        for column in columns:
+            literal = group.format(by_column[column])
+            literals.append(literal if by_column[column] == _ID else f"'{literal}'")
         return rf"\s*+,?\s*+\({','.join(literals)}\)"
 
-    run = row(_ID, f"'{_PLAIN}'")
-    return PlainRows(re.compile(f"(?>(?:{run})+)"), re.compile(row(f"({_ID})", f"'({_PLAIN})'")))
+    run = re.compile(f"(?>(?:{row('{}')})+)", re.DOTALL)
+    return PlainRows(run, re.compile(row("({})"), re.DOTALL), columns.index(table.columns[2]))
 
 
 _ID = "[0-9]++"
 _PLAIN = r"[\x00-\x26\x28-\x5b\x5d-\x7f]*+"
 """A text of ASCII characters without quotes and escapes."""
+_ESCAPED = r"[^'\\]*+(?>(?:\\.[^'\\]*+)*)"
+"""A text without quotes that are not escaped with a backslash."""
 
 
 def _selected(table: SourceTable) -> str:

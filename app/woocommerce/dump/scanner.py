@@ -206,7 +206,7 @@ class DumpScanner:
                 begin = position
                 if run := form.plain.run.match(text.data, begin):
                     rows = form.plain.row.findall(text.data, begin, run.end())
-                    self._found.extend(map(form.in_order, rows))
+                    self._found.extend(map(form.in_order, _unescaped_rows(form, rows)))
                     position = run.end()
                 position = self._other_rows(form, position, most=1)
                 if position == begin:
@@ -263,3 +263,14 @@ class DumpScanner:
                 if text.position < len(text.data):
                     raise text.cut_off()
                 return
+
+
+def _unescaped_rows(form: _Form, rows: list[tuple[str, ...]]) -> list[Sequence[str | None]]:
+    """Return plain rows with the text of their values."""
+    place = form.plain.value if form.plain else 0
+    return [
+        row
+        if (value := row[place]).isascii() and "\\" not in value
+        else (*row[:place], text_of(f"'{value}'", from_latin1=form.is_latin1), *row[place + 1 :])
+        for row in rows
+    ]
