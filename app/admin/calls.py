@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 import orjson
 from flask import Response, current_app, g, request, url_for
+from marshmallow import ValidationError
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder
 
@@ -24,6 +25,8 @@ from app.api import strictness
 from app.api.authentication import current_principal, require_operation
 from app.api.blueprint import Blueprint
 from app.api.view_docs import documented
+from app.schemas.base import Base
+from app.schemas.loading import instance_of, invalid_params
 
 _OPERATIONS = "shop_api_admin_operations"  # on app.extensions
 
@@ -131,6 +134,20 @@ def api_request(
     sent = {key: value for key, value in (query or {}).items() if value is not None and value != ""}
     url = url_for(operation.endpoint, **path, _external=True)
     return ApiRequest(operation.method, f"{url}?{urlencode(sent)}" if sent else url, body)
+
+
+def loaded_query(schema: type[Base], wanted: Mapping[str, str]) -> dict[str, Any]:
+    """Return the parameters of a list as a service expects them. Empty text is omitted.
+
+    Raises:
+        InvalidParams: a value is invalid.
+    """
+    sent = {f"filter[{name}]": value for name, value in wanted.items() if value}
+    try:
+        loaded: dict[str, Any] = instance_of(schema).load(sent)
+    except ValidationError as error:
+        raise invalid_params(error, depth=1) from None
+    return loaded
 
 
 def call(

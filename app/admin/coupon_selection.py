@@ -9,14 +9,13 @@ from typing import Any
 from flask import Response, request
 
 from app.admin import selection
-from app.admin.calls import call
+from app.admin.calls import call, loaded_query
 from app.admin.files import csv_response
 from app.admin.frame import AdminBlueprint
 from app.admin.selection import Action
 from app.api.authentication import current_principal
 from app.api.representations import COUPON
 from app.errors import InvalidParams
-from app.schemas.loading import instance_of
 from app.schemas.queries import CouponListQuery
 from app.services.coupons import queries
 
@@ -29,13 +28,8 @@ def _query() -> tuple[dict[str, Any], bool]:
     """Return the loaded filter of the table, and whether it showed the trash."""
     given = selection.shown_query()
     trashed = given.get("state") == "trash"
-    wanted = {f"filter[{name}]": given.get(name, "") for name in ("q", "type", "batch", "state")}
-    if trashed:
-        del wanted["filter[state]"]
-    loaded: dict[str, Any] = instance_of(CouponListQuery).load(
-        {name: value for name, value in wanted.items() if value}
-    )
-    return loaded, trashed
+    names = ("q", "type", "batch") if trashed else ("q", "type", "batch", "state")
+    return loaded_query(CouponListQuery, {name: given.get(name, "") for name in names}), trashed
 
 
 def _ids_after(after: int, limit: int) -> list[int]:

@@ -19,6 +19,7 @@ from app.admin.tables import Column, Filter, Tab, Table, list_query
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.catalog import current_catalog
+from app.conversions.numbers import whole_number
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.services.coupons.queries import counts_by_state, reservations_of
 
@@ -177,8 +178,9 @@ FORMS = RecordForms(
 def create() -> Response | BaseResponse:
     """Show the form of a new coupon, or create it. With ``from``, it is a copy of another one."""
     given: dict[str, Any] = {"type": "percent", "code": request.args.get("code", "")}
-    if (source := request.args.get("from", "")).isdigit() and rights.can("get_coupon"):
-        given = record_of("get_coupon", "coupon", coupon_id=int(source))[0]
+    source = whole_number(request.args.get("from", ""))
+    if source is not None and rights.can("get_coupon"):
+        given = record_of("get_coupon", "coupon", coupon_id=source)[0]
         given = given | {"code": f"{given['code']}-copy", "expiry_date": None}
     return FORMS.create(given)
 

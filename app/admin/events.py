@@ -9,7 +9,7 @@ from flask import Response, request, url_for
 from markupsafe import Markup
 
 from app.admin import html, rights
-from app.admin.calls import api_request, call
+from app.admin.calls import api_request, call, loaded_query
 from app.admin.frame import AdminBlueprint, NavigationItem, render
 from app.admin.tables import Column, Filter, Table
 from app.admin.texts import gettext as _
@@ -17,8 +17,8 @@ from app.api.authentication import current_principal
 from app.api.representations import EVENT
 from app.auth.principals import Capability as Cap
 from app.catalog import current_catalog
+from app.conversions.numbers import whole_number
 from app.schemas.events import EventListQuery
-from app.schemas.loading import instance_of
 from app.services.events.history import recent_events
 
 blp = AdminBlueprint("admin_events", __name__)
@@ -67,11 +67,8 @@ def show_list() -> Response:
     """Show the latest events."""
     given = request.args
     wanted = {name: given.get(name, "") for name in ("type", "resource", "resource_id")}
-    query: dict[str, Any] = instance_of(EventListQuery).load(
-        {f"filter[{name}]": value for name, value in wanted.items() if value}
-    )
-    text = given.get("before", "")
-    before = int(text[:18]) if text.isascii() and text.isdigit() else 0
+    query = loaded_query(EventListQuery, wanted)
+    before = whole_number(given.get("before", "")) or 0
     rows = recent_events(current_principal(), query, before, EVENT.columns, SIZE + 1)
     events = [EVENT.row(row[:-4]) | {"username": row[-4]} for row in rows]
     table = Table(_("Events"), _columns(), events[:SIZE], total=len(events[:SIZE]))

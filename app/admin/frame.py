@@ -18,6 +18,7 @@ from app.admin import cookies, held, rights
 from app.admin.texts import gettext as _
 from app.api.versions import SAFE_METHODS
 from app.auth.sessions import Session, find_session
+from app.conversions.numbers import whole_number
 from app.errors import ShopError
 
 ADMIN = "shop_api_admin"  # on app.extensions
@@ -263,14 +264,13 @@ def _undo_address() -> str:
     """Return the address of the action that undoes the last one, or an empty string."""
     blueprint = request.blueprint or ""
     noun = blueprint.removeprefix("admin_").removesuffix("s")
-    at, record_id = (request.args.get(name, "") for name in ("at", "undo"))
-    is_number = at.isascii() and at.isdigit() and record_id.isascii() and record_id.isdigit()
+    at, record_id = (whole_number(request.args.get(name, "")) for name in ("at", "undo"))
     is_list = request.endpoint == f"{blueprint}.show_list"
-    if not is_list or f"{blueprint}.restore" not in current_app.view_functions or not is_number:
+    if not is_list or f"{blueprint}.restore" not in current_app.view_functions:
         return ""
-    if not 0 <= time.time() - int(at[:18]) <= UNDO_SECONDS:
+    if at is None or not 0 <= time.time() - at <= UNDO_SECONDS or not record_id:
         return ""
-    values: dict[str, Any] = {f"{noun}_id": int(record_id[:18])}
+    values: dict[str, Any] = {f"{noun}_id": record_id}
     return url_for(f"{blueprint}.restore", **values) if rights.can(f"restore_{noun}") else ""
 
 

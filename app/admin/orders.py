@@ -9,7 +9,7 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import frame, history, html, rights, selection
-from app.admin.calls import api_request, call, form_headers
+from app.admin.calls import api_request, call, form_headers, loaded_query
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.record_actions import add_actions
 from app.admin.selection import Action
@@ -19,7 +19,6 @@ from app.api.authentication import current_principal
 from app.auth.principals import Capability as Cap
 from app.catalog import current_catalog
 from app.errors import InvalidParams
-from app.schemas.loading import instance_of
 from app.schemas.queries import OrderListQuery
 from app.services.orders import queries
 
@@ -170,9 +169,7 @@ def act() -> Response:
 def _ids_after(after: int, limit: int) -> list[int]:
     given = selection.shown_query()
     wanted = _api_filters(given) | {"q": given.get("q", "")}
-    loaded: dict[str, Any] = instance_of(OrderListQuery).load(
-        {f"filter[{name}]": value for name, value in wanted.items() if value}
-    )
+    loaded = loaded_query(OrderListQuery, wanted)
     trashed = given.get("state") == "trash"
     return queries.ids_after(current_principal(), loaded, after, limit, trashed=trashed)
 

@@ -12,6 +12,7 @@ from werkzeug.datastructures import MultiDict
 
 from app.admin.frame import render
 from app.admin.texts import gettext as _
+from app.conversions.numbers import whole_number
 from app.errors import InvalidParams, ShopError
 
 PART = 100
@@ -54,7 +55,8 @@ class Selected:
 
 def selected_ids() -> list[int]:
     """Return the IDs of the rows that were selected, or of those that are undone."""
-    return [int(each) for each in (*request.form.getlist("id"), *_changed()) if each.isdigit()]
+    texts = *request.form.getlist("id"), *_changed()
+    return [number for each in texts if (number := whole_number(each)) is not None]
 
 
 def _changed(name: str = "ids") -> list[str]:
@@ -104,8 +106,7 @@ def _next_part(after: Callable[[int, int], Sequence[int]]) -> Selected:
 
 
 def _number(name: str) -> int:
-    text = request.form.get(name, "")
-    return int(text) if text.isdigit() else 0
+    return whole_number(request.form.get(name, "")) or 0
 
 
 def _process(part: Selected, action: Action, back: str) -> Response:

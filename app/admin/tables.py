@@ -11,6 +11,7 @@ from flask import request
 from markupsafe import Markup
 
 from app.admin.calls import ApiRequest, Reply
+from app.conversions.numbers import whole_number
 
 KEPT = ("done", "undo", "at")
 """Parameters that report an action, which no other address of the page repeats."""
@@ -159,8 +160,7 @@ class Table:
 
 def page_number() -> int:
     """Return the number of the page in the address, from 1."""
-    text = request.args.get("page", "")
-    return int(text) if text.isascii() and text.isdigit() and int(text[:9]) > 0 else 1
+    return whole_number(request.args.get("page", "")) or 1
 
 
 def list_query(**more: Any) -> dict[str, Any]:

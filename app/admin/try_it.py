@@ -13,6 +13,7 @@ from app.admin.coupon import coupon_of
 from app.admin.coupons import blp
 from app.admin.frame import render
 from app.admin.texts import gettext as _
+from app.conversions.numbers import whole_number
 from app.errors import ShopError
 
 ITEM_NAMES = ("product_id", "price", "quantity", "product_category_ids", "on_sale")
@@ -87,23 +88,23 @@ def _cart(code: str, items: list[dict[str, str]], errors: dict[str, str]) -> dic
                     "Line %(line)s: write a number such as 10.50.", line=index + 1
                 )
         sent.append({
-            "product_id": int(item["product_id"] or 0) if item["product_id"].isdigit() else 0,
+            "product_id": whole_number(item["product_id"]) or 0,
             "price": item["price"],
-            "quantity": int(item["quantity"] or 1) if item["quantity"].isdigit() else 1,
+            "quantity": whole_number(item["quantity"] or "1") or 0,
             "product_category_ids": [
                 int(each) for each in re.findall("[0-9]{1,18}", item["product_category_ids"])
             ],
             "on_sale": item["on_sale"] == "true",
         })  # fmt: skip
     others = re.split(r"[\s,;]+", request.form.get("codes", "").strip())
-    customer = request.form.get("customer_id", "").strip()
-    if customer and not customer.isdigit():
+    customer = whole_number(request.form.get("customer_id", "").strip() or "0")
+    if customer is None:
         errors["customer_id"] = _("Customer ID: write a number.")
     cart: dict[str, Any] = {"items": sent, "coupons": [code, *(each for each in others if each)]}
     if email := request.form.get("email", "").strip():
         cart["email"] = email
-    if customer.isdigit() and int(customer):
-        cart["customer_id"] = int(customer)
+    if customer:
+        cart["customer_id"] = customer
     return cart
 
 
@@ -119,10 +120,10 @@ def _order_items() -> tuple[list[dict[str, str]], dict[str, str]]:
     empty = [dict.fromkeys(ITEM_NAMES, "") for _line in range(ITEM_ROWS)]
     if not rights.can("list_orders"):
         return empty, {}
-    number = request.args.get("order", "").strip().lstrip("#")
-    if number and number.isdigit():
+    number = whole_number(request.args.get("order", "").strip().lstrip("#"))
+    if number is not None:
         try:
-            order = call("get_order", order_id=int(number)).body["order"]
+            order = call("get_order", order_id=number).body["order"]
         except ShopError as error:
             if error.status != 404:
                 raise

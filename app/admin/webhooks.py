@@ -18,6 +18,7 @@ from app.admin.record_forms import RecordForms
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
 from app.auth.principals import Capability as Cap
+from app.conversions.numbers import whole_number
 from app.errors import ShopError
 from app.schemas.webhooks.webhook import WebhookCreate, WebhookUpdate
 
@@ -216,7 +217,8 @@ def ping(webhook_id: int) -> Response:
 def replay(webhook_id: int) -> BaseResponse:
     """Send the events after an ID again."""
     text = request.form.get("after", "").strip()
-    body = {"after": int(text) if text.isascii() and text.isdigit() else text}
+    number = whole_number(text)
+    body = {"after": text if number is None else number}
     call("replay_webhook", body=body, webhook_id=webhook_id)
     return see_other("admin_webhooks.show", webhook_id=webhook_id, done="queued")
 

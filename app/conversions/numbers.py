@@ -38,6 +38,17 @@ def integer(value: Any) -> int:
     return number
 
 
+def whole_number(text: str) -> int | None:
+    """Return the number that the ASCII digits of a text are, or None if it has other characters.
+
+    A number with more than 64 bits becomes the largest one, which is the ID of no record.
+    """
+    if not text.isascii() or not text.isdigit():  # "²" is a digit, too
+        return None
+    digits = text.lstrip("0") or "0"
+    return min(int(digits), INT64_MAX) if len(digits) <= 19 else INT64_MAX
+
+
 def int_if_integral(value: Any) -> Any:
     """Return a Decimal without a fraction as an int, because 5.0 and 5 are equal in JSON."""
     return int(value) if isinstance(value, Decimal) and value == value.to_integral() else value

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from app.conversions.emails import is_email
+from app.conversions.numbers import INT64_MAX
 
 Schema = Mapping[str, Any]
 Arguments = Mapping[str, Schema]
@@ -157,7 +158,11 @@ def _each(kinds: str | list[str]) -> list[str]:
 def _integer(value: Any) -> int:
     """Return the integer of a number or a text; 0 for a text that is not a number."""
     text = str(value)
-    return int(Decimal(text.strip())) if _NUMBER.fullmatch(text) else 0
+    if not _NUMBER.fullmatch(text):
+        return 0
+    number = Decimal(text.strip())
+    # Python does not write thousands of digits. PHP's integers end here, too.
+    return int(max(min(number, Decimal(INT64_MAX)), Decimal(-INT64_MAX)))
 
 
 def as_list(value: Any) -> list[Any]:

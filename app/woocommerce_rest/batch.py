@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.auth.principals import Capability, Principal
-from app.conversions.numbers import INT64_MAX
+from app.conversions.numbers import whole_number
 from app.db.session import run_in_transaction, savepoint
 from app.woocommerce_rest import errors
 from app.woocommerce_rest.arguments import Arguments
@@ -136,5 +136,4 @@ def _in_savepoint(
 
 
 def _id_of(value: Any) -> int:
-    text = str(value)
-    return min(int(text), INT64_MAX) if text.isascii() and text.isdigit() else 0
+    return whole_number(str(value)) or 0

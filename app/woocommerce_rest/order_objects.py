@@ -11,6 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from app.conversions.numbers import whole_number
 from app.services.orders.items import COUPON_ID
 from app.woocommerce_rest.customers import (
     BILLING_PARTS,
@@ -215,9 +216,9 @@ def _imported_taxes(item: Record, entries: Entries) -> list[Object]:
     if not isinstance(totals, dict):
         return []
     return [
-        {"id": int(rate), "total": f"{Decimal(amount):.2f}", "subtotal": f"{Decimal(amount):.2f}"}
+        {"id": number, "total": f"{Decimal(amount):.2f}", "subtotal": f"{Decimal(amount):.2f}"}
         for rate, amount in totals.items()
-        if str(rate).isdigit() and _is_amount(amount)
+        if (number := whole_number(str(rate))) is not None and _is_amount(amount)
     ]
 
 

@@ -11,6 +11,7 @@ from flask import current_app
 from app.auth.principals import Capability
 from app.catalog import TRASH, current_catalog
 from app.conversions.emails import is_email
+from app.conversions.numbers import whole_number
 from app.conversions.text import coupon_code
 from app.db.session import reading_own_writes, run_in_transaction
 from app.errors import InvalidOrderItems, ShopError
@@ -482,8 +483,9 @@ def _metadata_of(item: Record) -> list[Object]:
 def _complete_line(item: Object, *, is_new: bool, place: str) -> None:
     """Check a line, and let coupons discount a line whose amounts are equal."""
     if "product_id" in item:
-        text = str(item["product_id"])
-        item["product_id"] = int(text) if text.strip().lstrip("-").isdigit() else 0
+        text = str(item["product_id"]).strip()
+        number = whole_number(text.removeprefix("-")) or 0
+        item["product_id"] = -number if text.startswith("-") else number
     if is_new and not {"total", "subtotal"} & item.keys():
         reason = (
             f"{place} needs total or subtotal, because this service has no catalog of products. "

@@ -4,6 +4,7 @@ import csv
 import re
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from urllib.parse import urlencode
 
 import pytest
 
@@ -358,3 +359,22 @@ def test_the_api_filters_coupons_by_state(admin, state, codes):
     assert count == {"count": len(codes)}
     assert admin.get("/coupons", {"filter[orderby]": "uses"}).status_code == 200
     assert admin.get("/coupons", {"filter[state]": "unknown"}).status_code == 400
+
+
+@pytest.mark.parametrize("number", ["²", "٣", "9" * 5000, "-1"])
+def test_text_that_looks_like_a_number(admin, browser, number):
+    coupon = make(admin, "a")
+    selected = {"action": "trash", "id": [number], "after": number, "done": number}
+    assert "0 records done" in browser.post("/coupons/selected", {**selected, "done": "x"}).text
+    assert browser.post("/coupons/selected", selected).status == 200
+    cart = {"item_product_id": number, "item_price": "50", "item_quantity": number,
+            "item_product_category_ids": number, "customer_id": number}  # fmt: skip
+    assert browser.post(f"/coupons/{coupon['id']}/try", cart).status == 400
+    for path, name in [
+        ("/coupons", "page"), ("/orders", "page"), ("/coupons/new", "from"), ("/coupons", "undo"),
+        ("/coupons", "at"), (f"/coupons/{coupon['id']}/try", "order"), ("/events", "before"),
+        ("/events", "resource_id"), ("/", "days"),
+    ]:  # fmt: skip
+        query = {"undo": "1", "at": "1"} | {name: number}
+        assert browser.get(f"{path}?{urlencode(query)}").status in {200, 400, 404}, (path, name)
+    assert stored(admin, coupon["id"])["code"] == "a"

@@ -13,6 +13,16 @@ INT64 = 2**63 - 1
 
 # --- integers ---
 
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("7", 7), ("007", 7), ("0", 0), ("9" * 19, INT64), ("9" * 5000, INT64), ("0" * 5000 + "7", 7)]
+    + [(text, None) for text in ("", " 7", "+7", "-7", "7.0", "7x", "²", "٣")],
+)
+def test_whole_number(text, number):
+    assert numbers.whole_number(text) == number
+
+
 INTEGERS = [
     (5, 5),
     ("5", 5),

@@ -146,6 +146,17 @@ def test_strict_requests_reject_unknown_names(shop):
     assert (response.status_code, response.get_json()["code"]) == (400, "rest_invalid_param")
 
 
+@pytest.mark.parametrize(
+    ("number", "stored"), [("²", 0), ("--5", 0), ("9" * 5000, 2**63 - 1), ("1e9999", 2**63 - 1)]
+)
+def test_text_that_looks_like_a_number(shop, number, stored):
+    line = {"product_id": number, "name": "Mug", "quantity": 1, "total": "5.00"}
+    order = shop.ok("POST", "/orders", {"line_items": [line]})
+    assert order["line_items"][0]["product_id"] == stored
+    result = shop.ok("POST", "/orders/batch", {"update": [{"id": number}], "delete": [number]})
+    assert [each["error"]["data"]["status"] for each in result["update"] + result["delete"]]
+
+
 def test_a_failed_item_of_a_batch_changes_nothing(shop):
     items = {
         "create": [{"code": "a"}, {"code": "A"}, {"amount": "1"}],

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from app.auth.encryption import encrypt
 from app.auth.hashes import WOOCOMMERCE_HASH, keyed_hash
 from app.auth.principals import Permission
+from app.conversions.numbers import whole_number
 from app.db.read_pool import fetch
 from app.db.session import now
 from app.models import API_KEYS
@@ -26,7 +27,7 @@ def api_key(key_id: int, row: Sequence[str | None], accounts: dict[int, int]) ->
         LeftOut: its account was not imported, or it cannot be used.
     """
     user, description, permissions, key_hash, secret, truncated = row
-    user_id = int(user) if user and user.isdigit() else 0
+    user_id = whole_number(user or "") or 0
     if user_id not in accounts:
         raise LeftOut(f"its account {user_id} was not imported")
     if permissions not in set(Permission):

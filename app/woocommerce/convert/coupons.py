@@ -10,7 +10,7 @@ from typing import Any
 
 from app.conversions import dates
 from app.conversions.emails import sanitize_email
-from app.conversions.numbers import money
+from app.conversions.numbers import money, whole_number
 from app.conversions.text import CODE_MAX_LENGTH, clean, coupon_code
 from app.db.search import search_text
 from app.models.coupon import CouponStatus
@@ -97,7 +97,8 @@ def coupon(
     _check_type(values, coupon_types, altered)
     if values["status"] == CouponStatus.TRASH:
         values["trashed_at"] = from_unix(meta.get("_wp_trash_meta_time")) or updated
-    references = {"author": int(author)} if author and author.isdigit() and int(author) else {}
+    author_id = whole_number(author or "")
+    references = {"author": author_id} if author_id else {}
     entries = metadata.entries("postmeta", rows, COUPON_KEYS, altered)
     return Converted(post_id, "posts", values, altered, references=references, metadata=entries)
 

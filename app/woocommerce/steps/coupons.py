@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from app.conversions.numbers import whole_number
 from app.db.search import comparable
 from app.models.coupon import CouponStatus
 from app.woocommerce.context import PAGE, ImportContext, redemption
@@ -51,7 +52,7 @@ def count_redemptions(context: ImportContext) -> int:
     for page in context.staging.pages("used_by", PAGE):
         context.index.add_stored_uses(
             [
-                (coupon_id, text if text.isdigit() else comparable(text), meta_id)
+                (coupon_id, comparable(text) if whole_number(text) is None else text, meta_id)
                 for coupon_id, rows in page.items()
                 for meta_id, value in rows
                 if (text := (value or "").strip())
@@ -66,22 +67,22 @@ def redemptions(
     """Convert the uses that ``count_redemptions`` has counted."""
     targets = context.writer.records.targets("coupon", [use[0] for use in uses])
     accounts = context.writer.records.targets(
-        "customer", [int(use[1]) for use in uses if use[1].isdigit()]
+        "customer", [id_ for use in uses if (id_ := whole_number(use[1])) is not None]
     )
     rows = context.staging.one_by_id("posts:shop_coupon", list({use[0] for use in uses}))
     found = []
     for coupon_id, customer_key, meta_id in uses:
         if (target := targets.get(coupon_id)) is None:
             continue
-        is_account = customer_key.isdigit()
+        customer_id = whole_number(customer_key)
         code, at = _coupon_of(context, rows[coupon_id])
-        email = "" if is_account else customer_key
+        email = customer_key if customer_id is None else ""
         values = {
             "code": code, "email": email, "email_normalized": email, "amount": None,
             "status": "confirmed", "created_at": at, "updated_at": at, "confirmed_at": at,
         }  # fmt: skip
-        account = accounts.get(int(customer_key)) if is_account else None
-        references = {"customer": int(customer_key)} if is_account else {}
+        account = None if customer_id is None else accounts.get(customer_id)
+        references = {} if customer_id is None else {"customer": customer_id}
         resolved = redemption(target, account, None, f"imported-{meta_id}")
         found.append(
             Converted(meta_id, "postmeta", values, references=references, resolved=resolved)
