@@ -283,7 +283,7 @@ def _quantity(text: str | None, altered: Alterations) -> int:
     """Return a quantity without its fraction, as the legacy server reads it."""
     if not text:
         return 0
-    if text.isdigit() and len(text) < 10:
+    if text.isascii() and text.isdigit() and len(text) < 10:
         return int(text)
     try:
         exact = Decimal(text)

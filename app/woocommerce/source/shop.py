@@ -35,7 +35,7 @@ class ShopSource:
         layout = TableLayout if has_tables else PostLayout
         self.layout: OrderLayout = layout(staging, self.clock)
         major = (get("woocommerce_version") or "").partition(".")[0]
-        self.version = int(major) if major.isdigit() else 8 if has_tables else 3
+        self.version = int(major) if major.isdecimal() else 8 if has_tables else 3
         """The major version of WooCommerce."""
         self._skus: dict[int, str | None] = {}
         self._attributes: dict[int, dict[str, str]] = {}
