@@ -12,8 +12,8 @@ from bench.measuring import Row
 from bench.shops import DATABASES, SMALL, STREAMED, Shops, open_shops
 
 PARTS = (
-    "reads", "metadata", "bulk", "redemptions", "orders", "events", "imports", "files", "process",
-    "writers", "whole", "large", "full",
+    "reads", "metadata", "bulk", "redemptions", "orders", "requests", "events", "imports", "files",
+    "process", "writers", "whole", "large", "full",
 )  # fmt: skip
 LARGE_PARTS = {"large", "full"}
 
@@ -22,6 +22,7 @@ _REQUESTS = {
     "metadata": reads.metadata,
     "bulk": writes.bulk_creates,
     "orders": writes.order_writes,
+    "requests": writes.orders_and_bare_views,
     "redemptions": redemptions.redemptions,
 }
 

@@ -16,7 +16,7 @@ import psycopg
 from bench.measuring import Goal, Row, Work, alternate, details, ratio
 from bench.servers import Request
 from bench.shops import DATABASES, Shops
-from bench.workloads import limited_coupons, reservations
+from bench.workloads import cart, limited_coupons, reservations
 
 _TAKE_SLOT = """
 BEGIN;
@@ -36,11 +36,7 @@ def redemptions(shops: Shops, rounds: int) -> Iterator[Row]:
             server.get("/coupons")
             server.send([limited_coupons(2)], 1)
             first = json.loads(server.get("/coupons/code/limited-0"))["coupon"]["id"]
-            items = [{"product_id": number, "price": "13.95"} for number in range(1, 11)]
-            cart = {"items": items, "coupons": ["limited-0", "limited-1"]}
-            body = json.dumps({"cart": cart}).encode()
-            requests = [Request("/coupons/evaluate", "POST", body)] * 200
-            evaluate = Work(server, partial(list, requests), 200)
+            evaluate = Work(server, partial(list, [cart(10, 2)] * 200), 200)
             name = f"`POST /coupons/evaluate` of 10 items and 2 coupons, {database}"
             reads = [Request(f"/coupons/{first}")] * 200
             reading = Work(server, partial(list, reads), 200)

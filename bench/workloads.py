@@ -51,6 +51,15 @@ def limited_coupons(number: int) -> Request:
     return Request("/coupons/bulk", "POST", json.dumps({"coupons": coupons}).encode())
 
 
+def cart(items: int, coupons: int) -> Request:
+    """Return an evaluation of a cart with some items and coupons of ``limited_coupons``."""
+    contents = {
+        "items": [{"product_id": number, "price": "13.95"} for number in range(1, items + 1)],
+        "coupons": [f"limited-{position}" for position in range(coupons)],
+    }
+    return Request("/coupons/evaluate", "POST", json.dumps({"cart": contents}).encode())
+
+
 def bulk(noun: str, make: Make) -> list[Request]:
     """Return a bulk request that creates 100 records."""
     body = {f"{noun}s": [make() for _ in range(100)]}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from bench.measuring import Goal, Row, Work, ratio
+from bench.measuring import Goal, Row, Work, ratio, read
 from bench.shops import DATABASES, Shops
 from bench.workloads import (
     bulk,
+    cart,
     limited_coupons,
     new_coupon,
     new_customer,
@@ -54,6 +55,21 @@ def order_writes(shops: Shops, rounds: int) -> Iterator[Row]:
             changes = Work(server, status_changes, 100, connections=1)
             name = f"`PUT /orders/{{id}}` of a status, compared with creating a coupon, {database}"
             yield ratio(name, Goal(3, 2, unit="times"), changes, coupons, rounds)
+
+
+def orders_and_bare_views(shops: Shops, rounds: int) -> Iterator[Row]:
+    """Compare an evaluation and an order with an applied coupon with the yardstick B."""
+    shop = shops.empty("SQLite", "requests")
+    with shop.serve() as server, shop.serve("bench.yardstick:app", stock=True) as stock:
+        bare = read(stock, "/ready", 300)
+        server.send([limited_coupons(2)], 1)
+        evaluate = Work(server, lambda: [cart(10, 2)] * 100, 100)
+        name = "`POST /coupons/evaluate` of 10 items and 2 coupons, compared with B, SQLite"
+        yield ratio(name, Goal(4, 3, unit="B"), evaluate, bare, rounds)
+        with_coupon = partial(new_order_with_coupon, "limited-0")
+        orders = Work(server, partial(singles, "order", with_coupon), 100, connections=1)
+        name = "`POST /orders` with 3 lines and an applied coupon, compared with B, SQLite"
+        yield ratio(name, Goal(14, 10, unit="B"), orders, bare, rounds)
 
 
 def writers_at_once(shops: Shops, rounds: int) -> Row:
