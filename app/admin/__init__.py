@@ -33,6 +33,7 @@ from app.admin import (
 )
 from app.api.error_pages import add_error_pages
 
+# Importing these modules adds their pages to the blueprints of others.
 _ON_OTHER_BLUEPRINTS = (coupon, refunds, try_it)
 
 GROUPS = (

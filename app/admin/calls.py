@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from flask import Response, current_app, g, request, url_for
+from flask import Response, current_app, request, url_for
 from marshmallow import ValidationError
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder
@@ -212,9 +212,3 @@ def form_headers(etag: str = "") -> dict[str, str]:
     """Return the headers of a write of the submitted form: its ID and the entity tag."""
     sent = {"Idempotency-Key": form_id} if (form_id := request.form.get("_form")) else {}
     return sent | ({"If-Match": etag} if etag else {})
-
-
-def session_name() -> str:
-    """Return the username of the session, or an empty string."""
-    session = g.get("admin_session")
-    return session.username if session else ""

@@ -253,9 +253,6 @@ def delete_order(call: Call) -> Reply:
     return Reply(run_in_transaction(work))
 
 
-STATUS_NAMES = {"refunded": "Refunded"}
-
-
 def list_statuses(call: Call) -> Reply:  # noqa: ARG001  # as every operation
     """Return the statuses of orders."""
     found = current_catalog().order_statuses.items()

@@ -40,7 +40,7 @@ _PERSONAL = re.compile(r".*@.*\..*|.*[0-9]{7}.*", re.DOTALL)
 """Codes that can be an e-mail address or a number of a card, which people enter by mistake."""
 
 _EXTENSION = "shop_api_refusals"
-_LOCK = text("SELECT pg_advisory_xact_lock(7310293020)")
+_LOCK = text("SELECT pg_advisory_xact_lock(7310293021)")
 _log = logging.getLogger(__name__)
 
 Key = tuple[date, str, str]
