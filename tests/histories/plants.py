@@ -34,7 +34,7 @@ from app.services.orders import locks, refund_rules, refunds
 from app.services.orders import queries as order_queries
 from app.services.orders import redemptions as order_redemptions
 from app.services.orders import writes as order_writes
-from app.services.redemptions import counts, reservations, slots, stored, writes
+from app.services.redemptions import changes, counts, reservations, slots, stored, writes
 from app.services.reports import coupons as coupon_reports
 from app.services.reports import lists, sales, scope
 from app.worker import runner
@@ -383,21 +383,22 @@ def delivered_late(_: Any) -> None:
     runner.event_request = event_request
 
 
-def event_of_before(app: Any) -> None:
-    """An event of an order in five shows the order as the event before it."""
-    with app.app_context():
-        shapes = current_catalog().event_data
-    original, last = shapes["order"], {}
+def event_of_before(_: Any) -> None:
+    """The event of each fifth update of an order shows the order before it."""
+    original = hooks.described
 
-    def shown(records: Any) -> Any:
-        found = []
-        for each in original(records):
-            id_ = each["order"]["id"]
-            found.append(last.get(id_, each) if random.random() < 0.2 else each)
-            last[id_] = each
-        return found
+    def described(cause: Any, updates: Any) -> Any:
+        return original(
+            cause,
+            [
+                replace(each, after=each.before)
+                if each.event == "order.updated" and each.before and random.random() < 0.2
+                else each
+                for each in updates
+            ],
+        )
 
-    shapes["order"] = shown
+    hooks.described = changes.described = described
 
 
 def report_of_all(_: Any) -> None:
