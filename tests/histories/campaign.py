@@ -141,6 +141,7 @@ class _Campaign:
             self._traffic(segment)
             segment.ended = self.clock()
             active += segment.ended - segment.started
+            self._seen["seconds of traffic"] = round(active)
             self._pause(segment)
             began = self.clock()
             self.result.violations += self._checkers.check(segment)

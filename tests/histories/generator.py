@@ -32,7 +32,7 @@ OTHER_BODY = {
 WEIGHTS = {
     "reserve": 22, "confirm": 11, "release": 14, "evaluate": 6,
     "create_order": 14, "set_status": 8, "change_items": 2, "change_coupons": 4,
-    "change_customer": 4, "trash_order": 5, "restore_order": 4, "delete_order": 4,
+    "change_customer": 6, "trash_order": 5, "restore_order": 4, "delete_order": 4,
     "bulk_orders": 2, "refund": 4, "delete_refund": 1, "change_limit": 4, "set_usage_count": 3,
     "rename": 1.5, "trash_coupon": 1, "restore_coupon": 2, "delete_coupon": 1.2,
     "create_coupon": 2, "conditional_update": 2, "generate": 0.5, "trash_batch": 0.5,
@@ -383,6 +383,16 @@ class Generator:
         if order_id is None:
             return None
         person = self._person()
+        # Often one who has used the same coupon, so that the limit per customer is reached.
+        used = self._redemption(expiring=0.0)
+        same = [
+            id_
+            for id_, order in list(self.world.orders.items())
+            if used and used["code"] in {line["code"] for line in order["coupon_lines"]}
+        ]
+        if used and same and self.random.random() < 0.6:
+            order_id = self.random.choice(same)
+            person = {"customer_id": used["customer_id"] or 0, "email": used["email"]}
         change = {
             "customer_id": person["customer_id"],
             "billing_address": {"email": person["email"]},
@@ -692,7 +702,8 @@ class Generator:
     def _learn_redemption(self, redemption: dict[str, Any]) -> None:
         expires = redemption["expires_at"]
         at = None if expires is None else datetime.fromisoformat(expires).timestamp()
-        shown = {"id": redemption["id"], "code": redemption["code"], "expires": at}
+        shown = {name: redemption[name] for name in ("id", "code", "customer_id", "email")}
+        shown["expires"] = at
         if at is None or at - time.time() > LIFE:
             self.world.redemptions.append(shown)
         elif all(each["id"] != shown["id"] for each in list(self.world.expiring)):
