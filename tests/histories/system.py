@@ -111,7 +111,9 @@ class Shop:
         self.proxy = Proxy(self.services[0].port, self._seed)
         self.keys = [(self.key.consumer_key, self.key.consumer_secret)]
         new = {"key": {"permission": "read_write", "description": "second"}}
-        status, body = Client(self.services[0].port, self.keys[0]).exchange("POST", "/keys", new)
+        client = Client(self.services[0].port, self.keys[0])
+        status, body = client.exchange("POST", "/keys", new)
+        client.close()
         assert status == 201, body
         self.keys.append((body["key"]["consumer_key"], body["key"]["consumer_secret"]))
 
