@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import (
@@ -27,6 +28,7 @@ from sqlalchemy import (
     table,
 )
 
+from app.conversions.emails import EMAIL_MAX_LENGTH
 from app.conversions.text import nfc
 from app.db.sql.index_hints import Condition
 from app.db.sql.templates import Templated
@@ -64,6 +66,19 @@ def comparable(text: str) -> str:
     The final small sigma of Greek is replaced, because lower() uses it only at the end of a word.
     """
     return nfc(text.lower()).replace("\u03c2", "\u03c3")
+
+
+LONG = "long:"
+"""Prefix of the key of an e-mail address that exceeds the limit of addresses."""
+
+
+def email_key(email: str) -> str:
+    """Return what identifies the customer of a use by e-mail address.
+
+    The address of an order can be longer than an entry of an index of PostgreSQL. Its hash is used.
+    """
+    key = comparable(email)
+    return key if len(key) <= EMAIL_MAX_LENGTH else LONG + sha256(key.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from sqlalchemy.types import TypeEngine
 
 from app.conversions.metadata import contains_nul
 from app.conversions.numbers import INT64_MAX
-from app.db.search import comparable, search_text
+from app.db.search import email_key, search_text
 from app.db.sql.types import Json, JsonText, Money, UtcDateTime
 from app.import_export.export_kinds import PASSWORD_HASH, Kind, Record
 from app.models import (
@@ -210,7 +210,7 @@ def _redemption(table: Table, record: Record) -> Rows:
     if record.get("status") == "confirmed":
         record.setdefault("confirmed_at", record.get("updated_at"))
     row = _row(table, _of_guest(record), email_normalized="")
-    row["email_normalized"] = comparable(row["email"])
+    row["email_normalized"] = email_key(row["email"])
     return {table: [row]}
 
 

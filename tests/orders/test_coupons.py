@@ -1,5 +1,7 @@
 """Coupons of orders: applied and recorded, and the uses that a status takes (redemptions 4, 6)."""
 
+import random
+
 import pytest
 from sqlalchemy import update as update_of
 
@@ -239,6 +241,20 @@ def test_customer_changes_are_checked_again(admin, make_coupon, make_customer, u
     assert redemption["redemptions"][0]["email"] == "eve@example.com"
     create(admin, "summer", customer_id=bob["id"])
     assert uses(order, coupon) == (["reserved"], 0)
+
+
+def test_addresses_beyond_any_entry_of_an_index_count(app, admin, make_coupon):
+    make_coupon(code="summer", usage_limit_per_user=1)
+    letters = random.Random(1).choices(
+        [chr(0x4E00 + each) for each in range(20_000)], k=980
+    )  # reproducible
+    address = {"email": f"{''.join(letters)}@Example.com"}
+    order = create(admin, "summer", billing_address=address)
+    address = {"email": address["email"].lower()}
+    assert rejected(post(admin, "summer", billing_address=address)) == ["usage_limit_per_user"]
+    (use,) = admin.get("/redemptions", {"filter[order_id]": order["id"]}).json["redemptions"]
+    assert use["email"] == order["billing_address"]["email"]
+    assert admin.get("/redemptions/count", {"filter[email]": use["email"]}).json == {"count": 1}
 
 
 def test_bulk_items_fail_alone_and_give_back_what_they_took(admin, make_coupon, make_customer):

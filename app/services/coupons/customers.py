@@ -14,7 +14,7 @@ from app.auth.hashes import keyed_hash
 from app.auth.principals import Principal
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import Fetch
-from app.db.search import comparable
+from app.db.search import email_key
 from app.errors import ShopError
 from app.models import USERS
 from app.services.common.locks import ACCOUNTS
@@ -72,7 +72,7 @@ def email_columns(email: str, stored: Mapping[str, Any] | None = None) -> dict[s
         stored: the redemption, if it exists. If its address was erased, only another address
             replaces the hash.
     """
-    key = comparable(email)
+    key = email_key(email)
     kept: str = stored["email_normalized"] if stored else ""
     if kept.startswith(ERASED) and (not key or kept == erased_email(key)):
         return {"email": "", "email_normalized": kept}
@@ -125,7 +125,7 @@ def find_customer(
     Raises:
         ShopError: no account has this ID; status 400.
     """
-    key = comparable(email)
+    key = email_key(email)
     if not customer_id and not key:
         return GUEST
     rows = _accounts(fetch, customer_id, key, accounts.get(customer_id))

@@ -10,7 +10,7 @@ from sqlalchemy import Table, and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.auth.encryption import decrypt, encrypt
-from app.db.search import comparable, contains
+from app.db.search import comparable, contains, email_key
 from app.db.sql.functions import is_one_of
 from app.db.sql.types import IdList, TextList
 from app.models import (
@@ -131,9 +131,10 @@ def _erase_redemptions(session: Session, account: UserRow, emails: Collection[st
     """Replace e-mail addresses of redemptions with hashes that the limit per customer compares."""
     of_account = REDEMPTIONS.c.customer_id == account["id"]
     stored = session.scalars(select(REDEMPTIONS.c.email_normalized).where(of_account).distinct())
-    for email in sorted({*stored, *emails}):
+    keys = set(map(email_key, emails))
+    for email in sorted({*stored, *keys}):
         is_meant = of_account
-        if email in emails:
+        if email in keys:
             is_meant = or_(of_account, REDEMPTIONS.c.customer_id.is_(None))
         # A use without an address was counted by the ID of the account.
         counted = email or account["email_normalized"]

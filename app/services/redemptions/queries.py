@@ -11,7 +11,7 @@ from app.auth.principals import Capability, Principal
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
 from app.db.records import WANTED, Columns, Row, select_where
-from app.db.search import comparable
+from app.db.search import email_key
 from app.db.sql.index_hints import has_constant
 from app.errors import ShopError
 from app.models import REDEMPTIONS
@@ -118,7 +118,7 @@ def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:
     if query["reference"] is not None:
         conditions.append(REDEMPTIONS.c.reference == query["reference"])
     if query["email"] is not None:
-        conditions.append(REDEMPTIONS.c.email_normalized == comparable(query["email"].strip()))
+        conditions.append(REDEMPTIONS.c.email_normalized == email_key(query["email"].strip()))
     # Larger IDs identify no record.
     if query["coupon_id"] is not None:
         conditions.append(REDEMPTIONS.c.coupon_id == min(query["coupon_id"], INT64_MAX))

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from app.catalog import TRASH, RedemptionEffect
-from app.db.search import comparable
+from app.db.search import email_key
 from app.services.orders.columns import search_text_of
 from app.services.orders.item_changes import MAX_CENTS
 from app.services.orders.sums import MAX_TOTAL, amount_text
@@ -169,7 +169,7 @@ def uses(
         record = {
             "code": code,
             "email": values["billing_email"],
-            "email_normalized": comparable(values["billing_email"]),
+            "email_normalized": email_key(values["billing_email"]),
             "amount": Decimal(amount).scaleb(-2),
             "status": "confirmed" if is_counted else "released",
             "created_at": values["created_at"],

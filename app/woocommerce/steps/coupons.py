@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from app.conversions.numbers import whole_number
-from app.db.search import comparable
+from app.db.search import LONG, email_key
 from app.models.coupon import CouponStatus
 from app.woocommerce.context import PAGE, ImportContext, redemption
 from app.woocommerce.convert.converted import Converted
@@ -52,7 +52,7 @@ def count_redemptions(context: ImportContext) -> int:
     for page in context.staging.pages("used_by", PAGE):
         context.index.add_stored_uses(
             [
-                (coupon_id, comparable(text) if whole_number(text) is None else text, meta_id)
+                (coupon_id, email_key(text) if whole_number(text) is None else text, meta_id)
                 for coupon_id, rows in page.items()
                 for meta_id, value in rows
                 if (text := (value or "").strip())
@@ -76,10 +76,12 @@ def redemptions(
             continue
         customer_id = whole_number(customer_key)
         code, at = _coupon_of(context, rows[coupon_id])
-        email = customer_key if customer_id is None else ""
+        is_address = customer_id is None and not customer_key.startswith(LONG)
+        email = customer_key if is_address else ""
         values = {
-            "code": code, "email": email, "email_normalized": email, "amount": None,
+            "code": code, "email": email, "amount": None,
             "status": "confirmed", "created_at": at, "updated_at": at, "confirmed_at": at,
+            "email_normalized": customer_key if customer_id is None else "",
         }  # fmt: skip
         account = None if customer_id is None else accounts.get(customer_id)
         references = {} if customer_id is None else {"customer": customer_id}
