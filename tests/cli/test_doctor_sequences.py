@@ -6,6 +6,8 @@ from app.db.session import run_in_transaction
 from app.models import CUSTOMER_METADATA
 from tests.databases import SECRET
 
+HIGHEST = 10**12  # beyond the IDs that other tests have used
+
 
 def doctor(app):
     result = app.test_cli_runner().invoke(args=["doctor"])
@@ -21,7 +23,7 @@ def test_sequence_below_the_highest_id(app, make_app, make_customer, database_ur
     assert doctor(other) == []
 
     def write(session):
-        row = {"id": 500, "customer_id": customer_id, "key": "erp", "value": "1"}
+        row = {"id": HIGHEST, "customer_id": customer_id, "key": "erp", "value": "1"}
         session.execute(insert(CUSTOMER_METADATA), row)
 
     with app.app_context():
@@ -30,5 +32,5 @@ def test_sequence_below_the_highest_id(app, make_app, make_customer, database_ur
     name = "public.customer_metadata_id_seq"
     assert doctor(other) == ([] if on_sqlite else [
         f"FAIL   IDs: {name} would assign an ID that is in use",
-        f"       -> Run in psql: SELECT setval('{name}', 500);",
+        f"       -> Run in psql: SELECT setval('{name}', {HIGHEST});",
     ])  # fmt: skip
