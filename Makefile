@@ -54,16 +54,16 @@ demo: setup ## fill the database with the data of a demo shop; prints a key
 	@$(SHOP_API) db upgrade
 	@$(SHOP_API) demo --customers 1000 --coupons 200 --orders 3000 --seed 1
 
-test: $(VENV)/ready-dev ## run the tests on SQLite and PostgreSQL, in a few minutes; ARGS=tests/cli/test_config.py
+test: $(VENV)/ready-dev $(BIN)/shop-api ## run the tests on SQLite and PostgreSQL, in a few minutes; ARGS=tests/cli/test_config.py
 	@$(PYTEST) $(ARGS)
 
-test-all: $(VENV)/ready-dev ## run all tests, including the slow ones, each on both databases
+test-all: $(VENV)/ready-dev $(BIN)/shop-api ## run all tests, including the slow ones, each on both databases
 	@$(PYTEST) --all $(ARGS)
 
 test-list: $(VENV)/ready-dev ## list what test deselects, and why; ARGS=-v lists each test
 	@$(BIN)/python -m pytest --list-rest --no-header $(ARGS)
 
-test-rest: $(VENV)/ready-dev ## run only the tests that test-all runs in addition to test, as CI does
+test-rest: $(VENV)/ready-dev $(BIN)/shop-api ## run only the tests that test-all runs in addition to test, as CI does
 	@$(PYTEST) --rest $(ARGS)
 
 histories: $(VENV)/ready-dev ## record what concurrent clients see, with faults, and check each operation; ARGS=--help

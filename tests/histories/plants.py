@@ -69,8 +69,7 @@ def _take_with(*conditions: Any, per_user: bool) -> None:
         more = [slots.PUBLISHED] if published else []
         more += slots._CONDITIONS[check] if per_user else []
         slots._TAKE[published, confirmed, check] = slots._taking(column, *conditions, *more)
-    reservations.RESERVE = slots._TAKE[True, False, slots._Check.NO_LIMIT_PER_USER]
-    reservations._RESERVE_AT_ONCE = reservations._reserving_at_once()
+    reservations._reserve_at_once = lambda *_: None  # has the conditions in a statement of its own
 
 
 def limit_before_lock(_: Any) -> None:
@@ -114,7 +113,7 @@ def email_only(_: Any) -> None:
 
 def email_case(_: Any) -> None:
     """E-mail addresses with different letter case are different guests."""
-    customers.comparable = lambda email: email
+    customers.email_key = lambda email: email
 
 
 def expired_confirmed(_: Any) -> None:

@@ -1,8 +1,11 @@
 """Short campaigns on each database (docs/reliability.md), and the planted defects."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
-from tests.histories import campaign, report
+from tests.histories import campaign, plants, report
 from tests.histories.faults import KINDS
 from tests.histories.plants import PLANTS
 
@@ -44,3 +47,21 @@ def test_planted_defect_is_found(plant):
 
 def test_quick_plants_exist():
     assert set(QUICK) < set(PLANTS)
+
+
+def test_plants_replace_names_that_exist():
+    """A plant that replaces a name of an earlier version has no effect."""
+    targets = [
+        target
+        for node in ast.walk(ast.parse(Path(plants.__file__).read_text()))
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+    ]
+    replaced = [
+        (getattr(plants, target.value.id), target.attr)
+        for target in targets
+        if hasattr(plants, target.value.id)
+    ]
+    assert len(replaced) >= 25
+    assert [each for each in replaced if not hasattr(*each)] == []

@@ -139,3 +139,28 @@ def test_a_rejection_is_explained_by_an_order_of_a_deleted_customer(
     assert rejected.reasons == {"usage_limit_per_user"}
     redemptions = admin.get("/redemptions").get_json()["redemptions"]
     assert violations_of(events, rejected, redemptions=redemptions) == []
+
+
+@pytest.mark.one_database
+def test_an_update_without_an_address_keeps_that_of_a_deleted_customer(
+    admin, feed, make_coupon, make_customer, make_order
+):
+    """The use counted for the address before, so the limit per user is not checked again."""
+    coupon = make_coupon(code="summer")
+    ann = make_customer(email="ann@example.com")["id"]
+    address = {"email": "ann@example.com"}
+    lines = [{"code": "summer"}]
+    given = {"status": "pending", "coupon_lines": lines, "billing_address": address}
+    order = make_order(customer_id=ann, **given)
+    make_order(**given)
+    change = {"coupon": {"usage_limit_per_user": 1}}
+    path = f"/coupons/{coupon['id']}"
+    limited = recorded(admin.put(path, change), "update_coupon", change, change=change["coupon"])
+    events = feed()
+    assert admin.delete(f"/customers/{ann}").status_code == 200
+    body = {"order": {"billing_address": {"email": ""}, "customer_id": 0}}
+    response = admin.put(f"/orders/{order['id']}", body)
+    assert response.status_code == 200
+    moved = recorded(response, "change_customer", body, email="", customer_id=0)
+    redemptions = admin.get("/redemptions").get_json()["redemptions"]
+    assert violations_of([*events, *feed()], limited, moved, redemptions=redemptions) == []

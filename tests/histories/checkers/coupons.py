@@ -349,17 +349,18 @@ class CouponChecker:
         versions.append((event.earliest, float("inf"), holder))
         if before in {holder, None}:
             return []
-        is_erased = before and before[0] in self.accounts.deleted and before[1] == holder[1]
         found = []
         for timeline in self._timelines.values():
             held = [use for use in timeline.last.uses.values() if use.order == order_id]
             holders = {use.id: (customer, self._counted(use.id, holder[1])) for use in held}
             self._give(timeline, event, operation, holders)
-            if is_erased or timeline.last.status == DELETED:
+            if timeline.last.status == DELETED:
                 continue  # a deleted coupon has no limits, and no event releases its uses
             for use in held:
-                if (event.request_id, use.id) not in self._releases:
-                    held_now = timeline.last.uses[use.id]
+                held_now = timeline.last.uses[use.id]
+                # The address of a deleted account counts as before.
+                is_erased = use.customer in self.accounts.deleted and use.email == held_now.email
+                if not is_erased and (event.request_id, use.id) not in self._releases:
                     found += self._beyond_limit(timeline, event, operation, held_now)
         return found
 
