@@ -229,6 +229,22 @@ def test_an_order_of_a_deleted_customer_keeps_the_hash(app, admin, ann, make_cou
     assert rejected(post(admin, email=EMAIL)) == ["usage_limit_per_user"]
 
 
+def test_an_order_of_a_deleted_customer_takes_its_use_again_within_the_limit(
+    admin, ann, make_coupon, make_order
+):
+    make_coupon(code="summer", usage_limit_per_user=1)
+    lines = [{"code": "summer"}]
+    order = make_order(customer_id=ann["id"], status="pending", coupon_lines=lines)
+    assert admin.delete(f"/orders/{order['id']}").status_code == 200
+    other = reserve(admin, email=EMAIL)
+    forget(admin, ann)
+    restore = f"/orders/{order['id']}/restore"
+    (error,) = admin.post(restore).get_json()["errors"]
+    assert [reason["code"] for reason in error["reasons"]] == ["usage_limit_per_user"]
+    move(admin, other, "release")
+    assert admin.post(restore).status_code == 200
+
+
 def test_others_keep_their_data(admin, ann, make_coupon, make_customer):
     """Another account has the billing address of the deleted customer as its own."""
     make_coupon(code="summer")

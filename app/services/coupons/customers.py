@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -62,6 +62,19 @@ def erased_email(email_normalized: str) -> str:
     The limit per customer still counts the uses if a guest or a new account has the address.
     """
     return ERASED + keyed_hash(f"email:{email_normalized}")
+
+
+def counted_customer(customer: Customer, stored: Mapping[str, Any] | None) -> Customer:
+    """Return the customer for whom a stored use counts when it is taken again.
+
+    Args:
+        customer: the current customer of the order or of the redemption.
+        stored: the redemption, if it exists. If its address was erased, it still counts for it.
+    """
+    kept = email_columns(customer.email, stored)["email_normalized"]
+    if not kept.startswith(ERASED):
+        return customer
+    return replace(customer, emails_normalized={kept, *customer.emails_normalized})
 
 
 def email_columns(email: str, stored: Mapping[str, Any] | None = None) -> dict[str, str]:

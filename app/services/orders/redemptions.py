@@ -17,7 +17,7 @@ from app.db.records import with_columns
 from app.db.session import now, savepoint
 from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, is_live
-from app.services.coupons.customers import Customer, email_columns
+from app.services.coupons.customers import Customer, counted_customer, email_columns
 from app.services.coupons.terms import FoundCoupon
 from app.services.orders.coupon_lines import redemptions_of
 from app.services.orders.items import COUPON_ID, Item, OrderItems
@@ -189,7 +189,7 @@ class CouponPlan:
             slot = take_slot(
                 session,
                 coupon,
-                self.customer,
+                counted_customer(self.customer, earlier),
                 confirmed=status == CONFIRMED,
                 published=earlier is None and (line["applied"] or not self.is_new(line)),
                 own_order_id=order_id,

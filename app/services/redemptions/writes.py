@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
@@ -15,7 +13,7 @@ from app.db.session import now, run_in_transaction
 from app.errors import ShopError
 from app.models import REDEMPTIONS
 from app.models.redemption import RedemptionRow, RedemptionStatus, as_shown, has_expired, is_live
-from app.services.coupons.customers import ERASED, find_customer
+from app.services.coupons.customers import counted_customer, find_customer
 from app.services.coupons.refusals import counting_refusals
 from app.services.coupons.terms import coupon_by_id
 from app.services.redemptions.changes import (
@@ -118,8 +116,7 @@ def _take_slot_again(session: Session, redemption: RedemptionRow) -> list[Redemp
     customer = find_customer(
         fetch_here, redemption["customer_id"] or 0, redemption["email"], param="redemption"
     )
-    if redemption["email_normalized"].startswith(ERASED):
-        customer = replace(customer, emails_normalized=(redemption["email_normalized"],))
+    customer = counted_customer(customer, redemption)
     coupon = coupon_by_id(fetch_here, redemption["coupon_id"], customer)
     if coupon is not None:
         slot = take_slot(session, coupon, customer, confirmed=True, published=False, param=CODE)
