@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from sqlalchemy import select, update
 
 from app.conversions.numbers import INT64_MAX
-from app.db.session import db
+from app.db.session import db, run_in_transaction
 from app.models import COUPONS
 from app.services.redemptions.counts import CountChange
+from tests.redemptions.calls import post
 
 counts = st.integers(0, 8)
 uses = counts | st.integers(INT64_MAX - 8, INT64_MAX)
@@ -37,6 +38,21 @@ def test_one_statement_has_the_result_of_successive_changes(app, make_coupon):
             assert list(session.execute(columns.where(this)).one()) == expected
 
     check()
+
+
+def test_wrong_number_of_reservations_is_corrected(app, admin, make_coupon):
+    """SQL by hand can leave it. The request that needs a slot must end."""
+    coupon = make_coupon(code="summer", usage_limit=2)
+
+    def spoil(session):
+        session.execute(update(COUPONS).where(this).values(reserved_count=7))
+
+    this = COUPONS.c.id == coupon["id"]
+    with app.app_context():
+        run_in_transaction(spoil)
+    assert [post(admin, reference=each).status_code for each in "abc"] == [201, 201, 400]
+    with app.app_context(), db.session() as session:
+        assert session.scalar(select(COUPONS.c.reserved_count).where(this)) == 2
 
 
 STEPS = {

@@ -42,7 +42,12 @@ from app.db.read_pool import Fetch
 from app.db.records import row_dicts, with_columns
 from app.errors import ShopError
 from app.models import COUPONS, REDEMPTIONS
-from app.models.redemption import IS_EXPIRED_RESERVATION, RedemptionRow, RedemptionStatus
+from app.models.redemption import (
+    IS_EXPIRED_RESERVATION,
+    IS_RESERVED,
+    RedemptionRow,
+    RedemptionStatus,
+)
 from app.pricing.evaluation import REASONS, Reason, limit_reasons
 from app.services.coupons.customers import Customer
 from app.services.coupons.queries import PUBLISHED
@@ -52,6 +57,7 @@ from app.services.coupons.terms import (
     STORED_USES_BY_CUSTOMER,
     FoundCoupon,
     coupon_by_id,
+    number_of_redemptions,
 )
 from app.services.redemptions.counts import change_counts
 
@@ -73,6 +79,11 @@ _HOLD_UNLIMITED = {
     for published in (True, False)
 }
 _LOCK = select(COUPONS.c.id).where(_THIS).with_for_update(key_share=True)
+_RECOUNT = (
+    update(COUPONS)
+    .where(_THIS)
+    .values(reserved_count=number_of_redemptions(IS_RESERVED, REDEMPTIONS.c.holds_slot))
+)
 BATCH = 100
 """Reservations whose expiry is stored at a time."""
 _EXPIRED = (
@@ -220,6 +231,7 @@ def take_slot(
     lock_coupon(session, coupon.id)
     check = _Check.USES_BY_CUSTOMER if customer.is_known else _Check.NOTHING
     expired: list[RedemptionRow] = []
+    is_recounted = False
     while True:
         now_found = coupon_by_id(fetch_in(session), coupon.id, customer, own_order_id)
         if now_found is None or (published and not now_found.is_published):
@@ -227,9 +239,16 @@ def take_slot(
         if reasons := list(limit_reasons(now_found.terms)):
             raise not_applicable(coupon.code, reasons, param)
         # Only expired reservations can have the slots. A rejection has stored nothing.
-        expired += _expire_some(session, coupon.id)
+        some = _expire_some(session, coupon.id)
+        expired += some
         if taken := _row(session, _TAKE[published, confirmed, check], by_customer):
             return Slot(taken, is_counted=not confirmed, expired=expired)
+        if not some:
+            # Only SQL by hand can change the number of reservations. Do not try for ever.
+            if is_recounted:
+                raise RuntimeError(f"coupon {coupon.id} has a slot that cannot be taken")
+            session.execute(_RECOUNT, this)
+            is_recounted = True
 
 
 def require_use_left(
