@@ -164,3 +164,27 @@ def test_an_update_without_an_address_keeps_that_of_a_deleted_customer(
     moved = recorded(response, "change_customer", body, email="", customer_id=0)
     redemptions = admin.get("/redemptions").get_json()["redemptions"]
     assert violations_of([*events, *feed()], limited, moved, redemptions=redemptions) == []
+
+
+@pytest.mark.one_database
+def test_a_rejection_is_explained_by_the_address_of_the_deleted_customer_of_an_order(
+    admin, feed, make_coupon, make_customer, make_order
+):
+    """An order in the trash takes its use again, beside another use of the deleted customer."""
+    make_coupon(code="summer", usage_limit_per_user=1)
+    ann = make_customer(email="ann@example.com")["id"]
+    order = make_order(customer_id=ann, status="pending", coupon_lines=[{"code": "summer"}])
+    path = f"/orders/{order['id']}"
+    trashed = recorded(admin.delete(path), "trash_order", None, order=order["id"])
+    use = {"redemption": {"code": "summer", "reference": "a", "customer_id": ann}}
+    args = {"code": "summer", "customer_id": ann, "email": "", "expires_in": 900}
+    reserved = recorded(admin.post("/redemptions", use), "reserve", use, **args)
+    assert admin.delete(f"/customers/{ann}").status_code == 200
+    events = feed()
+    response = admin.post(f"{path}/restore")
+    late = {"invoked": len(events) + 1.0, "returned": len(events) + 2.0}
+    codes = ["summer"]
+    rejected = recorded(response, "restore_order", None, **late, order=order["id"], codes=codes)
+    assert rejected.reasons == {"usage_limit_per_user"}
+    redemptions = admin.get("/redemptions").get_json()["redemptions"]
+    assert violations_of(events, trashed, reserved, rejected, redemptions=redemptions) == []

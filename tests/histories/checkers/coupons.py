@@ -572,9 +572,16 @@ class CouponChecker:
         if operation.kind == "confirm":
             customer, email = self._use_holders.get(operation.args["redemption"], (0, ""))
         elif customer is None:
-            versions = self._held_during.get(operation.args.get("order", 0), [])
+            order = operation.args.get("order", 0)
+            versions = self._held_during.get(order, [])
+            # A use that the order takes again counts for the address of the deleted account.
+            erased = {
+                address
+                for use_id, address in self._erased.items()
+                if self._references.get(use_id, {}).get("order_id") == order
+            }
             return [
-                person
+                Person(person.ids, person.emails | erased)
                 for earliest, latest, (customer, email) in versions
                 if earliest <= operation.returned and latest >= operation.invoked
                 for person in self.accounts.persons(
