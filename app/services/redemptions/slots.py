@@ -17,9 +17,10 @@ each other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -227,27 +228,53 @@ def take_slot(
         check = _Check.NO_LIMIT_PER_USER if customer.is_known else _Check.NOTHING
         if taken := _row(session, _TAKE[published, confirmed, check], this):
             return Slot(taken, is_counted=not confirmed)
-    # No slot was free. Lock the coupon, store the expiry of reservations and try again.
-    lock_coupon(session, coupon.id)
     check = _Check.USES_BY_CUSTOMER if customer.is_known else _Check.NOTHING
+    taking = _TAKE[published, confirmed, check]
+    still = partial(coupon_by_id, fetch_in(session), coupon.id, customer, own_order_id)
+    taken, expired = _take_after_expiry(
+        session, coupon.code, still, taking, by_customer, published=published, param=param
+    )
+    return Slot(taken, is_counted=not confirmed, expired=expired)
+
+
+def _take_after_expiry(
+    session: Session,
+    code: str,
+    still: Callable[[], FoundCoupon | None],
+    taking: Executable,
+    parameters: dict[str, Any],
+    *,
+    published: bool,
+    param: str,
+) -> tuple[Mapping[str, Any], list[RedemptionRow]]:
+    """Take a slot that was not free, because only expired reservations have it.
+
+    Args:
+        code: the code of the coupon, for the error.
+        still: returns the coupon as it is stored now.
+        taking: the statement that takes a slot.
+
+    Raises:
+        ShopError: a limit is reached, with the reasons. Nothing was stored in this case.
+    """
+    lock_coupon(session, parameters["this"])
     expired: list[RedemptionRow] = []
     is_recounted = False
     while True:
-        now_found = coupon_by_id(fetch_in(session), coupon.id, customer, own_order_id)
-        if now_found is None or (published and not now_found.is_published):
-            raise not_applicable(coupon.code, [NOT_FOUND], param)
-        if reasons := list(limit_reasons(now_found.terms)):
-            raise not_applicable(coupon.code, reasons, param)
-        # Only expired reservations can have the slots. A rejection has stored nothing.
+        coupon = still()
+        if coupon is None or (published and not coupon.is_published):
+            raise not_applicable(code, [NOT_FOUND], param)
+        if reasons := list(limit_reasons(coupon.terms)):
+            raise not_applicable(code, reasons, param)
         some = _expire_some(session, coupon.id)
         expired += some
-        if taken := _row(session, _TAKE[published, confirmed, check], by_customer):
-            return Slot(taken, is_counted=not confirmed, expired=expired)
+        if taken := _row(session, taking, parameters):
+            return taken, expired
         if not some:
             # Only SQL by hand can change the number of reservations. Do not try for ever.
             if is_recounted:
                 raise RuntimeError(f"coupon {coupon.id} has a slot that cannot be taken")
-            session.execute(_RECOUNT, this)
+            session.execute(_RECOUNT, {"this": coupon.id})
             is_recounted = True
 
 
