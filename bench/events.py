@@ -74,7 +74,7 @@ def _feed(shops: Shops, rounds: int, database: str, number: int) -> Row:
     for shop, length in ((few, SMALL), (many, number)):
         _fill(shop.url, length)
     with few.serve() as short, many.serve() as long:
-        page = "/events?filter[limit]=100&filter[after]="
+        page = "/events?limit=100&after="
         name = f"100 events in the middle of {number:,}, compared with {SMALL:,}, {database}"
         work, other = (
             read(server, f"{page}{length // 2}", 50)

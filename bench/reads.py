@@ -10,8 +10,8 @@ from bench.servers import Request
 from bench.shops import DATABASES, SMALL, Shops
 from bench.workloads import new_order
 
-CUSTOMERS = "/customers?filter[limit]=100"
-ORDERS = "/orders?filter[limit]=100"
+CUSTOMERS = "/customers?limit=100"
+ORDERS = "/orders?limit=100"
 WC_V3_ORDERS = "/wp-json/wc/v3/orders?per_page=100"
 
 
@@ -61,8 +61,8 @@ def metadata(shops: Shops, rounds: int) -> Iterator[Row]:
             orders = [new_order() | {"metadata": entries} for _ in range(100)]
             body = json.dumps({"orders": orders}).encode()
             server.send([Request("/orders/bulk", "POST", body)], 1)
-            whole = read(server, f"{ORDERS}&filter[meta]=true", 50)
-            name = f"`GET {ORDERS}&filter[meta]=true` with 28 entries each, {database}"
+            whole = read(server, f"{ORDERS}&meta=true", 50)
+            name = f"`GET {ORDERS}&meta=true` with 28 entries each, {database}"
             title = f"{name}, compared with the page without them"
             yield ratio(title, Goal(2, 1.5, unit="times"), whole, read(server, ORDERS, 50), rounds)
 
@@ -70,12 +70,12 @@ def metadata(shops: Shops, rounds: int) -> Iterator[Row]:
 def whole_list(shops: Shops, rounds: int, size: int) -> Iterator[Row]:
     """Measure a list of all customers: rows per second and memory."""
     with shops.shop("SQLite", size).serve() as server:
-        work = Work(server, lambda: [Request("/customers?filter[limit]=-1")], 1, 1)
+        work = Work(server, lambda: [Request("/customers?limit=-1")], 1, 1)
         server.get(CUSTOMERS)
         idle = server.reset_peak()
         (costs,) = alternate([work], rounds)
         above = (server.peak() - idle) / 2**20
-        name = f"`filter[limit]=-1` over {size:,} customers, SQLite"
+        name = f"`limit=-1` over {size:,} customers, SQLite"
         yield Row(
             name,
             Goal(15_000, 40_000, at_least=True, unit="rows/s per core"),

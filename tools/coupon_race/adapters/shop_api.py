@@ -29,7 +29,7 @@ class Redemptions(Adapter):
 
     def remove(self, connection: Connection) -> None:
         for status in ("reserved", "confirmed"):
-            query = {"filter[code]": self.code, "filter[status]": status}
+            query = {"code": self.code, "status": status}
             while found := connection.send("GET", "/redemptions", **query)["redemptions"]:
                 for redemption in found:
                     self.release(connection, redemption)
