@@ -47,7 +47,6 @@ class EmailConverter(BaseConverter):
     part_isolating = False
 
     def to_python(self, value: str) -> str:
-        """Return the text without the optional trailing slash of a path."""
         return value.removesuffix("/")
 
 

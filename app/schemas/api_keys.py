@@ -61,7 +61,6 @@ class ResourceList(inputs.Input):
     }
 
     def convert(self, value: Any) -> list[str]:
-        """Return the names, or raise ValueError."""
         if not isinstance(value, list):
             raise ValueError("must be an array.")
         if len(value) > MAX_RESOURCES:

@@ -108,7 +108,6 @@ class WrappedItems(ma.fields.List[Any]):
     def deserialize(
         self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **_: Any
     ) -> Any:
-        """Return the array."""
         if value is None or value is ma.missing:
             raise missing_data(self.key)
         if not isinstance(value, list):

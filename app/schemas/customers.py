@@ -90,7 +90,6 @@ class Avatar(fields.Output):
     @staticmethod
     @lru_cache(10_000)
     def wire(email: str | None) -> str | None:
-        """Return the URL, or null without an e-mail address."""
         if not email:
             return None
         digest = hashlib.md5(email.strip().lower().encode(), usedforsecurity=False).hexdigest()

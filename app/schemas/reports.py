@@ -25,7 +25,6 @@ class DateParam(QueryField):
     openapi = {"type": "string", "format": "date", "examples": ["2026-11-01"]}
 
     def read(self, value: str) -> date:
-        """Return the date, or raise ValueError."""
         if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
             try:
                 found = date.fromisoformat(value)
@@ -42,7 +41,6 @@ class CurrencyParam(QueryField):
     openapi = {"type": "string", "pattern": "^[A-Za-z]{3}$", "examples": ["USD"]}
 
     def read(self, value: str) -> str:
-        """Return the code in upper case, or raise ValueError."""
         if not re.fullmatch("[A-Za-z]{3}", value):
             raise ValueError("must be three letters.")
         return value.upper()

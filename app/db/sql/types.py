@@ -32,12 +32,10 @@ class MoneyText(TypeDecorator[str]):
     cache_ok = True
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
-        """Return the function that formats cents."""
         return self.read
 
     @staticmethod
     def read(cents: Any) -> str:
-        """Return the formatted amount."""
         if type(cents) is int:  # fast paths for most amounts
             if cents > 99:
                 text = str(cents)
@@ -62,7 +60,6 @@ class Money(TypeDecorator[Decimal]):
     """The type for responses, which formats the value without a Decimal."""
 
     def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> int | None:
-        """Convert an amount to cents."""
         return None if value is None else int(value.scaleb(2))
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
@@ -79,7 +76,6 @@ class MoneySum(Money):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the database type."""
         is_postgresql = dialect.name == "postgresql"
         return dialect.type_descriptor(Numeric(38, 0) if is_postgresql else BigInteger())
 
@@ -90,7 +86,6 @@ class OptionalMoneyText(MoneyText):
     cache_ok = True
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
-        """Return the function that formats cents."""
         return lambda cents: None if cents is None else self.read(cents)
 
 
@@ -108,12 +103,10 @@ class TimestampText(TypeDecorator[str]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the database type, which is the stored text on SQLite."""
         kind = DateTime(timezone=True) if dialect.name == "postgresql" else String()
         return dialect.type_descriptor(kind)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
-        """Return the function that formats a timestamp from the driver."""
         if dialect.name == "postgresql":  # in the time zone of the connection
             return lambda value: (
                 None if value is None else f"{value.astimezone(UTC).isoformat()[:19]}Z"
@@ -135,7 +128,6 @@ class UtcDateTime(TypeDecorator[datetime]):
     """The type for responses, which formats the value without a datetime."""
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the database type."""
         return dialect.type_descriptor(DateTime(timezone=dialect.name == "postgresql"))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
@@ -179,12 +171,10 @@ class ValueList(TypeDecorator[Iterable[Any]]):
         self.item = item
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the database type."""
         kind: TypeEngine[Any] = ARRAY(self.item) if dialect.name == "postgresql" else String()
         return dialect.type_descriptor(kind)
 
     def process_bind_param(self, value: Iterable[Any] | None, dialect: Dialect) -> Any:
-        """Convert the values for the driver."""
         values = list(value or ())
         return values if dialect.name == "postgresql" else orjson.dumps(values).decode()
 
@@ -229,7 +219,6 @@ class JsonObjectText(TypeDecorator[orjson.Fragment]):
     cache_ok = True
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Read:
-        """Return the function that marks text as JSON."""
         return orjson.Fragment
 
 

@@ -36,7 +36,6 @@ class CodeCount(inputs.Input):
     openapi = {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "examples": [1000]}
 
     def convert(self, value: Any) -> int:
-        """Return the number, or raise ValueError."""
         count = numbers.integer(value)
         if not 1 <= count <= MAX_COUNT:
             raise ValueError(f"must be between 1 and {MAX_COUNT:,}.")

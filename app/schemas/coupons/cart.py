@@ -46,7 +46,6 @@ class CartItems(list_inputs.ItemArray):
         )
 
     def load_item(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert an object, with the defaults of missing keys."""
         loaded: dict[str, Any] = self.inner.schema.load(item)  # type: ignore[attr-defined]  # a Nested
         return loaded
 
@@ -57,7 +56,6 @@ class CartCodes(list_inputs.CodeArray):
     openapi: json_schema.Schema = {**json_schema.CODES_IN, json_schema.LIMIT: _CODE_LIMIT}
 
     def convert(self, value: Any) -> list[Any]:
-        """Return the codes, or raise ShopError for too many."""
         limit = current_limit(_CODE_LIMIT)
         # Repetitions have to be converted to be recognized.
         most = max(limit, MAX_CODE_ENTRIES)

@@ -125,7 +125,6 @@ class Text(Input):
     openapi = json_schema.TEXT_IN
 
     def convert(self, value: Any) -> str:
-        """Return the text."""
         string = text.to_string(value)
         require_length(string, self.openapi.get("maxLength"))  # also for numbers, which become text
         return string
@@ -165,7 +164,6 @@ class Choice(Input):
     """One of the names in the ``enum`` of its JSON Schema."""
 
     def convert(self, value: Any) -> str:
-        """Return the name, or raise ValueError."""
         names = self.openapi["enum"]
         if value not in names:
             raise ValueError(f"must be one of {', '.join(names)}.")
@@ -184,7 +182,6 @@ class Code(Text):
     openapi = json_schema.CODE_IN
 
     def clean(self, value: str) -> str:
-        """Return the normalized code."""
         return text.coupon_code(value)
 
     def loss(self, value: Any, converted: str) -> str:
@@ -197,7 +194,6 @@ class CleanText(Text):
     """Text without markup. Removes tags and control characters, and collapses white space."""
 
     def clean(self, value: str) -> str:
-        """Return the cleaned text."""
         return text.clean(value)
 
     def loss(self, value: Any, converted: str) -> str:
@@ -220,7 +216,6 @@ class InputObject(ma.fields.Nested):
         data: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the converted object."""
         if value is None or value is ma.missing:
             return self.absent()
         if not isinstance(value, dict):
@@ -244,7 +239,6 @@ class StrictTrue(Input):
     rejects_nul = False  # "any other value" is false (spec 2.1)
 
     def convert(self, value: Any) -> bool:
-        """Return whether the value is the boolean true."""
         return value is True
 
 
@@ -254,7 +248,6 @@ class Email(Input):
     openapi = json_schema.EMAIL_IN
 
     def convert(self, value: Any) -> str:
-        """Return the address, or raise ValueError."""
         email = text.to_string(value).strip()
         if len(email) > 254:  # the limit of RFC 5321
             raise ValueError("must have at most 254 characters.")
@@ -267,7 +260,6 @@ class RecordId(Input):
     openapi = json_schema.INTEGER_IN
 
     def convert(self, value: Any) -> Any:
-        """Return the value unchanged."""
         return value
 
 
@@ -278,7 +270,6 @@ class DecimalInput(Input):
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
     def convert(self, value: Any) -> Decimal | None:
-        """Return the amount."""
         return numbers.money(value)
 
 
@@ -286,7 +277,6 @@ class AmountInput(DecimalInput):
     """A decimal, rounded to the cent. Empty text means 0.00 (decisions 3)."""
 
     def convert(self, value: Any) -> Decimal:
-        """Return the amount."""
         return super().convert(value) or ZERO
 
 
@@ -297,7 +287,6 @@ class Count(Input):
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
     def convert(self, value: Any) -> int:
-        """Return the count."""
         return numbers.count(value)
 
 
@@ -308,7 +297,6 @@ class Integer(Input):
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
     def convert(self, value: Any) -> int:
-        """Return the integer."""
         return numbers.integer(value)
 
 
@@ -318,7 +306,6 @@ class AccountId(Input):
     openapi = json_schema.INTEGER_IN
 
     def convert(self, value: Any) -> int:
-        """Return the ID, which may be negative, or raise ValueError."""
         if isinstance(value, bool) or (
             isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value)
         ):
@@ -332,7 +319,6 @@ class Quantity(Input):
     openapi = json_schema.QUANTITY_IN
 
     def convert(self, value: Any) -> int:
-        """Return the quantity, or raise ValueError."""
         number = numbers.integer(value)
         if not 1 <= number <= 10**9:
             raise ValueError("must be between 1 and 1,000,000,000.")
@@ -350,7 +336,6 @@ class Price(Input):
         super().__init__(meaning, required=True)
 
     def convert(self, value: Any) -> Decimal:
-        """Return the price, or raise ValueError."""
         amount = numbers.price(value)
         if amount is None:
             raise ValueError("is required.")
@@ -365,7 +350,6 @@ class ExpiresIn(Input):
     openapi = json_schema.EXPIRES_IN
 
     def convert(self, value: Any) -> int:
-        """Return the seconds, or raise ValueError."""
         seconds = numbers.integer(value)
         if not 60 <= seconds <= 604_800:  # redemptions 4
             raise ValueError("must be between 60 and 604,800 seconds.")
@@ -379,7 +363,6 @@ class TimestampInput(Input):
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
     def convert(self, value: Any) -> datetime | None:
-        """Return the timestamp in UTC, in whole seconds."""
         number = numbers.int_if_integral(value)
         if isinstance(number, int) and not isinstance(number, bool):
             value = f"@{number}"  # Unix seconds, even if the digits could be a year
@@ -395,7 +378,6 @@ class DateText(Input):
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
     def convert(self, value: Any) -> date | None:
-        """Return the date, in UTC."""
         return dates.parse_date(value, datetime.now(UTC).date())
 
 

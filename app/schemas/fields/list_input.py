@@ -54,7 +54,6 @@ class IdArray(_Array):
     openapi = json_schema.IDS_IN
 
     def entry(self, value: Any) -> int:
-        """Return an ID, or 0."""
         return numbers.integer(value)
 
     def loss(self, value: Any, converted: list[int]) -> str:
@@ -71,13 +70,11 @@ class EmailArray(_Array):
     openapi = json_schema.EMAILS_IN
 
     def entry(self, value: Any) -> str:
-        """Return an address as text."""
         string = text.to_string(value)
         require_length(string, self.openapi["items"]["maxLength"])  # of numbers, too
         return string
 
     def clean(self, value: list[str]) -> list[str]:
-        """Return the valid addresses."""
         return [address for address in map(emails.sanitize_email, value) if address]
 
     def loss(self, value: Any, converted: list[str]) -> str:
@@ -95,7 +92,6 @@ class CodeArray(_Array):
     openapi = json_schema.CODES_IN
 
     def entry(self, value: Any) -> str:
-        """Return a code, or an empty string."""
         return "" if value is None else text.coupon_code(text.to_string(value))
 
     def loss(self, value: Any, converted: list[str]) -> str:

@@ -186,7 +186,6 @@ class Date(Output):
 
     @staticmethod
     def wire(value: date | None) -> str | None:
-        """Return the date as text."""
         return None if value is None else f"{value.isoformat()}T00:00:00Z"
 
 
@@ -217,7 +216,6 @@ class Part(ma.fields.Nested):
         self.prefix = prefix
 
     def serialize(self, attr: str, obj: Any, accessor: Any = None, **kwargs: Any) -> Any:
-        """Return the object from the values of the parent."""
         names = self.part._declared_fields
         values = {name: ma.utils.get_value(obj, self.prefix + name) for name in names}
         return self.schema.dump(values)

@@ -69,7 +69,6 @@ class TextParam(QueryField):
     openapi = json_schema.TEXT_PARAMETER
 
     def read(self, value: str) -> str:
-        """Return the text."""
         return value
 
 
@@ -77,7 +76,6 @@ class ExactText(TextParam):
     """Text in which blanks count. Only absence means "not supplied"."""
 
     def convert(self, value: Any) -> str:
-        """Return the text."""
         return self.read(value)
 
 
@@ -103,7 +101,6 @@ class StatusListParam(TextParam):
     openapi = json_schema.STATUSES_PARAMETER
 
     def read(self, value: str) -> list[str]:  # type: ignore[override] # a list instead of text
-        """Return the statuses, or the default without any."""
         return _entries(super().read(value)) or self.deserialize(None)
 
 
@@ -111,7 +108,6 @@ class CodeParam(TextParam):
     """A coupon code, normalized."""
 
     def read(self, value: str) -> str:
-        """Return the normalized code."""
         return text.coupon_code(super().read(value))
 
 
@@ -133,7 +129,6 @@ class FieldList(QueryField):
     openapi = json_schema.FIELDS_PARAMETER
 
     def read(self, value: str) -> Selection:
-        """Return the selection."""
         selection: Selection = {}
         for name in value.split(","):
             parent, dot, child = (part.strip() for part in name.partition("."))
@@ -162,7 +157,6 @@ class TimestampParam(QueryField):
     openapi = json_schema.TIMESTAMP_PARAMETER
 
     def read(self, value: str) -> datetime:
-        """Return the timestamp, in UTC."""
         return dates.parse_timestamp(value)
 
 
@@ -177,7 +171,6 @@ class ChoiceParam(QueryField):
         self.openapi = {"type": "string", "enum": list(choices)}
 
     def read(self, value: str) -> str:
-        """Return the value, or raise ValueError."""
         if value not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}.")
         return value
@@ -197,7 +190,6 @@ class Renamed(ChoiceParam):
         self.openapi = {**self.openapi, "enum": sorted(documented.values(), key=self.choices.index)}
 
     def read(self, value: str) -> str:
-        """Return the value of the original choice."""
         word = super().read(value)
         return self.words.get(word, word)
 
@@ -217,7 +209,6 @@ class DirectionParam(ChoiceParam):
         }
 
     def read(self, value: str) -> str:
-        """Return the direction in lower case."""
         return super().read(value.lower())
 
 
@@ -261,7 +252,6 @@ class IntegerParam(QueryField):
         self.openapi = {"type": "integer", "minimum": minimum}
 
     def read(self, value: str) -> int:
-        """Return the number, or raise ValueError."""
         # Enough digits for every ID, and fewer than the limit of Python for int().
         if not re.fullmatch(r"\s*[+-]?[0-9]{1,100}\s*", value) or int(value) < self.minimum:
             raise ValueError(f"must be an integer of at least {self.minimum}.")
@@ -282,7 +272,6 @@ class DaysParam(IntegerParam):
         super().__init__(None, meaning, load_default=default)
 
     def read(self, value: str) -> int:
-        """Return the number."""
         return min(super().read(value), MAX_DAYS)
 
 
@@ -309,7 +298,6 @@ class EventLimitParam(IntegerParam):
         self.openapi = {"type": "integer", "minimum": 0, "maximum": self.maximum}
 
     def read(self, value: str) -> int:
-        """Return the number, or raise ValueError."""
         number = super().read(value)
         if number > self.maximum:
             raise ValueError(f"must be an integer of at most {self.maximum}.")

@@ -65,7 +65,6 @@ def _removed(item: Any, key: str) -> Any:
 class _LegacyOrder(Base):
     @ma.pre_load
     def read(self, data: Any, **_: Any) -> Any:
-        """Convert the order to the native form."""
         return native_order(data) if isinstance(data, dict) else data
 
 

@@ -38,7 +38,6 @@ class LegacyRefundItemsV3(fields.Lines):
 
     @staticmethod
     def wire(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the line items of version 3."""
         return [
             _line(item) | {"refunded_item_id": str(item["id"])}
             for item in items
@@ -110,7 +109,6 @@ class LegacyRefundItemArray(ItemArray):
         )
 
     def deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the converted items."""
         if isinstance(value, dict):
             value = [_native_item(item_id, item) for item_id, item in value.items()]
         return super().deserialize(value, *args, **kwargs)

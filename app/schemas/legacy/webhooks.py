@@ -35,7 +35,6 @@ class LegacyStatus(WebhookStatusInput):
     """Status of a webhook. An empty text means no status."""
 
     def convert(self, value: Any) -> str:
-        """Return the status, or an empty text."""
         return "" if value == "" else super().convert(value)
 
 

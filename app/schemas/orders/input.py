@@ -73,7 +73,6 @@ class OrderNumber(inputs.Text):
     openapi = json_schema.ORDER_NUMBER_IN
 
     def convert(self, value: Any) -> str:
-        """Return the text, or raise ValueError."""
         text = super().convert(value)
         if not 1 <= len(text) <= 191:
             raise ValueError("must have 1 to 191 characters.")

@@ -63,7 +63,6 @@ class UnitPrice(inputs.Input):
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
     def convert(self, value: Any) -> Decimal | None:
-        """Return the price, rounded half up to six decimals."""
         if numbers.money(value) is None:
             return None
         exact = Decimal(value.strip() if isinstance(value, str) else value)
@@ -90,7 +89,6 @@ class LineMetaArray(list_inputs.ItemArray):
         )
 
     def deserialize(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the attributes. A key that is not supplied is empty."""
         loaded = super().deserialize(*args, **kwargs)
         empty = dict.fromkeys(LineMetaCreate._declared_fields, "")
         return [empty | item for item in loaded] if isinstance(loaded, list) else loaded
@@ -203,7 +201,6 @@ class Remaining(inputs.Input):
     max_text_length = json_schema.TEXT_MAX_LENGTH
 
     def convert(self, value: Any) -> int | None:
-        """Return the number, None for unlimited, or raise ValueError."""
         number = numbers.int_if_integral(value)
         if isinstance(number, str):
             if not number.strip():

@@ -24,7 +24,6 @@ class NoteText(inputs.Text):
     openapi = {**json_schema.TEXT_IN, "minLength": 1, "maxLength": MAX_NOTE_LENGTH}
 
     def convert(self, value: Any) -> str:
-        """Return the text, or raise ValueError."""
         text = super().convert(value)
         if len(text) > MAX_NOTE_LENGTH:
             raise ValueError(f"is longer than {MAX_NOTE_LENGTH:,} characters.")

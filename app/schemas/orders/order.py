@@ -135,7 +135,6 @@ class Quantity(fields.Output):
 
     @staticmethod
     def wire(line_items: list[dict[str, Any]]) -> int:
-        """Return the sum of the quantities."""
         return sum(line.get("quantity", 0) for line in line_items)
 
 
@@ -146,7 +145,6 @@ class MethodTitles(fields.Output):
 
     @staticmethod
     def wire(shipping_lines: list[dict[str, Any]]) -> str:
-        """Return the titles."""
         return ", ".join(line.get("method_title", "") for line in shipping_lines)
 
 

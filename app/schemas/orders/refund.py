@@ -43,7 +43,6 @@ class RefundItems(fields.Lines):
 
     @staticmethod
     def wire(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the items as the native API shows them."""
         return [{name: item[name] for name in _ITEM_NAMES} for item in items]
 
 

@@ -64,7 +64,6 @@ class WebhookSecret(Input):
     }
 
     def convert(self, value: Any) -> str:
-        """Return the secret, or raise ValueError."""
         if not isinstance(value, str) or secret_key(value) is None:
             raise ValueError("must be 'whsec_' and the base64 form of 24 to 64 bytes.")
         return value
@@ -88,7 +87,6 @@ class EventId(Input):
     openapi = {"type": "integer", "format": "int64", "minimum": 0, "examples": [105]}
 
     def convert(self, value: Any) -> int:
-        """Return the ID, or raise ValueError."""
         if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
             raise ValueError("must be an integer.")
         if isinstance(value, Decimal) and value != value.to_integral_value():
