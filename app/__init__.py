@@ -27,7 +27,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
         SettingsError: a setting is invalid.
         PluginError: a plugin cannot be loaded.
     """
-    from app import plugins
+    from app import blueprints
     from app.api import replica_reads, representations, request_handling, security_headers
     from app.api.smorest import Api
     from app.cli import group
@@ -49,7 +49,7 @@ def create_app(config: Mapping[str, Any] | None = None) -> Flask:
     request_handling.init_app(app)
     api = Api()
     api.init_app(app)
-    plugins.init_app(app, api)  # the blueprints of the core, then the installed plugins
+    blueprints.init_app(app, api)  # the blueprints of the core, then the installed plugins
     representations.init_app(app)
     refusals.init_app(app)
     replica_reads.init_app(app)

@@ -1,7 +1,4 @@
-"""Enumerations of the shop, which plugins extend: coupon types, order statuses and event types.
-
-The catalog of an app also contains the hooks for changes.
-"""
+"""What plugins extend: coupon types, order statuses, event types, orders, and hooks for changes."""
 
 from __future__ import annotations
 
@@ -11,12 +8,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import marshmallow as ma
 from flask import current_app
 
 from app.pricing.discounts import COUPON_TYPES, CouponType, Rule, no_discount
 
 EXTENSION = "shop_api"
-"""Key in ``app.extensions`` under which each app keeps its catalog and plugin registry."""
+"""Key in ``app.extensions`` under which each app keeps its catalog."""
 
 
 class RedemptionEffect(StrEnum):
@@ -129,6 +127,22 @@ class ChangeHook:
         return self.resource in {resource, "*"}
 
 
+@dataclass(frozen=True, slots=True)
+class OrderExtension:
+    """A key that is added to every order in every response (spec 2.3).
+
+    Args:
+        key: name of the key.
+        field: describes the value in the OpenAPI document.
+        values: function that takes the orders of a response, as the API returns them, and returns
+            one value per order, in the same order.
+    """
+
+    key: str
+    field: ma.fields.Field[Any]
+    values: Callable[[Sequence[dict[str, Any]]], Sequence[Any]]
+
+
 EventData = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 """Function that returns ``data`` of the events of some records, as the native API shows them."""
 
@@ -139,7 +153,7 @@ BareObjects = Callable[[Sequence[int]], Sequence[Mapping[str, Any]]]
 
 @dataclass(slots=True)
 class Catalog:
-    """Known coupon types and order statuses of one app.
+    """What the core and the plugins of one app have registered.
 
     Attributes:
         coupon_types: rule of each known coupon type by its name (spec 2.1, redemptions 3).
@@ -152,6 +166,8 @@ class Catalog:
         event_data: function that returns the data of events, by the name of the resource.
         bare_objects: function that returns records as wc/v3 shows them, by the name of the
             resource.
+        order_extensions: extensions of order responses by their key.
+        plugins: names of the loaded plugins, in loading order.
     """
 
     coupon_types: dict[str, CouponType] = field(default_factory=lambda: dict(COUPON_TYPES))
@@ -173,6 +189,8 @@ class Catalog:
     bare_objects: dict[str, BareObjects] = field(default_factory=dict)
 
     resources: set[str] = field(default_factory=set)
+    order_extensions: dict[str, OrderExtension] = field(default_factory=dict)
+    plugins: list[str] = field(default_factory=list)
 
     redemption_effects: dict[str, RedemptionEffect] = field(
         default_factory=lambda: {
@@ -250,6 +268,12 @@ class Catalog:
         effect = RedemptionEffect(redemption_effect)
         self.order_statuses[name] = label
         self.redemption_effects[name] = effect
+
+    def add_order_extension(self, extension: OrderExtension) -> None:
+        """Add a key to every order response (spec 2.3). Raises DuplicateNameError if it exists."""
+        if extension.key in self.order_extensions:
+            raise DuplicateNameError(f"the order extension {extension.key!r} already exists")
+        self.order_extensions[extension.key] = extension
 
 
 def current_catalog() -> Catalog:

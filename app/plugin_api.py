@@ -9,12 +9,12 @@ from app.api.blueprint import Blueprint
 from app.api.etags import with_etag
 from app.api.idempotency import idempotent
 from app.auth.principals import Capability
-from app.catalog import Change, ChangeHook, DuplicateNameError
+from app.catalog import Change, ChangeHook, DuplicateNameError, OrderExtension
+from app.catalog import current_catalog as registry
 from app.db.read_pool import fetch
 from app.db.session import db, run_in_transaction
 from app.errors import InvalidParams, ShopError
 from app.models import Coupon, Order, OrderNote, OrderRefund, Redemption, User
-from app.plugins import OrderExtension, registry
 from app.schemas.base import Base
 from app.schemas.fields import output as fields
 from app.schemas.orders.order import OrderSchema

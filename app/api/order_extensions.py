@@ -19,8 +19,8 @@ from flask import Response, current_app, request
 from app.api.json_text import PositionDecoder, insert_members, parse_integer
 from app.api.serializers import narrowed
 from app.api.view_docs import response_schemas
+from app.catalog import current_catalog
 from app.errors import InvalidParams
-from app.plugins import registry
 from app.schemas.fields.query import FieldList
 from app.schemas.orders.order import OrderSchema
 
@@ -164,7 +164,7 @@ def extend(
 
     Extensions are added in reverse order of registration, so that ``customer`` is the last key.
     """
-    for extension in reversed(registry().order_extensions.values()):
+    for extension in reversed(current_catalog().order_extensions.values()):
         if selection is not None and extension.key not in selection:
             continue
         inner = None if selection is None else selection[extension.key]

@@ -16,11 +16,10 @@ from app.api.metadata import RecordSerializer, WantedMetadata
 from app.api.order_extensions import Selection, extend
 from app.api.serializers import Serializer, names_in, narrowed, require_known
 from app.api.versions import current_api_version, in_native_form
-from app.catalog import EXTENSION
+from app.catalog import EXTENSION, OrderExtension, current_catalog
 from app.db.read_pool import fetch
 from app.db.session import reading_own_writes
 from app.models import COUPONS, ORDER_NOTES, ORDER_REFUNDS, WEBHOOK_DELIVERIES, WEBHOOKS
-from app.plugins import OrderExtension, registry
 from app.schemas.api_keys import ApiKeySchema
 from app.schemas.coupons.batch import CouponBatchSchema
 from app.schemas.coupons.coupon import CouponSchema, TrashedCouponSchema
@@ -193,7 +192,7 @@ class OrderSerializer:
         self, query: Mapping[str, Any] | None = None, serializer: Serializer = ORDER
     ) -> None:
         serializer = in_version(serializer)
-        extensions = registry().order_extensions
+        extensions = current_catalog().order_extensions
         self._wanted = WantedMetadata(serializer.schema, query)
         selection: Selection = self._wanted.selection
         self._refunds = _REFUNDS & serializer.selectable.keys() & (selection or {}).keys()
@@ -266,7 +265,7 @@ class OrderSerializer:
 
 def _extended_last(order: dict[str, Any]) -> dict[str, Any]:
     """Move the keys of the extensions behind the metadata of an order (records 1)."""
-    for key in reversed(registry().order_extensions):
+    for key in reversed(current_catalog().order_extensions):
         if key in order:
             order[key] = order.pop(key)
     return order

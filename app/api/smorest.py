@@ -23,9 +23,8 @@ from app.api.openapi import fields as openapi_fields
 from app.api.openapi import info as openapi_info
 from app.api.openapi.served import ServedDocument
 from app.api.versions import NATIVE, ApiVersion
-from app.catalog import EXTENSION
+from app.catalog import EXTENSION, Catalog, OrderExtension
 from app.config import VERSION
-from app.plugins import OrderExtension, Registry
 from app.schemas.base import ErrorResponse
 from app.schemas.orders.order import OrderSchema
 
@@ -162,23 +161,23 @@ class Api(flask_smorest.Api):
             converters.SCHEMAS[type(converter)], str(self._spec.openapi_version)
         )
 
-    def describe(self, registry: Registry) -> None:
+    def describe(self, catalog: Catalog) -> None:
         """Let the OpenAPI document be completed, because all plugins are loaded."""
-        self.describe_later(partial(self._complete, registry))
+        self.describe_later(partial(self._complete, catalog))
         self._is_loaded = True
         for api in self.mounts:
-            api.describe(registry)
+            api.describe(catalog)
 
-    def _complete(self, registry: Registry) -> None:
+    def _complete(self, catalog: Catalog) -> None:
         """Add to the OpenAPI document what depends on all blueprints and plugins."""
-        self._describe_events(registry.event_types)
+        self._describe_events(catalog.event_types)
         # to_dict() returns the original lists and objects, not copies.
         document = self._spec.to_dict()
         openapi.move_path_parameters(document)
         openapi.remove_aliases(document)
-        openapi.describe_known(document, registry)
+        openapi.describe_known(document, catalog)
         openapi.describe_limits(document, self._app.config)
-        self._describe_orders(registry.order_extensions)
+        self._describe_orders(catalog.order_extensions)
         openapi.describe_version(document, self.api_version)
         openapi.remove_unused_tags(document)
         if "webhooks" in document:

@@ -17,10 +17,10 @@ from app.api.order_extensions import extend_response
 from app.api.representations import CUSTOMER
 from app.api.smorest import Api
 from app.api.versions import current_api_version
+from app.catalog import OrderExtension, current_catalog
 from app.conversions.numbers import INT64_MAX
 from app.errors import InvalidParams
 from app.models.address import BILLING_PARTS, SHIPPING_PARTS
-from app.plugins import OrderExtension, registry
 from app.schemas.customers import CustomerSchema
 from app.schemas.fields.output import either
 from app.schemas.orders.order import GuestCustomerSchema
@@ -33,7 +33,7 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
     """Register the extension, and the hook for the responses of other views."""
     app.register_blueprint(blp)
     with app.app_context():
-        registry().add_order_extension(
+        current_catalog().add_order_extension(
             OrderExtension(
                 "customer",
                 either(

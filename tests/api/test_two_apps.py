@@ -8,7 +8,7 @@ from flask_migrate import upgrade
 from app.auth.principals import Permission
 from app.config.settings import SettingsSchema
 from app.db.session import db
-from app.plugins import registry
+from app.plugin_api import registry
 from app.services.api_keys.writes import create_key
 from tests.api_client import Client
 

@@ -9,15 +9,15 @@ from types import ModuleType
 import marshmallow as ma
 import pytest
 
-from app import plugins
+from app import blueprints
 from app.admin import extensions
 from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint
 from app.auth.principals import Capability, Permission
-from app.catalog import EXTENSION, DuplicateNameError
+from app.blueprints import PluginError
+from app.catalog import EXTENSION, Catalog, DuplicateNameError, current_catalog
 from app.config import PLUGINS
 from app.errors import ShopError
-from app.plugins import PluginError, registry
 from app.pricing.discounts import COUPON_TYPES
 from app.schemas.base import Base
 from app.services.api_keys.writes import create_key
@@ -55,7 +55,7 @@ class Gift:
 
         api.register_blueprint(blp)
         with app.app_context():
-            registry().add_coupon_type("gift")
+            current_catalog().add_coupon_type("gift")
 
 
 class Anew:
@@ -109,7 +109,7 @@ def install(monkeypatch, make_app):
             assert group == "shop_api.plugins"
             return found
 
-        monkeypatch.setattr(plugins, "entry_points", entry_points)
+        monkeypatch.setattr(blueprints, "entry_points", entry_points)
         return make_app(**settings)
 
     return make
@@ -168,7 +168,7 @@ def test_plugin_that_cannot_be_used_is_named(install, doors, message):
 
 
 def test_coupon_type_that_exists_is_rejected_and_changes_nothing():
-    ours = plugins.Registry()
+    ours = Catalog()
     with pytest.raises(DuplicateNameError, match=r"^the coupon type 'percent' already exists$"):
         ours.add_coupon_type("percent")
     assert ours.coupon_types == COUPON_TYPES
@@ -183,7 +183,7 @@ def client_on(app, role="administrator"):
 
 
 def test_plugins_are_loaded_by_name_after_the_core(app, install):
-    first = [plugins.BUILTIN[0].name, *(door.name for door in plugins.BUILTIN[1:])]
+    first = [blueprints.BUILTIN[0].name, *(door.name for door in blueprints.BUILTIN[1:])]
     other = install(("zebra", f"{HERE}:Gift"), ("ant", "test_plugins_ant"))
     assert other.extensions[EXTENSION].plugins == [*first, "ant", "zebra"]
     assert app.extensions[EXTENSION].plugins == first

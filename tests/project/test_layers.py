@@ -27,24 +27,23 @@ MAY_IMPORT = {
     "outbound": CORE,
     "worker": CORE | {"db", "models", "auth", "outbound", "services", "observability"},
     "schemas": CORE,
-    "plugins": CORE,
     "observability": CORE | {"db"},
-    **dict.fromkeys(TOP, CORE | {*LAYERS, *TOP, "schemas", "plugins", "worker", "observability"}),
+    **dict.fromkeys(TOP, CORE | {*LAYERS, *TOP, "schemas", "worker", "observability"}),
 }
-MAY_IMPORT["import_export"] = CORE | {*LAYERS, "schemas", "plugins"}
+MAY_IMPORT["import_export"] = CORE | {*LAYERS, "schemas"}
 MAY_IMPORT["cli"] |= {"import_export"}
 MAY_IMPORT["admin"] |= {"import_export"}
 for part in ("api", "blueprints"):
-    MAY_IMPORT[part] |= {"schemas", "plugins"}
+    MAY_IMPORT[part] |= {"schemas"}
 # A dialect of its own, beside the blueprints. Nothing imports it.
-MAY_IMPORT["woocommerce_rest"] = CORE | {*LAYERS[:-1], "schemas", "plugins"} - {"woocommerce"}
+MAY_IMPORT["woocommerce_rest"] = CORE | {*LAYERS[:-1], "schemas"} - {"woocommerce"}
 # A folder of services imports only the folders to its left.
 SERVICES = [
     "common", "events", "webhooks", "coupons", "redemptions", "customers", "orders", "reports",
     "api_keys", "maintenance",
 ]  # fmt: skip
 BELOW_THE_REQUEST = {
-    *CORE, "db", "models", "auth", "outbound", "services", "woocommerce", "worker", "schemas", "plugins",
+    *CORE, "db", "models", "auth", "outbound", "services", "woocommerce", "worker", "schemas",
 }  # fmt: skip
 # Packages that compute and do nothing else: no framework, no database, no request.
 PURE_PACKAGES = {"dateutil", "email_validator", "marshmallow"}

@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from app.api.versions import ApiVersion
-from app.plugins import Registry
+from app.catalog import Catalog
 from app.schemas.fields.json_schema import KNOWN, LIMIT
 from app.schemas.fields.query import plain
 
@@ -139,11 +139,11 @@ def remove_aliases(document: Document) -> None:
             del operations[method]
 
 
-def describe_known(document: Document, registry: Registry) -> None:
+def describe_known(document: Document, catalog: Catalog) -> None:
     """Add the known coupon types and order statuses, including those of plugins."""
     for schema in list(_with_key(document, KNOWN)):
         known = schema.pop(KNOWN)
-        names = list(getattr(registry, known))
+        names = list(getattr(catalog, known))
         if "maxLength" in schema:  # a list of them in one text
             # A hyphen needs no escape, and JavaScript allows none.
             one = "|".join(re.escape(name).replace(r"\-", "-") for name in names)
