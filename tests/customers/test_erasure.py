@@ -245,6 +245,22 @@ def test_an_order_of_a_deleted_customer_takes_its_use_again_within_the_limit(
     assert admin.post(restore).status_code == 200
 
 
+def test_a_use_keeps_the_hash_if_its_next_customer_is_deleted_too(
+    admin, ann, make_coupon, make_customer, make_order
+):
+    """The order has no address, so its use counts for both customers."""
+    make_coupon(code="summer", usage_limit_per_user=1)
+    lines = [{"code": "summer"}]
+    order = make_order(customer_id=ann["id"], status="pending", coupon_lines=lines)
+    forget(admin, ann)
+    bob = make_customer(email="bob@example.com")
+    path = f"/orders/{order['id']}"
+    assert admin.put(path, {"order": {"customer_id": bob["id"]}}).status_code == 200
+    assert rejected(post(admin, reference="b", email=EMAIL)) == ["usage_limit_per_user"]
+    forget(admin, bob)
+    assert rejected(post(admin, reference="c", email=EMAIL)) == ["usage_limit_per_user"]
+
+
 def test_others_keep_their_data(admin, ann, make_coupon, make_customer):
     """Another account has the billing address of the deleted customer as its own."""
     make_coupon(code="summer")

@@ -8,10 +8,18 @@ from typing import Any
 from tests.histories.history import Event, Operation
 from tests.histories.model import Person
 
+ERASED = "erased:"
+"""Prefix of the address of a use whose account was deleted. The shop keeps a hash of it."""
+
 
 def key_of(email: str) -> str:
     """Return an e-mail address as the shop compares it."""
     return email.lower()
+
+
+def counted(email: str | None) -> set[str]:
+    """Return by which addresses the uses of a person count, for an address of the person."""
+    return {email, ERASED + email} if email else set()
 
 
 @dataclass
@@ -67,8 +75,7 @@ class Accounts:
             else:
                 self.current[id_] = address
 
-    @staticmethod
-    def _address(event: Event, operations: dict[str, Operation], id_: int, after: Any) -> str:
+    def _address(self, event: Event, operations: dict[str, Operation], id_: int, after: Any) -> str:
         """Return the address in an event. The deletion of an account removes it from there."""
         if shown := event.record.get("email"):
             return str(shown)
@@ -76,13 +83,16 @@ class Accounts:
         if operation and operation.is_done and not operation.replayed:
             return str(operation.response["customer"]["email"])
         if operation:
-            return str(operation.body["customer"].get("email", ""))
+            wanted = str(operation.body["customer"].get("email", ""))
+            others = {address for other, address in self.current.items() if other != id_}
+            # An update ignores the address of another account.
+            return self.current.get(id_, "") if key_of(wanted) in others else wanted
         return str(after.get(id_, {}).get("email", ""))
 
     def persons(self, customer: int, email: str, start: float, end: float) -> list[Person]:
         """Return whose uses can count for an ID and an address between two times."""
         address = key_of(email)
-        found = [Person(frozenset(), frozenset({address} - {""}))]
+        found = [Person(frozenset(), frozenset(counted(address)))]
         for id_, account in self._accounts.items():
             versions = account.during(start, end)
             if id_ != customer and address not in versions:
@@ -94,7 +104,7 @@ class Accounts:
                         id_ == customer or (address and version == address)
                     )
                     if is_meant:
-                        emails = person.emails | ({version} - {""})
+                        emails = person.emails | counted(version)
                         more.append(Person(person.ids | {id_}, frozenset(emails)))
                     else:
                         more.append(person)

@@ -179,8 +179,9 @@ def test_a_rejection_is_explained_by_the_address_of_the_deleted_customer_of_an_o
     use = {"redemption": {"code": "summer", "reference": "a", "customer_id": ann}}
     args = {"code": "summer", "customer_id": ann, "email": "", "expires_in": 900}
     reserved = recorded(admin.post("/redemptions", use), "reserve", use, **args)
-    assert admin.delete(f"/customers/{ann}").status_code == 200
     events = feed()
+    assert admin.delete(f"/customers/{ann}").status_code == 200
+    events += feed()
     response = admin.post(f"{path}/restore")
     late = {"invoked": len(events) + 1.0, "returned": len(events) + 2.0}
     codes = ["summer"]
@@ -188,3 +189,105 @@ def test_a_rejection_is_explained_by_the_address_of_the_deleted_customer_of_an_o
     assert rejected.reasons == {"usage_limit_per_user"}
     redemptions = admin.get("/redemptions").get_json()["redemptions"]
     assert violations_of(events, trashed, reserved, rejected, redemptions=redemptions) == []
+
+
+EMAIL = "ann@example.com"
+OF_ADDRESS = {"code": "summer", "customer_id": 0, "email": EMAIL, "expires_in": 900}
+
+
+def reserve(admin, reference, person, **times):
+    """Reserve a use of the coupon "summer"; return the operation."""
+    body = {"redemption": {"code": "summer", "reference": reference, **person}}
+    response = admin.post("/redemptions", body)
+    args = {**OF_ADDRESS, "email": "", **person}
+    return recorded(response, "reserve", body, **times, **args)
+
+
+def stored_redemptions(admin):
+    return admin.get("/redemptions").get_json()["redemptions"]
+
+
+@pytest.mark.one_database
+def test_a_confirmation_is_rejected_because_of_the_address_of_a_deleted_customer(
+    admin, expire, feed, make_coupon, make_customer
+):
+    """The reservation was released before the deletion. It counts for the address when confirmed."""
+    make_coupon(code="summer", usage_limit_per_user=1)
+    ann = make_customer(email=EMAIL)["id"]
+    operations = [reserve(admin, "a", {"customer_id": ann})]
+    first = operations[0].response["redemption"]
+    first["expires_at"] = expire(first)
+    operations.append(reserve(admin, "b", {"email": EMAIL}))
+    events = feed()
+    assert admin.delete(f"/customers/{ann}").status_code == 200
+    events += feed()
+    late = {"invoked": len(events) + 1.0, "returned": len(events) + 2.0}
+    response = admin.post(f"/redemptions/{first['id']}/confirm")
+    operations.append(recorded(response, "confirm", None, **late, redemption=first["id"]))
+    assert operations[-1].reasons == {"usage_limit_per_user"}
+    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+
+
+@pytest.mark.one_database
+def test_a_reference_of_a_deleted_customer_belongs_to_who_uses_it_again(
+    admin, feed, make_coupon, make_customer
+):
+    make_coupon(code="summer", usage_limit_per_user=1)
+    ann, bob = (make_customer(email=each)["id"] for each in (EMAIL, "bob@example.com"))
+    operations = [reserve(admin, "a", {"customer_id": ann})]
+    first = operations[0].response["redemption"]["id"]
+    releasing = admin.post(f"/redemptions/{first}/release")
+    operations.append(recorded(releasing, "release", None, redemption=first))
+    events = feed()
+    assert admin.delete(f"/customers/{ann}").status_code == 200
+    operations.append(reserve(admin, "b", {"email": EMAIL}))
+    operations.append(reserve(admin, "a", {"customer_id": bob}))
+    assert [each.status for each in operations] == [201, 200, 201, 200]
+    events += feed()
+    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+
+
+@pytest.mark.one_database
+def test_an_account_keeps_its_address_if_another_account_has_the_new_one(
+    admin, feed, make_coupon, make_customer
+):
+    """The response was lost, and the deletion of the account removes the address from the event."""
+    make_coupon(code="summer", usage_limit_per_user=1)
+    make_customer(email=EMAIL)
+    bob = make_customer(email="bob@example.com")["id"]
+    operations = [reserve(admin, "a", {"email": EMAIL})]
+    events = feed()
+    body = {"customer": {"email": EMAIL}}
+    changing = admin.put(f"/customers/{bob}", body)
+    assert changing.get_json()["customer"]["email"] == "bob@example.com"
+    changed = recorded(changing, "change_email", body, customer=bob)
+    changed.status = changed.response = None
+    after = {"invoked": len(events) + 0.95, "returned": len(events) + 1.95}  # of the change
+    operations += [changed, reserve(admin, "b", {"customer_id": bob}, **after)]
+    assert operations[-1].status == 201
+    assert admin.delete(f"/customers/{bob}").status_code == 200
+    events += feed()
+    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+
+
+@pytest.mark.one_database
+def test_an_order_without_an_address_counts_erased_uses_of_its_deleted_customer(
+    admin, feed, make_coupon, make_customer, make_order
+):
+    """The shop cannot know that another account has the address now (docs/reliability.md)."""
+    make_coupon(code="summer", usage_limit_per_user=1)
+    ann = make_customer(email=EMAIL)["id"]
+    path = f"/orders/{make_order(customer_id=ann, status='pending')['id']}"
+    body = {"order": {"coupon_lines": [{"code": "summer"}]}}
+    added = recorded(admin.put(path, body), "change_coupons", body)
+    trashed = recorded(admin.delete(path), "trash_order", None)
+    events = feed()
+    assert admin.delete(f"/customers/{ann}").status_code == 200
+    new = make_customer(email=EMAIL)["id"]
+    operations = [added, trashed, reserve(admin, "a", {"customer_id": new})]
+    events += feed()
+    restored = admin.post(f"{path}/restore")
+    operations.append(recorded(restored, "restore_order", None, invoked=len(events) - 0.05))
+    assert [each.status for each in operations] == [200, 200, 201, 200]
+    events += feed()
+    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []

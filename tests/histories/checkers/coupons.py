@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from tests.histories.accounts import Accounts, key_of
+from tests.histories.accounts import ERASED, Accounts, key_of
 from tests.histories.history import Event, Operation, Segment, Violation
 from tests.histories.model import (
     CONFIRMED,
@@ -97,7 +97,10 @@ class CouponChecker:
         # The holders of an order in a segment, each with the earliest and the latest time.
         self._held_during: dict[int, list[tuple[float, float, tuple[int, str]]]] = {}
         self._use_holders: dict[int, tuple[int, str]] = {}  # the same, by redemption
-        self._erased: dict[int, str] = {}  # e-mail of a deleted account, by redemption
+        # All that a use had in a segment, if they have changed.
+        self._use_holders_during: dict[int, list[tuple[int, str]]] = {}
+        # Address of a deleted account with the prefix ERASED, by redemption.
+        self._erased: dict[int, str] = {}
         self._references: dict[int, dict[str, Any]] = {}  # redemptions by ID
         self._overlap: list[float] = []
 
@@ -120,6 +123,7 @@ class CouponChecker:
         self._held_during = {
             order: [(-inf, inf, holder)] for order, holder in self._holders.items()
         }
+        self._use_holders_during = {}
         self._learn(segment)
         self.accounts.observe(segment.events, self._requests, segment.after["customers"])
         self._timelines = {id_: Timeline(coupon) for id_, coupon in self._coupons.items()}
@@ -266,27 +270,29 @@ class CouponChecker:
 
     def _new_use(self, event: Event, operation: Operation | None, use: dict[str, Any]) -> Use:
         if use["order_id"]:
-            customer, email = self._holders.get(use["order_id"], (0, ""))
-            email = self._counted(use["id"], email)
-            return Use(use["id"], use["status"], customer, email, use["order_id"])
+            holder = self._counted(use["id"], self._holders.get(use["order_id"], (0, "")))
+            return Use(use["id"], use["status"], *holder, use["order_id"])
         shown = self._by_request.get(event.request_id or "") or self._references.get(use["id"], {})
         customer, email = shown.get("customer_id") or 0, shown.get("email") or ""
         if operation and operation.kind == "reserve":
             customer, email = operation.args["customer_id"], operation.args["email"]
+            self._erased.pop(use["id"], None)  # it belongs to the customer of this request
         if use["status"] == CONFIRMED:
             customer, email = self._use_holders.get(use["id"], (customer, email))
         expires, slack = self._expiry(event, operation, shown)
-        email = self._counted(use["id"], key_of(email))
-        return Use(use["id"], use["status"], customer, email, None, expires, slack)
+        return Use(use["id"], use["status"], customer, key_of(email), None, expires, slack)
 
-    def _counted(self, use_id: int, email: str) -> str:
-        """Return the address by which a use counts.
+    def _counted(self, use_id: int, holder: tuple[int, str]) -> tuple[int, str]:
+        """Return for whom a use of an order counts.
 
-        That of a deleted account stays, until the redemption gets another one.
+        The address of a deleted account stays, until the redemption gets another one.
         """
-        if email and email != self._erased.get(use_id):
-            self._erased.pop(use_id, None)
-        return email or self._erased.get(use_id, "")
+        customer, email = holder
+        erased = self._erased.get(use_id, "")
+        if erased and email and ERASED + email != erased:
+            del self._erased[use_id]
+            erased = ""
+        return customer, erased or email
 
     def _expiry(
         self, event: Event, operation: Operation | None, shown: dict[str, Any]
@@ -303,15 +309,37 @@ class CouponChecker:
         self, coupon: Coupon, use: Use, operation: Operation | None, event: Event
     ) -> None:
         """Check the limits at a grant."""
-        self._use_holders[use.id] = (use.customer, use.email)
+        self._set_holder(use.id, (use.customer, use.email))
         start, end = event.earliest, event.latest
         if operation:
             start = operation.invoked
             end = operation.returned if operation.status is not None else event.latest
-        persons = self.accounts.persons(use.customer, use.email, start, end)
+        persons = self._persons_of((use.customer, use.email), use.order, start, end)
         reasons = [coupon.reasons(person, use.order) for person in persons]
         if all(reasons):
             raise Rejected(reasons[0])
+
+    def _persons_of(
+        self, holder: tuple[int, str], order: int | None, start: float, end: float
+    ) -> list[Person]:
+        """Return whose uses can count for the holder of a use between two times.
+
+        The shop does not know which account or guest has an erased address, unless the order of
+        the use still has it.
+        """
+        customer, email = holder
+        if not email.startswith(ERASED):
+            return self.accounts.persons(customer, email, start, end)
+        _, shown = self._holders.get(order or 0, (0, ""))
+        return [
+            Person(person.ids, person.emails | {email})
+            for person in self.accounts.persons(customer, shown, start, end)
+        ]
+
+    def _set_holder(self, use_id: int, holder: tuple[int, str]) -> None:
+        before = self._use_holders.get(use_id, holder)
+        self._use_holders_during.setdefault(use_id, [before]).append(holder)
+        self._use_holders[use_id] = holder
 
     def _released(
         self, coupon: Coupon, event: Event, operation: Operation | None, use: dict[str, Any]
@@ -342,27 +370,34 @@ class CouponChecker:
         before = self._holders.get(order_id)
         if not email and operation:
             email = _email_in(operation, event.record, before[1] if before else "")
-        self._holders[order_id] = holder = customer, key_of(email)
-        versions = self._held_during.setdefault(order_id, [])
-        if versions:
-            versions[-1] = (versions[-1][0], event.latest, versions[-1][2])
-        versions.append((event.earliest, float("inf"), holder))
+        holder = customer, key_of(email)
+        self._set_holder_of_order(event, order_id, holder)
         if before in {holder, None}:
             return []
         found = []
         for timeline in self._timelines.values():
             held = [use for use in timeline.last.uses.values() if use.order == order_id]
-            holders = {use.id: (customer, self._counted(use.id, holder[1])) for use in held}
-            self._give(timeline, event, operation, holders)
+            holders = {use.id: self._counted(use.id, holder) for use in held}
+            changed = {
+                use.id: holders[use.id]
+                for use in held
+                if holders[use.id] != (use.customer, use.email)
+            }
+            self._give(timeline, event, operation, changed)
             if timeline.last.status == DELETED:
                 continue  # a deleted coupon has no limits, and no event releases its uses
-            for use in held:
-                held_now = timeline.last.uses[use.id]
-                # The address of a deleted account counts as before.
-                is_erased = use.customer in self.accounts.deleted and use.email == held_now.email
-                if not is_erased and (event.request_id, use.id) not in self._releases:
-                    found += self._beyond_limit(timeline, event, operation, held_now)
+            for use_id in changed:
+                if (event.request_id, use_id) not in self._releases:
+                    use = timeline.last.uses[use_id]
+                    found += self._beyond_limit(timeline, event, operation, use)
         return found
+
+    def _set_holder_of_order(self, event: Event, order_id: int, holder: tuple[int, str]) -> None:
+        self._holders[order_id] = holder
+        versions = self._held_during.setdefault(order_id, [])
+        if versions:
+            versions[-1] = (versions[-1][0], event.latest, versions[-1][2])
+        versions.append((event.earliest, float("inf"), holder))
 
     def _beyond_limit(
         self, timeline: Timeline, event: Event, operation: Operation | None, use: Use
@@ -371,7 +406,7 @@ class CouponChecker:
         start, end = event.earliest, event.latest
         if operation:
             start, end = operation.invoked, max(operation.returned, operation.invoked)
-        persons = self.accounts.persons(use.customer, use.email, start, end)
+        persons = self._persons_of((use.customer, use.email), use.order, start, end)
         # The events of expired reservations, whose expiry the request has stored, come later.
         coupon = timeline.last
         for id_ in coupon.uses.keys() - {use.id}:
@@ -390,7 +425,8 @@ class CouponChecker:
         holders: dict[int, tuple[int, str]],
     ) -> None:
         """Let uses belong to others."""
-        self._use_holders |= holders
+        for use_id, holder in holders.items():
+            self._set_holder(use_id, holder)
         if holders:
             after = _with_holders(timeline.last, holders)
             self._add(timeline, event, operation, after, holders=holders)
@@ -400,16 +436,23 @@ class CouponChecker:
         id_ = event.data["resource_id"]
         address = self.accounts.deleted.get(id_, "")
         operation = self._requests.get(event.request_id or "")
+        erased: dict[int, tuple[int, str]] = {}
         for use_id, (customer, email) in self._use_holders.items():
-            if customer == id_ or (customer == 0 and email == address):
-                self._erased.setdefault(use_id, email or address)
+            is_meant = customer == id_ or (customer == 0 and email == address)
+            if is_meant and (counted := email or address):
+                if not counted.startswith(ERASED):
+                    counted = self._erased[use_id] = ERASED + counted
+                erased[use_id] = 0, counted
+            elif is_meant:
+                erased[use_id] = 0, ""
+        for order_id, (customer, email) in list(self._holders.items()):
+            if customer == id_:
+                self._set_holder_of_order(event, order_id, (0, email))
+        for use_id, holder in erased.items():
+            self._set_holder(use_id, holder)
         for timeline in self._timelines.values():
-            holders = {
-                use.id: (id_, address)
-                for use in timeline.last.uses.values()
-                if use.customer == id_ and not use.email
-            }
-            self._give(timeline, event, operation, holders)
+            held = erased.keys() & timeline.last.uses.keys()
+            self._give(timeline, event, operation, {use_id: erased[use_id] for use_id in held})
         return []
 
     def _broken(
@@ -570,8 +613,14 @@ class CouponChecker:
     def _persons(self, operation: Operation) -> list[Person]:
         customer, email = operation.args.get("customer_id"), operation.args.get("email", "")
         if operation.kind == "confirm":
-            customer, email = self._use_holders.get(operation.args["redemption"], (0, ""))
-        elif customer is None:
+            use_id = operation.args["redemption"]
+            holder = self._use_holders.get(use_id, (0, ""))
+            return [
+                person
+                for each in dict.fromkeys(self._use_holders_during.get(use_id, [holder]))
+                for person in self._persons_of(each, None, operation.invoked, operation.returned)
+            ]
+        if customer is None:
             order = operation.args.get("order", 0)
             versions = self._held_during.get(order, [])
             # A use that the order takes again counts for the address of the deleted account.
@@ -694,13 +743,16 @@ class CouponChecker:
 
     def _is_found_by_search(self, operation: Operation) -> bool:
         """Search for an order of the operations of a coupon in which the response is right."""
-        return any(
+        kept = dict(self._use_holders), dict(self._erased)
+        found = any(
             find_order(
                 timeline.before, [*self._actions(timeline), self._reading(timeline, operation)]
             )
             for timeline in self._timelines.values()
             if operation.args.get("coupon") in {None, timeline.before.id}
         )
+        self._use_holders, self._erased = kept  # the actions of the search have changed them
+        return found
 
     def _actions(self, timeline: Timeline) -> list[Action]:
         """Return the requests that have changed a coupon, and the expiries, as actions."""
