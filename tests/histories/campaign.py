@@ -117,6 +117,7 @@ class _Campaign:
         self._feed = FeedReader(Client(shop.services[0].port, shop.keys[0]), self.clock)
         self._deliveries = Deliveries(seed)
         self._checkers = Checkers()
+        self._number = 0  # of segments
         self._lost: list[Operation] = []
         self._kinds: Counter[str] = Counter()
         self._seen = Counter[str]()
@@ -130,14 +131,31 @@ class _Campaign:
         return time.monotonic() - self._start
 
     def run(self, tell: Callable[[str], None]) -> Result:
-        """Run all segments and return the result."""
+        """Run all segments and return the result. An interruption ends the run before its time."""
         self._create_records()
         self._feed.start()
-        number, active, most = 0, 0.0, MOST * self._seconds / self._length
+        try:
+            self._run_segments(tell)
+        except KeyboardInterrupt:
+            tell("interrupted: the last segment is not checked")
+            self._finish(self._number)
+            self.result.not_tested.append("interrupted")
+            return self.result
+        if not self.result.violations:
+            self.result.violations += self._deliveries.missing(
+                self._reader_client, self._checkers.feed
+            )
+        self._finish(self._number)
+        return self.result
+
+    def _run_segments(self, tell: Callable[[str], None]) -> None:
+        active, most = 0.0, MOST * self._seconds / self._length
         while not self.result.violations and (
-            active < self._seconds or (number < most and self._not_tested())
+            active < self._seconds or (self._number < most and self._not_tested())
         ):
-            segment = Segment(number, self.clock(), time.time() - self.clock(), before=self._state)
+            segment = Segment(
+                self._number, self.clock(), time.time() - self.clock(), before=self._state
+            )
             self._traffic(segment)
             segment.ended = self.clock()
             active += segment.ended - segment.started
@@ -151,16 +169,10 @@ class _Campaign:
             if not self._keep:
                 del self.result.segments[:-LAST]
             tell(
-                f"{segment.ended:7.1f} s  segment {number}: {len(segment.operations)} operations, "
+                f"{segment.ended:7.1f} s  segment {segment.number}: {len(segment.operations)} operations, "
                 f"{len(segment.events)} events, {len(self.result.violations)} violations"
             )
-            number += 1
-        if not self.result.violations:
-            self.result.violations += self._deliveries.missing(
-                self._reader_client, self._checkers.feed
-            )
-        self._finish(number)
-        return self.result
+            self._number += 1
 
     def _create_records(self) -> None:
         client = self._reader_client
