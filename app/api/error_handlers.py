@@ -20,7 +20,7 @@ from app.api.authentication import authentication_error, deleted_user_error
 from app.api.error_pages import error_page, page_below_prefix
 from app.api.openapi.info import guide_url
 from app.api.responses import json_response, name_as_sent
-from app.api.versions import NATIVE, SAFE_METHODS, current_api_version, current_dialect
+from app.api.versions import SAFE_METHODS, current_dialect
 from app.conversions.text import nearest_name
 from app.db import deadline
 from app.db.errors import (
@@ -57,7 +57,7 @@ def handle_exception(error: Exception) -> Response:
         entries = map(_as_sent, shop_error.entries)
         body = {"errors": [e | {"code": dialect.translate(e["code"])} for e in entries]}
     response = json_response(body, shop_error.status, shop_error.headers)
-    if current_api_version() is NATIVE:
+    if not dialect.error_body:  # /wp-json/wc/v3 has a Link of its own, whose parts are specified
         # Not in the body, whose form is specified. A browser keeps the code in a redirect.
         guide = guide_url(current_app.config, "errors")
         response.headers.add("Link", f'<{guide}#{shop_error.code}>; rel="help"')

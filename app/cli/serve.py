@@ -54,6 +54,7 @@ def serve() -> None:
         click.echo(f"Admin      {_admin(address)}")
     click.echo(f"API        {address}/")
     click.echo(f"Swagger UI {address}/docs")
+    click.echo(f"Guides     {address}/docs/guides/")
     sys.stdout.flush()
     # gunicorn.conf.py reads only the environment, but settings can be in instance/config.py.
     for name in GUNICORN_SETTINGS:
@@ -73,7 +74,7 @@ def _admin(address: str) -> str:
     """Return a link that signs in, for a terminal only, because logs are kept."""
     key_id = links.newest_administrator_key() if sys.stdout.isatty() else None
     if key_id is None:
-        return f"{address}/admin (to sign in: shop-api keys link)"
+        return f"{address}/admin (to sign in: {program.command('keys link --login NAME')})"
     return f"{sign_in_url(key_id, address)} (signs in once within 10 minutes)"
 
 

@@ -398,25 +398,27 @@ def test_serve_prints_the_first_key_and_later_the_number_of_keys(
             lines = []
             for line in serving.stdout:
                 lines.append(line.rstrip())
-                if line.startswith("Swagger UI"):
+                if line.startswith("Guides"):
                     break
             serving.terminate()
             serving.communicate(timeout=PATIENCE)
         said.append(lines)
     first, second = said
+    link = ".venv/bin/shop-api keys link --login NAME"
     key, secret = (line.split()[-1] for line in first[1:3])
     assert first[3:] == [
         "The secret is not shown again. To use it with curl, run this command:",
         f"  export KEY={key}:{secret}",
         f"Example: curl -u $KEY http://127.0.0.1:{port}/coupons",
-        f"Admin      http://127.0.0.1:{port}/admin (to sign in: shop-api keys link)",
+        f"Admin      http://127.0.0.1:{port}/admin (to sign in: {link})",
         f"API        http://127.0.0.1:{port}/",
         f"Swagger UI http://127.0.0.1:{port}/docs",
+        f"Guides     http://127.0.0.1:{port}/docs/guides/",
     ]
     assert second == [
         "1 API key exists. Create another:",
         "  .venv/bin/shop-api keys create --login NAME --role ROLE --permission read_write",
-        *first[-3:],
+        *first[-4:],
     ]
 
 

@@ -91,7 +91,9 @@ def test_the_link_of_an_error_leads_to_its_code(get, built):
     assert (response.status_code, response.headers["Link"]) == (401, link)
     target = get(link[1:].partition("#")[0]).headers["Location"]
     assert target.rpartition("/")[2] == "errors.html"
-    assert "Link" not in get("/shop/wc-api/v3/coupons").headers
+    assert get("/shop/wc-api/v3/coupons").headers["Link"] == link
+    others = get("/shop/wp-json/wc/v3/coupons").headers.getlist("Link")
+    assert [other.partition("; ")[2] for other in others] == ['rel="https://api.w.org/"']
 
 
 def test_pages_load_nothing_from_other_hosts(built):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from shop_api_client.generated import AuthenticatedClient, models
 from shop_api_client.generated.types import Response
 from shop_api_client.retries import RetryTransport
 
-__all__ = ["RejectedError", "connect", "follow_events", "pages", "verify_webhook"]
+__all__ = ["RejectedError", "connect", "doc_url", "follow_events", "pages", "verify_webhook"]
 
 T = TypeVar("T")
 
@@ -30,11 +31,15 @@ class RejectedError(Exception):
     Args:
         status: the HTTP status.
         errors: the errors of the response, each with ``code`` and ``message``.
+        doc_url: the path of the page that describes the first error, from the header ``Link``.
     """
 
-    def __init__(self, status: int, errors: list[models.ApiError]) -> None:
+    def __init__(
+        self, status: int, errors: list[models.ApiError], doc_url: str | None = None
+    ) -> None:
         self.status = status
         self.errors = errors
+        self.doc_url = doc_url
         super().__init__("; ".join(f"{error.code}: {error.message}" for error in errors))
 
 
@@ -127,10 +132,22 @@ def follow_events(
 
 def _body_of(response: Response[models.ErrorResponse | T]) -> T:
     if isinstance(response.parsed, models.ErrorResponse):
-        raise RejectedError(int(response.status_code), response.parsed.errors)
+        raise RejectedError(
+            int(response.status_code), response.parsed.errors, doc_url(response.headers)
+        )
     if response.parsed is None:
         raise RejectedError(int(response.status_code), [])
     return response.parsed
+
+
+def doc_url(headers: Mapping[str, str]) -> str | None:
+    """Return the path of the page that describes the error of a response, or None.
+
+    Args:
+        headers: the headers of the response, as ``sync_detailed`` returns them.
+    """
+    found = re.search(r'<([^>]*)>; rel="help"', headers.get("Link", ""))
+    return found[1] if found else None
 
 
 def verify_webhook(body: bytes | str, headers: Mapping[str, str], secret: str) -> object:

@@ -37,6 +37,8 @@ export class RejectedError extends Error {
   constructor(
     readonly status: number,
     readonly errors: Schema<"ApiError">[],
+    /** The path of the page that describes the first error, from the header `Link`. */
+    readonly docUrl?: string,
   ) {
     super(errors.map((error) => `${error.code}: ${error.message}`).join("; "));
     this.name = "RejectedError";
@@ -122,9 +124,15 @@ export async function* followEvents(
 
 /** Return the body of a response, or throw a RejectedError. */
 export function bodyOf<Body>(result: Result<Body>): Body {
-  if (result.data === undefined)
-    throw new RejectedError(result.response.status, result.error?.errors ?? []);
-  return result.data;
+  const { data, error, response } = result;
+  if (data === undefined)
+    throw new RejectedError(response.status, error?.errors ?? [], docUrl(response));
+  return data;
+}
+
+/** Return the path of the page that describes the error of a response. */
+export function docUrl(response: Response): string | undefined {
+  return /<([^>]*)>; rel="help"/.exec(response.headers.get("Link") ?? "")?.[1];
 }
 
 /**

@@ -3,7 +3,14 @@
 import json
 import os
 
-from shop_api_client import RejectedError, connect, follow_events, pages, verify_webhook
+from shop_api_client import (
+    RejectedError,
+    connect,
+    doc_url,
+    follow_events,
+    pages,
+    verify_webhook,
+)
 from shop_api_client.generated.api.coupons import create_coupon, list_coupons
 from shop_api_client.generated.api.events import list_events
 from shop_api_client.generated.models import (
@@ -24,9 +31,11 @@ with connect() as shop:
         # The proxy has lost the first response, and rejected the next request once.
         assert created.headers.get("Idempotent-Replayed") == ("true" if number == 0 else None)
 
-    rejected = create_coupon.sync(client=shop, body=body)
-    assert isinstance(rejected, ErrorResponse)
-    assert rejected.errors[0].code == "shop_api_coupon_code_already_exists"
+    rejected = create_coupon.sync_detailed(client=shop, body=body)
+    assert isinstance(rejected.parsed, ErrorResponse)
+    assert rejected.parsed.errors[0].code == "shop_api_coupon_code_already_exists"
+    page = "/docs/guides/errors.md#shop_api_coupon_code_already_exists"
+    assert doc_url(rejected.headers) == page
 
     found = list(pages(list_coupons.sync_detailed, client=shop, q="summer", fields=""))
     assert [len(page.coupons) for page in found] == [2, 2, 1]
@@ -40,10 +49,11 @@ with connect() as shop:
 with connect(consumer_secret="cs_wrong") as stranger:
     try:
         list(pages(list_coupons.sync_detailed, client=stranger))
-        status = 0
+        status, described = 0, None
     except RejectedError as error:
-        status = error.status
+        status, described = error.status, error.doc_url
     assert status == 401
+    assert described == "/docs/guides/errors.md#shop_api_authentication_error"
 
 headers, text, secret = json.loads(os.environ["DELIVERY"])
 match verify_webhook(text.encode(), headers, secret):

@@ -1,6 +1,6 @@
 // What a user of @shop-api/client does. Run by tests/openapi/test_packages.py, and type-checked.
 import assert from "node:assert/strict";
-import { connect, followEvents, pages, RejectedError, verifyWebhook } from "@shop-api/client";
+import { connect, docUrl, followEvents, pages, RejectedError, verifyWebhook } from "@shop-api/client";
 
 const { SHOP_URL = "", SHOP_CONSUMER_KEY = "", SHOP_CONSUMER_SECRET = "", DELIVERY = "" } = process.env;
 const options = { baseUrl: SHOP_URL, consumerKey: SHOP_CONSUMER_KEY, consumerSecret: SHOP_CONSUMER_SECRET };
@@ -16,6 +16,7 @@ for (let number = 0; number < 5; number++) {
 
 const rejected = await shop.POST("/coupons", { body: { coupon: { code: "summer-0" } } });
 assert.equal(rejected.error?.errors[0]?.code, "shop_api_coupon_code_already_exists");
+assert.equal(docUrl(rejected.response), "/docs/guides/errors.md#shop_api_coupon_code_already_exists");
 
 const list = (page: number) => shop.GET("/coupons", { params: { query: { q: "summer", page } } });
 const sizes: number[] = [];
@@ -32,7 +33,9 @@ await assert.rejects(
   async () => {
     for await (const _ of pages((page) => stranger.GET("/coupons", { params: { query: { page } } })));
   },
-  (error) => error instanceof RejectedError && error.status === 401,
+  (error) => error instanceof RejectedError &&
+    error.status === 401 &&
+    error.docUrl === "/docs/guides/errors.md#shop_api_authentication_error",
 );
 
 const [headers, text, secret] = JSON.parse(DELIVERY) as [Record<string, string>, string, string];
