@@ -146,12 +146,7 @@ def _hashes(key: str) -> tuple[str, str]:
 
 
 def _stored_response(request_hash: str, body_hash: str, form: _Form) -> Response | None:
-    """Return the stored response of a request, or None if there is no response or it has expired.
-
-    Raises:
-        ShopError: the response belongs to a request with another body, or the caller must not get
-            it again.
-    """
+    """Return the stored response, or None. Raises ShopError if the request may not have it."""
     rows = fetch(
         select(IDEMPOTENCY_RECORDS).where(
             IDEMPOTENCY_RECORDS.c.request_hash == request_hash, ~_is_expired()

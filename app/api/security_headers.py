@@ -68,9 +68,6 @@ def _reject_cross_site_changes() -> None:
 
     A browser adds stored HTTP Basic credentials to every request to this host. Other clients send
     neither of the headers and are not affected.
-
-    Raises:
-        ShopError: the request is unsafe and comes from another site.
     """
     if request.method in SAFE_METHODS or request.routing_exception is not None:
         return

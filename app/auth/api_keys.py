@@ -185,9 +185,6 @@ def _record_use(key_id: int, last_used_at: datetime | None) -> None:
     A worker reads a key at most once per second, together with its ``last_used_at``. Only the first
     request of a key in a minute writes, and it does not wait for other transactions. If the
     database is busy or read-only, a later request writes instead.
-
-    Args:
-        last_used_at: the stored time, in UTC; None for a key that was never used.
     """
     minute = datetime.now(UTC).replace(second=0, microsecond=0)
     if last_used_at is not None and last_used_at >= minute:

@@ -253,10 +253,6 @@ def _methods(request: Request, sent: OriginalRequest) -> list[str]:
     A signature covers one method. If the query overrides the method, clients may sign either
     method, because the parameter itself is signed. ``X-HTTP-Method-Override`` is not signed, so the
     signature must cover the method in that header.
-
-    Args:
-        request: the request with the overridden method.
-        sent: the request as sent.
     """
     return (
         list(dict.fromkeys([sent.method, request.method])) if sent.overrides else [request.method]
@@ -274,9 +270,6 @@ def _authorization_header(request: Request) -> str | None:
     (``server/gunicorn_worker.py``), but not what a proxy has joined. A comma also separates the
     parameters of one header, but a parameter has an equals sign after its name, unlike the scheme
     of a second header.
-
-    Raises:
-        InvalidParams: there are several headers, or a header with parameters is too long.
     """
     header: str | None = request.environ.get("HTTP_AUTHORIZATION")
     if header is None:
@@ -301,12 +294,7 @@ def _parse_authorization(header: str) -> Authorization | None:
 
 
 def _unsupported_scheme(header: str, *, or_oauth: bool = False) -> str:
-    """Return the error for a header without a supported scheme, or an empty string.
-
-    Args:
-        header: the header. It can be empty.
-        or_oauth: whether OAuth is supported, in addition to Basic.
-    """
+    """Return the error for a header without a supported scheme, or an empty string."""
     scheme = next(iter(header.split(maxsplit=1)), "basic").lower()
     if scheme == "basic" or (or_oauth and scheme == "oauth"):
         return ""

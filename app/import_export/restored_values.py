@@ -146,12 +146,7 @@ def _order(table: Table, record: Record) -> Rows:
 
 
 def _items(record: Record, key: str) -> tuple[Record, list[tuple[int, Record]]]:
-    """Return the lists of items without metadata, and each item that has metadata, with its ID.
-
-    Args:
-        record: an order or a refund.
-        key: the name of the ID of an item.
-    """
+    """Return the lists of items without metadata, and each item that has metadata, with its ID."""
     lists: Record = {}
     of_items = []
     for name in ITEM_LISTS:

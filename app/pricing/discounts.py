@@ -172,12 +172,7 @@ def fixed_cart(coupon: CouponTerms, lines: Sequence[Line]) -> list[int]:
 def _open_units(
     coupon: CouponTerms, lines: Sequence[Line], discounts: Sequence[int]
 ) -> tuple[int, list[tuple[int, int, int]]]:
-    """Return the units of the lines that are not used up, and the participating units.
-
-    Returns:
-        The number of units, and for each line with participating units its index, these units
-        and the most that they can get.
-    """
+    """Return the open units, and for each participating line its index, its units and its limit."""
     indexes = [index for index, line in enumerate(lines) if discounts[index] < line.left]
     open_lines = [lines[index] for index in indexes]
     parts = zip(indexes, _unit_discounts(coupon, open_lines), strict=True)

@@ -20,8 +20,6 @@ class Base(ma.Schema):
     """Base of every schema. Unknown fields are ignored (decisions 3)."""
 
     class Meta:
-        """Options of marshmallow."""
-
         unknown = ma.EXCLUDE
 
 
@@ -29,8 +27,6 @@ class StrictBase(Base):
     """Base of input in a blueprint that is always strict. The OpenAPI document declares it."""
 
     class Meta:
-        """Options of marshmallow."""
-
         unknown = ma.RAISE
 
 

@@ -135,8 +135,6 @@ class CustomerV3Schema(LegacyCustomerSchema):
     last_update = fields.Timestamp("Time of the last update, in UTC.", attribute="updated_at")
 
     class Meta(Base.Meta):
-        """Place ``last_update`` after ``created_at``."""
-
         _names = list(LegacyCustomerSchema().fields)
         fields = (*_names[:2], "last_update", *_names[2:])
 

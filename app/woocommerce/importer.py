@@ -172,11 +172,7 @@ def import_shop(
 
 
 def _records(source: ShopSource, options: Options) -> RecordMap:
-    """Return the map of the records of a source.
-
-    Raises:
-        SourceError: another shop was imported before, whose records have the same IDs.
-    """
+    """Return the map of the records of a source."""
     records = RecordMap(source.name, source.staging, dry_run=options.dry_run)
     if records.is_known or not records.others or options.new_ids:
         return records

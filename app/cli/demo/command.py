@@ -157,11 +157,7 @@ def load_demo_shop(
 def _unfinished(
     lengths: dict[str, int], seed: int, present: datetime | None, *, add: bool
 ) -> Record | None:
-    """Return the interrupted run with these options, or None.
-
-    Raises:
-        ClickException: another run was interrupted, and ``add`` is false.
-    """
+    """Return the interrupted run with these options, or None."""
     runs = select(DEMO_RUNS).where(DemoRun.finished_at.is_(None)).order_by(DemoRun.id)
     unfinished = [dict(row._mapping) for row in fetch(runs)]
     for run in unfinished:

@@ -77,8 +77,6 @@ class LegacyOrderRefundSchema(OrderRefundSchema):
     line_items: fields.Lines = LegacyRefundItems(LegacyLineItemSchema)
 
     class Meta(Base.Meta):
-        """The fields in their order."""
-
         fields = ("id", "created_at", "amount", "reason", "line_items")
 
 

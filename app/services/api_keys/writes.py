@@ -308,11 +308,7 @@ def with_current_rights(session: Session, actor: Principal) -> Principal:
 
 
 def _locked_key(session: Session, actor: Principal, key_id: int) -> tuple[Principal, ApiKeyRow]:
-    """Return the actor with its current rights, and a key. Both keys are locked.
-
-    Raises:
-        ShopError: the key does not exist, or that of the actor was revoked.
-    """
+    """Return the actor with its current rights, and a key. Both keys are locked."""
     current, key = _locked(session, actor, key_id)
     if key is None:
         raise ShopError("shop_api_invalid_key_id")

@@ -229,11 +229,7 @@ def _total(matching: Matching, fetch: Fetch, most: int | None) -> int:
 
 
 def _number_in_period(matching: Matching) -> Select[Any] | None:
-    """Return a select that counts the records of a period, of which whole weeks are counted.
-
-    Returns:
-        None if there are other conditions, or no whole week.
-    """
+    """Return a select that counts a period by whole weeks, or None for other conditions."""
     counted = matching.part.counted
     if counted is None or matching.search is not None:
         return None
@@ -302,9 +298,6 @@ def _by_place(
     """Skip records in the index of the sort order, without comparing each one with the condition.
 
     A database skips entries of an index in a third of the time if it does not compare them.
-
-    Args:
-        others: IDs of all records of the table that are not in the list.
     """
     key, record_id = order.key, order.record_id
     columns = [key] if _is_unique(key) else [key, record_id]

@@ -175,11 +175,7 @@ def trash_unused(actor: Principal, batch_id: int) -> int:
 
 
 def _trash(session: Session, actor: Principal, unused: Any) -> tuple[int, Any]:
-    """Move the coupons of a select to the trash.
-
-    Returns:
-        The number of coupons, and the last row if there may be more.
-    """
+    """Trash the coupons of a select; return their number, and the last row if more may follow."""
     found = session.execute(unused).all()
     # A reservation that was made while the select waited for a row is visible to this statement.
     these = update(COUPONS).where(COUPONS.c.id.in_([row.id for row in found]), IS_UNUSED)

@@ -155,11 +155,7 @@ def find_customer(
 
 
 def _accounts(fetch: Fetch, customer_id: int, key: str, known: Any) -> Sequence[Any]:
-    """Return the accounts with an ID or an e-mail.
-
-    Args:
-        known: the row of the account with the ID, or None if it has not been read.
-    """
+    """Return the accounts with an ID or an e-mail."""
     if known is not None and key in {"", known.email_normalized}:
         return [known]  # no other account has the e-mail
     parameters: dict[str, Any] = {"key": key} if key else {}

@@ -230,9 +230,6 @@ def _users_without_role(
     """Return the IDs of all users without a role, or None if there are many.
 
     The users are found by their other roles. The row counts show whether all users have roles.
-
-    Args:
-        numbers: the number of users, and the number of users with each role.
     """
     missing = numbers.get(("users", ""), 0) - numbers.get(("user_roles", role), 0)
     others = sum(

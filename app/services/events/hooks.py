@@ -119,11 +119,7 @@ def _customer_id(change: Change) -> int | None:
 
 
 def _call_hooks(session: Session, changes: Sequence[Change], texts: Sequence[str]) -> None:
-    """Call the hooks that are for the changes.
-
-    Args:
-        texts: ``data`` of each change as JSON, as its event has it.
-    """
+    """Call the hooks that are for the changes."""
     catalog = current_catalog()
     if not any(hook.is_for(change.resource) for hook in catalog.change_hooks for change in changes):
         return

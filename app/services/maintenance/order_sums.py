@@ -107,11 +107,7 @@ def _make_all_stale(session: Session) -> None:
 
 
 def _batches(column: ColumnElement[int]) -> Iterator[dict[str, int]]:
-    """Yield ranges of all IDs of users, so that no statement reaches the statement timeout.
-
-    Args:
-        column: the IDs, of which a batch has BATCH.
-    """
+    """Yield ranges of all IDs of users, so that no statement reaches the statement timeout."""
     following = select(column).where(column > _AFTER).order_by(column).limit(1).offset(BATCH)
     after = 0
     while after < INT64_MAX:

@@ -98,9 +98,6 @@ def _lines_of_held_coupons(plan: CouponPlan) -> list[int]:
     """Return the IDs of lines whose code is the new code of a coupon that another line uses.
 
     An order has at most one use of a coupon (redemptions 6).
-
-    Raises:
-        InvalidOrderItems: such a line is new.
     """
     lines = plan.items.lists["coupon_lines"]
     coupon_ids = {redemption["coupon_id"] for redemption in plan.redemptions.values()}
@@ -124,11 +121,7 @@ def _lines_of_held_coupons(plan: CouponPlan) -> list[int]:
 
 
 def _apply(plan: CouponPlan) -> None:
-    """Recompute the applied coupons of an order.
-
-    Raises:
-        ShopError: a coupon is not applicable. Of recorded coupons, only the limits are checked.
-    """
+    """Recompute the applied coupons of an order."""
     listed, reasons, gone = _applied_terms(plan)
     lines = plan.items.lists["coupon_lines"]
     before = items_of(plan.before).lists["coupon_lines"] if plan.before else []
@@ -160,12 +153,7 @@ def _apply(plan: CouponPlan) -> None:
 def _applied_terms(
     plan: CouponPlan,
 ) -> tuple[dict[str, CouponTerms | None], dict[str, Sequence[Reason]], set[int]]:
-    """Find the coupons that give a discount.
-
-    Returns:
-        Their terms by code, the reasons why recorded coupons are not applicable, and the IDs of
-        lines whose coupon no longer exists.
-    """
+    """Return the terms by code, why recorded coupons do not apply, and lines without a coupon."""
     listed: dict[str, CouponTerms | None] = {}
     reasons: dict[str, Sequence[Reason]] = {}
     gone: set[int] = set()

@@ -133,9 +133,6 @@ def _lock_order(session: Session, order_id: int) -> int | None:
     """Lock an order against deletion until the commit, and return its customer.
 
     Updates of the order do not wait for this lock, and neither does the deletion of its customer.
-
-    Raises:
-        ShopError: the order does not exist or is in the trash.
     """
     found = session.execute(
         select(ORDERS.c.customer_id)

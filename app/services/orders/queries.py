@@ -155,11 +155,7 @@ def customers_by_id(ids: Sequence[int], columns: Columns) -> dict[int, Row]:
 def _fetch_orders(
     matching: Matching, query: Mapping[str, Any], columns: Columns, *, may_read: bool
 ) -> Page:
-    """Return a page of the matching orders in the sort order of ``query``.
-
-    Raises:
-        InvalidParams: a status in the filter is unknown.
-    """
+    """Return a page of the matching orders in the sort order of ``query``."""
     require_known_status(query, current_catalog().order_statuses)
     return fetch_page(
         columns, ORDERS.c.id, matching, query, key=SORT_KEYS[query["orderby"]], may_read=may_read

@@ -172,10 +172,6 @@ class CouponPlan:
         An earlier use is taken again within the limits, also of a coupon in the trash. A
         permanently deleted coupon has no limit. A recorded code that matched no coupon is kept
         without a use.
-
-        Raises:
-            ShopError: the first use of a line whose coupon is in the trash or was deleted, or a
-                limit is reached; with the reasons.
         """
         coupon = self.coupons.get(line["id"])
         if coupon is None and earlier is None:

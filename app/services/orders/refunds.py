@@ -350,11 +350,7 @@ def _refund_of(session: Session, order_id: int, refund_id: int) -> Record:
 
 
 def _become_refunded(session: Session, order: Record, after: Record) -> list[Change]:
-    """Give a fully refunded order its status, with its note; return the further changes.
-
-    Args:
-        after: the order after the refund, modified in place.
-    """
+    """Give a fully refunded order its status, with its note; return the further changes."""
     after["status"] = REFUNDED
     lock_coupons(session, [order])
     plan = plan_coupons(session, order, after, items_of(order), recompute=False)

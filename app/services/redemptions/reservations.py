@@ -185,14 +185,7 @@ def _changes(slot: Slot, redemption: RedemptionRow | None = None) -> list[Change
 def _insert(
     session: Session, coupon: FoundCoupon, customer: Customer, data: Mapping[str, Any]
 ) -> tuple[Slot, RedemptionRow | None]:
-    """Take a slot and insert a redemption.
-
-    Returns:
-        The slot, and the redemption; None if the code and reference have a redemption.
-
-    Raises:
-        ShopError: a limit is reached, with the reasons.
-    """
+    """Take a slot and insert a redemption: None if the code and reference have one."""
     connection = session.connection()
     slot = take_slot(session, coupon, customer, confirmed=False, param=CODE)
     columns = _new(customer, data) | {"coupon_id": coupon.id, "holds_slot": slot.is_counted}
@@ -206,9 +199,6 @@ def _reserve_again(
     """Return the redemption that a code and a reference have, with a use (redemptions 6).
 
     After its release or expiry, a use is reserved again under the same ID.
-
-    Args:
-        slot: the slot that was taken for a new redemption, which is given back.
     """
     coupon_id, changes = slot.coupon["id"], _changes(slot)
     change_counts(session, coupon_id, reserved=-int(slot.is_counted))

@@ -247,16 +247,7 @@ def _take_after_expiry(
     published: bool,
     param: str,
 ) -> tuple[Mapping[str, Any], list[RedemptionRow]]:
-    """Take a slot that was not free, because only expired reservations have it.
-
-    Args:
-        code: the code of the coupon, for the error.
-        still: returns the coupon as it is stored now.
-        taking: the statement that takes a slot.
-
-    Raises:
-        ShopError: a limit is reached, with the reasons. Nothing was stored in this case.
-    """
+    """Take a slot that was not free, because only expired reservations have it."""
     lock_coupon(session, parameters["this"])
     expired: list[RedemptionRow] = []
     is_recounted = False

@@ -103,11 +103,7 @@ def _locked(session: Session, actor: Principal, redemption_id: int) -> Redemptio
 
 
 def _take_slot_again(session: Session, redemption: RedemptionRow) -> list[RedemptionRow]:
-    """Take a slot for an expired reservation. Only the limits are checked.
-
-    Returns:
-        Reservations whose expiry was stored, which the caller reports.
-    """
+    """Take a slot for an expired reservation; return those whose expiry was stored."""
     is_stored = redemption["status"] == RedemptionStatus.RELEASED
     expired = store_expiry(session, [] if is_stored else [redemption])
     if redemption["coupon_id"] is None:

@@ -79,11 +79,7 @@ def load(
 
 
 def _require(location: Location, tables: dict[str, SourceTable], names: dict[str, set[str]]) -> str:
-    """Return the database that contains the shop.
-
-    Raises:
-        SourceError: no database or more than one contains a shop.
-    """
+    """Return the database that contains the shop."""
     required = {name for name, table in tables.items() if table.name in REQUIRED}
     found = [database for database, present in names.items() if required <= present]
     if location.database is not None:

@@ -169,11 +169,7 @@ def _schedules(session: Session, attempts: Iterable[Attempt]) -> dict[int, Recor
 
 
 def _changes(attempt: Attempt, schedule: Mapping[str, Any] | None) -> Record:
-    """Return the columns of a delivery after an attempt.
-
-    Args:
-        schedule: the stored schedule of the delivery, if the attempt failed.
-    """
+    """Return the columns of a delivery after an attempt."""
     claimed, next_attempt_at = attempt.delivery, attempt.next_attempt_at
     if attempt.delivered:
         state = DeliveryState.DELIVERED
