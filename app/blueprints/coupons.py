@@ -59,9 +59,6 @@ def list_coupons(query: Query) -> Response:
 
     Returns the published coupons that match, newest first. Coupons that the user of the key cannot
     read are neither listed nor counted.
-
-    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
-    match.
     """
     serializer = coupons_of(query)
     page = coupon_queries.list_coupons(current_principal(), query, serializer.columns)
@@ -102,9 +99,6 @@ def count_coupons(query: Query) -> Response:
     """Count coupons.
 
     Returns the number of published coupons that match.
-
-    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
-    match.
     """
     return json_response({"count": coupon_queries.count_coupons(current_principal(), query)})
 

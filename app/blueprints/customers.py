@@ -59,9 +59,6 @@ def list_customers(query: Query) -> Response:
     Returns the accounts that match, by default those with the role `customer`, in the order of
     their registration. The list is empty if the user of the key cannot list users.
     `filter[limit]=-1` returns all accounts in one response.
-
-    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
-    match.
     """
     serializer = customers_of(query)
     page = customer_queries.list_customers(current_principal(), query, serializer.columns)
@@ -104,9 +101,6 @@ def count_customers(query: Query) -> Response:
     """Count customers.
 
     Returns the number of accounts that match.
-
-    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
-    match.
     """
     return json_response({"count": customer_queries.count_customers(current_principal(), query)})
 

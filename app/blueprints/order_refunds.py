@@ -160,9 +160,6 @@ def list_refunds(query: Query) -> Response:
 
     Returns the refunds that match, newest first. The list is empty if the user of the key cannot
     read orders.
-
-    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
-    match.
     """
     serializer = RefundSerializer(query)
     page = refunds.list_all_refunds(current_principal(), query, serializer.columns)
@@ -177,8 +174,5 @@ def count_refunds(query: Query) -> Response:
     """Count the refunds of all orders.
 
     Returns the number of refunds that match.
-
-    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
-    match.
     """
     return json_response({"count": refunds.count_all_refunds(current_principal(), query)})

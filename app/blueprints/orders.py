@@ -59,9 +59,6 @@ def list_orders(query: Query) -> Response:
 
     Returns the orders that match, newest first, each with its customer. The list is empty if the
     user of the key cannot read orders.
-
-    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
-    match.
     """
     serializer = OrderSerializer(query)
     page = order_queries.list_orders(current_principal(), query, serializer.columns)
@@ -101,9 +98,6 @@ def count_orders(query: Query) -> Response:
     """Count orders.
 
     Returns the number of orders that match.
-
-    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
-    match.
     """
     return json_response({"count": order_queries.count_orders(current_principal(), query)})
 

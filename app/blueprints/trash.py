@@ -50,9 +50,6 @@ def list_trashed_coupons(query: Query) -> Response:
 
     Returns a page, filtered like the list of coupons. The list is empty if the user of the key
     cannot read coupons.
-
-    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
-    match.
     """
     serializer = coupons_of(query, TRASHED_COUPON)
     page = coupon_queries.list_coupons(current_principal(), query, serializer.columns, trashed=True)
@@ -99,9 +96,6 @@ def list_trashed_orders(query: Query) -> Response:
     Returns a page, filtered and sorted like the list of orders. `status` is the status before the
     deletion, which a restored order gets again. The list is empty if the user of the key cannot
     read orders.
-
-    `filter[metadata][KEY]=VALUE` finds records by their metadata. Up to five such filters must all
-    match.
     """
     serializer = OrderSerializer(query, TRASHED_ORDER)
     page = order_queries.list_orders(current_principal(), query, serializer.columns, trashed=True)

@@ -52,10 +52,12 @@ class Query(Base):
         undocumented: names of parameters that are checked and have no effect (decisions 13). The
             OpenAPI document omits them (decisions 16).
         further: pattern of further names, which contain a part of the condition.
+        about_further: sentences about them for the description of an operation.
     """
 
     undocumented: frozenset[str] = frozenset()
     further: re.Pattern[str] | None = None
+    about_further = ""
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -123,6 +125,10 @@ class MetadataFilter(Query):
     """
 
     further = re.compile(r"filter\[metadata\]\[([^\[\]]+)\]")
+    about_further = (
+        "`filter[metadata][KEY]=VALUE` finds records by their metadata. Up to "
+        f"{MAX_METADATA_FILTERS} such filters must all match."
+    )
 
     metadata_key = ExactText(
         "filter[metadata_key]",

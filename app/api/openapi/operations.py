@@ -40,6 +40,10 @@ def describe_operation(
         operation["operationId"] = declared["operation_id"]
     if not is_public:
         operation["security"] = openapi.security(api_version)
+    for parameter in operation.get("parameters", ()):
+        if about := getattr(parameter.get("schema"), "about_further", ""):
+            text = declared["docstring"]
+            text["description"] = f"{text.get('description', '')}\n\n{about}".lstrip()
     codes = dict(declared.get("codes", {}))
     common = _common_codes(
         operation, declared, is_safe=is_safe, is_public=is_public, is_checked=is_checked
