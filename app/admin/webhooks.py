@@ -20,7 +20,7 @@ from app.admin.texts import gettext as _
 from app.auth.principals import Capability as Cap
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
-from app.schemas.webhooks.webhook import WebhookCreate, WebhookUpdate
+from app.schemas.webhooks import WebhookCreate, WebhookUpdate
 
 blp = AdminBlueprint("admin_webhooks", __name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 import marshmallow as ma
 from flask import Response, current_app, stream_with_context
 
-from app.conversions.cells import safe_cell
+from app.conversions.text import safe_cell
 from app.schemas.fields.output import Amount, Number
 
 

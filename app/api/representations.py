@@ -29,8 +29,8 @@ from app.schemas.fields.query import StrictSelection
 from app.schemas.orders.note import OrderNoteSchema
 from app.schemas.orders.order import DownloadSchema, OrderSchema, TrashedOrderSchema
 from app.schemas.orders.refund import OrderRefundSchema
-from app.schemas.redemptions.redemption import RedemptionSchema
-from app.schemas.webhooks.webhook import WebhookDeliverySchema, WebhookSchema
+from app.schemas.redemptions import RedemptionSchema
+from app.schemas.webhooks import WebhookDeliverySchema, WebhookSchema
 from app.services.api_keys import queries as api_key_queries
 from app.services.common import metadata
 from app.services.coupons import batch_queries

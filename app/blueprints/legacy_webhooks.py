@@ -29,7 +29,7 @@ from app.schemas.legacy.webhooks import (
     legacy_webhook,
 )
 from app.schemas.queries import ReadQuery
-from app.schemas.webhooks.queries import WebhookDeliveryListQuery
+from app.schemas.webhooks import WebhookDeliveryListQuery
 from app.services.webhooks import legacy as legacy_webhooks
 from app.services.webhooks import queries as webhook_queries
 from app.services.webhooks import writes as webhooks

@@ -17,10 +17,11 @@ from app.api.responses import json_response, page_response
 from app.schemas.base import CountResponse
 from app.schemas.examples import redemptions as examples
 from app.schemas.queries import ReadQuery
-from app.schemas.redemptions.queries import RedemptionCountQuery, RedemptionListQuery
-from app.schemas.redemptions.redemption import (
+from app.schemas.redemptions import (
+    RedemptionCountQuery,
     RedemptionCreateRequest,
     RedemptionList,
+    RedemptionListQuery,
     RedemptionResponse,
 )
 from app.services.redemptions import queries as redemption_queries

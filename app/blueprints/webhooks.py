@@ -18,16 +18,14 @@ from app.api.responses import delete_response, json_response, page_response
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import webhooks as examples
 from app.schemas.queries import ReadQuery
-from app.schemas.webhooks.queries import (
+from app.schemas.webhooks import (
     WebhookCountQuery,
-    WebhookDeliveryListQuery,
-    WebhookListQuery,
-)
-from app.schemas.webhooks.webhook import (
     WebhookCreateRequest,
     WebhookDeliveryList,
+    WebhookDeliveryListQuery,
     WebhookDeliveryResponse,
     WebhookList,
+    WebhookListQuery,
     WebhookPingResponse,
     WebhookReplayRequest,
     WebhookReplayResponse,

@@ -146,3 +146,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``" (did you mean X?)"`` with the most similar known name, or an empty string."""
     nearest = nearest_name(name, known)
     return f" (did you mean {nearest}?)" if nearest else ""
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
+"""First characters of cells that spreadsheets interpret as formulas, and the prefix against it."""
+
+
+def safe_cell(text: str) -> str:
+    """Return a text that is safe to open in a spreadsheet (migration 2)."""
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from app.conversions.cells import FORMULA_STARTS, safe_cell
+from app.conversions.text import FORMULA_STARTS, safe_cell
 from app.import_export.export_kinds import Kind, Record
 
 SEPARATOR, ESCAPE = "|", "\\"

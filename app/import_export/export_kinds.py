@@ -37,7 +37,7 @@ from app.schemas.coupons.batch import CouponBatchSchema
 from app.schemas.customers import CustomerSchema
 from app.schemas.fields.output import Identifiers, Lines, Metadata, Part, StringList
 from app.schemas.orders.refund import OrderRefundSchema, RefundItemSchema
-from app.schemas.redemptions.redemption import RedemptionSchema
+from app.schemas.redemptions import RedemptionSchema
 from app.services.common import metadata as metadata_tables
 from app.services.common.metadata import ITEMS_METADATA, METADATA, MetadataTable
 from app.services.customers import statistics as customer_statistics

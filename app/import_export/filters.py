@@ -19,7 +19,7 @@ from app.schemas.fields.query import ChoiceParam, TextParam
 from app.schemas.loading import invalid_params
 from app.schemas.orders.refund import RefundFilter
 from app.schemas.queries import CouponFilter, CustomerFilter, OrderFilter, Query, Times
-from app.schemas.redemptions.queries import RedemptionFilter
+from app.schemas.redemptions import RedemptionFilter
 from app.services.common import metadata
 from app.services.common.filtering import between, require_known_status
 from app.services.common.metadata import MetadataTable

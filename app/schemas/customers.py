@@ -139,25 +139,25 @@ class CustomerV3Schema(LegacyCustomerSchema):
         fields = (*_names[:2], "last_update", *_names[2:])
 
 
-class ShippingAddressCreate(OptionalFields):
-    """Parts of a shipping address. Other keys are ignored."""
-
-    first_name = inputs.CleanText("First name.")
-    last_name = inputs.CleanText("Last name.")
-    company = inputs.CleanText("Company.")
-    address_1 = inputs.CleanText("Street and number.")
-    address_2 = inputs.CleanText("Second line of the street address.")
-    city = inputs.CleanText("City.")
-    state = inputs.CleanText("State, county or province.")
-    postcode = inputs.CleanText("Postcode.")
-    country = inputs.CleanText("Country, usually its two-letter code.")
+def _address_input(shown: type[Base], name: str, meaning: str) -> type[Base]:
+    """Return the schema of an address in a request, with the parts that responses show."""
+    parts = {
+        part: inputs.CleanText(field.metadata["description"])
+        for part, field in shown._declared_fields.items()
+    }
+    return type(name, (OptionalFields,), {**parts, "__doc__": meaning})
 
 
-class BillingAddressCreate(ShippingAddressCreate):
-    """Parts of a billing address. Other keys are ignored."""
-
-    email = inputs.CleanText("Billing e-mail address.")
-    phone = inputs.CleanText("Phone number.")
+ShippingAddressCreate = _address_input(
+    ShippingAddressSchema,
+    "ShippingAddressCreate",
+    "Parts of a shipping address. Other keys are ignored.",
+)
+BillingAddressCreate = _address_input(
+    BillingAddressSchema,
+    "BillingAddressCreate",
+    "Parts of a billing address. Other keys are ignored.",
+)
 
 
 class CustomerCreate(OptionalFields):

@@ -21,8 +21,8 @@ from app.schemas.fields import output as fields
 from app.schemas.orders.note import OrderNoteSchema
 from app.schemas.orders.order import OrderSchema
 from app.schemas.orders.refund import OrderRefundSchema
-from app.schemas.redemptions.redemption import RedemptionStatus
-from app.schemas.webhooks.webhook import Topics, WebhookStatus
+from app.schemas.redemptions import RedemptionStatus
+from app.schemas.webhooks import Topics, WebhookStatus
 
 
 class Constant(fields.Output):

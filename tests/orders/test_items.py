@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import InvalidOrderItems, ShopError
-from app.services.orders.item_changes import MAX_ITEMS, changed_items, created_items
-from app.services.orders.items import items_of
+from app.services.orders.item_changes import MAX_ITEMS, changed_items
+from app.services.orders.items import OrderItems, items_of
 from app.services.orders.sums import amount_text, divided, price_times_quantity
 from tests.factories import NO_SHIPPING_TAX
 
@@ -32,7 +32,7 @@ def stored(items, shipping_tax=0):
 
 
 def created(**lists):
-    return stored(created_items(lists, count(1)))
+    return stored(changed_items(OrderItems(), lists, count(1)))
 
 
 def changed(before, **lists):
@@ -220,7 +220,7 @@ def test_total_discount(reduced, recorded, applied, discount):
     line = {"name": "Mug", "subtotal": money("20.00"), "total": money("20.00") - money(reduced)}
     coupons = [{"code": f"r{n}", "amount": money(amount)} for n, amount in enumerate(recorded)]
     coupons += [{"code": f"a{n}"} for n, _ in enumerate(applied)]
-    items = created_items({"line_items": [line], "coupon_lines": coupons}, count(1))
+    items = changed_items(OrderItems(), {"line_items": [line], "coupon_lines": coupons}, count(1))
     for coupon, amount in zip(items.lists["coupon_lines"][len(recorded) :], applied, strict=True):
         assert coupon["applied"] is True
         coupon["amount"] = int(money(amount) * 100)
@@ -331,7 +331,7 @@ def test_a_code_is_free_again_once_its_line_is_removed():
 
 
 def test_an_amount_makes_an_applied_coupon_recorded():
-    items = created_items({"coupon_lines": [{"code": "tea"}]}, count(1))
+    items = changed_items(OrderItems(), {"coupon_lines": [{"code": "tea"}]}, count(1))
     assert items.lists["coupon_lines"][0]["applied"] is True
     after = changed(stored(items), coupon_lines=[{"id": 1, "amount": money("3.00")}])
     assert after["coupon_lines"] == [{"id": 1, "code": "tea", "amount": "3.00"}]
@@ -362,7 +362,7 @@ SUMS = ("subtotal", "total_discount", "cart_tax", "total_shipping", "shipping_ta
 @settings(max_examples=60, deadline=None)
 @given(ORDERS, AMOUNTS)
 def test_sums_add_up(order, shipping_tax):
-    columns = stored(created_items(order, count(1)), int(shipping_tax * 100))
+    columns = stored(changed_items(OrderItems(), order, count(1)), int(shipping_tax * 100))
     total = {name: sum(Decimal(item["total"]) for item in columns[name]) for name in LISTS[:3]}
     taxes = [item["total_tax"] for name in ("line_items", "fee_lines") for item in columns[name]]
     assert columns["cart_tax"] == sum(map(Decimal, taxes))
@@ -375,14 +375,14 @@ def test_sums_add_up(order, shipping_tax):
 @given(ORDERS, st.randoms())
 def test_the_order_of_the_items_does_not_change_the_sums(order, chance):
     shuffled = {name: chance.sample(items, len(items)) for name, items in order.items()}
-    one, other = (stored(created_items(each, count(1))) for each in (order, shuffled))
+    one, other = (stored(changed_items(OrderItems(), each, count(1))) for each in (order, shuffled))
     assert {name: one[name] for name in SUMS} == {name: other[name] for name in SUMS}
 
 
 @settings(max_examples=60, deadline=None)
 @given(ORDERS, ORDERS)
 def test_removing_what_was_added_restores_the_order(order, more):
-    before = stored(created_items(order, count(1)))
+    before = stored(changed_items(OrderItems(), order, count(1)))
     added = changed(before, **more)
     ids = {name: {item["id"] for item in before[name]} for name in LISTS}
     removals = {

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from app.conversions.webhooks import secret_key
 from app.db.read_pool import fetch
 from app.models import IdempotencyRecord, Webhook
-from app.schemas.webhooks.input import WebhookSecret
+from app.schemas.webhooks import WebhookSecret
 from tests.api_client import Client, codes, refusal, refused_params, reply
 from tests.webhooks.deliveries import write
 from tests.webhooks.receivers import LOOPBACK, Receiver

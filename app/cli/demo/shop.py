@@ -31,7 +31,8 @@ from app.models.user import with_normalized
 from app.services.customers.columns import BLANK
 from app.services.orders.columns import BLANK as BLANK_ORDER
 from app.services.orders.columns import search_text_of
-from app.services.orders.item_changes import created_items
+from app.services.orders.item_changes import changed_items
+from app.services.orders.items import OrderItems
 
 Record = dict[str, Any]
 
@@ -182,7 +183,8 @@ class DemoShop:
         method_id, method_title, sending = self.random.choice(SHIPPING)
         shipping = _money(sending)
         shipping_tax = (shipping / 5).quantize(CENT)
-        items = created_items(
+        items = changed_items(
+            OrderItems(),
             {
                 "line_items": lines,
                 "shipping_lines": [

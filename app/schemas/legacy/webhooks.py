@@ -15,8 +15,13 @@ from app.schemas.fields import output as fields
 from app.schemas.fields.output import Output
 from app.schemas.fields.query import ChoiceParam
 from app.schemas.queries import Query
-from app.schemas.webhooks.input import STATUSES, DeliveryUrl, WebhookStatusInput
-from app.schemas.webhooks.queries import WebhookCountQuery, WebhookListQuery
+from app.schemas.webhooks import (
+    STATUSES,
+    DeliveryUrl,
+    WebhookCountQuery,
+    WebhookListQuery,
+    WebhookStatusInput,
+)
 
 _TOPIC = (
     "`coupon`, `customer`, `order` or `product`, a dot, and `created`, `updated`, `deleted` or "

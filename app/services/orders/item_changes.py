@@ -22,30 +22,14 @@ MAX_CENTS = 10**18 - 1
 """Largest amount of an item: 16 digits before the point (decisions 13)."""
 
 
-def created_items(
-    data: Data, ids: Iterator[int], errors: Mapping[str, str] | None = None
-) -> OrderItems:
-    """Return the items of a new order.
-
-    Args:
-        data: the loaded fields of the order. Missing lists are empty.
-        ids: IDs for new items, ascending, as many as ``number_of_new_items``.
-        errors: rules that other lists of the order violate, reported together with these.
-
-    Raises:
-        InvalidOrderItems: with every item that violates a rule.
-        ShopError: a list has too many items.
-    """
-    return changed_items(OrderItems(), data, ids, errors)
-
-
 def changed_items(
     items: OrderItems, data: Data, ids: Iterator[int], errors: Mapping[str, str] | None = None
 ) -> OrderItems:
-    """Return the items of an order after an update (orders 3).
+    """Return the items of an order after a create or an update (orders 3).
 
     Args:
-        items: the items before the update, which this function does not modify.
+        items: the items before it, which this function does not modify.
+        data: the loaded fields of the order. Missing lists change nothing.
         ids: IDs for new items, ascending, as many as ``number_of_new_items``.
         errors: rules that other lists of the order violate, reported together with these.
 

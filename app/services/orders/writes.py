@@ -57,7 +57,7 @@ from app.services.orders.downloads import (
     permissions_of,
     write_permissions,
 )
-from app.services.orders.item_changes import changed_items, created_items, number_of_new_items
+from app.services.orders.item_changes import changed_items, number_of_new_items
 from app.services.orders.items import KINDS, OrderItems, items_of, last_item_id
 from app.services.orders.locks import (
     clear_parents,
@@ -299,7 +299,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     }
     order["paid_at"] = paid_at(None, order, data.get(PAYS))
     permissions, errors = DownloadPermissions().changed(_permission_items(data))
-    items = created_items(data, writes.item_ids, errors)
+    items = changed_items(OrderItems(), data, writes.item_ids, errors)
     of_items = ItemChanges.take(OrderItems(), items)
     if data.get("order_key") in writes.taken_keys:
         reason = "another order has this order key."

@@ -1,4 +1,4 @@
-"""Redemption schemas (redemptions 4)."""
+"""Redemption schemas, and query parameters of their lists (redemptions 4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
+from app.schemas.fields.query import (
+    ChoiceParam,
+    CodeParam,
+    IntegerParam,
+    RedemptionStatusParam,
+    TextParam,
+)
 from app.schemas.orders.order import OptionalId
+from app.schemas.queries import CountQuery, LimitQuery, PageQuery, ReadQuery, Times
 
 
 class Reference(inputs.Input):
@@ -85,3 +93,41 @@ RedemptionCreateRequest = request(RedemptionCreate, "redemption")
 RedemptionResponse = response(RedemptionSchema, "redemption")
 
 RedemptionList = list_response(RedemptionSchema, "redemptions")
+
+
+class RedemptionFilter(Times):
+    """Filter of redemptions (redemptions 4)."""
+
+    code = CodeParam("filter[code]", "Only redemptions of this coupon code.")
+    coupon_id = IntegerParam("filter[coupon_id]", "Only redemptions of this coupon.")
+    customer_id = IntegerParam(
+        "filter[customer_id]", "Only redemptions of this customer. 0 means guests."
+    )
+    email = TextParam(
+        "filter[email]", "Only redemptions with this e-mail address, in any letter case."
+    )
+    reference = TextParam("filter[reference]", "Only redemptions with this reference.")
+    order_id = IntegerParam("filter[order_id]", "Only redemptions of this order.")
+    status = RedemptionStatusParam(
+        "filter[status]",
+        "Only redemptions in these statuses, separated by commas.",
+    )
+
+
+class RedemptionOrder(LimitQuery, RedemptionFilter):
+    """Filter and order of redemptions."""
+
+    orderby = ChoiceParam(
+        "filter[orderby]",
+        "Sort key. `date` is the creation time.",
+        "date", "id", "expires_at",
+        default="date",
+    )  # fmt: skip
+
+
+class RedemptionCountQuery(CountQuery, RedemptionOrder):
+    """Query of a count of redemptions."""
+
+
+class RedemptionListQuery(PageQuery, RedemptionOrder, ReadQuery):
+    """Query of a list of redemptions."""

@@ -1,1 +1,0 @@
-"""Schemas of webhooks and their deliveries."""
