@@ -13,14 +13,7 @@ from app.api.idempotency import idempotent_with_secret
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import API_KEY
 from app.api.responses import json_response, page_response
-from app.schemas.api_keys import (
-    ApiKeyCreateRequest,
-    ApiKeyList,
-    ApiKeyListQuery,
-    ApiKeyResponse,
-    ApiKeyUpdateRequest,
-    ApiKeyWithSecretResponse,
-)
+from app.schemas import api_keys as schemas
 from app.schemas.base import DeleteResponse
 from app.schemas.examples import api_keys as examples
 from app.schemas.queries import ReadQuery
@@ -53,8 +46,8 @@ init_app = blp.init_app
 
 
 @blp.route("")
-@blp.arguments(ApiKeyListQuery, location="query")
-@blp.response(200, ApiKeyList, headers=PAGE_HEADERS, example={"keys": [examples.API_KEY]})
+@blp.arguments(schemas.ApiKeyListQuery, location="query")
+@blp.response(200, schemas.ApiKeyList, headers=PAGE_HEADERS, example={"keys": [examples.API_KEY]})
 def list_api_keys(query: Query) -> Response:
     """List API keys.
 
@@ -73,9 +66,9 @@ def list_api_keys(query: Query) -> Response:
     "shop_api_user_cannot_create_customer",
     "registration-error-invalid-username",
 )
-@blp.arguments(ApiKeyCreateRequest, example={"key": examples.NEW_API_KEY})
+@blp.arguments(schemas.ApiKeyCreateRequest, example={"key": examples.NEW_API_KEY})
 @idempotent_with_secret(_require_again)
-@blp.response(201, ApiKeyWithSecretResponse, example={"key": examples.CREATED_API_KEY})
+@blp.response(201, schemas.ApiKeyWithSecretResponse, example={"key": examples.CREATED_API_KEY})
 def create_api_key(body: Body) -> Response:
     """Create an API key.
 
@@ -90,7 +83,7 @@ def create_api_key(body: Body) -> Response:
 @blp.route("/<id:key_id>")
 @blp.errors("shop_api_invalid_key_id", "shop_api_user_cannot_read_key")
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, ApiKeyResponse, example={"key": examples.API_KEY})
+@blp.response(200, schemas.ApiKeyResponse, example={"key": examples.API_KEY})
 def get_api_key(query: Query, key_id: int) -> Response:
     """Retrieve an API key.
 
@@ -108,8 +101,8 @@ def get_api_key(query: Query, key_id: int) -> Response:
     "shop_api_user_cannot_edit_key",
     "shop_api_insufficient_key_rights",
 )
-@blp.arguments(ApiKeyUpdateRequest, example={"key": examples.API_KEY_UPDATE})
-@blp.response(200, ApiKeyResponse, example={"key": examples.UPDATED_API_KEY})
+@blp.arguments(schemas.ApiKeyUpdateRequest, example={"key": examples.API_KEY_UPDATE})
+@blp.response(200, schemas.ApiKeyResponse, example={"key": examples.UPDATED_API_KEY})
 def update_api_key(body: Body, key_id: int) -> Response:
     """Update an API key.
 
@@ -136,7 +129,7 @@ def delete_api_key(key_id: int) -> Response:
 @blp.errors(
     "shop_api_invalid_key_id", "shop_api_user_cannot_edit_key", "shop_api_insufficient_key_rights"
 )
-@blp.response(200, ApiKeyWithSecretResponse, example={"key": examples.ROTATED_API_KEY})
+@blp.response(200, schemas.ApiKeyWithSecretResponse, example={"key": examples.ROTATED_API_KEY})
 def rotate_api_key(key_id: int) -> Response:
     """Rotate an API key.
 

@@ -18,16 +18,7 @@ from app.api.responses import delete_response, json_response, page_response
 from app.api.versions import current_api_version
 from app.auth.principals import Capability
 from app.schemas.base import CountResponse, DeleteResponse
-from app.schemas.coupons.coupon import (
-    CouponBulkRequest,
-    CouponBulkResponse,
-    CouponCreate,
-    CouponCreateRequest,
-    CouponList,
-    CouponResponse,
-    CouponUpdate,
-    CouponUpdateRequest,
-)
+from app.schemas.coupons import coupon as schemas
 from app.schemas.examples import coupons as examples
 from app.schemas.queries import CouponCountQuery, CouponListQuery, DeleteQuery, RecordQuery
 from app.services.coupons import queries as coupon_queries
@@ -53,7 +44,7 @@ init_app = blp.init_app
 
 @blp.route("")
 @blp.arguments(CouponListQuery, location="query")
-@blp.response(200, CouponList, headers=PAGE_HEADERS, example={"coupons": [examples.COUPON]})
+@blp.response(200, schemas.CouponList, headers=PAGE_HEADERS, example={"coupons": [examples.COUPON]})
 def list_coupons(query: Query) -> Response:
     """List coupons.
 
@@ -76,12 +67,12 @@ def list_coupons(query: Query) -> Response:
     "shop_api_invalid_metadata",
 )
 @blp.arguments(
-    CouponCreateRequest,
+    schemas.CouponCreateRequest,
     needs=Capability.PUBLISH_SHOP_COUPONS,
     example={"coupon": examples.NEW_COUPON},
 )
 @idempotent
-@blp.response(201, CouponResponse, example={"coupon": examples.COUPON})
+@blp.response(201, schemas.CouponResponse, example={"coupon": examples.COUPON})
 def create_coupon(body: Body) -> Response:
     """Create a coupon.
 
@@ -107,7 +98,7 @@ def count_coupons(query: Query) -> Response:
 @with_etag
 @blp.errors("shop_api_invalid_coupon_id", "shop_api_user_cannot_read_coupon")
 @blp.arguments(RecordQuery, location="query")
-@blp.response(200, CouponResponse, example={"coupon": examples.COUPON})
+@blp.response(200, schemas.CouponResponse, example={"coupon": examples.COUPON})
 def get_coupon(query: Query, coupon_id: int) -> Response:
     """Retrieve a coupon.
 
@@ -130,11 +121,11 @@ def get_coupon(query: Query, coupon_id: int) -> Response:
     "shop_api_invalid_metadata",
 )
 @blp.arguments(
-    CouponUpdateRequest,
+    schemas.CouponUpdateRequest,
     needs=Capability.EDIT_SHOP_COUPONS,
     example={"coupon": examples.COUPON_UPDATE},
 )
-@blp.response(200, CouponResponse, example={"coupon": examples.UPDATED_COUPON})
+@blp.response(200, schemas.CouponResponse, example={"coupon": examples.UPDATED_COUPON})
 def update_coupon(body: Body, coupon_id: int) -> Response:
     """Update a coupon.
 
@@ -176,7 +167,7 @@ def delete_coupon(query: Query, coupon_id: int) -> Response:
 @with_etag
 @blp.errors("shop_api_invalid_coupon_code", "shop_api_user_cannot_read_coupon")
 @blp.arguments(RecordQuery, location="query")
-@blp.response(200, CouponResponse, example={"coupon": examples.COUPON})
+@blp.response(200, schemas.CouponResponse, example={"coupon": examples.COUPON})
 def get_coupon_by_code(query: Query, code: str) -> Response:
     """Retrieve a coupon by its code.
 
@@ -191,9 +182,9 @@ def get_coupon_by_code(query: Query, code: str) -> Response:
 @blp.route("/bulk", methods=["POST", "PUT"])
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_coupons_data", "shop_api_coupons_request_entity_too_large")
-@blp.arguments(CouponBulkRequest, example={"coupons": examples.COUPON_ITEMS})
+@blp.arguments(schemas.CouponBulkRequest, example={"coupons": examples.COUPON_ITEMS})
 @idempotent
-@blp.response(200, CouponBulkResponse, example={"coupons": examples.COUPON_RESULTS})
+@blp.response(200, schemas.CouponBulkResponse, example={"coupons": examples.COUPON_RESULTS})
 def bulk_coupons(body: Body) -> Response:
     """Create and update coupons in bulk.
 
@@ -203,8 +194,8 @@ def bulk_coupons(body: Body) -> Response:
     return bulk_response(
         "coupon",
         body["coupons"],
-        create=(CouponCreate, Capability.PUBLISH_SHOP_COUPONS),
-        update=(CouponUpdate, Capability.EDIT_SHOP_COUPONS),
+        create=(schemas.CouponCreate, Capability.PUBLISH_SHOP_COUPONS),
+        update=(schemas.CouponUpdate, Capability.EDIT_SHOP_COUPONS),
         save=coupons.save_coupons,
         dump=coupons_of().record,
     )

@@ -16,17 +16,8 @@ from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import customers as customers_of
 from app.api.responses import delete_response, json_response, page_response
 from app.auth.principals import Capability
+from app.schemas import customers as schemas
 from app.schemas.base import CountResponse, DeleteResponse
-from app.schemas.customers import (
-    CustomerBulkRequest,
-    CustomerBulkResponse,
-    CustomerCreate,
-    CustomerCreateRequest,
-    CustomerList,
-    CustomerResponse,
-    CustomerUpdate,
-    CustomerUpdateRequest,
-)
 from app.schemas.examples import customers as examples
 from app.schemas.queries import CustomerCountQuery, CustomerListQuery, RecordQuery
 from app.services.customers import queries as customer_queries
@@ -52,7 +43,9 @@ init_app = blp.init_app
 
 @blp.route("")
 @blp.arguments(CustomerListQuery, location="query")
-@blp.response(200, CustomerList, headers=PAGE_HEADERS, example={"customers": [examples.CUSTOMER]})
+@blp.response(
+    200, schemas.CustomerList, headers=PAGE_HEADERS, example={"customers": [examples.CUSTOMER]}
+)
 def list_customers(query: Query) -> Response:
     """List customers.
 
@@ -77,12 +70,12 @@ def list_customers(query: Query) -> Response:
     "shop_api_invalid_metadata",
 )
 @blp.arguments(
-    CustomerCreateRequest,
+    schemas.CustomerCreateRequest,
     needs=Capability.CREATE_USERS,
     example={"customer": examples.NEW_CUSTOMER},
 )
 @idempotent
-@blp.response(201, CustomerResponse, example={"customer": examples.CUSTOMER})
+@blp.response(201, schemas.CustomerResponse, example={"customer": examples.CUSTOMER})
 def create_customer(body: Body) -> Response:
     """Create a customer.
 
@@ -113,7 +106,7 @@ def count_customers(query: Query) -> Response:
     "shop_api_user_cannot_read_customer",
 )
 @blp.arguments(RecordQuery, location="query")
-@blp.response(200, CustomerResponse, example={"customer": examples.CUSTOMER})
+@blp.response(200, schemas.CustomerResponse, example={"customer": examples.CUSTOMER})
 def get_customer(query: Query, customer_id: int) -> Response:
     """Retrieve a customer.
 
@@ -135,11 +128,11 @@ def get_customer(query: Query, customer_id: int) -> Response:
 )
 @blp.errors("shop_api_precondition_failed")
 @blp.arguments(
-    CustomerUpdateRequest,
+    schemas.CustomerUpdateRequest,
     needs=Capability.EDIT_USERS,
     example={"customer": examples.CUSTOMER_UPDATE},
 )
-@blp.response(200, CustomerResponse, example={"customer": examples.UPDATED_CUSTOMER})
+@blp.response(200, schemas.CustomerResponse, example={"customer": examples.UPDATED_CUSTOMER})
 def update_customer(body: Body, customer_id: int) -> Response:
     """Update a customer.
 
@@ -174,7 +167,7 @@ def delete_customer(customer_id: int) -> Response:
 @with_etag
 @blp.errors("shop_api_invalid_customer_email", "shop_api_user_cannot_read_customer")
 @blp.arguments(RecordQuery, location="query")
-@blp.response(200, CustomerResponse, example={"customer": examples.CUSTOMER})
+@blp.response(200, schemas.CustomerResponse, example={"customer": examples.CUSTOMER})
 def get_customer_by_email(query: Query, email: str) -> Response:
     """Retrieve a customer by e-mail address.
 
@@ -188,9 +181,9 @@ def get_customer_by_email(query: Query, email: str) -> Response:
 @blp.route("/bulk", methods=["POST", "PUT"])
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_customers_data", "shop_api_customers_request_entity_too_large")
-@blp.arguments(CustomerBulkRequest, example={"customers": examples.CUSTOMER_ITEMS})
+@blp.arguments(schemas.CustomerBulkRequest, example={"customers": examples.CUSTOMER_ITEMS})
 @idempotent
-@blp.response(200, CustomerBulkResponse, example={"customers": examples.CUSTOMER_RESULTS})
+@blp.response(200, schemas.CustomerBulkResponse, example={"customers": examples.CUSTOMER_RESULTS})
 def bulk_customers(body: Body) -> Response:
     """Create and update customers in bulk.
 
@@ -201,8 +194,8 @@ def bulk_customers(body: Body) -> Response:
     return bulk_response(
         "customer",
         body["customers"],
-        create=(CustomerCreate, Capability.CREATE_USERS),
-        update=(CustomerUpdate, Capability.EDIT_USERS),
+        create=(schemas.CustomerCreate, Capability.CREATE_USERS),
+        update=(schemas.CustomerUpdate, Capability.EDIT_USERS),
         save=customers.save_customers,
         dump=customers_of().record,
     )

@@ -10,13 +10,7 @@ from app.api.authentication import current_principal
 from app.api.blueprint import Blueprint, Query
 from app.api.responses import json_response
 from app.api.smorest import Api
-from app.schemas.legacy.reports import (
-    LegacyReportQuery,
-    LegacySalesResponse,
-    ReportNamesResponse,
-    TopSellerList,
-    TopSellersQuery,
-)
+from app.schemas.legacy import reports as schemas
 from app.services.reports.period import Period, require_reports
 from app.services.reports.woocommerce import (
     SELLERS,
@@ -46,7 +40,7 @@ def _period(query: Query) -> Period:
 
 @blp.route("")
 @blp.errors("shop_api_user_cannot_view_reports")
-@blp.response(200, ReportNamesResponse)
+@blp.response(200, schemas.ReportNamesResponse)
 def list_reports() -> Response:
     """List the reports."""
     require_reports(current_principal())
@@ -55,8 +49,8 @@ def list_reports() -> Response:
 
 @blp.route("/sales")
 @blp.errors("shop_api_user_cannot_view_reports")
-@blp.arguments(LegacyReportQuery, location="query")
-@blp.response(200, LegacySalesResponse)
+@blp.arguments(schemas.LegacyReportQuery, location="query")
+@blp.response(200, schemas.LegacySalesResponse)
 def get_sales(query: Query) -> Response:
     """Report sales.
 
@@ -67,8 +61,8 @@ def get_sales(query: Query) -> Response:
 
 @blp.route("/sales/top_sellers")
 @blp.errors("shop_api_user_cannot_view_reports")
-@blp.arguments(TopSellersQuery, location="query")
-@blp.response(200, TopSellerList)
+@blp.arguments(schemas.TopSellersQuery, location="query")
+@blp.response(200, schemas.TopSellerList)
 def list_top_sellers(query: Query) -> Response:
     """List the products that sold best."""
     sellers = top_sellers(current_principal(), _period(query), query["limit"] or SELLERS)

@@ -16,18 +16,7 @@ from app.api.serializers import narrowed
 from app.api.smorest import Api
 from app.models.webhook import WebhookFormat
 from app.schemas.base import CountResponse, DeleteResponse
-from app.schemas.legacy.webhooks import (
-    LegacyWebhookCountQuery,
-    LegacyWebhookCreateRequest,
-    LegacyWebhookDeliveryList,
-    LegacyWebhookDeliveryResponse,
-    LegacyWebhookList,
-    LegacyWebhookListQuery,
-    LegacyWebhookResponse,
-    LegacyWebhookUpdateRequest,
-    legacy_delivery,
-    legacy_webhook,
-)
+from app.schemas.legacy import webhooks as schemas
 from app.schemas.queries import ReadQuery
 from app.schemas.webhooks import WebhookDeliveryListQuery
 from app.services.webhooks import legacy as legacy_webhooks
@@ -50,8 +39,8 @@ def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of 
 
 
 @blp.route("")
-@blp.arguments(LegacyWebhookListQuery, location="query")
-@blp.response(200, LegacyWebhookList, headers=PAGE_HEADERS)
+@blp.arguments(schemas.LegacyWebhookListQuery, location="query")
+@blp.response(200, schemas.LegacyWebhookList, headers=PAGE_HEADERS)
 def list_webhooks(query: Query) -> Response:
     """List webhooks.
 
@@ -68,21 +57,21 @@ def list_webhooks(query: Query) -> Response:
 
 @blp.route("", methods=["POST"])
 @blp.errors(*webhook_error_codes.CREATE)
-@blp.arguments(LegacyWebhookCreateRequest)
+@blp.arguments(schemas.LegacyWebhookCreateRequest)
 @idempotent
-@blp.response(201, LegacyWebhookResponse)
+@blp.response(201, schemas.LegacyWebhookResponse)
 def create_webhook(body: Body) -> Response:
     """Create a webhook.
 
     `topic` and `delivery_url` are required. Deliveries have the form of the legacy API.
     """
     webhook = webhooks.create_webhook(current_principal(), body["webhook"], WebhookFormat.LEGACY)
-    return json_response({"webhook": legacy_webhook(webhook)}, 201)
+    return json_response({"webhook": schemas.legacy_webhook(webhook)}, 201)
 
 
 @blp.route("/count")
 @blp.errors(*webhook_error_codes.COUNT)
-@blp.arguments(LegacyWebhookCountQuery, location="query")
+@blp.arguments(schemas.LegacyWebhookCountQuery, location="query")
 @blp.response(200, CountResponse)
 def count_webhooks(query: Query) -> Response:
     """Count webhooks.
@@ -96,7 +85,7 @@ def count_webhooks(query: Query) -> Response:
 @blp.route("/<id:webhook_id>")
 @blp.errors(*webhook_error_codes.GET)
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, LegacyWebhookResponse)
+@blp.response(200, schemas.LegacyWebhookResponse)
 def get_webhook(query: Query, webhook_id: int) -> Response:
     """Retrieve a webhook.
 
@@ -108,8 +97,8 @@ def get_webhook(query: Query, webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>", methods=["PUT"])
 @blp.errors(*webhook_error_codes.UPDATE)
-@blp.arguments(LegacyWebhookUpdateRequest)
-@blp.response(200, LegacyWebhookResponse)
+@blp.arguments(schemas.LegacyWebhookUpdateRequest)
+@blp.response(200, schemas.LegacyWebhookResponse)
 def update_webhook(body: Body, webhook_id: int) -> Response:
     """Update a webhook.
 
@@ -118,7 +107,7 @@ def update_webhook(body: Body, webhook_id: int) -> Response:
     webhook = webhooks.update_webhook(
         current_principal(), webhook_id, body["webhook"], formats=LEGACY_ONLY
     )
-    return json_response({"webhook": legacy_webhook(webhook)})
+    return json_response({"webhook": schemas.legacy_webhook(webhook)})
 
 
 @blp.route("/<id:webhook_id>", methods=["DELETE"])
@@ -136,7 +125,7 @@ def delete_webhook(webhook_id: int) -> Response:
 @blp.route("/<id:webhook_id>/deliveries")
 @blp.errors(*webhook_error_codes.GET)
 @blp.arguments(WebhookDeliveryListQuery, location="query")
-@blp.response(200, LegacyWebhookDeliveryList, headers=PAGE_HEADERS)
+@blp.response(200, schemas.LegacyWebhookDeliveryList, headers=PAGE_HEADERS)
 def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
     """List the deliveries of a webhook.
 
@@ -158,7 +147,7 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
 @blp.route("/<id:webhook_id>/deliveries/<id:delivery_id>")
 @blp.errors(*webhook_error_codes.GET_DELIVERY)
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, LegacyWebhookDeliveryResponse)
+@blp.response(200, schemas.LegacyWebhookDeliveryResponse)
 def get_webhook_delivery(query: Query, webhook_id: int, delivery_id: int) -> Response:
     """Retrieve a delivery.
 
@@ -172,12 +161,12 @@ def get_webhook_delivery(query: Query, webhook_id: int, delivery_id: int) -> Res
 
 
 def _selected(webhook: Body, query: Query) -> Any:
-    return narrowed(legacy_webhook(webhook), query["selection"])
+    return narrowed(schemas.legacy_webhook(webhook), query["selection"])
 
 
 def _deliveries(deliveries: list[Body], url: str) -> list[Body]:
     bodies = legacy_webhooks.request_bodies(deliveries)
     return [
-        legacy_delivery(delivery, url, bodies.get(delivery["event_id"], ""))
+        schemas.legacy_delivery(delivery, url, bodies.get(delivery["event_id"], ""))
         for delivery in deliveries
     ]

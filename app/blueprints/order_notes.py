@@ -15,12 +15,7 @@ from app.api.representations import ORDER_NOTE
 from app.api.responses import delete_response, json_response
 from app.schemas.base import DeleteResponse
 from app.schemas.examples import orders as examples
-from app.schemas.orders.note import (
-    OrderNoteCreateRequest,
-    OrderNoteList,
-    OrderNoteResponse,
-    OrderNoteUpdateRequest,
-)
+from app.schemas.orders import note as schemas
 from app.schemas.queries import ReadQuery
 from app.services.orders import notes as order_notes
 
@@ -44,7 +39,7 @@ init_app = blp.init_app
 @blp.route("/<id:order_id>/notes")
 @blp.errors("shop_api_invalid_order_id", "shop_api_user_cannot_read_order_notes")
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, OrderNoteList, example={"order_notes": [examples.ORDER_NOTE]})
+@blp.response(200, schemas.OrderNoteList, example={"order_notes": [examples.ORDER_NOTE]})
 def list_order_notes(query: Query, order_id: int) -> Response:
     """List the notes of an order.
 
@@ -62,9 +57,9 @@ def list_order_notes(query: Query, order_id: int) -> Response:
     "shop_api_user_cannot_create_order_note",
     "shop_api_invalid_order_note",
 )
-@blp.arguments(OrderNoteCreateRequest, example={"order_note": examples.NEW_ORDER_NOTE})
+@blp.arguments(schemas.OrderNoteCreateRequest, example={"order_note": examples.NEW_ORDER_NOTE})
 @idempotent
-@blp.response(201, OrderNoteResponse, example={"order_note": examples.ORDER_NOTE})
+@blp.response(201, schemas.OrderNoteResponse, example={"order_note": examples.ORDER_NOTE})
 def create_order_note(body: Body, order_id: int) -> Response:
     """Create an order note.
 
@@ -82,7 +77,7 @@ def create_order_note(body: Body, order_id: int) -> Response:
     "shop_api_user_cannot_read_order_notes",
 )
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, OrderNoteResponse, example={"order_note": examples.ORDER_NOTE})
+@blp.response(200, schemas.OrderNoteResponse, example={"order_note": examples.ORDER_NOTE})
 def get_order_note(query: Query, order_id: int, note_id: int) -> Response:
     """Retrieve an order note.
 
@@ -102,8 +97,8 @@ def get_order_note(query: Query, order_id: int, note_id: int) -> Response:
     "shop_api_precondition_failed",
     "shop_api_invalid_order_note",
 )
-@blp.arguments(OrderNoteUpdateRequest, example={"order_note": examples.ORDER_NOTE_UPDATE})
-@blp.response(200, OrderNoteResponse, example={"order_note": examples.UPDATED_ORDER_NOTE})
+@blp.arguments(schemas.OrderNoteUpdateRequest, example={"order_note": examples.ORDER_NOTE_UPDATE})
+@blp.response(200, schemas.OrderNoteResponse, example={"order_note": examples.UPDATED_ORDER_NOTE})
 def update_order_note(body: Body, order_id: int, note_id: int) -> Response:
     """Update an order note.
 

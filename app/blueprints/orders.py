@@ -21,14 +21,7 @@ from app.catalog import current_catalog
 from app.errors import ShopError
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import orders as examples
-from app.schemas.orders.input import (
-    OrderBulkRequest,
-    OrderBulkResponse,
-    OrderCreate,
-    OrderCreateRequest,
-    OrderUpdate,
-    OrderUpdateRequest,
-)
+from app.schemas.orders import input as schemas
 from app.schemas.orders.order import OrderList, OrderResponse, OrderStatusList
 from app.schemas.queries import DeleteQuery, OrderCountQuery, OrderListQuery, RecordQuery
 from app.services.common.bulk import BulkItem, WriteResult
@@ -78,7 +71,7 @@ def list_orders(query: Query) -> Response:
     "shop_api_coupon_not_applicable",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(OrderCreateRequest, example={"order": examples.NEW_ORDER})
+@blp.arguments(schemas.OrderCreateRequest, example={"order": examples.NEW_ORDER})
 @idempotent
 @blp.response(201, OrderResponse, example={"order": examples.ORDER})
 def create_order(body: Body) -> Response:
@@ -144,7 +137,7 @@ def get_order(query: Query, order_id: int) -> Response:
     "shop_api_coupon_not_applicable",
     "shop_api_invalid_metadata",
 )
-@blp.arguments(OrderUpdateRequest, example={"order": examples.ORDER_UPDATE})
+@blp.arguments(schemas.OrderUpdateRequest, example={"order": examples.ORDER_UPDATE})
 @blp.response(200, OrderResponse, example={"order": examples.UPDATED_ORDER})
 def update_order(body: Body, order_id: int) -> Response:
     """Update an order.
@@ -184,9 +177,9 @@ def delete_order(query: Query, order_id: int) -> Response:
 @blp.route("/bulk", methods=["POST", "PUT"])
 @blp.status("bulk_created")
 @blp.errors("shop_api_missing_orders_data", "shop_api_orders_request_entity_too_large")
-@blp.arguments(OrderBulkRequest, example={"orders": examples.ORDER_ITEMS})
+@blp.arguments(schemas.OrderBulkRequest, example={"orders": examples.ORDER_ITEMS})
 @idempotent
-@blp.response(200, OrderBulkResponse, example={"orders": examples.ORDER_RESULTS})
+@blp.response(200, schemas.OrderBulkResponse, example={"orders": examples.ORDER_RESULTS})
 def bulk_orders(body: Body) -> Response:
     """Create and update orders in bulk.
 
@@ -196,8 +189,8 @@ def bulk_orders(body: Body) -> Response:
     return bulk_response(
         "order",
         body["orders"],
-        create=(OrderCreate, Capability.PUBLISH_SHOP_ORDERS),
-        update=(OrderUpdate, Capability.EDIT_SHOP_ORDERS),
+        create=(schemas.OrderCreate, Capability.PUBLISH_SHOP_ORDERS),
+        update=(schemas.OrderUpdate, Capability.EDIT_SHOP_ORDERS),
         save=_save_orders,
         dump=dict,
     )

@@ -15,24 +15,10 @@ from app.api.idempotency import idempotent_with_secret
 from app.api.openapi.document import PAGE_HEADERS
 from app.api.representations import WEBHOOK, WEBHOOK_DELIVERY
 from app.api.responses import delete_response, json_response, page_response
+from app.schemas import webhooks as schemas
 from app.schemas.base import CountResponse, DeleteResponse
 from app.schemas.examples import webhooks as examples
 from app.schemas.queries import ReadQuery
-from app.schemas.webhooks import (
-    WebhookCountQuery,
-    WebhookCreateRequest,
-    WebhookDeliveryList,
-    WebhookDeliveryListQuery,
-    WebhookDeliveryResponse,
-    WebhookList,
-    WebhookListQuery,
-    WebhookPingResponse,
-    WebhookReplayRequest,
-    WebhookReplayResponse,
-    WebhookResponse,
-    WebhookUpdateRequest,
-    WebhookWithSecretResponse,
-)
 from app.services.webhooks import pings as webhook_pings
 from app.services.webhooks import queries as webhook_queries
 from app.services.webhooks import replays as webhook_replays
@@ -60,8 +46,10 @@ init_app = blp.init_app
 
 
 @blp.route("")
-@blp.arguments(WebhookListQuery, location="query")
-@blp.response(200, WebhookList, headers=PAGE_HEADERS, example={"webhooks": [examples.WEBHOOK]})
+@blp.arguments(schemas.WebhookListQuery, location="query")
+@blp.response(
+    200, schemas.WebhookList, headers=PAGE_HEADERS, example={"webhooks": [examples.WEBHOOK]}
+)
 def list_webhooks(query: Query) -> Response:
     """List webhooks.
 
@@ -75,9 +63,11 @@ def list_webhooks(query: Query) -> Response:
 
 @blp.route("", methods=["POST"])
 @blp.errors(*webhook_error_codes.CREATE)
-@blp.arguments(WebhookCreateRequest, example={"webhook": examples.NEW_WEBHOOK})
+@blp.arguments(schemas.WebhookCreateRequest, example={"webhook": examples.NEW_WEBHOOK})
 @idempotent_with_secret(_require_again)
-@blp.response(201, WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET})
+@blp.response(
+    201, schemas.WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET}
+)
 def create_webhook(body: Body) -> Response:
     """Create a webhook.
 
@@ -90,7 +80,7 @@ def create_webhook(body: Body) -> Response:
 
 @blp.route("/count")
 @blp.errors(*webhook_error_codes.COUNT)
-@blp.arguments(WebhookCountQuery, location="query")
+@blp.arguments(schemas.WebhookCountQuery, location="query")
 @blp.response(200, CountResponse, example={"count": 1})
 def count_webhooks(query: Query) -> Response:
     """Count webhooks.
@@ -104,7 +94,7 @@ def count_webhooks(query: Query) -> Response:
 @with_etag
 @blp.errors(*webhook_error_codes.GET)
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, WebhookResponse, example={"webhook": examples.WEBHOOK})
+@blp.response(200, schemas.WebhookResponse, example={"webhook": examples.WEBHOOK})
 def get_webhook(query: Query, webhook_id: int) -> Response:
     """Retrieve a webhook.
 
@@ -117,8 +107,8 @@ def get_webhook(query: Query, webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>", methods=["PUT"])
 @blp.errors(*webhook_error_codes.UPDATE, "shop_api_precondition_failed")
-@blp.arguments(WebhookUpdateRequest, example={"webhook": examples.WEBHOOK_UPDATE})
-@blp.response(200, WebhookResponse, example={"webhook": examples.UPDATED_WEBHOOK})
+@blp.arguments(schemas.WebhookUpdateRequest, example={"webhook": examples.WEBHOOK_UPDATE})
+@blp.response(200, schemas.WebhookResponse, example={"webhook": examples.UPDATED_WEBHOOK})
 def update_webhook(body: Body, webhook_id: int) -> Response:
     """Update a webhook.
 
@@ -145,7 +135,9 @@ def delete_webhook(webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>/rotate-secret", methods=["POST"])
 @blp.errors(*webhook_error_codes.EDIT)
-@blp.response(200, WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET})
+@blp.response(
+    200, schemas.WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET}
+)
 def rotate_webhook_secret(webhook_id: int) -> Response:
     """Rotate the secret of a webhook.
 
@@ -157,7 +149,7 @@ def rotate_webhook_secret(webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>/ping", methods=["POST"])
 @blp.errors(*webhook_error_codes.EDIT, "shop_api_webhook_not_active")
-@blp.response(200, WebhookPingResponse, example={"ping": examples.PING})
+@blp.response(200, schemas.WebhookPingResponse, example={"ping": examples.PING})
 def ping_webhook(webhook_id: int) -> Response:
     """Send a ping to a webhook.
 
@@ -170,8 +162,8 @@ def ping_webhook(webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>/replay", methods=["POST"])
 @blp.errors(*webhook_error_codes.RESEND)
-@blp.arguments(WebhookReplayRequest, example={"after": 0})
-@blp.response(200, WebhookReplayResponse, example={"replay": {"after": 0, "through": 0}})
+@blp.arguments(schemas.WebhookReplayRequest, example={"after": 0})
+@blp.response(200, schemas.WebhookReplayResponse, example={"replay": {"after": 0, "through": 0}})
 def replay_webhook(body: Body, webhook_id: int) -> Response:
     """Send events to a webhook again.
 
@@ -184,8 +176,10 @@ def replay_webhook(body: Body, webhook_id: int) -> Response:
 
 @blp.route("/<id:webhook_id>/deliveries")
 @blp.errors(*webhook_error_codes.GET)
-@blp.arguments(WebhookDeliveryListQuery, location="query")
-@blp.response(200, WebhookDeliveryList, headers=PAGE_HEADERS, example={"webhook_deliveries": []})
+@blp.arguments(schemas.WebhookDeliveryListQuery, location="query")
+@blp.response(
+    200, schemas.WebhookDeliveryList, headers=PAGE_HEADERS, example={"webhook_deliveries": []}
+)
 def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
     """List the deliveries of a webhook.
 
@@ -203,7 +197,7 @@ def list_webhook_deliveries(query: Query, webhook_id: int) -> Response:
 @with_etag
 @blp.errors(*webhook_error_codes.GET_DELIVERY)
 @blp.arguments(ReadQuery, location="query")
-@blp.response(200, WebhookDeliveryResponse, example={"webhook_delivery": examples.DELIVERY})
+@blp.response(200, schemas.WebhookDeliveryResponse, example={"webhook_delivery": examples.DELIVERY})
 def get_webhook_delivery(query: Query, webhook_id: int, delivery_id: int) -> Response:
     """Retrieve a delivery.
 
@@ -219,7 +213,7 @@ def get_webhook_delivery(query: Query, webhook_id: int, delivery_id: int) -> Res
 
 @blp.route("/<id:webhook_id>/deliveries/<id:delivery_id>/redeliver", methods=["POST"])
 @blp.errors(*webhook_error_codes.RESEND, "shop_api_invalid_webhook_delivery_id")
-@blp.response(200, WebhookDeliveryResponse, example={"webhook_delivery": examples.DELIVERY})
+@blp.response(200, schemas.WebhookDeliveryResponse, example={"webhook_delivery": examples.DELIVERY})
 def redeliver_webhook_delivery(webhook_id: int, delivery_id: int) -> Response:
     """Send a delivery again.
 
