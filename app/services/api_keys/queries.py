@@ -43,9 +43,7 @@ def list_keys(actor: Principal, query: Mapping[str, Any], columns: Columns) -> P
             API_KEYS.c.user_id == min(query["user_id"], INT64_MAX)
         )  # larger IDs match no user
     matching = Matching(API_KEYS.c.id, conditions)
-    return fetch_page(
-        columns, API_KEYS.c.id, matching, query, key=SORT_KEYS[query["orderby"]], may_read=True
-    )
+    return fetch_page(columns, matching, query, key=SORT_KEYS[query["orderby"]], may_read=True)
 
 
 def get_key(actor: Principal, key_id: int, columns: Columns) -> Row:

@@ -85,12 +85,12 @@ def ids_after(matching: Matching, after: int, limit: int) -> list[int]:
 
 def fetch_page(
     columns: Columns,
-    record_id: ColumnElement[int],
     find: Find,
     query: Mapping[str, Any],
     *,
     key: ColumnElement[Any],
     may_read: bool,
+    record_id: ColumnElement[int] | None = None,
 ) -> Page:
     """Return a page of records, which is empty if the actor may not read them (spec 5).
 
@@ -100,6 +100,7 @@ def fetch_page(
             ``page``.
         key: the sort key. Nulls come last. Equal keys are sorted by ID in the same direction, so
             that pages never overlap. Unique keys need no ID.
+        record_id: the column with the ID, if the matching IDs are read from another table.
     """
     size = page_size(query)
     if not may_read:
@@ -109,6 +110,7 @@ def fetch_page(
     rows: Sequence[Row] | RowStream = ()
     with snapshot() as fetch:
         matching = _matching(find, fetch)
+        record_id = matching.record_id if record_id is None else record_id
         is_collected = size is not None and size <= STREAM_ABOVE
         most = _most_counted(matching) if is_collected else None
         total = _total(matching, fetch, most)

@@ -116,9 +116,8 @@ def fetch_records(
     may_read: bool,
 ) -> tuple[list[Record], int]:
     """Return a page of records by column name, and the number of all that match."""
-    record_id = matching.record_id
-    key = _sort_key_of(query, keys, record_id)
-    page = fetch_page(columns, record_id, matching, query.window, key=key, may_read=may_read)
+    key = _sort_key_of(query, keys, matching.record_id)
+    page = fetch_page(columns, matching, query.window, key=key, may_read=may_read)
     rows: Any = page.rows  # a short page, read as a whole
     return as_records(columns, rows), page.total or 0
 

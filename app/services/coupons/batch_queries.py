@@ -71,7 +71,6 @@ def list_batches(actor: Principal, query: Mapping[str, Any], columns: Columns) -
     matching = Matching(COUPON_BATCHES.c.id, conditions)
     return fetch_page(
         columns,
-        COUPON_BATCHES.c.id,
         matching,
         query,
         key=COUPON_BATCHES.c.created_at,

@@ -87,7 +87,6 @@ def list_coupons(
     require_known_filter(query)
     return fetch_page(
         columns,
-        COUPONS.c.id,
         _in_trash(query) if trashed else _matching(query),
         query,
         key=SORT_KEYS[query["orderby"]],

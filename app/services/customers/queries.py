@@ -79,11 +79,11 @@ def list_customers(actor: Principal, query: Mapping[str, Any], columns: Columns)
     """
     return fetch_page(
         columns,
-        USERS.c.id,
         partial(_matching, query),
         query,
         key=_sort_key(query),
         may_read=actor.can(Capability.LIST_USERS),
+        record_id=USERS.c.id,
     )
 
 

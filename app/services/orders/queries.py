@@ -157,9 +157,7 @@ def _fetch_orders(
 ) -> Page:
     """Return a page of the matching orders in the sort order of ``query``."""
     require_known_status(query, current_catalog().order_statuses)
-    return fetch_page(
-        columns, ORDERS.c.id, matching, query, key=SORT_KEYS[query["orderby"]], may_read=may_read
-    )
+    return fetch_page(columns, matching, query, key=SORT_KEYS[query["orderby"]], may_read=may_read)
 
 
 def conditions_of(query: Mapping[str, Any]) -> list[ColumnElement[bool]]:

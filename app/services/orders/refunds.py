@@ -82,7 +82,6 @@ def list_all_refunds(actor: Principal, query: Mapping[str, Any], columns: Column
     """
     return fetch_page(
         columns,
-        ORDER_REFUNDS.c.id,
         _matching(query),
         query,
         key=ORDER_REFUNDS.c.created_at,

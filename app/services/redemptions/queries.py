@@ -64,7 +64,6 @@ def list_redemptions(actor: Principal, query: Mapping[str, Any], columns: Column
     """
     return fetch_page(
         columns,
-        REDEMPTIONS.c.id,
         _matching(query),
         query,
         key=SORT_KEYS[query["orderby"]],

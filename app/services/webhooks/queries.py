@@ -53,12 +53,7 @@ def list_webhooks(
     """
     matching = _matching(query, formats)
     return fetch_page(
-        columns,
-        WEBHOOKS.c.id,
-        matching,
-        query,
-        key=WEBHOOKS.c.id,
-        may_read=actor.can(Capability.MANAGE_WEBHOOKS),
+        columns, matching, query, key=WEBHOOKS.c.id, may_read=actor.can(Capability.MANAGE_WEBHOOKS)
     )
 
 
@@ -116,14 +111,7 @@ def list_deliveries(
     if query["event_id"] is not None:
         conditions.append(WEBHOOK_DELIVERIES.c.event_id == min(query["event_id"], INT64_MAX))
     matching = Matching(WEBHOOK_DELIVERIES.c.id, conditions)
-    return fetch_page(
-        columns,
-        WEBHOOK_DELIVERIES.c.id,
-        matching,
-        query,
-        key=WEBHOOK_DELIVERIES.c.id,
-        may_read=True,
-    )
+    return fetch_page(columns, matching, query, key=WEBHOOK_DELIVERIES.c.id, may_read=True)
 
 
 def get_delivery(
