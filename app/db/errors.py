@@ -7,22 +7,20 @@ import sqlite3
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-_FOREIGN_KEY_VIOLATION = "23503"  # PostgreSQL
-
+_FOREIGN_KEY_VIOLATION = {"23503", "SQLITE_CONSTRAINT_FOREIGNKEY"}
 # PostgreSQL: unique_violation, serialization_failure, deadlock_detected.
-_RETRYABLE = {_FOREIGN_KEY_VIOLATION, "23505", "40001", "40P01"}
-
+_RETRYABLE = {*_FOREIGN_KEY_VIOLATION, "23505", "40001", "40P01", "SQLITE_CONSTRAINT_UNIQUE"}
 # PostgreSQL: undefined_table, undefined_column.
 _SCHEMA_MISMATCH = {"42P01", "42703"}
+_FULL_DISK = {"53100", "SQLITE_FULL"}
 
-# Connection exception, insufficient resources, operator intervention (except 57014, a statement
-# timeout), lock not available, system errors such as I/O, read-only standby.
-_POSTGRESQL_UNAVAILABLE = ("08", "53", "57P", "55P03", "58", "25006", "25P03")
-_SQLITE_UNAVAILABLE = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR",
-                        "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_NOTADB")  # fmt: skip
-
-
-_FULL_DISK = "53100"  # PostgreSQL
+# PostgreSQL: connection exception, insufficient resources, operator intervention (except 57014, a
+# statement timeout), lock not available, system errors such as I/O, read-only standby.
+_UNAVAILABLE = (
+    "08", "53", "57P", "55P03", "58", "25006", "25P03",
+    "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_FULL",
+    "SQLITE_READONLY", "SQLITE_NOTADB",
+)  # fmt: skip
 
 
 class OutcomeUnknown(DBAPIError):
@@ -39,34 +37,31 @@ def first_line(error: BaseException | None) -> str:
     return lines[0].strip().rstrip(".")
 
 
-def is_retryable(error: DBAPIError) -> bool:
+def _code(error: BaseException) -> str:
+    """Return the SQLSTATE of PostgreSQL, the name of the error of SQLite, or an empty string."""
+    cause = error.orig if isinstance(error, DBAPIError) else None
+    return str(getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorname", ""))
+
+
+def is_retryable(error: BaseException) -> bool:
     """Return whether a transaction can have failed because of a conflict with another transaction.
 
     A reference to a missing record counts, because another transaction can have deleted the record
     after it was read.
     """
-    if isinstance(error.orig, sqlite3.Error):
-        is_duplicate = error.orig.sqlite_errorname == "SQLITE_CONSTRAINT_UNIQUE"
-        return is_duplicate or is_foreign_key_violation(error)
-    return getattr(error.orig, "sqlstate", None) in _RETRYABLE
+    return _code(error) in _RETRYABLE
 
 
 def is_foreign_key_violation(error: BaseException) -> bool:
     """Return whether a statement failed because a record refers to a record that does not exist."""
-    if not isinstance(error, DBAPIError):
-        return False
-    if isinstance(error.orig, sqlite3.Error):
-        return error.orig.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY"
-    return getattr(error.orig, "sqlstate", None) == _FOREIGN_KEY_VIOLATION
+    return _code(error) in _FOREIGN_KEY_VIOLATION
 
 
 def is_schema_mismatch(error: BaseException) -> bool:
     """Return whether the database schema differs from the models, as it can during a migration."""
-    if not isinstance(error, DBAPIError):
-        return False
-    if isinstance(error.orig, sqlite3.Error):
+    if isinstance(error, DBAPIError) and isinstance(error.orig, sqlite3.Error):
         return str(error.orig).startswith(("no such table", "no such column"))
-    return getattr(error.orig, "sqlstate", None) in _SCHEMA_MISMATCH
+    return _code(error) in _SCHEMA_MISMATCH
 
 
 def is_unavailable(error: BaseException) -> bool:
@@ -76,20 +71,13 @@ def is_unavailable(error: BaseException) -> bool:
     """
     if isinstance(error, PoolTimeoutError | OutcomeUnknown):
         return True
-    if not isinstance(error, DBAPIError):
+    if code := _code(error):
+        return code.startswith(_UNAVAILABLE)
+    if not isinstance(error, OperationalError | InterfaceError):
         return False
-    if isinstance(error.orig, sqlite3.Error):
-        name = getattr(error.orig, "sqlite_errorname", "")
-        return name.startswith(_SQLITE_UNAVAILABLE)
-    if state := getattr(error.orig, "sqlstate", None):
-        return str(state).startswith(_POSTGRESQL_UNAVAILABLE)
-    return isinstance(error, OperationalError | InterfaceError)
+    return not isinstance(error.orig, sqlite3.Error)
 
 
 def is_full_disk(error: BaseException) -> bool:
     """Return whether the disk of the database has no space left."""
-    if not isinstance(error, DBAPIError):
-        return False
-    if isinstance(error.orig, sqlite3.Error):
-        return getattr(error.orig, "sqlite_errorname", "") == "SQLITE_FULL"
-    return getattr(error.orig, "sqlstate", None) == _FULL_DISK
+    return _code(error) in _FULL_DISK

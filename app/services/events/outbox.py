@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 from sqlalchemy import Select, func, insert, literal_column, select, table
 from sqlalchemy.orm import Session
 
-from app.catalog import current_catalog
+from app.auth.principals import Principal
+from app.catalog import Change, current_catalog
 from app.db.bulk_inserts import insert_rows
 from app.db.session import now
 from app.models import EVENTS
@@ -35,24 +36,8 @@ CAUSE = ("user_id", "request_id", "key_id", "session_id")
 """The columns of an event that say who made the change."""
 
 
-class Cause(Protocol):
-    """Who makes a change: the principal of a request, or a change that a hook is notified of."""
-
-    @property
-    def user_id(self) -> int | None:
-        """The user."""
-
-    @property
-    def request_id(self) -> str | None:
-        """The ID of the request."""
-
-    @property
-    def key_id(self) -> int | None:
-        """The API key."""
-
-    @property
-    def session_id(self) -> int | None:
-        """The session of the admin pages; None for a request to the API."""
+Cause = Principal | Change
+"""Who makes a change: the principal of a request, or a change that a hook is notified of."""
 
 
 def cause_of(cause: Cause | None) -> dict[str, Any]:
