@@ -10,49 +10,27 @@ from flask import Flask
 
 from app.admin import (
     assets,
-    coupon,
-    coupon_selection,
-    coupons,
-    customers,
+    batches,
+    coupon_uses,
     data,
     events,
     frame,
-    generate,
     html,
     keys,
-    orders,
     overview,
     refunds,
     refusals,
     search,
-    sessions,
     sign_in,
     texts,
     try_it,
     webhooks,
 )
+from app.admin.nouns import NOUNS
 from app.api.error_pages import add_error_pages
 
-# Importing these modules adds their pages to the blueprints of others.
-_ON_OTHER_BLUEPRINTS = (coupon, refunds, try_it)
-
-GROUPS = (
-    overview,
-    search,
-    coupons,
-    coupon_selection,
-    generate,
-    refusals,
-    orders,
-    customers,
-    webhooks,
-    events,
-    data,
-    keys,
-    sessions,
-    sign_in,
-)
-"""The modules with pages. Each has a blueprint ``blp`` and, for the navigation, ``NAVIGATION``."""
+# Importing these modules adds their records, or pages to those of others.
+_OTHERS = (batches, coupon_uses, events, refunds, try_it, webhooks)
 
 
 def init_app(app: Flask, api: object) -> None:  # noqa: ARG001  # the signature of every plugin
@@ -62,9 +40,11 @@ def init_app(app: Flask, api: object) -> None:  # noqa: ARG001  # the signature 
     prefix = f"{app.config['SHOP_URL_PREFIX']}/admin"
     for part in (frame, texts, html, assets):
         part.init_app(app)
-    for group in GROUPS:
-        app.register_blueprint(group.blp, url_prefix=prefix)
-        if item := getattr(group, "NAVIGATION", None):
-            app.extensions[frame.ADMIN].navigation.append(item)
-    app.register_blueprint(assets.blp, url_prefix=prefix)
+    pages = (overview, search, refusals, data, sign_in, assets)
+    for blp in (*(noun.blp for noun in NOUNS.values()), keys.sessions_blp, *(p.blp for p in pages)):
+        app.register_blueprint(blp, url_prefix=prefix)
+    app.extensions[frame.ADMIN].navigation += [
+        overview.NAVIGATION, refusals.NAVIGATION, data.NAVIGATION, keys.SESSIONS,
+        *(noun.item for noun in NOUNS.values()),
+    ]  # fmt: skip
     add_error_pages(app, prefix, frame.error_page)

@@ -1,4 +1,4 @@
-"""Calls of the API within a page.
+"""Calls of the API within a page, and the same requests as curl and as Python.
 
 A page is a caller of the API with the principal of its session. ``call`` runs the view of an
 operation as a strict request, without a connection: the same checks, schemas, services and
@@ -8,12 +8,14 @@ representations, so the pages have no rules of their own.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pprint import pformat
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import orjson
 from flask import Response, current_app, request, url_for
@@ -212,3 +214,31 @@ def form_headers(etag: str = "") -> dict[str, str]:
     """Return the headers of a write of the submitted form: its ID and the entity tag."""
     sent = {"Idempotency-Key": form_id} if (form_id := request.form.get("_form")) else {}
     return sent | ({"If-Match": etag} if etag else {})
+
+
+def curl(sent: ApiRequest) -> str:
+    """Return a command for a shell. ``$KEY`` is the consumer key and the secret."""
+    parts = ['curl -u "$KEY"']
+    if sent.method != "GET":
+        parts.append(f"-X {sent.method}")
+    parts.append(shlex.quote(sent.url))
+    if sent.body is not None:
+        parts.append("-H 'Content-Type: application/json'")
+        parts.append(f"-d {shlex.quote(json.dumps(sent.body, ensure_ascii=False))}")
+    return " \\\n  ".join(parts)
+
+
+def python(sent: ApiRequest) -> str:
+    """Return a program with ``requests``. KEY and SECRET are in the environment."""
+    url = urlsplit(sent.url)
+    arguments = [repr(url._replace(query="").geturl())]
+    if query := parse_qsl(url.query, keep_blank_values=True):
+        arguments.append(f"params={dict(query)!r}")
+    if sent.body is not None:
+        arguments.append(f"json={pformat(sent.body, width=88, sort_dicts=False)}")
+    arguments.append('auth=(os.environ["KEY"], os.environ["SECRET"])')
+    inner = "".join(f"    {each},\n" for each in arguments)
+    return (
+        f"import os\n\nimport requests\n\nresponse = requests.{sent.method.lower()}(\n{inner})\n"
+        "response.raise_for_status()\nprint(response.json())"
+    )

@@ -1,57 +1,51 @@
-"""Coupons: the table, the forms, trash and restore (admin 2)."""
+"""Coupons: the table, the forms, one coupon, and several at once (admin 2 and 5)."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
 from typing import Any
 
 from flask import Response, request, url_for
 from markupsafe import Markup
-from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import html, rights
-from app.admin.calls import call, record_of
-from app.admin.forms import COUPON_TYPES
-from app.admin.frame import AdminBlueprint, NavigationItem, render
-from app.admin.record_actions import add_actions
-from app.admin.record_forms import RecordForms
-from app.admin.tables import Column, Filter, Tab, Table, list_query
+from app.admin import html, reports, rights
+from app.admin.calls import Reply, call, loaded_query
+from app.admin.forms import CHOICES, FieldSpec, Form, specs_of
+from app.admin.nouns import NOUNS, Action, Noun, Record, selected_ids
+from app.admin.pages import Button, Section, Tile
+from app.admin.tables import Column, Filter, Tab, Table, csv_response
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
-from app.catalog import current_catalog
+from app.api.representations import COUPON
 from app.conversions.numbers import whole_number
+from app.errors import InvalidParams
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
-from app.services.coupons.queries import counts_by_state, reservations_of
-
-blp = AdminBlueprint("admin_coupons", __name__)
-
-NAVIGATION = NavigationItem(
-    "Coupons", "admin_coupons.show_list", "ticket", ("list_coupons",), 100,
-    also=("admin_coupon_selection",),
-)  # fmt: skip
+from app.schemas.queries import CouponListQuery
+from app.services.coupons import queries
 
 STATES = {
-    "active": ("Active", "ok"),
-    "expired": ("Expired", ""),
-    "used_up": ("Used up", "warning"),
+    "active": ("Active", "ok"), "expired": ("Expired", ""), "used_up": ("Used up", "warning"),
     "trash": ("Trash", ""),
-}
+}  # fmt: skip
 """Word and tone of each state."""
 
+USE_STATES = {
+    "reserved": ("Reserved", "warning"), "confirmed": ("Used", "ok"), "released": ("Released", ""),
+}  # fmt: skip
+"""Word and tone of each status of a redemption."""
 
-def type_label(name: str) -> str:
-    """Return the label of a coupon type."""
-    return _(COUPON_TYPES.get(name, name))
+CSV_PART = 1000
 
 
-def amount_of(coupon: dict[str, Any]) -> str:
+def amount_of(coupon: Record) -> str:
     """Return the discount of a coupon: ``10%`` or an amount of money."""
     if coupon["type"].startswith("percent"):
         return f"{coupon['amount'].rstrip('0').rstrip('.') or '0'}%"
     return html.money(coupon["amount"])
 
 
-def state_of(coupon: dict[str, Any]) -> str:
+def state_of(coupon: Record) -> str:
     """Return the state of a coupon with ``reserved`` uses (``filter[state]`` of the API)."""
     expiry, limit = coupon["expiry_date"], coupon["usage_limit"]
     if coupon.get("trashed_at"):
@@ -61,129 +55,268 @@ def state_of(coupon: dict[str, Any]) -> str:
     return "used_up" if limit and coupon["usage_count"] + coupon["reserved"] >= limit else "active"
 
 
-def with_reserved(coupons: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return coupons with the number of their ``reserved`` uses, which one statement reads."""
-    reserved = reservations_of([coupon["id"] for coupon in coupons])
-    return [coupon | {"reserved": reserved.get(coupon["id"], 0)} for coupon in coupons]
-
-
-def uses_of(coupon: dict[str, Any]) -> str:
+def uses_of(coupon: Record) -> str:
     """Return the uses of a coupon: ``50 of 50``."""
     taken, limit = html.number(coupon["usage_count"] + coupon["reserved"]), coupon["usage_limit"]
     return _("%(uses)s of %(limit)s", uses=taken, limit=html.number(limit)) if limit else taken
 
 
-def reserved_of(coupon: dict[str, Any]) -> str:
+def reserved_of(coupon: Record) -> str:
     """Return how many uses of a coupon are reserved, or an empty string."""
     count = coupon["reserved"]
     return _("%(count)s of them reserved", count=html.number(count)) if count else ""
 
 
-def _uses(coupon: dict[str, Any]) -> str:
-    return ", ".join(filter(None, (uses_of(coupon), reserved_of(coupon))))
-
-
-def _last_day(coupon: dict[str, Any]) -> str:
+def _last_day(coupon: Record) -> str:
     day = html.last_day(coupon["expiry_date"])
     return html.short_date(day) if day else html.NONE
 
 
-def _columns(*, trashed: bool) -> list[Column]:
-    def code(row: dict[str, Any]) -> Markup | str:
+class Coupons(Noun):
+    """The coupons of the shop."""
+
+    name = resource = "coupon"
+    title, navigation, create_label = "Coupons", ("ticket", 100), "Create coupon"
+    empty = (
+        "No coupons yet",
+        "A coupon is a code that lowers the price of an order. Create one, or generate a thousand.",
+    )
+    named_by, create_schema, update_schema = "code", CouponCreate, CouponUpdate
+    has_trash, searches = True, "Search code or description"
+
+    def name_of(self, record: Record) -> str:
+        """Return the code."""
+        return str(record["code"])
+
+    def badge(self, record: Record) -> Markup:
+        """Return the state of a coupon."""
+        return html.state_badge(STATES, state_of(record))
+
+    def prepared(self, records: list[Record]) -> list[Record]:
+        """Return coupons with the number of their ``reserved`` uses, which one statement reads."""
+        reserved = queries.reservations_of([coupon["id"] for coupon in records])
+        return [coupon | {"reserved": reserved.get(coupon["id"], 0)} for coupon in records]
+
+    def columns(self, *, trashed: bool) -> list[Column]:
+        """Return the columns of the table, or of the trash."""
+        types = CHOICES["coupon_types"]()
+
+        def uses(row: Record) -> str:
+            return ", ".join(filter(None, (uses_of(row), reserved_of(row))))
+
+        columns = [
+            Column(_("Code"), self.name_of if trashed else self.link, sort="code"),
+            Column(_("Discount"), lambda row: types.get(row["type"], row["type"])),
+            Column(_("Amount"), amount_of, sort="amount", is_number=True),
+            Column(_("State"), self.badge, on_phone=True),
+            Column(_("Uses"), uses, sort="uses", is_number=True, on_phone=True),
+            Column(_("Works until"), _last_day, sort="expiry_date", is_number=True),
+        ]
         if trashed:
-            return str(row["code"])
-        return html.link(url_for("admin_coupons.show", coupon_id=row["id"]), row["code"])
+            since = _("In the trash since")
+            columns[3] = Column(since, lambda row: html.time(row["trashed_at"]), on_phone=True)
+            columns[5] = self.restore_column()
+        return columns
 
-    def state(row: dict[str, Any]) -> Markup:
-        return html.state_badge(STATES, state_of(row))
+    def filters(self) -> list[Filter]:
+        """Return the choice of a type."""
+        types = {"": _("All types"), **CHOICES["coupon_types"]()}
+        return [Filter("type", _("Discount type"), types)]
 
-    columns = [
-        Column(_("Code"), code, sort="code"),
-        Column(_("Discount"), lambda row: type_label(row["type"])),
-        Column(_("Amount"), amount_of, sort="amount", is_number=True),
-        Column(_("State"), state, on_phone=True),
-        Column(_("Uses"), _uses, sort="uses", is_number=True, on_phone=True),
-        Column(_("Works until"), _last_day, sort="expiry_date", is_number=True),
-    ]
-    if trashed:
-        columns[3] = Column(
-            _("In the trash since"), lambda row: html.time(row["trashed_at"]), on_phone=True
-        )
-        columns[5:] = [Column("", _trash_actions, on_phone=True)]
-    return columns
+    def query(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """Return the parameters of the API for those of the table."""
+        state = given.get("state", "")
+        found = {name: given.get(name, "") for name in ("type", "batch")}
+        return found | ({} if state == "trash" else {"state": state})
 
-
-def _trash_actions(row: dict[str, Any]) -> Markup | str:
-    if not rights.can("restore_coupon"):
-        return ""
-    href = url_for("admin_coupons.restore", coupon_id=row["id"])
-    return html.action(href, _("Restore"), name=row["code"])
-
-
-def _tabs(total: int | None) -> list[Tab]:
-    """Return the tabs with their numbers.
-
-    Args:
-        total: the number of all coupons, if the table shows them.
-    """
-    if total is None:
-        total = int(call("count_coupons").body["count"])
-    counts = counts_by_state(current_principal(), {})
-    return [
-        Tab("", _("All"), total),
+    def tabs(self, reply: Reply) -> list[Tab]:
+        """Return the states with the numbers of their coupons."""
+        is_whole = not any(request.args.get(name) for name in ("q", "type", "batch", "state"))
+        total = reply.total if is_whole else int(call("count_coupons").body["count"])
+        counts = queries.counts_by_state(current_principal(), {})
         # The difference, because counting most of a million coupons takes a tenth of a second.
-        Tab("active", _("Active"), total - counts["expired"] - counts["used_up"]),
-        Tab("expired", _("Expired"), counts["expired"]),
-        Tab("used_up", _("Used up"), counts["used_up"]),
-        Tab("trash", _("Trash"), counts["trash"]),
+        active = total - counts["expired"] - counts["used_up"]
+        counts = {"": total, "active": active, **counts}
+        words = {"": _("All"), **{name: _(word) for name, (word, _tone) in STATES.items()}}
+        return [Tab(name, word, counts[name]) for name, word in words.items()]
+
+    def list_buttons(self) -> list[Button]:
+        """Return the button that leads to the form of a batch."""
+        href = url_for("admin_batches.create")
+        return [Button(_("Generate"), href, ("create_coupon_batch",))]
+
+    def new_values(self) -> Mapping[str, Any]:
+        """Return what the form of a new coupon shows: with ``from``, a copy of another one."""
+        source = whole_number(request.args.get("from", ""))
+        if source is None or not rights.can("get_coupon"):
+            return {"type": "percent", "code": request.args.get("code", "")}
+        copied, _etag = self.read(source)
+        return copied | {"code": f"{copied['code']}-copy", "expiry_date": None}
+
+    def buttons(self, record: Record) -> list[Button]:
+        """Return the actions on a coupon."""
+        number, name = record["id"], record["code"]
+        return [
+            Button(_("Move to the trash"), self.url("trash", number), ("delete_coupon",), "post",
+                   name=name),
+            Button(_("Duplicate"), self.url("create", **{"from": number}), ("create_coupon",)),
+            Button(_("Redeem now"), self.url("redeem", number),
+                   ("create_redemption", "confirm_redemption")),
+            Button(_("Try it"), self.url("try_it", number), ("evaluate_coupons",)),
+            Button(_("Edit"), self.url("edit", number), ("update_coupon",), tone="primary"),
+        ]  # fmt: skip
+
+    def tiles(self, record: Record) -> list[Tile]:
+        """Return the discount, the uses and the last day."""
+        notes: list[Any] = [reserved_of(record)]
+        if rights.can("update_coupon"):
+            href = self.url("correct_count", record["id"])
+            notes.append(html.link(href, _("Correct the count")))
+        day = _last_day(record) if record["expiry_date"] else _("No end")
+        return [
+            Tile(_("Discount"), amount_of(record)),
+            Tile(_("Uses"), uses_of(record), notes),
+            Tile(_("Works until"), day),
+        ]
+
+    def main(self, record: Record) -> list[Section]:
+        """Return the plots and the uses of a coupon."""
+        number = record["id"]
+        plots = reports.coupon_plots(number)
+        uses, note, link = None, "", None
+        if rights.can("list_redemptions"):
+            reply = call("list_redemptions", query={"coupon_id": number, "limit": 10})
+            uses = Table.of_reply(_("Uses"), self._use_columns(record), reply, "redemptions")
+            link = (self.url("download", number), _("Download CSV")) if uses.rows else None
+            shown, total = len(uses.rows), html.number(reply.total)
+            if reply.total > shown:
+                note = _("The latest %(shown)s of %(total)s. The CSV file has all.",
+                         shown=shown, total=total)  # fmt: skip
+        unused = _("Nobody has used this coupon yet.")
+        if record["usage_count"]:
+            unused = _(
+                "No uses are recorded. They may have happened before the coupon was imported."
+            )
+        return [
+            *([Section(_("Reports"), "plots", plots)] if plots else []),
+            Section(_("Uses"), "rows", uses, unused, _("redemptions"), link=link, note=note),
+        ]
+
+    def _use_columns(self, coupon: Record) -> list[Column]:
+        def who(row: Record) -> str:
+            number = f"#{row['customer_id']}" if row["customer_id"] else _("Guest")
+            return row["email"] or number
+
+        def customer(row: Record) -> Markup:
+            source: Any = row["reference"]
+            if row["order_id"]:
+                source = NOUNS["order"].link_to(
+                    row["order_id"], _("Order %(id)s", id=row["order_id"])
+                )
+            return Markup('{}<br><small class="muted">{}</small>').format(who(row), source)
+
+        def actions(row: Record) -> Markup | str:
+            is_over = row["order_id"] or row["status"] == "released"
+            if is_over or not rights.can("release_redemption"):
+                return ""
+            path = {"record_id": coupon["id"], "redemption_id": row["id"]}
+            parts = [html.action(self.url("release", **path), _("Release"), who(row))]
+            if row["status"] == "reserved":
+                parts.insert(0, html.action(self.url("confirm", **path), _("Confirm"), who(row)))
+            return html.joined(parts, " ")
+
+        return [
+            Column(_("Customer"), customer),
+            Column(_("Status"), lambda row: html.state_badge(USE_STATES, row["status"]),
+                   on_phone=True),
+            Column(_("Discount"), lambda row: html.money(row["amount"]), is_number=True),
+            Column(_("Time"), lambda row: html.time(row["updated_at"]), on_phone=True),
+            Column("", actions, on_phone=True),
+        ]  # fmt: skip
+
+    def side(self, record: Record) -> list[Section]:
+        """Return what else is known of a coupon, and the coupon as text to send."""
+        return [
+            Section(_("Details"), "facts", _facts(record)),
+            Section(_("Text to send"), "copyable", sentence(record)),
+        ]
+
+    def actions(self) -> dict[str, Action]:
+        """Return the actions on several coupons."""
+        spec = next(spec for spec in specs_of(CouponUpdate) if spec.name == "expiry_date")
+        expiry = Action(
+            _("Set expiry date"), _("Setting the expiry date"), _set_expiry, "update_coupon",
+            spec=spec,
+        )  # fmt: skip
+        trash = self._trash_actions()
+        csv = Action(_("Download CSV"), "", lambda _id: None, "list_coupons", in_trash=None)
+        return {"restore": trash["restore"], "trash": trash["trash"], "expiry": expiry, "csv": csv}
+
+    def ids_after(self, given: Mapping[str, str], after: int, limit: int) -> Sequence[int]:
+        """Return the IDs of the coupons that match a table and follow an ID."""
+        wanted = self.query(given) | {"q": given.get("q", "")}
+        loaded, trashed = loaded_query(CouponListQuery, wanted), given.get("state") == "trash"
+        return queries.ids_after(current_principal(), loaded, after, limit, trashed=trashed)
+
+    def act(self) -> Response:
+        """Run the chosen action, or download the selected coupons."""
+        if request.form.get("action") != "csv":
+            return super().act()
+        ids: Sequence[int] = sorted(selected_ids())
+        if request.form.get("everything"):
+            ids, part = [], self.matching_ids(0, CSV_PART)
+            while part:
+                ids = [*ids, *part]
+                part = self.matching_ids(part[-1], CSV_PART) if len(part) == CSV_PART else []
+        rows: list[Record] = []
+        for start in range(0, len(ids), CSV_PART):
+            part = ids[start : start + CSV_PART]
+            found = queries.coupons_with_ids(current_principal(), part, COUPON.columns)
+            rows += COUPON.rows(found)
+        return csv_response("coupons.csv", rows)
+
+
+def _set_expiry(coupon_id: int) -> None:
+    text = request.form.get("expiry_date", "")
+    try:
+        expiry = date.fromisoformat(text).isoformat() if text else ""
+    except ValueError:
+        raise InvalidParams({"expiry_date": "must be a date in the form 2026-11-29."}) from None
+    call("update_coupon", body={"coupon": {"expiry_date": expiry}}, coupon_id=coupon_id)
+
+
+def _facts(coupon: Record) -> list[tuple[str, Any]]:
+    """Return the fields of a coupon that differ from those of a plain one, by their labels."""
+    form = Form.of_record(CouponUpdate, "coupon", coupon)
+    found = [
+        (_("Works until") if spec.kind == "date" else _(spec.label), _fact(spec, text))
+        for spec in form.specs
+        if (text := form.texts[spec.name]) not in {"", "0", "0.00"}
+        and spec.name not in {"code", "amount"}
     ]
+    times = (_("Created"), "created_at"), (_("Changed"), "updated_at")
+    return [*found, *((label, html.time(coupon[name], utc=True)) for label, name in times)]
 
 
-def filters_of_list() -> dict[str, Any]:
-    """Return the parameters of the API for the address of the table."""
-    state = request.args.get("state", "")
-    return {
-        "type": request.args.get("type", ""),
-        "state": "" if state == "trash" else state,
-        "batch": request.args.get("batch", ""),
-    }
+def _fact(spec: FieldSpec, text: str) -> Any:
+    if spec.kind == "checkbox":
+        return _("Yes")
+    if spec.kind == "select":
+        return spec.options.get(text, text)
+    if spec.kind == "date":
+        return html.works_until(text)
+    if spec.kind == "number":
+        return html.number(text)
+    return html.money(text) if spec.form.unit == "currency" else html.joined(text.split("\n"))
 
 
-@blp.page("/coupons", "list_coupons")
-def show_list() -> Response:
-    """Show the table of coupons, or of the trash."""
-    trashed = request.args.get("state") == "trash"
-    name = "list_trashed_coupons" if trashed else "list_coupons"
-    filters = filters_of_list()
-    reply = call(name, query=list_query(**filters))
-    table = Table.of_reply(_("Coupons"), _columns(trashed=trashed), reply, "coupons")
-    table.rows = with_reserved(list(table.rows))
-    table.sorts = True
-    table.name = lambda row: row["code"]
-    is_whole = not any((request.args.get("q"), *filters.values())) and not trashed
-    table.tabs = _tabs(reply.total if is_whole else None)
-    table.searches = _("Search code or description")
-    types = {name: type_label(name) for name in current_catalog().coupon_types}
-    table.filters = [Filter("type", _("Discount type"), {"": _("All types"), **types})]
-    table.selects = rights.can("delete_coupon") or rights.can("update_coupon")
-    return render("coupons.html", title=_("Coupons"), table=table, trashed=trashed)
+def sentence(coupon: Record) -> str:
+    """Return a coupon as text to send: ``Use SUMMER15 until Nov 29 for 15% off``."""
+    code, amount, day = coupon["code"].upper(), amount_of(coupon), _last_day(coupon)
+    if not coupon["expiry_date"]:
+        return _("Use %(code)s for %(amount)s off", code=code, amount=amount)
+    return _("Use %(code)s until %(until)s for %(amount)s off", code=code, until=day, amount=amount)
 
 
-FORMS = RecordForms(
-    "coupon", blp.name, CouponCreate, CouponUpdate, "Create coupon", "Coupons", "code"
-)
-
-
-@blp.page("/coupons/new", "create_coupon", methods=("GET", "POST"))
-def create() -> Response | BaseResponse:
-    """Show the form of a new coupon, or create it. With ``from``, it is a copy of another one."""
-    given: dict[str, Any] = {"type": "percent", "code": request.args.get("code", "")}
-    source = whole_number(request.args.get("from", ""))
-    if source is not None and rights.can("get_coupon"):
-        given = record_of("get_coupon", "coupon", coupon_id=source)[0]
-        given = given | {"code": f"{given['code']}-copy", "expiry_date": None}
-    return FORMS.create(given)
-
-
-FORMS.add_edit(blp)
-add_actions(blp, "coupon", has_trash=True)
+COUPONS = Coupons()
+blp = COUPONS.blp

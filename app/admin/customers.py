@@ -2,147 +2,127 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from flask import Response, request, url_for
-from markupsafe import Markup
-from werkzeug.wrappers import Response as BaseResponse
+from flask import request
 
-from app.admin import frame, history, html, orders, rights
-from app.admin.calls import api_request, call
-from app.admin.frame import AdminBlueprint, NavigationItem, render
-from app.admin.record_actions import add_actions
-from app.admin.record_forms import RecordForms
-from app.admin.tables import Column, Filter, Table, list_query
+from app.admin import history, html, rights
+from app.admin.calls import call
+from app.admin.nouns import Noun, Record
+from app.admin.orders import ORDERS, address_sections, uses_section
+from app.admin.pages import Button, Section, Tile, filled
+from app.admin.tables import Column, Filter
 from app.admin.texts import gettext as _
 from app.auth.principals import ROLES
-from app.auth.principals import Capability as Cap
 from app.schemas.customers import CustomerCreate, CustomerUpdate
 
-blp = AdminBlueprint("admin_customers", __name__)
-
-NAVIGATION = NavigationItem(
-    "Customers", "admin_customers.show_list", "users", ("list_customers",), 300
-)  # fmt: skip
-
-rights.add_capabilities({
-    "count_customers": ("shop_api_user_cannot_read_customers_count", (Cap.LIST_USERS,)),
-    "get_customer": ("shop_api_user_cannot_read_customer", (Cap.LIST_USERS,)),
-    "create_customer": ("shop_api_user_cannot_create_customer", (Cap.CREATE_USERS,)),
-    "update_customer": ("shop_api_user_cannot_edit_customer", (Cap.EDIT_USERS,)),
-    "delete_customer": ("shop_api_user_cannot_delete_customer", (Cap.DELETE_USERS,)),
-    "list_customer_orders": ("shop_api_user_cannot_read_customer", (Cap.LIST_USERS,)),
-    "list_customer_downloads": ("shop_api_user_cannot_read_customer", (Cap.LIST_USERS,)),
-})  # fmt: skip
-
 FIELDS = "id,email,first_name,last_name,username,role,orders_count,total_spent,last_order_date"
-MAX_ORDERS = 10
-"""Number of orders on the page of a customer."""
+MAX_USES = 10
+"""Number of uses of coupons on the page of a customer."""
 
 
-def name_of(customer: dict[str, Any]) -> str:
-    """Return the name of a customer, or the username."""
-    return f"{customer['first_name']} {customer['last_name']}".strip() or str(customer["username"])
+class Customers(Noun):
+    """The customers of the shop. The orders of a deleted one stay, as orders of a guest."""
+
+    name = resource = "customer"
+    title, navigation, create_label = "Customers", ("users", 300), "Create customer"
+    empty = (
+        "No customers yet",
+        "A customer is an account of your shop, with addresses and orders. Create or import one.",
+    )
+    named_by, create_schema, update_schema = "email", CustomerCreate, CustomerUpdate
+    searches = "Search name or e-mail address"
+    delete_note = "The account and its metadata are deleted. Its orders stay, with their addresses."
+
+    def name_of(self, record: Record) -> str:
+        """Return the name, or the username."""
+        return f"{record['first_name']} {record['last_name']}".strip() or str(record["username"])
+
+    def columns(self, *, trashed: bool) -> list[Column]:
+        """Return the columns of the table."""
+        return [
+            Column(_("Name"), self.link, sort="name"),
+            Column(_("E-mail address"), lambda row: row["email"] or html.NONE, sort="email"),
+            Column(_("Last order"), lambda row: html.time(row["last_order_date"]), is_number=True),
+            Column(_("Orders"), lambda row: html.number(row["orders_count"]), sort="orders_count",
+                   is_number=True, on_phone=True),
+            Column(_("Spent"), lambda row: html.money(row["total_spent"]), sort="total_spent",
+                   is_number=True, on_phone=True),
+        ]  # fmt: skip
+
+    def filters(self) -> list[Filter]:
+        """Return the choice of a role."""
+        roles = {name: html.words(name) for name in sorted(ROLES) if name != "customer"}
+        choices = {"": _("Customers"), "all": _("All accounts"), **roles}
+        return [Filter("role", _("Role"), choices)]
+
+    def query(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """Return the parameters of the API for those of the table, by default newest first."""
+        order = {} if request.args.get("sort") else {"order": "desc"}
+        return super().query(given) | {"fields": FIELDS} | order
+
+    def read(self, record_id: int) -> tuple[Record, str]:
+        """Return a customer with metadata for the page, or without for the form."""
+        if request.endpoint != f"{self.blp.name}.show":
+            return super().read(record_id)
+        reply = call("get_customer", query={"meta": "true"}, customer_id=record_id)
+        return reply.body["customer"], ""
+
+    def buttons(self, record: Record) -> list[Button]:
+        """Return the link to the form."""
+        href = self.url("edit", record["id"])
+        return [Button(_("Edit"), href, ("update_customer",), tone="primary")]
+
+    def tiles(self, record: Record) -> list[Tile]:
+        """Return what the customer has ordered."""
+        return [
+            Tile(_("Orders"), html.number(record["orders_count"])),
+            Tile(_("Spent"), html.money(record["total_spent"])),
+            Tile(_("Last order"), html.time(record["last_order_date"])),
+        ]
+
+    def main(self, record: Record) -> list[Section]:
+        """Return orders, uses of coupons and downloads."""
+        number = record["id"]
+        orders, link = ORDERS.panel({"customer_id": number}, _("Customer")), None
+        if orders and orders.total > len(orders.rows):
+            text = _("All %(total)s orders", total=html.number(orders.total))
+            link = ORDERS.url("show_list", customer_id=number), text
+        none = _("This customer has not ordered yet.")
+        found = [
+            Section(_("Orders"), "rows", orders, none, _("orders"), link=link),
+            uses_section(_("Coupons used"), {"customer_id": number, "limit": MAX_USES}),
+        ]
+        if rights.can("list_customer_downloads"):
+            reply = call("list_customer_downloads", customer_id=number)
+            files = [_download(each) for each in reply.body["downloads"].values()]
+            found += [Section(_("Downloads"), "items", files)] if files else []
+        return found
+
+    def side(self, record: Record) -> list[Section]:
+        """Return the account, the addresses and the metadata."""
+        account = [
+            (_("E-mail address"), record["email"]),
+            (_("Username"), record["username"]),
+            (_("Role"), record["role"] and html.words(record["role"])),
+            (_("Registered"), html.time(record["created_at"], utc=True)),
+        ]
+        metadata = [(key, history.shown(value)) for key, value in record["metadata"].items()]
+        return [
+            Section(_("Account"), "facts", filled(account)),
+            *address_sections(record),
+            *([Section(_("Metadata"), "facts", metadata)] if metadata else []),
+        ]
 
 
-def _columns() -> list[Column]:
-    def name(row: dict[str, Any]) -> Markup:
-        return html.link(url_for("admin_customers.show", customer_id=row["id"]), name_of(row))
-
-    return [
-        Column(_("Name"), name, sort="name"),
-        Column(_("E-mail address"), lambda row: row["email"] or html.NONE, sort="email"),
-        Column(_("Last order"), lambda row: html.time(row["last_order_date"]), is_number=True),
-        Column(_("Orders"), lambda row: html.number(row["orders_count"]), sort="orders_count",
-               is_number=True, on_phone=True),
-        Column(_("Spent"), lambda row: html.money(row["total_spent"]), sort="total_spent",
-               is_number=True, on_phone=True),
-    ]  # fmt: skip
+def _download(file: Record) -> Any:
+    left, ends = file["downloads_remaining"], file["access_expires"]
+    rest = _("%(count)s left", count=left) if left else _("no limit")
+    if ends:
+        rest = html.joined([rest, html.joined([_("until"), html.time(ends)], " ")], " · ")
+    return html.pair(file["download_name"] or file["file"]["name"], rest)
 
 
-@blp.page("/customers", "list_customers")
-def show_list() -> Response:
-    """Show the table of customers, newest first."""
-    order = {} if request.args.get("sort") else {"order": "desc"}
-    wanted = list_query(role=request.args.get("role", ""), fields=FIELDS) | order
-    table = Table.of_reply(_("Customers"), _columns(), call("list_customers", query=wanted),
-                           "customers")  # fmt: skip
-    table.sorts = True
-    table.searches = _("Search name or e-mail address")
-    roles = {name: name.replace("_", " ").capitalize() for name in sorted(ROLES)}
-    choices = {"": _("Customers"), "all": _("All accounts"), **roles}
-    choices.pop("customer")
-    table.filters = [Filter("role", _("Role"), choices)]
-    return render("customers.html", title=_("Customers"), table=table)
-
-
-@blp.page("/customers/<int:customer_id>", "get_customer")
-def show(customer_id: int) -> Response:
-    """Show a customer."""
-    query = {"fields": "", "meta": "true"}
-    customer = call("get_customer", query=query, customer_id=customer_id).body["customer"]
-    own_orders = None
-    if rights.can("list_orders"):
-        wanted = {"customer_id": customer_id, "limit": MAX_ORDERS, "fields": orders.FIELDS}
-        reply = call("list_orders", query=wanted)
-        own_orders = Table.of_reply(_("Orders"), _order_columns(), reply, "orders")
-    return render(
-        "customer.html",
-        title=name_of(customer),
-        customer=customer,
-        orders=own_orders,
-        uses=_uses(customer_id),
-        downloads=_downloads(customer_id),
-        facts=_facts(customer),
-        addresses=orders.addresses(customer),
-        metadata=[(key, history.shown(value)) for key, value in customer["metadata"].items()],
-        history=history.history("customer", customer_id) if rights.can("list_events") else None,
-        panels=frame.panels("customer", customer),
-        sent=api_request("get_customer", customer_id=customer_id),
-    )  # fmt: skip
-
-
-def _order_columns() -> list[Column]:
-    return [column for column in orders.columns() if column.label != _("Customer")]
-
-
-def _uses(customer_id: int) -> list[dict[str, Any]] | None:
-    """Return the latest coupon uses of a customer, or None if the session may not read them."""
-    if not rights.can("list_redemptions"):
-        return None
-    query = {"customer_id": customer_id, "limit": MAX_ORDERS}
-    found: list[dict[str, Any]] = call("list_redemptions", query=query).body["redemptions"]
-    return found
-
-
-def _downloads(customer_id: int) -> list[dict[str, Any]]:
-    if not rights.can("list_customer_downloads"):
-        return []
-    reply = call("list_customer_downloads", customer_id=customer_id)
-    return list(reply.body["downloads"].values())
-
-
-def _facts(customer: dict[str, Any]) -> list[tuple[str, Any]]:
-    rows = [
-        (_("E-mail address"), customer["email"]),
-        (_("Username"), customer["username"]),
-        (_("Role"), (customer["role"] or "").replace("_", " ").capitalize()),
-        (_("Registered"), html.time(customer["created_at"], utc=True)),
-    ]
-    return [(label, value) for label, value in rows if value]
-
-
-FORMS = RecordForms(
-    "customer", blp.name, CustomerCreate, CustomerUpdate, "Create customer", "Customers", "email"
-)
-
-
-@blp.page("/customers/new", "create_customer", methods=("GET", "POST"))
-def create() -> Response | BaseResponse:
-    """Show the form of a new customer, or create the account."""
-    return FORMS.create({})
-
-
-# The orders of a deleted customer stay, as orders of a guest.
-FORMS.add_edit(blp)
-add_actions(blp, "customer", has_trash=False)
+CUSTOMERS = Customers()
+blp = CUSTOMERS.blp

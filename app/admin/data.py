@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from flask import Response, request, stream_with_context
+from flask import Response, request, stream_with_context, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
@@ -19,7 +19,6 @@ from app.admin.frame import AdminBlueprint, NavigationItem, current_session, ren
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
-from app.auth.principals import Capability as Cap
 from app.db.session import now
 from app.errors import InvalidParams, ShopError
 from app.import_export.csv_format import flattened
@@ -36,11 +35,6 @@ blp = AdminBlueprint("admin_data", __name__)
 NAVIGATION = NavigationItem(
     "Import and export", "admin_data.show", "arrows", ("list_coupons",), 600
 )
-
-rights.add_capabilities({
-    "bulk_coupons": ("shop_api_user_cannot_create_coupon", (Cap.PUBLISH_SHOP_COUPONS,)),
-    "bulk_customers": ("shop_api_user_cannot_create_customer", (Cap.CREATE_USERS,)),
-})  # fmt: skip
 
 PATIENCE = timedelta(seconds=15)
 """How long an import waits before the page says that no worker seems to run."""
@@ -156,7 +150,8 @@ def show_upload(upload_id: int) -> Response:
     ]
     rows = [{"number": number, "reason": reason} for number, reason in stored["lines"]]
     return render(
-        "upload.html", title=found.name or _("Upload"), upload=found, notices=stored["notices"],
+        "upload.html", back=(url_for("admin_data.show"), _("Import and export")),
+        title=found.name or _("Upload"), upload=found, notices=stored["notices"],
         right=found.created + found.updated, table=Table(_("Lines with errors"), columns, rows),
         is_running=is_running, refresh=2 if is_running else None,
         waits=is_running and not found.position and now() - found.queued_at > PATIENCE,

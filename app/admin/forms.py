@@ -19,7 +19,9 @@ import marshmallow as ma
 from flask import request
 
 from app.admin import html
+from app.admin.calls import call, form_headers, record_of
 from app.admin.texts import gettext as _
+from app.auth.principals import ROLES
 from app.catalog import current_catalog
 from app.errors import ShopError
 from app.schemas.base import Base
@@ -27,6 +29,7 @@ from app.schemas.coupons.batch import CodeCount
 from app.schemas.fields import input as inputs
 from app.schemas.fields import list_input as lists
 from app.schemas.fields.form import FORM, FormField
+from app.schemas.webhooks import EventId
 
 COUPON_TYPES = {
     "percent": "Percentage of the cart",
@@ -35,15 +38,22 @@ COUPON_TYPES = {
     "fixed_product": "Amount off each product",
 }
 
-CHOICES: dict[str, Callable[[], dict[str, str]]] = {
+PERMISSIONS = {"read_write": "Read and write", "read": "Read only", "write": "Write only"}
+
+CHOICES: dict[str, Callable[[], Mapping[str, str]]] = {
     "coupon_types": lambda: {
         name: _(COUPON_TYPES.get(name, name)) for name in current_catalog().coupon_types
     },
     "order_statuses": lambda: {
         name: _(label) for name, label in current_catalog().order_statuses.items()
     },
+    "permissions": lambda: {name: _(label) for name, label in PERMISSIONS.items()},
+    # A key without read permission cannot sign in.
+    "signs_in": lambda: {name: _(PERMISSIONS[name]) for name in ("read_write", "read")},
+    "resources": lambda: {name: name for name in ("all", *sorted(current_catalog().resources))},
+    "roles": lambda: {name: name.replace("_", " ") for name in ROLES},
 }
-"""The lists that a ``select`` offers: labels by values."""
+"""What a ``select`` or boxes offer: labels by values."""
 
 _KINDS: tuple[tuple[type[ma.fields.Field[Any]], str], ...] = (
     (inputs.StrictTrue, "checkbox"),
@@ -53,6 +63,7 @@ _KINDS: tuple[tuple[type[ma.fields.Field[Any]], str], ...] = (
     (inputs.Integer, "number"),
     (inputs.Quantity, "number"),
     (CodeCount, "number"),
+    (EventId, "number"),
     (inputs.AccountId, "number"),
     (inputs.DateText, "date"),
     (inputs.TimestampInput, "time"),
@@ -63,6 +74,12 @@ _KINDS: tuple[tuple[type[ma.fields.Field[Any]], str], ...] = (
     (inputs.MetadataInput, "hidden"),
 )
 
+_LISTS = {"ids", "list", "checks"}
+"""Kinds whose values are arrays, a line of the text for each entry."""
+
+
+_PLAIN = FormField()
+
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
@@ -71,50 +88,37 @@ class FieldSpec:
     Args:
         name: its name, dotted within an object: ``billing_address.city``.
         label: its label.
-        help: the text below it.
         kind: how it is shown.
-        section: the title of its section.
+        form: how the schema wants it to be shown.
+        help: the text below it.
         required: whether it must be filled in.
-        step: the step of a number.
-        unit: what the value is in.
-        choices: the values of a ``select`` and their labels.
+        options: the labels of the values that a ``select`` offers.
         max_length: the maximum number of characters.
-        is_empty_zero: whether zero means *none*, and is shown as an empty field.
     """
 
     name: str
     label: str
-    help: str
     kind: str
-    section: str
-    required: bool
-    step: str
-    unit: str
-    choices: Callable[[], Mapping[str, str]] | None
-    max_length: int | None
-    is_empty_zero: bool
+    form: FormField = _PLAIN
+    help: str = ""
+    required: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    max_length: int | None = None
 
     @property
     def id(self) -> str:
         """The ID of the input in the page."""
         return f"field-{self.name.replace('.', '-')}"
 
-    @property
-    def options(self) -> Mapping[str, str]:
-        """The labels of the values that a ``select`` offers."""
-        return self.choices() if self.choices else {}
-
     def text(self, value: Any) -> str:
         """Return a JSON value as the text of the form."""
-        if value is None or (self.is_empty_zero and value in {0, "0.00"}):
+        if value is None or (self.form.is_empty_zero and value in {0, "0.00"}):
             return ""
         if isinstance(value, bool):
             return "true" if value else ""
-        if self.kind in {"ids", "list"}:
+        if self.kind in _LISTS:
             return "\n".join(str(each) for each in value)
-        if self.kind == "date":
-            return str(value)[:10]
-        return str(value)
+        return str(value)[:10] if self.kind == "date" else str(value)
 
     def value(self, text: str) -> Any:
         """Return the JSON value of a text. Empty text is the documented value for *none*.
@@ -147,20 +151,15 @@ def _date(text: str) -> str:
         raise ValueError(_("Write a date in the form 2026-11-29.")) from None
 
 
-def _time(text: str) -> str | None:
+def _time(text: str) -> str:
+    """Return a local time of the shop in UTC, as the API expects it."""
     try:
-        return html_time(text)
+        local = datetime.fromisoformat(text) if text else None
     except ValueError:
         raise ValueError(_("Write a date and a time in the form 2026-11-29T18:00.")) from None
-
-
-def html_time(text: str) -> str | None:
-    """Return a local time of the shop in UTC, as the API expects it."""
-    if not text:
+    if local is None:
         return ""
-    local = datetime.fromisoformat(text)
-    local = local if local.tzinfo else local.replace(tzinfo=html.zone())
-    return local.isoformat()
+    return (local if local.tzinfo else local.replace(tzinfo=html.zone())).isoformat()
 
 
 def _ids(text: str) -> list[int]:
@@ -181,29 +180,33 @@ _CONVERTERS: Mapping[str, Callable[[str], Any]] = {
     "time": _time,
     "ids": _ids,
     "list": _lines,
+    "checks": _lines,
     "checkbox": lambda text: text == "true",
 }
 
 
 @lru_cache(64)
-def specs_of(schema: type[Base], prefix: str = "") -> tuple[FieldSpec, ...]:
+def _declared(schema: type[Base], prefix: str = "") -> tuple[tuple[FieldSpec, inputs.Input], ...]:
     """Return the fields of a schema of requests, in the order in which a form shows them."""
-    found: list[tuple[int, FieldSpec]] = []
+    found: list[tuple[int, FieldSpec, inputs.Input]] = []
     for name, declared in schema._declared_fields.items():
         form: FormField = declared.metadata.get(FORM) or FormField()
         label = form.label or name.replace("_", " ").capitalize()
         if isinstance(declared, inputs.InputPart):
             part: Any = declared.nested
-            inner = specs_of(part, f"{prefix}{name}.")
-            if not any(spec.section != "More" for spec in inner):  # an address
-                inner = tuple(replace(spec, section=label) for spec in inner)
-            found += [(form.order, spec) for spec in inner]
+            inner = _declared(part, f"{prefix}{name}.")
+            if not any(spec.form.section != "More" for spec, _ in inner):  # an address
+                inner = tuple(
+                    (replace(spec, form=replace(spec.form, section=label)), of)
+                    for spec, of in inner
+                )
+            found += [(form.order, *each) for each in inner]
         elif isinstance(declared, inputs.Input) and form.kind != "hidden":
             kind = form.kind or ("select" if form.values else _kind(declared))
             if kind != "hidden":
                 spec = _spec(declared, form, kind=kind, name=f"{prefix}{name}", label=label)
-                found.append((form.order, spec))
-    return tuple(spec for _, spec in sorted(found, key=lambda each: each[0]))
+                found.append((form.order, spec, declared))
+    return tuple(each[1:] for each in sorted(found, key=lambda each: each[0]))
 
 
 def _kind(declared: ma.fields.Field[Any]) -> str:
@@ -211,36 +214,31 @@ def _kind(declared: ma.fields.Field[Any]) -> str:
 
 
 def _spec(
-    declared: inputs.Input,
-    form: FormField,
-    *,
-    kind: str,
-    name: str,
-    label: str,
+    declared: inputs.Input, form: FormField, *, kind: str, name: str, label: str
 ) -> FieldSpec:
-    choices: Callable[[], Mapping[str, str]] | None = CHOICES.get(form.values)
-    if names := declared.openapi.get("enum"):
-        choices = choices or (lambda: {each: each for each in names})
-    return FieldSpec(
-        name=name,
-        label=label,
-        help=_help(declared.metadata.get("description", ""), label)
-        if form.help is None
-        else form.help,
-        kind=kind,
-        section=form.section,
-        required=declared.required,
-        step=form.step,
-        unit=form.unit,
-        choices=choices,
-        max_length=declared.max_text_length or declared.openapi.get("maxLength"),
-        is_empty_zero=form.is_empty_zero,
-    )
+    described = declared.metadata.get("description", "")
+    if form.help is not None:
+        described = form.help
+    elif described.removesuffix(".") == label:
+        described = ""
+    length = declared.max_text_length or declared.openapi.get("maxLength")
+    return FieldSpec(name, label, kind, form, described, declared.required, max_length=length)
 
 
-def _help(description: str, label: str) -> str:
-    """Return the help of a field, without a description that repeats its label."""
-    return "" if description.removesuffix(".") == label else description
+def specs_of(schema: type[Base]) -> list[FieldSpec]:
+    """Return the fields of a schema of requests, in the order in which a form shows them."""
+    return [
+        replace(spec, options=_options(spec, declared))
+        if spec.kind in {"select", "checks"}
+        else spec
+        for spec, declared in _declared(schema)
+    ]
+
+
+def _options(spec: FieldSpec, declared: inputs.Input) -> Mapping[str, str]:
+    if spec.form.values:
+        return CHOICES[spec.form.values]()
+    return {each: each for each in declared.openapi.get("enum", ())}
 
 
 @dataclass(slots=True)
@@ -254,7 +252,7 @@ class Form:
         texts: the text of each field now.
         errors: messages by the name of the field, and under "" for the whole form.
         etag: the entity tag of the record that was shown.
-        only: the names of the fields, or empty for all.
+        specs: its fields in their order.
     """
 
     schema: type[Base]
@@ -263,50 +261,52 @@ class Form:
     texts: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     etag: str = ""
-    only: tuple[str, ...] = ()
+    specs: list[FieldSpec] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read the fields from the schema."""
+        self.specs = specs_of(self.schema)
 
     @classmethod
     def of_record(
-        cls, schema: type[Base], key: str, record: Mapping[str, Any], etag: str = "",
-        only: tuple[str, ...] = (),
-    ) -> Form:  # fmt: skip
-        """Return the form of a record as the API returns it, or of the values of a new one."""
-        form = cls(schema, key, etag=etag, only=only)
+        cls, schema: type[Base], key: str, record: Mapping[str, Any], etag: str = ""
+    ) -> Form:
+        """Return the form of a record as the API returns it."""
+        form = cls(schema, key, etag=etag)
         form.shown = {spec.name: spec.text(_within(record, spec.name)) for spec in form.specs}
         form.texts = dict(form.shown)
         return form
 
     @classmethod
-    def submitted(cls, schema: type[Base], key: str, only: tuple[str, ...] = ()) -> Form:
+    def of_new(cls, schema: type[Base], key: str, given: Mapping[str, Any]) -> Form:
+        """Return the form of a new record that shows these values. All of them are sent."""
+        form = cls.of_record(schema, key, given)
+        form.shown = dict.fromkeys(form.shown, "")
+        return form
+
+    @classmethod
+    def submitted(cls, schema: type[Base], key: str) -> Form:
         """Return the form that the current request has sent."""
-        form = cls(schema, key, etag=request.form.get("_etag", ""), only=only)
+        form = cls(schema, key, etag=request.form.get("_etag", ""))
         try:
             shown = json.loads(request.form.get("_shown", "{}"))
         except ValueError:
             shown = {}
         shown = shown if isinstance(shown, dict) else {}
         form.shown = {spec.name: str(shown.get(spec.name, "")) for spec in form.specs}
-        form.texts = {spec.name: _clean(request.form.get(spec.name, "")) for spec in form.specs}
+        form.texts = {
+            spec.name: "\n".join(request.form.getlist(spec.name)).replace("\r\n", "\n").strip()
+            for spec in form.specs
+        }
         return form
-
-    @property
-    def specs(self) -> list[FieldSpec]:
-        """The fields in their order."""
-        every = specs_of(self.schema)
-        return [spec for spec in every if not self.only or spec.name in self.only]
 
     @property
     def sections(self) -> dict[str, list[FieldSpec]]:
         """The fields by the title of their section."""
         found: dict[str, list[FieldSpec]] = {}
         for spec in self.specs:
-            found.setdefault(spec.section, []).append(spec)
+            found.setdefault(spec.form.section, []).append(spec)
         return found
-
-    @property
-    def shown_json(self) -> str:
-        """What the form showed at first, for its hidden field."""
-        return json.dumps(self.shown)
 
     @property
     def messages(self) -> list[tuple[str, str]]:
@@ -338,32 +338,76 @@ class Form:
                 self.errors[spec.name] = str(error)
         return values
 
-    def note(self, error: ShopError, params: Mapping[str, str] | None = None) -> None:
+    def note(self, error: ShopError) -> None:
         """Note the errors of the API, each beside its field.
-
-        Args:
-            error: the error.
-            params: the name of the field by the error code, for errors that name none.
 
         Raises:
             ShopError: the error is not about the form.
         """
-        if error.status not in {400, 409, 413, 422}:
+        if error.status not in {400, 401, 409, 413, 422}:
             raise error
+        names = {spec.name for spec in self.specs}
         if error.code == "shop_api_idempotency_key_reused":
             self.errors[""] = _("This form was already sent with other values. Open a new one.")
             return
-        names = {spec.name for spec in self.specs}
         for entry in error.entries:
-            name = entry.get("param", "").removeprefix(f"{self.key}.")
-            name = name if name in names else (params or ERROR_FIELDS).get(entry["code"], "")
-            message = entry["message"].removeprefix(f"{entry.get('param', '')} ")
+            param = str(entry.get("param") or "")
+            places = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
+            name = next((each for each in places if each in names), "")
+            message = entry["message"].removeprefix(f"{param} ")
+            name = name or ERROR_FIELDS.get(entry["code"], "")
             self.errors[name if name in names else ""] = message[:1].upper() + message[1:]
 
+    def save(self, read: str, update: str, **path: Any) -> list[Difference]:
+        """Send the changed fields, and note errors of the API.
 
-def _clean(text: str) -> str:
-    """Return submitted text with the line ends of the service, without white space around it."""
-    return text.replace("\r\n", "\n").strip()
+        A record can have a new entity tag although no field of the form has changed: that of a
+        coupon changes with each use. The changes are then sent again with the new tag.
+
+        Args:
+            read: the operation that reads the record.
+            update: the operation that updates it.
+            path: the variables in the path of both.
+
+        Returns:
+            The fields that another editor has changed in between. Nothing is saved then.
+
+        Raises:
+            ShopError: an error that is not about the form.
+        """
+        changes = self.read()
+        if self.errors or not changes:
+            return []
+        for _attempt in range(ATTEMPTS):
+            try:
+                call(update, body={self.key: changes}, headers=form_headers(self.etag), **path)
+            except ShopError as error:
+                if error.code != "shop_api_precondition_failed":
+                    self.note(error)
+                    return []
+                record, self.etag = record_of(read, self.key, **path)
+                if found := self.differences(record):
+                    return found
+            else:
+                return []
+        raise ShopError("shop_api_precondition_failed")
+
+    def differences(self, record: Mapping[str, Any]) -> list[Difference]:
+        """Return the fields that another editor has changed in between.
+
+        Args:
+            record: the record as it is now.
+        """
+        current = Form.of_record(self.schema, self.key, record).shown
+        return [
+            Difference(spec, self.shown[spec.name], current[spec.name], self.texts[spec.name])
+            for spec in self.specs
+            if current[spec.name] not in {self.shown[spec.name], self.texts[spec.name]}
+        ]
+
+
+ATTEMPTS = 3
+"""How often a save is tried with a new entity tag, if no field of the form has changed."""
 
 
 def _within(record: Mapping[str, Any], name: str) -> Any:
@@ -411,17 +455,3 @@ class Difference:
     shown: str
     theirs: str
     own: str
-
-
-def differences(form: Form, current: Form) -> list[Difference]:
-    """Return the fields of a submitted form that another editor has changed in between.
-
-    Args:
-        form: the submitted form.
-        current: the form of the record as it is now.
-    """
-    return [
-        Difference(spec, form.shown[spec.name], current.shown[spec.name], form.texts[spec.name])
-        for spec in form.specs
-        if current.shown[spec.name] not in {form.shown[spec.name], form.texts[spec.name]}
-    ]

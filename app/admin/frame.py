@@ -59,7 +59,6 @@ class NavigationItem:
         icon: an icon of ``icons.html``.
         needs: the operations that the session must be able to run.
         position: the entries are sorted by it.
-        also: further blueprints and endpoints whose pages belong to the entry.
     """
 
     label: str
@@ -67,14 +66,11 @@ class NavigationItem:
     icon: str
     needs: tuple[str, ...] = ()
     position: int = 500
-    also: tuple[str, ...] = ()
 
     @property
     def is_current(self) -> bool:
         """Whether the current page belongs to the entry."""
-        here = request.endpoint or ""
-        own = self.endpoint.rpartition(".")[0]
-        return here in self.also or here.rpartition(".")[0] in {own, *self.also}
+        return request.blueprint == self.endpoint.rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +249,6 @@ def panels(record: str, value: dict[str, Any]) -> list[tuple[str, Markup | str]]
 
 
 UNDO_SECONDS = 60
-
-
-def undo(record_id: int) -> dict[str, int]:
-    """Return the parameters with which a list offers to restore a record for a minute."""
-    return {"undo": record_id, "at": int(time.time())}
 
 
 def _undo_address() -> str:

@@ -17,6 +17,9 @@ from app.api.representations import EVENT
 from app.db.session import now
 from app.services.events.history import latest_events
 
+RESOURCES = ("coupon", "customer", "order")
+"""The kinds of records whose pages show a history."""
+
 LIMIT = 30
 """The number of events that a history shows."""
 

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from flask import current_app, url_for
 from markupsafe import Markup, escape
 
-from app.admin import as_request
+from app.admin.calls import curl, python
 from app.admin.texts import gettext as _
 
 NONE = "–"
@@ -108,13 +108,16 @@ def badge(text: str, tone: str = "") -> Markup:
     return Markup('<span class="badge {}">{}</span>').format(tone, text)
 
 
-def link(href: str, text: Any, **attributes: str) -> Markup:
+def link(href: str, text: Any) -> Markup:
     """Return a link to a page of the service."""
-    more = Markup("").join(
-        Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), value)
-        for name, value in attributes.items()
+    return Markup('<a href="{}">{}</a>').format(href, text)
+
+
+def pair(left: Any, right: Any) -> Markup:
+    """Return a line with something at its left and at its right."""
+    return Markup('<div class="section-head"><span>{}</span><span>{}</span></div>').format(
+        left, right
     )
-    return Markup('<a href="{}"{}>{}</a>').format(href, more, text)
 
 
 def help_text(text: str) -> Markup:
@@ -171,19 +174,18 @@ def state_badge(states: Mapping[str, tuple[str, str]], state: str) -> Markup:
     return badge(_(text), tone)
 
 
-def action(href: str, label: str, *, name: str = "", tone: str = "") -> Markup:
+def action(href: str, label: str, name: str) -> Markup:
     """Return a small form with one button, for an action on a row.
 
     Args:
         href: the address of the action.
         label: the text of the button.
         name: the record, which the accessible name of the button ends with.
-        tone: ``danger`` for what cannot be undone.
     """
     return Markup(
-        '<form method="post" action="{}"><button class="link {}">{}'
+        '<form method="post" action="{}"><button class="link">{}'
         '<span class="sr-only"> {}</span></button></form>'
-    ).format(href, tone, label, name)
+    ).format(href, label, name)
 
 
 def init_app(app: Any) -> None:
@@ -191,8 +193,8 @@ def init_app(app: Any) -> None:
     env = app.jinja_env
     env.globals.update(
         help_text=help_text,
-        curl=as_request.curl, python=as_request.python,
-        action=action, badge=badge, words=words, money=money, number=number, time_tag=time,
+        curl=curl, python=python,
+        badge=badge, money=money, number=number, time_tag=time,
         external=external, works_until=works_until, short_date=short_date, page_url=url_for,
         zone=zone, zone_name=zone_name,
     )  # fmt: skip

@@ -1,125 +1,130 @@
-"""API keys: the table, a new key, rotation and revocation (admin 2)."""
+"""API keys, the sessions that use them, and invitations (admin 1, 2 and 5)."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from flask import Response, request, url_for
-from markupsafe import Markup
+from marshmallow import ValidationError
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import frame, html
-from app.admin.calls import api_request, call, form_headers
+from app.admin import frame, html, rights
+from app.admin.calls import call, form_headers
+from app.admin.forms import PERMISSIONS, Form
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
-from app.admin.tables import Column, Table, list_query
+from app.admin.nouns import FORM, Noun, Record, form_page
+from app.admin.pages import Button, Section, allowed
+from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
-from app.auth.principals import ROLES
-from app.catalog import current_catalog
+from app.api.authentication import current_principal
 from app.errors import ShopError
+from app.schemas import api_keys as schemas
+from app.schemas.base import Base
+from app.schemas.fields import input as inputs
+from app.schemas.fields import json_schema
+from app.schemas.fields.form import FormField, set_form
+from app.schemas.loading import instance_of, invalid_params
+from app.services.api_keys import links, sessions
 
-blp = AdminBlueprint("admin_keys", __name__)
-
-NAVIGATION = NavigationItem("Keys", "admin_keys.show_list", "key", ("list_api_keys",), 800)
-
-PERMISSIONS = {"read_write": "Read and write", "read": "Read only", "write": "Write only"}
-
-
-def _name(key: dict[str, Any]) -> str:
-    return key["description"] or f"…{key['truncated_key']}"
-
-
-def _columns() -> list[Column]:
-    def name(row: dict[str, Any]) -> Markup:
-        return html.link(url_for("admin_keys.show", key_id=row["id"]), _name(row))
-
-    return [
-        Column(_("Key"), name),
-        Column(_("User"), lambda row: row["username"], on_phone=True),
-        Column(_("Permission"), lambda row: _(PERMISSIONS.get(row["permission"], ""))),
-        Column(_("Resources"), lambda row: ", ".join(row["resources"])),
-        Column(_("Expires"), lambda row: html.time(row["expires_at"]), is_number=True),
-        Column(_("Last used"), lambda row: html.time(row["last_used_at"]), is_number=True,
-               on_phone=True),
-    ]  # fmt: skip
+ONCE = "The secret is shown only here. Copy both to the program that uses the key."
 
 
-@blp.page("/keys", "list_api_keys")
-def show_list() -> Response:
-    """Show the keys of the user, or all for an administrator."""
-    reply = call("list_api_keys", query=list_query(order="desc"))
-    table = Table.of_reply(_("Keys"), _columns(), reply, "keys")
-    return render("keys.html", title=_("Keys"), table=table)
+def _permission(key: Record) -> str:
+    return _(PERMISSIONS.get(key["permission"], ""))
 
 
-@blp.page("/keys/<int:key_id>", "get_api_key")
-def show(key_id: int) -> Response:
-    """Show a key, without its secret."""
-    key = call("get_api_key", key_id=key_id).body["key"]
-    facts = [
-        (_("User"), key["username"]),
-        (_("Consumer key"), f"…{key['truncated_key']}"),
-        (_("Permission"), _(PERMISSIONS.get(key["permission"], ""))),
-        (_("Resources"), ", ".join(key["resources"])),
-        (_("Created"), html.time(key["created_at"], utc=True)),
-        (_("Expires"), html.time(key["expires_at"], utc=True) if key["expires_at"] else _("Never")),
-        (_("Last used"), html.time(key["last_used_at"]) if key["last_used_at"] else _("Never")),
-    ]
-    is_own = frame.current_session().principal.key_id == key_id
-    return render(
-        "key.html", title=_name(key), key=key, facts=facts, is_own=is_own,
-        sent=api_request("get_api_key", key_id=key_id),
-    )  # fmt: skip
+class Keys(Noun):
+    """The keys of the user, or all for an administrator."""
+
+    name, operation, resource = "key", "api_key", "key"
+    title, navigation, create_label = "Keys", ("key", 800), "Create key"
+    intro = "A program or a person needs a key to use the shop. Give each one its own."
+    empty = ("No keys", "")
+    create_schema, deletes, sorts = schemas.ApiKeyCreate, False, False
+    given = {"permission": "read_write", "resources": ["all"], "role": "shop_manager"}
+
+    def name_of(self, record: Record) -> str:
+        """Return the description, or the end of the consumer key."""
+        return record["description"] or f"…{record['truncated_key']}"
+
+    def query(self, given: Any) -> dict[str, Any]:
+        """Return the parameters of the API: the newest keys first."""
+        return {"order": "desc"}
+
+    def columns(self, *, trashed: bool) -> list[Column]:
+        """Return the columns of the table."""
+        return [
+            Column(_("Key"), self.link),
+            Column(_("User"), lambda row: row["username"], on_phone=True),
+            Column(_("Permission"), _permission),
+            Column(_("Resources"), lambda row: ", ".join(row["resources"])),
+            Column(_("Expires"), lambda row: html.time(row["expires_at"]), is_number=True),
+            Column(_("Last used"), lambda row: html.time(row["last_used_at"]), is_number=True,
+                   on_phone=True),
+        ]  # fmt: skip
+
+    def list_buttons(self) -> list[Button]:
+        """Return the button that invites a colleague."""
+        return [_invite_button()]
+
+    def notices(self, record: Record) -> list[str]:
+        """Return a warning about the key of the session."""
+        text = _("You are signed in with this key. Rotating or revoking it ends this session.")
+        return [text] if frame.current_session().principal.key_id == record["id"] else []
+
+    def main(self, record: Record) -> list[Section]:
+        """Return what is known of a key."""
+        ends, used = record["expires_at"], record["last_used_at"]
+        facts = [
+            (_("User"), record["username"]),
+            (_("Consumer key"), f"…{record['truncated_key']}"),
+            (_("Permission"), _permission(record)),
+            (_("Resources"), ", ".join(record["resources"])),
+            (_("Created"), html.time(record["created_at"], utc=True)),
+            (_("Expires"), html.time(ends, utc=True) if ends else _("Never")),
+            (_("Last used"), html.time(used) if used else _("Never")),
+        ]
+        return [Section(_("Details"), "facts", facts)]
+
+    def dangers(self, record: Record) -> list[Button]:
+        """Return the buttons that rotate and revoke a key."""
+        name, number = self.name_of(record), record["id"]
+        return [
+            Button(_("Rotate"), self.url("rotate", number), ("rotate_api_key",), "confirm",
+                   name=name, question=_("Rotate the key %(name)s?", name=name),
+                   note=_("The old consumer key and secret stop working at once.")),
+            Button(_("Revoke"), self.url("revoke", number), ("delete_api_key",), "confirm",
+                   name=name, question=_("Revoke the key %(name)s?", name=name),
+                   note=_("Programs that use it lose access at once. This cannot be undone.")),
+        ]  # fmt: skip
+
+    def body(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the new key. Without a username, it belongs to the user of the session."""
+        if "username" not in values:
+            values.pop("role", None)
+        return values | {"resources": values.get("resources") or ["all"]}
+
+    def created(self, record: Record) -> Response:
+        """Return the page of a new key, which shows its secret once."""
+        return self.with_secret(record)
+
+    def with_secret(self, key: Record) -> Response:
+        """Return the page of a key, which shows its consumer key and secret once."""
+        secrets = [(_("Consumer key"), key["consumer_key"]),
+                   (_("Consumer secret"), key["consumer_secret"])]  # fmt: skip
+        return self.page(key["id"], secrets=secrets, note=_(ONCE))
 
 
-@blp.page("/keys/new", "create_api_key", methods=("GET", "POST"))
-def create() -> Response:
-    """Show the form of a new key, or create it and show its secret once."""
-    errors: dict[str, str] = {}
-    if request.method == "POST":
-        try:
-            reply = call("create_api_key", body={"key": _submitted()}, headers=form_headers())
-            return _secret_page(reply.body["key"])
-        except ShopError as error:
-            if error.status not in {400, 401, 409}:
-                raise
-            errors = {
-                str(entry.get("param") or "").rpartition(".")[2]: entry["message"]
-                for entry in error.entries
-            }
-    return render(
-        "key_form.html", title=_("Create key"), errors=errors, given=request.form,
-        chosen=request.form.getlist("resources") or ["all"], roles=list(ROLES),
-        resources=sorted(current_catalog().resources), permissions=PERMISSIONS,
-        has_errors=bool(errors), status=400 if errors else 200,
-    )  # fmt: skip
-
-
-def _submitted() -> dict[str, Any]:
-    """Return the key that was typed in. Without a username, it belongs to the user."""
-    given = request.form
-    key: dict[str, Any] = {
-        "description": given.get("description", "").strip(),
-        "permission": given.get("permission", "read"),
-        "resources": given.getlist("resources") or ["all"],
-    }
-    if expires := given.get("expires_at", "").strip():
-        key["expires_at"] = expires
-    if username := given.get("username", "").strip():
-        key["username"] = username
-        key["role"] = given.get("role", "")
-    return key
-
-
-def _secret_page(key: dict[str, Any]) -> Response:
-    """Return the page that shows a secret once."""
-    return render("key_secret.html", title=_name(key), key=key)
+KEYS = Keys()
+blp = KEYS.blp
 
 
 @blp.action("/keys/<int:key_id>/rotate", "rotate_api_key")
 def rotate(key_id: int) -> Response:
     """Replace the consumer key and secret of a key, and show the new ones once."""
     reply = call("rotate_api_key", headers=form_headers(), key_id=key_id)
-    return _secret_page(reply.body["key"])
+    return KEYS.with_secret(reply.body["key"])
 
 
 @blp.action("/keys/<int:key_id>/revoke", "delete_api_key")
@@ -127,3 +132,152 @@ def revoke(key_id: int) -> BaseResponse:
     """Revoke a key. Its sessions end."""
     call("delete_api_key", key_id=key_id)
     return see_other("admin_keys.show_list", done="revoked")
+
+
+sessions_blp = AdminBlueprint("admin_sessions", __name__)
+SESSIONS = NavigationItem("Sessions", "admin_sessions.show", "monitor", position=850)
+
+
+def _invite_button() -> Button:
+    return Button(_("Invite a colleague"), url_for("admin_sessions.invite"), ("create_api_key",))
+
+
+def _browser(user_agent: str) -> str:
+    """Return a short name for a browser, such as ``Firefox on Linux``."""
+    browsers = ("Edg", "OPR", "Firefox", "Chrome", "Safari", "curl")
+    systems = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
+    names = {"Edg": "Edge", "OPR": "Opera", "Mac OS X": "macOS"}
+    found = [
+        next((each for each in list_ if each in user_agent), "") for list_ in (browsers, systems)
+    ]
+    shown = " on ".join(names.get(each, each) for each in found if each)
+    return shown or user_agent[:40] or "Unknown browser"
+
+
+def _session_columns() -> list[Column]:
+    actor, own = current_principal(), frame.current_session().id
+    ends_all = sessions.manages_keys(actor, "DELETE")
+
+    def end(row: Record) -> Any:
+        if row["user_id"] != actor.user_id and not ends_all:
+            return ""
+        href = url_for("admin_sessions.end_session", session_id=row["id"])
+        return html.action(href, _("Sign out"), row["browser"])
+
+    def browser(row: Record) -> Any:
+        mark = html.badge(_("this browser"), "ok") if row["id"] == own else ""
+        return html.joined([row["browser"], mark], " ")
+
+    return [
+        Column(_("Browser"), browser),
+        Column(_("User"), lambda row: row["username"], on_phone=True),
+        Column(_("Key"), lambda row: row["description"] or f"…{row['truncated_key']}"),
+        Column(_("Last used"), lambda row: html.time(row["last_used_at"]), on_phone=True),
+        Column(_("Ends"), lambda row: html.time(row["expires_at"])),
+        Column("", end, on_phone=True),
+    ]
+
+
+@sessions_blp.page("/sessions")
+def show() -> Response:
+    """Show the sessions of the user, or all for an administrator, and the open invitations."""
+    rows = [
+        row._asdict() | {"browser": _browser(row.user_agent)}
+        for row in sessions.list_sessions(current_principal())
+    ]
+    table = Table(_("Sessions"), _session_columns(), rows, total=len(rows))
+    invitations = _invitations()
+    return render(
+        "list.html", title=_("Sessions"), table=table, buttons=allowed([_invite_button()]),
+        intro=_("Browsers that are signed in. A session has the rights of its key and ends with "
+                "it."),
+        more=[Section(_("Open invitations"), "rows", invitations)] if invitations.rows else [],
+    )  # fmt: skip
+
+
+def _invitations() -> Table:
+    """Return the table of open invitations."""
+
+    def withdraw(row: Record) -> Any:
+        if not rights.can("delete_api_key"):
+            return ""
+        href = url_for("admin_sessions.withdraw", link_id=row["id"])
+        return html.action(href, _("Withdraw"), row["login"])
+
+    columns = [
+        Column(_("Username"), lambda row: row["login"]),
+        Column(_("Role"), lambda row: html.words(row["role"]), on_phone=True),
+        Column(_("Invited by"), lambda row: row["username"]),
+        Column(_("Works until"), lambda row: html.time(row["expires_at"]), on_phone=True),
+        Column("", withdraw, on_phone=True),
+    ]
+    rows = [asdict(each) for each in links.list_invitations(current_principal())]
+    return Table(_("Open invitations"), columns, rows)
+
+
+@sessions_blp.action("/sessions/<int:session_id>/end")
+def end_session(session_id: int) -> BaseResponse:
+    """End a session."""
+    sessions.end_session(current_principal(), session_id)
+    return see_other("admin_sessions.show", done="ended")
+
+
+class Invitation(Base):
+    """A colleague who is invited, and the rights of the key."""
+
+    login = inputs.Text("", openapi=json_schema.USERNAME_IN, required=True)
+    role = inputs.Text("")
+    permission = schemas.PermissionInput("", load_default="read")
+    resources = schemas.ResourceList("", load_default=lambda: ["all"])
+    expires_at = schemas.ExpiryInput("", load_default=None)
+
+
+set_form(
+    Invitation,
+    {
+        "User": {
+            "login": FormField("Username"),
+            "role": FormField(
+                values="roles",
+                help="A shop manager administers coupons, customers and orders. An administrator "
+                "also manages keys.",
+            ),
+        },
+        "Key": {**schemas.RIGHTS, "permission": FormField(values="signs_in", help="")},
+    },
+)
+
+
+@sessions_blp.page("/invitations/new", "create_api_key", methods=FORM)
+def invite() -> Response:
+    """Invite a colleague: show the form, then the link once."""
+    title, back = _("Invite a colleague"), (url_for("admin_sessions.show"), _("Sessions"))
+    form = Form.of_new(Invitation, "invitation", KEYS.given)
+    if request.method == "POST":
+        form = Form.submitted(Invitation, "invitation")
+        values = form.read(everything=True)
+        try:
+            if not form.errors:
+                loaded = instance_of(Invitation).load(values)
+                token = links.invite(current_principal(), loaded)
+                link = url_for("admin_sign_in.sign_in", token=token, _external=True)
+                note = _("Send this link to your colleague. It works once within 48 hours, and is "
+                         "shown only here.")  # fmt: skip
+                return render("record.html", title=title, back=back, secrets=[(_("Link"), link)],
+                              note=note)  # fmt: skip
+        except ValidationError as error:
+            form.note(invalid_params(error, depth=0))
+        except ShopError as error:
+            form.note(error)
+    return form_page(
+        form, title, back, button=_("Create invitation"),
+        intro=_("Your colleague gets a link, a user and a key with the rights that you choose. "
+                "They cannot exceed the rights of your key."),
+    )  # fmt: skip
+
+
+@sessions_blp.action("/invitations/<int:link_id>/withdraw", "delete_api_key")
+def withdraw(link_id: int) -> BaseResponse:
+    """Withdraw an invitation."""
+    links.withdraw_invitation(current_principal(), link_id)
+    return see_other("admin_sessions.show", done="withdrawn")

@@ -1,45 +1,29 @@
-"""Orders: the table, one order, and its notes (admin 2)."""
+"""Orders: the table, one order, its notes, and several at once (admin 2)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import Response, request, url_for
+from flask import request
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import frame, history, html, rights, selection
-from app.admin.calls import api_request, call, form_headers, loaded_query
-from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
-from app.admin.record_actions import add_actions
-from app.admin.selection import Action
-from app.admin.tables import Column, Filter, Tab, Table, list_query
+from app.admin import html, rights
+from app.admin.calls import Reply, call, form_headers, loaded_query
+from app.admin.coupons import COUPONS, USE_STATES
+from app.admin.forms import CHOICES, FieldSpec, specs_of
+from app.admin.nouns import NOUNS, Action, Noun, Record
+from app.admin.pages import Button, Section, filled
+from app.admin.tables import Column, Filter, Tab, Table
 from app.admin.texts import gettext as _
+from app.admin.texts import ngettext
 from app.api.authentication import current_principal
-from app.auth.principals import Capability as Cap
 from app.catalog import current_catalog
 from app.errors import InvalidParams
+from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.queries import OrderListQuery
 from app.services.orders import queries
-
-blp = AdminBlueprint("admin_orders", __name__)
-
-NAVIGATION = NavigationItem("Orders", "admin_orders.show_list", "bag", ("list_orders",), 200)
-
-_EDIT = ("shop_api_user_cannot_edit_order", (Cap.EDIT_SHOP_ORDERS,))
-_READ = (Cap.READ_PRIVATE_SHOP_ORDERS,)
-rights.add_capabilities({
-    "count_orders": ("shop_api_user_cannot_read_orders_count", _READ),
-    "list_trashed_orders": ("shop_api_user_cannot_read_orders_count", _READ),
-    "update_order": _EDIT,
-    "restore_order": _EDIT,
-    "delete_order": ("shop_api_user_cannot_delete_order", (Cap.DELETE_SHOP_ORDERS,)),
-    "list_order_notes": ("shop_api_user_cannot_read_order_notes", _READ),
-    "create_order_note": ("shop_api_user_cannot_create_order_note", (Cap.EDIT_SHOP_ORDERS,)),
-    "list_order_refunds": ("shop_api_user_cannot_read_order_refunds", _READ),
-    "create_order_refund": ("shop_api_user_cannot_create_order_refund", (Cap.EDIT_SHOP_ORDERS,)),
-    "delete_order_refund": ("shop_api_user_cannot_delete_order_refund", (Cap.DELETE_SHOP_ORDERS,)),
-})  # fmt: skip
 
 TONES = {
     "pending": "warning", "processing": "warning", "on-hold": "warning", "completed": "ok",
@@ -53,95 +37,189 @@ TABS = ("processing", "on-hold")
 FIELDS = "id,order_number,created_at,status,currency,total,customer_id,billing_address,customer"
 
 
-def status_badge(status: str) -> Markup:
-    """Return the badge of an order status."""
-    label = current_catalog().order_statuses.get(status, status)
-    return html.badge(_(label), TONES.get(status, ""))
-
-
-def customer_of(order: dict[str, Any]) -> str:
+def customer_of(order: Record) -> str:
     """Return the name of the person who ordered, or the e-mail address."""
     billing = order["billing_address"]
     name = f"{billing['first_name']} {billing['last_name']}".strip()
     return name or billing["email"] or order["customer"]["email"] or _("Guest")
 
 
-def columns(*, trashed: bool = False) -> list[Column]:
-    """Return the columns of a table of orders."""
-
-    def number(row: dict[str, Any]) -> Markup | str:
-        text = f"#{row['order_number']}"
-        return (
-            text if trashed else html.link(url_for("admin_orders.show", order_id=row["id"]), text)
-        )
-
-    def restore(row: dict[str, Any]) -> Markup | str:
-        if not rights.can("restore_order"):
-            return ""
-        href = url_for("admin_orders.restore", order_id=row["id"])
-        return html.action(href, _("Restore"), name=f"#{row['order_number']}")
-
-    found = [
-        Column(_("Order"), number, sort="id"),
-        Column(_("Customer"), customer_of),
-        Column(_("Status"), lambda row: status_badge(row["status"]), on_phone=True),
-        Column(_("Ordered"), lambda row: html.time(row["created_at"]), sort="date", is_number=True),
-        Column(_("Total"), total_of, sort="total", is_number=True, on_phone=True),
-    ]
-    return [*found, Column("", restore, on_phone=True)] if trashed else found
+def _status_field() -> FieldSpec:
+    statuses = CHOICES["order_statuses"]()
+    return FieldSpec("status", _("Status"), "select", options=statuses)
 
 
-def total_of(order: dict[str, Any]) -> str:
-    """Return the total of an order in its currency."""
-    return html.money(order["total"], order["currency"])
+class Orders(Noun):
+    """The orders of the shop."""
 
+    name = resource = "order"
+    title, navigation = "Orders", ("bag", 200)
+    empty = (
+        "No orders yet",
+        "Orders appear here after an import, or when your shop sends the first to POST /orders.",
+    )
+    has_trash, searches = True, "Search number, name or address"
 
-def _statuses() -> dict[str, str]:
-    return {name: _(label) for name, label in current_catalog().order_statuses.items()}
+    def name_of(self, record: Record) -> str:
+        """Return the number."""
+        return f"#{record['order_number']}"
 
+    def title_of(self, record: Record) -> str:
+        """Return the title of the page of an order."""
+        return _("Order %(number)s", number=self.name_of(record))
 
-def _api_filters(given: dict[str, str]) -> dict[str, Any]:
-    """Return the parameters of the API for those of the table."""
-    state = given.get("state", "")
-    return {
-        "status": state if state in TABS else given.get("status", ""),
-        "customer_id": given.get("customer_id", ""),
-    }
+    def badge(self, record: Record) -> Markup:
+        """Return the status."""
+        status = record["status"]
+        label = current_catalog().order_statuses.get(status)
+        return html.badge(_(label or status), TONES.get(status, ""))
 
+    def columns(self, *, trashed: bool = False) -> list[Column]:
+        """Return the columns of a table, or of the trash."""
 
-@blp.page("/orders", "list_orders")
-def show_list() -> Response:
-    """Show the table of orders, or of the trash."""
-    given = request.args.to_dict()
-    trashed = given.get("state") == "trash"
-    name = "list_trashed_orders" if trashed else "list_orders"
-    reply = call(name, query=list_query(**_api_filters(given), fields=FIELDS))
-    table = Table.of_reply(_("Orders"), columns(trashed=trashed), reply, "orders")
-    table.sorts = True
-    table.name = lambda row: f"#{row['order_number']}"
-    table.tabs = _tabs()
-    table.searches = _("Search number, name or address")
-    if given.get("state") not in TABS:
-        table.filters = [Filter("status", _("Status"), {"": _("All statuses"), **_statuses()})]
-    table.selects = rights.can("update_order") or rights.can("delete_order")
-    return render(
-        "orders.html", title=_("Orders"), table=table, trashed=trashed, statuses=_statuses(),
-        customer_id=given.get("customer_id", ""),
-    )  # fmt: skip
+        def total(row: Record) -> str:
+            return html.money(row["total"], row["currency"])
 
+        return [
+            Column(_("Order"), self.name_of if trashed else self.link, sort="id"),
+            Column(_("Customer"), customer_of),
+            Column(_("Status"), self.badge, on_phone=True),
+            Column(_("Ordered"), lambda row: html.time(row["created_at"]), sort="date",
+                   is_number=True),
+            Column(_("Total"), total, sort="total", is_number=True, on_phone=True),
+            *([self.restore_column()] if trashed else []),
+        ]  # fmt: skip
 
-def _tabs() -> list[Tab]:
-    labels = current_catalog().order_statuses
-    counts = {
-        status: int(call("count_orders", query={"status": status}).body["count"])
-        for status in ("", *TABS)
-    }
-    trashed = call("list_trashed_orders", query={"fields": "id", "limit": 1}).total
-    return [
-        Tab("", _("All"), counts[""]),
-        *(Tab(status, _(labels.get(status, status)), counts[status]) for status in TABS),
-        Tab("trash", _("Trash"), trashed),
-    ]
+    def panel(self, query: Mapping[str, Any], without: str) -> Table | None:
+        """Return the latest orders for a panel, or None if the session may not read them.
+
+        Args:
+            query: parameters of the API.
+            without: the column that the panel leaves out.
+        """
+        if not rights.can("list_orders"):
+            return None
+        columns = [column for column in self.columns() if column.label != without]
+        reply = call("list_orders", query={"limit": 10, "fields": FIELDS, **query})
+        return Table.of_reply(_("Orders"), columns, reply, "orders")
+
+    def filters(self) -> list[Filter]:
+        """Return the choice of a status, unless a tab has chosen it."""
+        if request.args.get("state") in TABS:
+            return []
+        statuses = {"": _("All statuses"), **CHOICES["order_statuses"]()}
+        return [Filter("status", _("Status"), statuses)]
+
+    def query(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """Return the parameters of the API for those of the table."""
+        state = given.get("state", "")
+        status = state if state in TABS else given.get("status", "")
+        return {"status": status, "customer_id": given.get("customer_id", ""), "fields": FIELDS}
+
+    def list_notice(self) -> str:
+        """Return whose orders the table shows."""
+        number = request.args.get("customer_id", "")
+        return _("Only orders of customer %(id)s.", id=number) if number else ""
+
+    def tabs(self, reply: Reply) -> list[Tab]:
+        """Return the statuses that wait for someone, with their numbers."""
+        labels = {
+            "": _("All"),
+            **{name: CHOICES["order_statuses"]().get(name, name) for name in TABS},
+        }
+        found = [
+            Tab(name, label, int(call("count_orders", query={"status": name}).body["count"]))
+            for name, label in labels.items()
+        ]
+        trashed = call("list_trashed_orders", query={"fields": "id", "limit": 1}).total
+        return [*found, Tab("trash", _("Trash"), trashed)]
+
+    def actions(self) -> dict[str, Action]:
+        """Return the actions on several orders."""
+        status = Action(
+            _("Change status"), _("Changing the status"), _set_status, "update_order",
+            spec=_status_field(),
+        )  # fmt: skip
+        trash = self._trash_actions()
+        return {"restore": trash["restore"], "status": status, "trash": trash["trash"]}
+
+    def ids_after(self, given: Mapping[str, str], after: int, limit: int) -> Sequence[int]:
+        """Return the IDs of the orders that match a table and follow an ID."""
+        wanted = self.query(given) | {"q": given.get("q", ""), "fields": ""}
+        loaded, trashed = loaded_query(OrderListQuery, wanted), given.get("state") == "trash"
+        return queries.ids_after(current_principal(), loaded, after, limit, trashed=trashed)
+
+    def buttons(self, record: Record) -> list[Button]:
+        """Return the actions on an order."""
+        number, name = record["id"], self.name_of(record)
+        return [
+            Button(_("Move to the trash"), self.url("trash", number), ("delete_order",), "post",
+                   name=name),
+            Button(_("Refund"), self.url("refund", number), ("create_order_refund",)),
+            Button(_("Change status"), self.url("change_status", number), ("update_order",),
+                   "post", "primary", fields={"status": record["status"]}, spec=_status_field()),
+        ]  # fmt: skip
+
+    def main(self, record: Record) -> list[Section]:
+        """Return items, uses of coupons, notes and refunds."""
+        number, currency = record["id"], record["currency"]
+        refunds = _children("list_order_refunds", "order_refunds", number)
+        items = Section(_("Items"), "rows", _lines(record), _("The order has no items."),
+                        after=_sums(record, refunds or []))  # fmt: skip
+        add = (self.url("add_note", number), specs_of(OrderNoteCreate), _("Add note"))
+        notes = _children("list_order_notes", "order_notes", number)
+        shown = None if notes is None else [_note(note) for note in reversed(notes)]
+        uses = uses_section(_("Coupon uses"), {"order_id": number}, currency)
+        return [
+            items,
+            *([uses] if uses.content else []),
+            Section(_("Notes"), "items", shown, _("No notes yet."), _("orders' notes"), id="notes",
+                    form=add if rights.can("create_order_note") else None),
+            *([Section(_("Refunds"), "refunds", self._refunds(refunds, number, currency),
+                       id="refunds")] if refunds else []),
+        ]  # fmt: skip
+
+    def _refunds(
+        self, refunds: Sequence[Record], order_id: int, currency: str
+    ) -> list[tuple[str, Markup, str, Button | None]]:
+        """Return each refund: amount, time, reason, and the button that deletes it."""
+        found = []
+        for refund in refunds:
+            amount, number = html.money(refund["amount"], currency), refund["id"]
+            button = Button(
+                _("Delete"), self.url("delete_refund", order_id, refund_id=number),
+                ("delete_order_refund",), "confirm", name=_("refund %(id)s", id=number),
+                question=_("Delete the refund of %(amount)s?", amount=amount),
+            )  # fmt: skip
+            may_delete = rights.can("delete_order_refund")
+            found.append((amount, html.time(refund["created_at"]), refund["reason"],
+                          button if may_delete else None))  # fmt: skip
+        return found
+
+    def side(self, record: Record) -> list[Section]:
+        """Return the customer, the addresses, and what else is known of an order."""
+        payment, name = record["payment_details"], customer_of(record)
+        who: Any = Markup("<p>{} {}</p>").format(name, html.badge(_("Guest")))
+        if record["customer_id"]:
+            of = record["customer"]
+            orders = ngettext("%(num)s order", "%(num)s orders", of["orders_count"])
+            spent = _("%(total)s spent", total=html.money(of["total_spent"]))
+            link = NOUNS["customer"].link_to(record["customer_id"], name)
+            who = Markup('<p>{}</p><p class="muted">{}, {}</p>').format(link, orders, spent)
+        times = {"created_at": _("Ordered"), "paid_at": _("Paid"), "completed_at": _("Completed")}
+        facts = [
+            *((label, record[key] and html.time(record[key], utc=True))
+              for key, label in times.items()),
+            (_("Payment"), payment["method_title"] or payment["method_id"]),
+            (_("Transaction"), record["transaction_id"]),
+            (_("Created by"), record["created_via"]),
+            (_("Customer's note"), record["note"]),
+        ]  # fmt: skip
+        return [
+            Section(_("Customer"), "plain", who),
+            *address_sections(record),
+            Section(_("Details"), "facts", filled(facts)),
+        ]
 
 
 def _set_status(order_id: int) -> None:
@@ -151,67 +229,18 @@ def _set_status(order_id: int) -> None:
     call("update_order", body={"order": {"status": status}}, order_id=order_id)
 
 
-ACTIONS = {
-    "status": Action("Changing the status", _set_status),
-    "trash": Action(
-        "Moving orders to the trash", lambda each: call("delete_order", order_id=each), "restore"
-    ),
-    "restore": Action("Restoring orders", lambda each: call("restore_order", order_id=each)),
-}
-
-
-@blp.action("/orders/selected", "list_orders")
-def act() -> Response:
-    """Run the chosen action for the selected orders."""
-    return selection.act(ACTIONS, _ids_after, "admin_orders.show_list")
-
-
-def _ids_after(after: int, limit: int) -> list[int]:
-    given = selection.shown_query()
-    wanted = _api_filters(given) | {"q": given.get("q", "")}
-    loaded = loaded_query(OrderListQuery, wanted)
-    trashed = given.get("state") == "trash"
-    return queries.ids_after(current_principal(), loaded, after, limit, trashed=trashed)
-
-
-@blp.page("/orders/<int:order_id>", "get_order")
-def show(order_id: int) -> Response:
-    """Show an order."""
-    order = call("get_order", order_id=order_id).body["order"]
-    refunds = _list_of("list_order_refunds", "order_refunds", order_id)
-    return render(
-        "order.html",
-        title=_("Order %(number)s", number=f"#{order['order_number']}"),
-        order=order,
-        state=status_badge(order["status"]),
-        statuses=_statuses(),
-        name=customer_of(order),
-        lines=_lines(order),
-        sums=_sums(order, refunds),
-        facts=_facts(order),
-        addresses=addresses(order),
-        notes=_list_of("list_order_notes", "order_notes", order_id),
-        refunds=refunds,
-        uses=_uses(order_id),
-        history=history.history("order", order_id) if rights.can("list_events") else None,
-        panels=frame.panels("order", order),
-        sent=api_request("get_order", order_id=order_id),
-    )
-
-
-def _list_of(operation: str, key: str, order_id: int) -> list[dict[str, Any]] | None:
-    """Return a list below an order, or None if the session may not read it."""
+def _children(operation: str, key: str, order_id: int) -> list[Record] | None:
+    """Return what belongs to an order, or None if the session may not read it."""
     if not rights.can(operation):
         return None
-    found: list[dict[str, Any]] = call(operation, order_id=order_id).body[key]
+    found: list[Record] = call(operation, order_id=order_id).body[key]
     return found
 
 
-def _lines(order: dict[str, Any]) -> Table:
-    def name(row: dict[str, Any]) -> Markup:
+def _lines(order: Record) -> Table:
+    def name(row: Record) -> Markup:
         more = [f"{meta['label']}: {meta['value']}" for meta in row["meta"]]
-        sku = [row["sku"]] if row["sku"] else []
-        shown = html.joined([*sku, *more], " · ")
+        shown = html.joined(filter(None, [row["sku"], *more]), " · ")
         return Markup('{}<br><small class="muted">{}</small>').format(row["name"], shown)
 
     def money(key: str) -> Any:
@@ -227,47 +256,64 @@ def _lines(order: dict[str, Any]) -> Table:
     return Table(_("Items"), found, order["line_items"])
 
 
-def _sums(order: dict[str, Any], refunds: list[dict[str, Any]] | None) -> list[tuple[str, str]]:
+def _sums(order: Record, refunds: Sequence[Record]) -> Markup:
     """Return the sums of an order by their labels, without those that are zero."""
-    currency = order["currency"]
     codes = ", ".join(line["code"] for line in order["coupon_lines"])
-    rows = [(_("Subtotal"), order["subtotal"])]
+    rows = [("", _("Subtotal"), order["subtotal"])]
     if codes or float(order["total_discount"]):
         label = _("Discount (%(codes)s)", codes=codes) if codes else _("Discount")
-        rows.append((label, f"-{order['total_discount']}"))
-    rows += [(line["title"] or _("Fee"), line["total"]) for line in order["fee_lines"]]
+        rows.append(("", label, f"-{order['total_discount']}"))
+    rows += [("", line["title"] or _("Fee"), line["total"]) for line in order["fee_lines"]]
     if order["shipping_lines"]:
         label = _("Shipping (%(methods)s)", methods=order["shipping_methods"])
-        rows.append((label, order["total_shipping"]))
+        rows.append(("", label, order["total_shipping"]))
     if float(order["total_tax"]):
-        rows.append((_("Tax"), order["total_tax"]))
-    rows.append((_("Total"), order["total"]))
-    rows += [(_("Refund"), f"-{refund['amount']}") for refund in refunds or ()]
-    return [(label, html.money(amount, currency)) for label, amount in rows]
+        rows.append(("", _("Tax"), order["total_tax"]))
+    rows.append(("total", _("Total"), order["total"]))
+    rows += [("", _("Refund"), f"-{refund['amount']}") for refund in refunds]
+    each = Markup("").join(
+        Markup('<div class="{}"><dt>{}</dt><dd>{}</dd></div>').format(
+            kind, label, html.money(amount, order["currency"])
+        )
+        for kind, label, amount in rows
+    )
+    return Markup('<dl class="sums">{}</dl>').format(each)
 
 
-def _facts(order: dict[str, Any]) -> list[tuple[str, Any]]:
-    payment = order["payment_details"]
-    rows = [
-        (_("Ordered"), html.time(order["created_at"], utc=True)),
-        (_("Paid"), order["paid_at"] and html.time(order["paid_at"], utc=True)),
-        (_("Completed"), order["completed_at"] and html.time(order["completed_at"], utc=True)),
-        (_("Payment"), payment["method_title"] or payment["method_id"]),
-        (_("Transaction"), order["transaction_id"]),
-        (_("Created by"), order["created_via"]),
-        (_("Customer's note"), order["note"]),
-    ]
-    return [(label, value) for label, value in rows if value]
+def _note(note: Record) -> Markup:
+    return Markup('<p class="text">{}</p><small class="muted">{}{}</small>').format(
+        note["note"], html.time(note["created_at"]),
+        " · " + _("for the customer") if note["customer_note"] else "",
+    )  # fmt: skip
 
 
-def addresses(record: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return the addresses of an order or a customer that are not empty: label and lines."""
-    both = [(_("Billing"), record["billing_address"]), (_("Shipping"), record["shipping_address"])]
-    return [(label, lines) for label, address in both if (lines := _address_lines(address))]
+def uses_section(title: str, query: Mapping[str, Any], currency: str | None = None) -> Section:
+    """Return the uses of coupons of an order or a customer."""
+    if not rights.can("list_redemptions"):
+        return Section(title, "items", None, what=_("redemptions"))
+    items = []
+    for use in call("list_redemptions", query={"limit": 100, **query}).body["redemptions"]:
+        code = COUPONS.link_to(use["coupon_id"], use["code"])
+        state = html.state_badge(USE_STATES, use["status"])
+        when = [] if currency else [html.time(use["created_at"])]
+        amount = html.joined([html.money(use["amount"], currency), *when], " · ")
+        items.append(html.pair(html.joined([code, state], " "), amount))
+    return Section(title, "items", items, _("This customer has not used a coupon yet."))
 
 
-def _address_lines(address: dict[str, str]) -> list[str]:
-    """Return an address in lines, as on a letter, with e-mail address and phone."""
+def address_sections(record: Record) -> list[Section]:
+    """Return the addresses of an order or a customer that are not empty, as on a letter."""
+    both = {_("Billing"): record["billing_address"], _("Shipping"): record["shipping_address"]}
+    return [
+        Section(label, "plain", Markup("<address>{}</address>").format(
+            Markup("<br>").join(lines)
+        ))
+        for label, address in both.items()
+        if (lines := _address_lines(address))
+    ]  # fmt: skip
+
+
+def _address_lines(address: Mapping[str, str]) -> list[str]:
     lines = [
         f"{address['first_name']} {address['last_name']}", address["company"], address["address_1"],
         address["address_2"], f"{address['postcode']} {address['city']}",
@@ -277,12 +323,8 @@ def _address_lines(address: dict[str, str]) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _uses(order_id: int) -> list[dict[str, Any]]:
-    if not rights.can("list_redemptions"):
-        return []
-    query = {"order_id": order_id, "limit": 100}
-    found: list[dict[str, Any]] = call("list_redemptions", query=query).body["redemptions"]
-    return found
+ORDERS = Orders()
+blp = ORDERS.blp
 
 
 @blp.action("/orders/<int:order_id>/status", "update_order")
@@ -290,7 +332,7 @@ def change_status(order_id: int) -> BaseResponse:
     """Change the status of an order."""
     body = {"order": {"status": request.form.get("status", "")}}
     call("update_order", body=body, headers=form_headers(), order_id=order_id)
-    return see_other("admin_orders.show", order_id=order_id, done="saved")
+    return ORDERS.see(order_id, "saved")
 
 
 @blp.action("/orders/<int:order_id>/notes", "create_order_note")
@@ -298,9 +340,5 @@ def add_note(order_id: int) -> BaseResponse:
     """Add a note to an order."""
     text = request.form.get("note", "").replace("\r\n", "\n").strip()
     note = {"note": text, "customer_note": request.form.get("customer_note") == "true"}
-    body = {"order_note": note}
-    call("create_order_note", body=body, headers=form_headers(), order_id=order_id)
-    return see_other("admin_orders.show", order_id=order_id, done="note")
-
-
-add_actions(blp, "order", has_trash=True)
+    call("create_order_note", body={"order_note": note}, headers=form_headers(), order_id=order_id)
+    return ORDERS.see(order_id, "note")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from flask import Response, request, url_for
+from flask import Response, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import html, orders, reports, rights
+from app.admin import html, reports, rights
 from app.admin.calls import call
+from app.admin.coupons import COUPONS
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
+from app.admin.orders import ORDERS
+from app.admin.pages import Section, Tile
 from app.admin.plots import sparkline
-from app.admin.reports import PERIODS
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -26,28 +28,13 @@ blp = AdminBlueprint("admin_overview", __name__)
 
 NAVIGATION = NavigationItem("Overview", "admin_overview.show", "home", position=0)
 
+SLOW = "The report takes too long. Choose a shorter period."
+
 FIGURES = {
     "total": "Revenue", "orders": "Orders", "average_order": "Average order",
     "new_customers": "New customers", "uses": "Coupon uses", "discount": "Discount",
 }  # fmt: skip
 """The labels of the figures of the tiles, by their names in the report."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A figure with its change against the previous period.
-
-    Args:
-        label: the figure.
-        value: its value.
-        change: the change in words, with an arrow.
-        line: its sparkline.
-    """
-
-    label: str
-    value: str
-    change: str
-    line: Markup
 
 
 def change(value: Decimal, before: Decimal) -> str:
@@ -71,98 +58,93 @@ def _tiles(sales: dict[str, Any]) -> list[Tile]:
         Tile(
             _(label),
             html.money(totals[name]) if name in reports.MONEY else html.number(totals[name]),
-            change(Decimal(str(totals[name])), Decimal(str(previous[name]))),
+            [change(Decimal(str(totals[name])), Decimal(str(previous[name]))) or html.NONE],
             sparkline([Decimal(str(each[name])) for each in sales["intervals"]]),
         )
         for name, label in FIGURES.items()
     ]
 
 
-def _plotted() -> dict[str, str]:
-    return {name: _(FIGURES[name]) for name in ("total", "orders", "uses")}
+def _top_coupons(days: str) -> Section:
+    """Return the coupons with the highest discount."""
+    title, rows, link = _("Coupons by discount"), None, None
+    if rights.can("list_coupons"):
+        link = COUPONS.url("show_list"), _("All coupons")
+    empty = _("No coupon was used in this period.")
+    if rights.can("list_coupon_reports"):
+        query = reports.period_query(days, with_interval=False) | {"limit": 10}
+        reply = reports.unless_slow(lambda: call("list_coupon_reports", query=query))
+        rows = Table(title, _coupon_columns(), reply.body["coupon_reports"] if reply else [])
+        empty = empty if reply else _(SLOW)
+    return Section(title, "rows", rows, empty, _("reports"), link=link)
 
 
-def _top_coupons(period: dict[str, str]) -> Table:
-    query = {name: value for name, value in period.items() if name != "interval"}
-    reply = call("list_coupon_reports", query=query | {"limit": 10})
-
+def _coupon_columns() -> list[Column]:
     def code(row: dict[str, Any]) -> Markup | str:
         coupon = row["coupon"]
-        if coupon["id"] is None or coupon["status"] != "published" or not rights.can("get_coupon"):
-            return str(coupon["code"])
-        return html.link(url_for("admin_coupons.show", coupon_id=coupon["id"]), coupon["code"])
+        shown = coupon["id"] if coupon["status"] == "published" else None
+        return COUPONS.link_to(shown, coupon["code"])
 
-    columns = [
+    def money(name: str, *, on_phone: bool = False) -> Column:
+        return Column(_(name.capitalize()), lambda row: html.money(row[name]), is_number=True,
+                      on_phone=on_phone)  # fmt: skip
+
+    return [
         Column(_("Coupon"), code),
         Column(_("Uses"), lambda row: html.number(row["uses"]), is_number=True, on_phone=True),
-        Column(
-            _("Discount"), lambda row: html.money(row["discount"]), is_number=True, on_phone=True
-        ),
-        Column(_("Revenue"), lambda row: html.money(row["revenue"]), is_number=True),
+        money("discount", on_phone=True),
+        money("revenue"),
     ]
-    return Table.of_reply(_("Coupons by discount"), columns, reply, "coupon_reports")
 
 
-def _latest_orders() -> Table:
-    reply = call("list_orders", query={"limit": 10, "fields": orders.FIELDS})
-    columns = [column for column in orders.columns() if column.label != _("Ordered")]
-    return Table.of_reply(_("Latest orders"), columns, reply, "orders")
+def _latest_orders() -> Section:
+    """Return the latest orders."""
+    rows, link = ORDERS.panel({}, _("Ordered")), (ORDERS.url("show_list"), _("All orders"))
+    return Section(_("Latest orders"), "rows", rows, _("No orders yet."), _("orders"),
+                   link=link if rows else None)  # fmt: skip
 
 
 @blp.page("/")
 def show() -> Response:
     """Show the overview of the chosen period, or the first steps of an empty shop."""
-    days = request.args.get("days", reports.DEFAULT)
-    days = days if days in PERIODS else reports.DEFAULT
-    period = reports.period_query(days)
+    days, sales = reports.chosen_days(), None
     may_view = rights.can("get_sales_report")
-    sales = (
-        reports.unless_slow(lambda: call("get_sales_report", query=period)) if may_view else None
-    )
+    if may_view:
+        period = reports.period_query(days)
+        sales = reports.unless_slow(lambda: call("get_sales_report", query=period))
+    report = sales.body["sales"] if sales else None
     steps = _steps()
-    if steps and not (
-        sales and any(sales.body["sales"]["totals"][name] for name in ("orders", "uses"))
-    ):
+    if steps and not (report and any(report["totals"][name] for name in ("orders", "uses"))):
         return render(
             "first_steps.html", title=_("Welcome"), steps=steps, loads_demo=_can_load_demo()
         )
+    labels = {name: _(FIGURES[name]) for name in ("total", "orders", "uses")}
     return render(
-        "overview.html",
-        title=_("Overview"),
-        periods=PERIODS,
-        days=days,
-        tiles=_tiles(sales.body["sales"]) if sales else None,
-        plots=reports.plots(sales.body["sales"]["intervals"], _plotted()) if sales else [],
-        currencies=sales.body["sales"]["currencies"] if sales else [],
+        "overview.html", title=_("Overview"), periods=reports.PERIODS, days=days,
+        problem="" if report else _(SLOW) if may_view else _("Your key cannot read reports."),
+        tiles=_tiles(report) if report else [],
+        plots=reports.plots(report["intervals"], labels) if report else [],
+        currencies=report["currencies"] if report else [],
         compared=_("Compared with the %(days)s days before", days=days),
-        is_slow=may_view and sales is None,
-        coupons=reports.unless_slow(lambda: _top_coupons(period))
-        if rights.can("list_coupon_reports")
-        else None,
-        orders=_latest_orders() if rights.can("list_orders") else None,
-        warnings=_warnings(),
+        sections=[_top_coupons(days), _latest_orders()], warnings=_warnings(),
         sent=sales.request if sales else None,
-    )
+    )  # fmt: skip
 
 
 def _steps() -> list[tuple[str, str, str, str]]:
     """Return the first steps, if the shop has neither coupons nor orders: text and link."""
     may_read = [name for name in ("list_coupons", "list_orders") if rights.can(name)]
-    if not may_read or any(call(name, query={"fields": "id"}).total for name in may_read):
+    if not may_read or _has_records(may_read):
         return []
-    steps = []
-    if rights.can("create_coupon"):
-        text = _("A code that lowers the price of an order.")
-        steps.append(
-            (_("Create a coupon"), text, url_for("admin_coupons.create"), _("Create coupon"))
-        )
-        text = _("Enter a cart and see what the customer would pay, and why.")
-        steps.append((_("Try it on a cart"), text, "", ""))
-    text = _("Your shop sends its orders to the API, or you import them.")
-    steps.append(
-        (_("Connect your shop"), text, url_for("swagger_ui.show"), _("Open the API documentation"))
-    )
-    return steps
+    steps = [
+        (_("Create a coupon"), _("A code that lowers the price of an order."),
+         COUPONS.url("create"), _("Create coupon")),
+        (_("Try it on a cart"), _("Enter a cart and see what the customer would pay, and why."),
+         "", ""),
+        (_("Connect your shop"), _("Your shop sends its orders to the API, or you import them."),
+         url_for("swagger_ui.show"), _("Open the API documentation")),
+    ]  # fmt: skip
+    return steps if rights.can("create_coupon") else steps[2:]
 
 
 def _warnings() -> list[tuple[str, str]]:
@@ -185,8 +167,8 @@ def _can_load_demo() -> bool:
     return current_principal().resources is None and rights.can(*needed)
 
 
-def _has_records() -> bool:
-    return any(call(name, query={"fields": "id"}).total for name in ("list_coupons", "list_orders"))
+def _has_records(operations: Sequence[str] = ("list_coupons", "list_orders")) -> bool:
+    return any(call(name, query={"fields": "id"}).total for name in operations)
 
 
 @blp.action("/demo", "create_coupon", "create_order", "create_customer")

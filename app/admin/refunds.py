@@ -9,15 +9,14 @@ from flask import Response, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin.calls import api_request, call, form_headers
-from app.admin.frame import render, see_other
-from app.admin.orders import blp
+from app.admin.frame import render
+from app.admin.nouns import FORM
+from app.admin.orders import ORDERS, blp
 from app.admin.texts import gettext as _
 from app.errors import ShopError
 
 
-@blp.page(
-    "/orders/<int:order_id>/refund", "get_order", "create_order_refund", methods=("GET", "POST")
-)
+@blp.page("/orders/<int:order_id>/refund", "get_order", "create_order_refund", methods=FORM)
 def refund(order_id: int) -> Response | BaseResponse:
     """Show the form of a refund, or record it. No payment provider is called."""
     order = call("get_order", order_id=order_id).body["order"]
@@ -29,7 +28,7 @@ def refund(order_id: int) -> Response | BaseResponse:
         if not errors and request.form.get("_show") != "request":
             try:
                 call("create_order_refund", body=body, headers=form_headers(), order_id=order_id)
-                return see_other("admin_orders.show", order_id=order_id, done="refunded")
+                return ORDERS.see(order_id, "refunded")
             except ShopError as error:
                 if error.status not in {400, 409}:
                     raise
@@ -38,6 +37,7 @@ def refund(order_id: int) -> Response | BaseResponse:
     return render(
         "refund.html",
         title=_("Refund order %(number)s", number=f"#{order['order_number']}"),
+        back=(ORDERS.url("show", order_id), ORDERS.title_of(order)),
         order=order,
         items=refundable(order),
         totals=total.body["order"],
@@ -100,11 +100,8 @@ def _place(entry: dict[str, Any], body: dict[str, Any]) -> str:
     return "reason" if param.endswith("reason") else "amount"
 
 
-@blp.page(
-    "/orders/<int:order_id>/refunds/<int:refund_id>/delete", "delete_order_refund",
-    methods=("POST",),
-)  # fmt: skip
+@blp.action("/orders/<int:order_id>/refunds/<int:refund_id>/delete", "delete_order_refund")
 def delete_refund(order_id: int, refund_id: int) -> BaseResponse:
     """Delete a refund permanently. The status of the order does not change."""
     call("delete_order_refund", order_id=order_id, refund_id=refund_id)
-    return see_other("admin_orders.show", order_id=order_id, done="deleted")
+    return ORDERS.see(order_id, "deleted")

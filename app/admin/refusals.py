@@ -6,13 +6,14 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Response, request, url_for
+from flask import Response
 from markupsafe import Markup
 
 from app.admin import html, rights
 from app.admin.calls import call
+from app.admin.coupons import COUPONS
 from app.admin.frame import AdminBlueprint, NavigationItem, render
-from app.admin.reports import DEFAULT, PERIODS, period_query
+from app.admin.reports import PERIODS, chosen_days, period_query
 from app.admin.tables import Column, Table, page_number
 from app.admin.texts import gettext as _
 from app.services.coupons.queries import ids_of_codes
@@ -43,39 +44,36 @@ LETTERS = string.ascii_lowercase + string.digits + "-_"
 @blp.page("/refusals", "list_refusal_reports")
 def show() -> Response:
     """Show the codes that were refused in a period, most often first."""
-    days = request.args.get("days", DEFAULT)
-    days = days if days in PERIODS else DEFAULT
-    query = {name: value for name, value in period_query(days).items() if name != "interval"}
+    days = chosen_days()
+    query = period_query(days, with_interval=False)
     reply = call("list_refusal_reports", query=query | {"page": page_number(), "limit": 25})
     rows = reply.body["refusal_reports"]
     unknown = [row["code"] for row in rows if row["code"] and not row["coupon_id"]]
     similar = similar_codes(unknown[:MAX_COMPARED]) if rights.can("list_coupons") else {}
     table = Table.of_reply(_("Refused codes"), _columns(similar), reply, "refusal_reports")
     return render(
-        "refusals.html", title=_("Refused codes"), table=table, days=days, periods=PERIODS
-    )
+        "list.html", title=_("Refused codes"), table=table, days=days, periods=PERIODS,
+        intro=_("Codes that customers tried and that were not applied, most often first. They show "
+                "misspelt, expired and used up codes."),
+        empty=("No refused codes", "No code was refused in this period."),
+    )  # fmt: skip
 
 
 def _columns(similar: dict[str, tuple[str, int]]) -> list[Column]:
     def code(row: dict[str, Any]) -> Markup | str:
-        if not row["code"]:
-            return _("Other codes")
-        if row["coupon_id"] and rights.can("get_coupon"):
-            return html.link(url_for("admin_coupons.show", coupon_id=row["coupon_id"]), row["code"])
-        return str(row["code"])
+        return COUPONS.link_to(row["coupon_id"], row["code"] or _("Other codes"))
 
     def repair(row: dict[str, Any]) -> Markup | str:
         if row["reason"] == "expired" and row["coupon_id"] and rights.can("create_coupon"):
-            href = url_for("admin_coupons.create", **{"from": row["coupon_id"]})
+            href = COUPONS.url("create", **{"from": row["coupon_id"]})
             return html.link(href, _("Duplicate with a new date"))
         if found := similar.get(row["code"]):
-            link = html.link(url_for("admin_coupons.show", coupon_id=found[1]), found[0])
-            return html.joined([_("Did they mean"), link], " ")
+            return html.joined([_("Did they mean"), COUPONS.link_to(found[1], found[0])], " ")
         return ""
 
     return [
         Column(_("Code"), code),
-        Column(_("Reason"), lambda row: _(REASONS.get(row["reason"], row["reason"]))),
+        Column(_("Reason"), lambda row: _(REASONS.get(row["reason"]) or row["reason"])),
         Column(_("Repair"), repair),
         Column(_("First"), lambda row: html.time(row["first_at"]), is_number=True),
         Column(_("Last"), lambda row: html.time(row["last_at"]), is_number=True, on_phone=True),

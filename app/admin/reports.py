@@ -7,7 +7,9 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from app.admin import html
+from flask import request
+
+from app.admin import html, rights
 from app.admin.calls import call
 from app.admin.plots import Plot, Point
 from app.admin.texts import gettext as _
@@ -40,26 +42,40 @@ def unless_slow(report: Callable[[], T]) -> T | None:
         return None
 
 
-def period_query(days: str) -> dict[str, str]:
+def chosen_days() -> str:
+    """Return the number of days of the period in the address."""
+    days = request.args.get("days", DEFAULT)
+    return days if days in PERIODS else DEFAULT
+
+
+def period_query(days: str, *, with_interval: bool = True) -> dict[str, str]:
     """Return the parameters of a report for the last days: its period and its interval."""
-    number = int(days)
-    since = html.today() - timedelta(days=number - 1)
-    interval = "day" if number <= 92 else "week"
-    return {
-        "from": since.isoformat(),
-        "to": html.today().isoformat(),
-        "interval": interval,
-    }
+    today, number = html.today(), int(days)
+    period = {
+        "from": (today - timedelta(days=number - 1)).isoformat(), "to": today.isoformat()
+    }  # fmt: skip
+    return period | ({"interval": "day" if number <= 92 else "week"} if with_interval else {})
 
 
-def points(intervals: Sequence[dict[str, Any]], name: str) -> list[Point]:
-    """Return the points of a figure of a report. The last one has not ended."""
-    found = []
-    for index, each in enumerate(intervals):
-        label = str(each.get("label") or each["start"][:10])
-        is_open = index == len(intervals) - 1
-        found.append(Point(_short(label), Decimal(str(each[name])), is_open))
-    return found
+def plots(
+    intervals: Sequence[dict[str, Any]], labels: dict[str, str], note: str = ""
+) -> list[Plot]:
+    """Return a plot for each figure of a report, by its name and label.
+
+    The last interval has not ended.
+    """
+    return [
+        Plot(
+            label,
+            [
+                Point(_short(str(each["label"])), Decimal(str(each[name])), each is intervals[-1])
+                for each in intervals
+            ],
+            note,
+            is_money=name in MONEY,
+        )
+        for name, label in labels.items()
+    ]
 
 
 def _short(label: str) -> str:
@@ -69,26 +85,23 @@ def _short(label: str) -> str:
         return label
 
 
-def plots(
-    intervals: Sequence[dict[str, Any]], labels: dict[str, str], note: str = ""
-) -> list[Plot]:
-    """Return a plot for each figure of a report, by its name and label."""
-    return [
-        Plot(label, points(intervals, name), note, is_money=name in MONEY)
-        for name, label in labels.items()
-    ]
+def batch_plots(batch_id: int) -> list[Plot]:
+    """Return the plot of the uses of a batch in the last 30 days, if the session may read it."""
 
+    def read() -> list[Plot]:
+        period = period_of({"since": None, "until": None})
+        intervals = uses_of_batch(current_principal(), batch_id, period)
+        return plots(intervals, {"uses": _("Uses")}, _("last 30 days"))
 
-def batch_plot(batch_id: int) -> Plot:
-    """Return the plot of the uses of a batch in the last 30 days."""
-    query = {"since": None, "until": None}
-    intervals = uses_of_batch(current_principal(), batch_id, period_of(query))
-    return plots(intervals, {"uses": _("Uses")}, _("last 30 days"))[0]
+    return (unless_slow(read) or []) if rights.can("get_coupon_report") else []
 
 
 def coupon_plots(coupon_id: int) -> list[Plot]:
-    """Return the plots of a coupon: uses and revenue of the last 30 days."""
-    reply = call("get_coupon_report", query=period_query(DEFAULT), coupon_id=coupon_id)
-    intervals = reply.body["coupon_report"]["intervals"]
-    labels = {"uses": _("Uses"), "revenue": _("Revenue")}
-    return plots(intervals, labels, _("last 30 days"))
+    """Return the plots of a coupon: uses and revenue of the last 30 days, as for a batch."""
+
+    def read() -> list[Plot]:
+        reply = call("get_coupon_report", query=period_query(DEFAULT), coupon_id=coupon_id)
+        labels = {"uses": _("Uses"), "revenue": _("Revenue")}
+        return plots(reply.body["coupon_report"]["intervals"], labels, _("last 30 days"))
+
+    return (unless_slow(read) or []) if rights.can("get_coupon_report") else []

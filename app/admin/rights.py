@@ -7,64 +7,70 @@ what would fail. A test compares the table with the API for every role.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from app.admin.calls import operations
 from app.api.authentication import current_principal
 from app.auth.api_keys import require_permission
 from app.auth.principals import Capability as Cap
 from app.errors import ShopError
 
-_READ_COUPONS = ("shop_api_user_cannot_read_coupons", (Cap.READ_PRIVATE_SHOP_COUPONS,))
-_EDIT_COUPON = ("shop_api_user_cannot_edit_coupon", (Cap.EDIT_SHOP_COUPONS,))
-_DELETE_COUPON = ("shop_api_user_cannot_delete_coupon", (Cap.DELETE_SHOP_COUPONS,))
-_CREATE_COUPON = ("shop_api_user_cannot_create_coupon", (Cap.PUBLISH_SHOP_COUPONS,))
+_GROUPS: tuple[tuple[str, Cap, str], ...] = (
+    ("read_coupons", Cap.READ_PRIVATE_SHOP_COUPONS,
+     ("list_coupons count_coupons get_coupon list_trashed_coupons list_coupon_batches "
+      "get_coupon_batch evaluate_coupons")),
+    ("create_coupon", Cap.PUBLISH_SHOP_COUPONS, "create_coupon create_coupon_batch bulk_coupons"),
+    ("edit_coupon", Cap.EDIT_SHOP_COUPONS, "update_coupon restore_coupon"),
+    ("delete_coupon", Cap.DELETE_SHOP_COUPONS, "delete_coupon delete_coupon_batch"),
+    ("read_redemptions_count", Cap.READ_PRIVATE_SHOP_ORDERS, "list_redemptions"),
+    ("create_redemption", Cap.PUBLISH_SHOP_ORDERS, "create_redemption"),
+    ("edit_redemption", Cap.EDIT_SHOP_ORDERS, "confirm_redemption release_redemption"),
+    ("view_reports", Cap.VIEW_REPORTS,
+     "get_sales_report list_coupon_reports get_coupon_report list_refusal_reports"),
+    ("read_orders_count", Cap.READ_PRIVATE_SHOP_ORDERS,
+     "list_orders count_orders list_trashed_orders"),
+    ("read_order", Cap.READ_PRIVATE_SHOP_ORDERS, "get_order"),
+    ("edit_order", Cap.EDIT_SHOP_ORDERS, "update_order restore_order"),
+    ("delete_order", Cap.DELETE_SHOP_ORDERS, "delete_order"),
+    ("read_order_notes", Cap.READ_PRIVATE_SHOP_ORDERS, "list_order_notes"),
+    ("create_order_note", Cap.EDIT_SHOP_ORDERS, "create_order_note"),
+    ("read_order_refunds", Cap.READ_PRIVATE_SHOP_ORDERS, "list_order_refunds"),
+    ("create_order_refund", Cap.EDIT_SHOP_ORDERS, "create_order_refund"),
+    ("delete_order_refund", Cap.DELETE_SHOP_ORDERS, "delete_order_refund"),
+    ("read_customers_count", Cap.LIST_USERS, "list_customers count_customers"),
+    ("read_customer", Cap.LIST_USERS, "get_customer list_customer_orders list_customer_downloads"),
+    ("create_customer", Cap.CREATE_USERS, "create_customer bulk_customers"),
+    ("edit_customer", Cap.EDIT_USERS, "update_customer"),
+    ("delete_customer", Cap.DELETE_USERS, "delete_customer"),
+    ("read_webhooks_count", Cap.MANAGE_WEBHOOKS, "list_webhooks"),
+    ("read_webhook", Cap.MANAGE_WEBHOOKS,
+     "get_webhook list_webhook_deliveries get_webhook_delivery"),
+    ("create_webhook", Cap.MANAGE_WEBHOOKS, "create_webhook"),
+    ("edit_webhook", Cap.MANAGE_WEBHOOKS,
+     "update_webhook rotate_webhook_secret ping_webhook replay_webhook redeliver_webhook_delivery"),
+    ("delete_webhook", Cap.MANAGE_WEBHOOKS, "delete_webhook"),
+    ("create_key", Cap.MANAGE_API_KEYS, "create_api_key"),
+    ("delete_key", Cap.MANAGE_API_KEYS, "delete_api_key"),
+    ("read_events", Cap.READ_EVENTS, "list_events"),
+    ("read_event", Cap.READ_EVENTS, "get_event"),
+)  # fmt: skip
 
-_READ_REPORTS = ("shop_api_user_cannot_view_reports", (Cap.VIEW_REPORTS,))
-
-CAPABILITIES: dict[str, tuple[str, tuple[Cap, ...]]] = {
-    "list_coupons": _READ_COUPONS,
-    "count_coupons": _READ_COUPONS,
-    "get_coupon": _READ_COUPONS,
-    "list_trashed_coupons": _READ_COUPONS,
-    "list_coupon_batches": _READ_COUPONS,
-    "get_coupon_batch": _READ_COUPONS,
-    "evaluate_coupons": _READ_COUPONS,
-    "create_coupon": _CREATE_COUPON,
-    "create_coupon_batch": _CREATE_COUPON,
-    "update_coupon": _EDIT_COUPON,
-    "restore_coupon": _EDIT_COUPON,
-    "delete_coupon": _DELETE_COUPON,
-    "delete_coupon_batch": _DELETE_COUPON,
-    "get_sales_report": _READ_REPORTS,
-    "list_coupon_reports": _READ_REPORTS,
-    "get_coupon_report": _READ_REPORTS,
-    "list_refusal_reports": _READ_REPORTS,
-    "create_api_key": ("shop_api_user_cannot_create_key", (Cap.MANAGE_API_KEYS,)),
-    "delete_api_key": ("shop_api_user_cannot_delete_key", (Cap.MANAGE_API_KEYS,)),
-    "list_events": ("shop_api_user_cannot_read_events", (Cap.READ_EVENTS,)),
-    "list_orders": ("shop_api_user_cannot_read_orders_count", (Cap.READ_PRIVATE_SHOP_ORDERS,)),
-    "get_order": ("shop_api_user_cannot_read_order", (Cap.READ_PRIVATE_SHOP_ORDERS,)),
-    "list_customers": ("shop_api_user_cannot_read_customers_count", (Cap.LIST_USERS,)),
+CAPABILITIES = {
+    operation: (f"shop_api_user_cannot_{error}", capability)
+    for error, capability, names in _GROUPS
+    for operation in names.split()
 }
-"""The error code and the capabilities of operations, by the name of the view.
+"""The error code and the capability of operations, by the name of the view.
 
 Editing and deleting the records of other users requires one more capability, which every role has
 together with the first one."""
-
-
-def add_capabilities(more: Mapping[str, tuple[str, tuple[Cap, ...]]]) -> None:
-    """Add the capabilities of further operations, when a module with pages is imported."""
-    CAPABILITIES.update(more)
 
 
 def require(*names: str) -> None:
     """Raise ShopError unless the session may run operations, in the order of the API's checks."""
     for name in names:
         operations()[name].require()
-        code, needed = CAPABILITIES.get(name, ("", ()))
-        if needed:
-            current_principal().require(code, *needed)
+        if name in CAPABILITIES:
+            code, capability = CAPABILITIES[name]
+            current_principal().require(code, capability)
 
 
 def require_reading() -> None:

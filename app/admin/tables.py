@@ -1,20 +1,25 @@
-"""Tables: GET forms with filters, columns that sort, and pages (admin 2)."""
+"""Tables: GET forms with filters, columns that sort, and pages; and CSV files (admin 2)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import request
+from flask import Response, request
 from markupsafe import Markup
 
 from app.admin.calls import ApiRequest, Reply
 from app.conversions.numbers import whole_number
+from app.import_export.csv_format import to_cell
 
 KEPT = ("done", "undo", "at")
 """Parameters that report an action, which no other address of the page repeats."""
+
+Cell = Callable[[dict[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Column:
     """
 
     label: str
-    cell: Callable[[dict[str, Any]], Any]
+    cell: Cell
     sort: str = ""
     is_number: bool = False
     on_phone: bool = False
@@ -38,17 +43,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A choice above a table.
-
-    Args:
-        name: the parameter.
-        label: its label.
-        options: labels by values. The empty value means all.
-    """
+    """A choice above a table: its parameter, its label, and labels by values. Empty means all."""
 
     name: str
     label: str
-    options: dict[str, str]
+    options: Mapping[str, str]
 
     @property
     def value(self) -> str:
@@ -62,7 +61,7 @@ class Tab:
 
     value: str
     label: str
-    count: int | None = None
+    count: int
 
 
 @dataclass(slots=True)
@@ -82,6 +81,8 @@ class Table:
         selects: whether several records can be selected.
         name: the text that names a record in labels.
         sorts: whether its columns sort. That is the table of a list, not one within a panel.
+        newest: the address of the newest records, of a table without numbers of pages.
+        older: the address of older ones.
     """
 
     caption: str
@@ -96,6 +97,8 @@ class Table:
     selects: bool = False
     name: Callable[[dict[str, Any]], str] = field(default=lambda row: str(row["id"]))
     sorts: bool = False
+    newest: str = ""
+    older: str = ""
 
     @classmethod
     def of_reply(cls, caption: str, columns: Sequence[Column], reply: Reply, key: str) -> Table:
@@ -173,3 +176,25 @@ def list_query(**more: Any) -> dict[str, Any]:
         "page": page_number() if page_number() > 1 else "",
         **more,
     }
+
+
+def csv_line(values: Iterable[Any]) -> str:
+    """Return a line of a CSV file. Cells cannot become formulas of a spreadsheet."""
+    line = StringIO()
+    forms: dict[type, str] = {list: "joined", dict: "json"}
+    csv.writer(line).writerow(to_cell(each, forms.get(type(each), "text")) for each in values)
+    return line.getvalue()
+
+
+def csv_response(name: str, rows: Iterable[Mapping[str, Any]]) -> Response:
+    """Return a CSV file to download, with the names of the first row as its header."""
+    lines: list[str] = []
+    names: list[str] = []
+    for row in rows:
+        if not names:
+            names = list(row)
+            lines.append(csv_line(names))
+        lines.append(csv_line(row.get(each) for each in names))
+    response = Response("".join(lines), mimetype="text/csv")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

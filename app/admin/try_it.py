@@ -9,9 +9,9 @@ from flask import Response, request
 
 from app.admin import html, rights
 from app.admin.calls import call
-from app.admin.coupon import coupon_of
-from app.admin.coupons import blp
+from app.admin.coupons import COUPONS, blp
 from app.admin.frame import render
+from app.admin.nouns import FORM
 from app.admin.texts import gettext as _
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
@@ -21,10 +21,10 @@ ITEM_ROWS = 3
 """Empty rows of a cart without an order."""
 
 
-@blp.page("/coupons/<int:coupon_id>/try", "get_coupon", "evaluate_coupons", methods=("GET", "POST"))
+@blp.page("/coupons/<int:coupon_id>/try", "get_coupon", "evaluate_coupons", methods=FORM)
 def try_it(coupon_id: int) -> Response:
     """Evaluate a cart with a coupon. Nothing is stored."""
-    coupon, _etag = coupon_of(coupon_id)
+    coupon, _etag = COUPONS.read(coupon_id)
     errors: dict[str, str] = {}
     evaluation, sent = None, None
     if request.method == "POST":
@@ -44,6 +44,7 @@ def try_it(coupon_id: int) -> Response:
         items, errors = _order_items()
     return render(
         "try.html", title=_("Try %(code)s", code=coupon["code"]), coupon=coupon, items=items,
+        back=(COUPONS.url("show", coupon_id), coupon["code"]),
         errors=errors, evaluation=evaluation, sent=sent, given=request.form,
         order=request.args.get("order", ""), has_errors=bool(errors),
         result=_result(evaluation) if evaluation else "", fields=REASON_FIELDS,

@@ -12,32 +12,15 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
 from app.admin.calls import api_request, call
-from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
-from app.admin.record_actions import add_actions
-from app.admin.record_forms import RecordForms
+from app.admin.forms import specs_of
+from app.admin.frame import render, see_other
+from app.admin.nouns import Noun, Record
+from app.admin.pages import Button, Section, allowed, filled
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
-from app.auth.principals import Capability as Cap
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
-from app.schemas.webhooks import WebhookCreate, WebhookUpdate
-
-blp = AdminBlueprint("admin_webhooks", __name__)
-
-NAVIGATION = NavigationItem("Webhooks", "admin_webhooks.show_list", "send", ("list_webhooks",), 400)
-
-_EDIT = ("shop_api_user_cannot_edit_webhook", (Cap.MANAGE_WEBHOOKS,))
-_READ = ("shop_api_user_cannot_read_webhook", (Cap.MANAGE_WEBHOOKS,))
-rights.add_capabilities({
-    "list_webhooks": ("shop_api_user_cannot_read_webhooks_count", (Cap.MANAGE_WEBHOOKS,)),
-    "get_webhook": _READ,
-    "list_webhook_deliveries": _READ,
-    "get_webhook_delivery": _READ,
-    "create_webhook": ("shop_api_user_cannot_create_webhook", (Cap.MANAGE_WEBHOOKS,)),
-    "delete_webhook": ("shop_api_user_cannot_delete_webhook", (Cap.MANAGE_WEBHOOKS,)),
-    **dict.fromkeys(("update_webhook", "rotate_webhook_secret", "ping_webhook", "replay_webhook",
-                     "redeliver_webhook_delivery"), _EDIT),
-})  # fmt: skip
+from app.schemas.webhooks import WebhookCreate, WebhookReplayRequest, WebhookUpdate
 
 STATUSES = {
     "active": ("Active", "ok"), "paused": ("Paused", "warning"), "disabled": ("Disabled", "danger"),
@@ -48,190 +31,231 @@ STATES = {
 }  # fmt: skip
 
 
-def _columns() -> list[Column]:
-    def name(row: dict[str, Any]) -> Markup:
-        return html.link(url_for("admin_webhooks.show", webhook_id=row["id"]), row["name"])
+class Webhooks(Noun):
+    """The webhooks of the shop."""
 
-    def state(row: dict[str, Any]) -> Markup:
-        badge = html.state_badge(STATUSES, row["status"])
-        if not row["failing_since"]:
-            return badge
-        return html.joined([badge, html.badge(_("failing"), "danger")], " ")
+    name = resource = "webhook"
+    title, navigation, create_label = "Webhooks", ("send", 400), "Create webhook"
+    empty = (
+        "No webhooks yet",
+        "A webhook sends changes of the shop to a program of yours as soon as they happen.",
+    )
+    named_by, create_schema, update_schema = "name", WebhookCreate, WebhookUpdate
+    given = {"topics": ["order.*"]}
+    sorts, also_reads = False, ("list_webhook_deliveries",)
 
-    return [
-        Column(_("Name"), name),
-        Column(_("Status"), state, on_phone=True),
-        Column(_("Events"), lambda row: ", ".join(row["topics"])),
-        Column(_("Receiver"), lambda row: urlsplit(row["delivery_url"]).netloc),
-        Column(_("Last delivery"), lambda row: html.time(row["last_delivery_at"]), is_number=True,
-               on_phone=True),
-    ]  # fmt: skip
+    def name_of(self, record: Record) -> str:
+        """Return the name."""
+        return str(record["name"])
+
+    def badge(self, record: Record) -> Markup:
+        """Return the status."""
+        return html.state_badge(STATUSES, record["status"])
+
+    def columns(self, *, trashed: bool) -> list[Column]:
+        """Return the columns of the table."""
+
+        def state(row: Record) -> Markup:
+            failing = [html.badge(_("failing"), "danger")] if row["failing_since"] else []
+            return html.joined([self.badge(row), *failing], " ")
+
+        return [
+            Column(_("Name"), self.link),
+            Column(_("Status"), state, on_phone=True),
+            Column(_("Events"), lambda row: ", ".join(row["topics"])),
+            Column(_("Receiver"), lambda row: urlsplit(row["delivery_url"]).netloc),
+            Column(_("Last delivery"), lambda row: html.time(row["last_delivery_at"]),
+                   is_number=True, on_phone=True),
+        ]  # fmt: skip
+
+    def filters(self) -> list[Filter]:
+        """Return the choice of a status."""
+        return [_filter("status", _("Status"), _("All statuses"), STATUSES)]
+
+    def notices(self, record: Record) -> list[str]:
+        """Return what to do about a webhook that is disabled."""
+        text = _("The webhook is disabled. Fix the receiver, activate the webhook, then replay the "
+                 "events that it has missed.")  # fmt: skip
+        return [text] if record["status"] == "disabled" else []
+
+    def buttons(self, record: Record) -> list[Button]:
+        """Return the actions on a webhook."""
+        number, name, needs = record["id"], record["name"], ("update_webhook",)
+        active = record["status"] == "active"
+        label, status = (_("Pause"), "paused") if active else (_("Activate"), "active")
+        return [
+            Button(label, self.url("change_status", number), needs, "post", name=name,
+                   fields={"status": status}),
+            Button(_("Ping"), self.url("ping", number), needs, "post", name=name),
+            Button(_("Edit"), self.url("edit", number), needs, tone="primary"),
+        ]  # fmt: skip
+
+    def main(self, record: Record) -> list[Section]:
+        """Return the deliveries."""
+        number = record["id"]
+        query = list_query(state=request.args.get("delivered", ""))
+        reply = call("list_webhook_deliveries", query=query, webhook_id=number)
+        columns = self._delivery_columns(number)
+        table = Table.of_reply(_("Deliveries"), columns, reply, "webhook_deliveries")
+        table.filters = [_filter("delivered", _("State"), _("All deliveries"), STATES)]
+        none = _("Nothing was delivered yet. Send a ping, or change a record.")
+        return [Section(_("Deliveries"), "table", table, none)]
+
+    def _delivery_columns(self, webhook_id: int) -> list[Column]:
+        def event(row: Record) -> Markup:
+            text = _("Event %(id)s", id=row["event_id"]) if row["event_id"] else _("Ping")
+            return html.link(self.url("show_delivery", webhook_id, delivery_id=row["id"]), text)
+
+        def actions(row: Record) -> Markup | str:
+            if not rights.can("redeliver_webhook_delivery"):
+                return ""
+            href = self.url("redeliver", webhook_id, delivery_id=row["id"])
+            return html.action(href, _("Send again"), _("event %(id)s", id=row["event_id"]))
+
+        def result(row: Record) -> str:
+            return _result(row["attempts"][-1]) if row["attempts"] else html.NONE
+
+        return [
+            Column(_("Delivery"), event),
+            Column(_("State"), lambda row: html.state_badge(STATES, row["state"]), on_phone=True),
+            Column(_("Attempts"), lambda row: html.number(len(row["attempts"])), is_number=True),
+            Column(_("Last result"), result),
+            Column(_("Created"), lambda row: html.time(row["created_at"]), on_phone=True),
+            Column("", actions, on_phone=True),
+        ]
+
+    def side(self, record: Record) -> list[Section]:
+        """Return what else is known of a webhook, and the form that replays events."""
+        times = {"failing_since": _("Failing since"), "last_delivery_at": _("Last delivery")}
+        facts = [
+            (_("Receiver"), html.external(record["delivery_url"])),
+            (_("Events"), ", ".join(record["topics"])),
+            *((label, record[key] and html.time(record[key])) for key, label in times.items()),
+            (_("Reason"), record["disabled_reason"]),
+            (_("Created"), html.time(record["created_at"], utc=True)),
+        ]
+        form = self.url("replay", record["id"]), specs_of(WebhookReplayRequest), _("Replay")
+        replay = Section(_("Replay events"), "plain", Markup(), form=form)
+        may_replay = rights.can("replay_webhook")
+        return [Section(_("Details"), "facts", filled(facts)), *([replay] if may_replay else [])]
+
+    def dangers(self, record: Record) -> list[Button]:
+        """Return the button that rotates the secret."""
+        name, href = record["name"], self.url("rotate", record["id"])
+        question = _("Rotate the secret of %(name)s?", name=name)
+        return [Button(_("Rotate the secret"), href, ("rotate_webhook_secret",), "confirm",
+                       name=name, question=question)]  # fmt: skip
+
+    def created(self, record: Record) -> Response:
+        """Return the page of a new webhook, which shows its secret once."""
+        return self.with_secret(record)
+
+    def with_secret(self, webhook: Record) -> Response:
+        """Return the page of a webhook, which shows its secret once."""
+        note = _("It signs the deliveries, and is shown only here. Copy it to your program.")
+        return self.page(webhook["id"], secrets=[(_("Secret"), webhook["secret"])], note=note)
 
 
-@blp.page("/webhooks", "list_webhooks")
-def show_list() -> Response:
-    """Show the table of webhooks."""
-    reply = call("list_webhooks", query=list_query(status=request.args.get("status", "")))
-    table = Table.of_reply(_("Webhooks"), _columns(), reply, "webhooks")
-    labels = {name: _(word) for name, (word, _tone) in STATUSES.items()}
-    table.filters = [Filter("status", _("Status"), {"": _("All statuses"), **labels})]
-    return render("webhooks.html", title=_("Webhooks"), table=table)
+def _filter(name: str, label: str, every: str, states: dict[str, tuple[str, str]]) -> Filter:
+    words = {state: _(word) for state, (word, _tone) in states.items()}
+    return Filter(name, label, {"": every, **words})
 
 
-def _delivery_columns(webhook_id: int) -> list[Column]:
-    def event(row: dict[str, Any]) -> Markup:
-        path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
-        text = _("Event %(id)s", id=row["event_id"]) if row["event_id"] else _("Ping")
-        return html.link(url_for("admin_webhooks.show_delivery", **path), text)
-
-    def result(row: dict[str, Any]) -> str:
-        attempts = row["attempts"]
-        return _attempt_result(attempts[-1]) if attempts else html.NONE
-
-    def actions(row: dict[str, Any]) -> Markup | str:
-        if not rights.can("redeliver_webhook_delivery"):
-            return ""
-        path = {"webhook_id": webhook_id, "delivery_id": row["id"]}
-        href = url_for("admin_webhooks.redeliver", **path)
-        return html.action(href, _("Send again"), name=_("event %(id)s", id=row["event_id"]))
-
-    return [
-        Column(_("Delivery"), event),
-        Column(_("State"), lambda row: html.state_badge(STATES, row["state"]), on_phone=True),
-        Column(_("Attempts"), lambda row: html.number(len(row["attempts"])), is_number=True),
-        Column(_("Last result"), result),
-        Column(_("Created"), lambda row: html.time(row["created_at"]), on_phone=True),
-        Column("", actions, on_phone=True),
-    ]
-
-
-def _attempt_result(attempt: dict[str, Any]) -> str:
+def _result(attempt: Record) -> str:
     """Return the result of an attempt: its HTTP status or its error, and its duration."""
-    result = attempt["error"] or str(attempt["status"])
-    if attempt["error"] and attempt["status"]:
-        result = f"{attempt['status']}, {attempt['error']}"
-    return _("%(result)s in %(ms)s ms", result=result, ms=html.number(attempt["duration_ms"]))
+    parts = [str(each) for each in (attempt["status"], attempt["error"]) if each]
+    ms = html.number(attempt["duration_ms"])
+    return _("%(result)s in %(ms)s ms", result=", ".join(parts), ms=ms)
 
 
-@blp.page("/webhooks/<int:webhook_id>", "get_webhook", "list_webhook_deliveries")
-def show(webhook_id: int) -> Response:
-    """Show a webhook with its deliveries."""
-    return _webhook_page(webhook_id)
+WEBHOOKS = Webhooks()
+blp = WEBHOOKS.blp
+ONE = "/webhooks/<int:webhook_id>"
 
 
-def _webhook_page(webhook_id: int, **more: Any) -> Response:
-    """Return the page of a webhook, with the result of an action."""
-    webhook = call("get_webhook", webhook_id=webhook_id).body["webhook"]
-    query = list_query(state=request.args.get("delivered", ""))
-    reply = call("list_webhook_deliveries", query=query, webhook_id=webhook_id)
-    columns = _delivery_columns(webhook_id)
-    table = Table.of_reply(_("Deliveries"), columns, reply, "webhook_deliveries")
-    labels = {name: _(word) for name, (word, _tone) in STATES.items()}
-    table.filters = [Filter("delivered", _("State"), {"": _("All deliveries"), **labels})]
-    rows = [
-        (_("Receiver"), html.external(webhook["delivery_url"])),
-        (_("Events"), ", ".join(webhook["topics"])),
-        *(
-            (label, webhook[name] and html.time(webhook[name]))
-            for label, name in ((_("Failing since"), "failing_since"),
-                                (_("Last delivery"), "last_delivery_at"))
-        ),
-        (_("Reason"), webhook["disabled_reason"]),
-        (_("Created"), html.time(webhook["created_at"], utc=True)),
-    ]  # fmt: skip
-    return render(
-        "webhook.html", title=webhook["name"], webhook=webhook, table=table,
-        state=html.state_badge(STATUSES, webhook["status"]),
-        facts=[(label, value) for label, value in rows if value], **more,
-    )  # fmt: skip
-
-
-@blp.page(
-    "/webhooks/<int:webhook_id>/deliveries/<int:delivery_id>", "get_webhook_delivery"
-)  # fmt: skip
+@blp.page(f"{ONE}/deliveries/<int:delivery_id>", "get_webhook_delivery")
 def show_delivery(webhook_id: int, delivery_id: int) -> Response:
     """Show a delivery: its attempts, what was sent, and the last response."""
     path: dict[str, Any] = {"webhook_id": webhook_id, "delivery_id": delivery_id}
     delivery = call("get_webhook_delivery", **path).body["webhook_delivery"]
-    event = None
-    if delivery["event_id"] and rights.can("get_event"):
-        try:
-            event = call("get_event", event_id=delivery["event_id"]).body["event"]
-        except ShopError as error:
-            if error.status not in {404, 410}:
-                raise
-    attempts = Table(
-        _("Attempts"),
-        [
-            Column(_("Time"), lambda row: html.time(row["at"])),
-            Column(_("Result"), _attempt_result, on_phone=True),
-        ],
-        delivery["attempts"],
-    )
+    columns = [
+        Column(_("Time"), lambda row: html.time(row["at"])),
+        Column(_("Result"), _result, on_phone=True),
+    ]
+    attempts = Table(_("Attempts"), columns, delivery["attempts"])
+    no_event = _("A ping has no event.")
+    if delivery["event_id"]:
+        no_event = _("The event is not kept any more, or your key cannot read events.")
+    href, needs = url_for("admin_webhooks.redeliver", **path), ("redeliver_webhook_delivery",)
+    next_at = delivery["next_attempt_at"]
     return render(
-        "delivery.html", title=_("Delivery %(id)s", id=delivery_id), delivery=delivery,
-        webhook_id=webhook_id, attempts=attempts, event=event,
-        state=html.state_badge(STATES, delivery["state"]),
-        body=orjson.dumps(event, option=orjson.OPT_INDENT_2).decode() if event else "",
+        "record.html", title=_("Delivery %(id)s", id=delivery_id),
+        back=(WEBHOOKS.url("show", webhook_id), _("Webhook")),
+        badge=html.state_badge(STATES, delivery["state"]),
+        buttons=allowed([Button(_("Send again"), href, needs, "post", "primary")]),
+        notices=[html.joined([_("Next attempt:"), html.time(next_at)], " ")] if next_at else [],
+        main=[
+            Section(_("Attempts"), "rows", attempts, _("Not sent yet.")),
+            Section(_("Response"), "copyable", delivery["response_body"],
+                    _("The last response had no body.")),
+            Section(_("Event"), "copyable", _event(delivery["event_id"]), no_event),
+        ],
         sent=api_request("get_webhook_delivery", **path),
     )  # fmt: skip
 
 
-FORMS = RecordForms(
-    "webhook", blp.name, WebhookCreate, WebhookUpdate, "Create webhook", "Webhooks", "name"
-)
+def _event(event_id: int | None) -> str:
+    """Return an event as JSON, or an empty string if it cannot be read."""
+    if not event_id or not rights.can("get_event"):
+        return ""
+    try:
+        event = call("get_event", event_id=event_id).body["event"]
+    except ShopError as error:
+        if error.status not in {404, 410}:
+            raise
+        return ""
+    return orjson.dumps(event, option=orjson.OPT_INDENT_2).decode()
 
 
-@blp.page("/webhooks/new", "create_webhook", methods=("GET", "POST"))
-def create() -> Response | BaseResponse:
-    """Show the form of a new webhook, or create it and show its secret once."""
-
-    def created(webhook: dict[str, Any]) -> Response:
-        return _webhook_page(webhook["id"], secret=webhook.get("secret"))
-
-    return FORMS.create({"topics": ["order.*"]}, then=created)
-
-
-@blp.action("/webhooks/<int:webhook_id>/status", "update_webhook")
+@blp.action(f"{ONE}/status", "update_webhook")
 def change_status(webhook_id: int) -> BaseResponse:
     """Pause a webhook, or make it active."""
     body = {"webhook": {"status": request.form.get("status", "")}}
     call("update_webhook", body=body, webhook_id=webhook_id)
-    return see_other("admin_webhooks.show", webhook_id=webhook_id, done="saved")
+    return WEBHOOKS.see(webhook_id, "saved")
 
 
-@blp.action("/webhooks/<int:webhook_id>/rotate", "rotate_webhook_secret")
+@blp.action(f"{ONE}/rotate", "rotate_webhook_secret")
 def rotate(webhook_id: int) -> Response:
     """Rotate the secret of a webhook, and show the new one once."""
-    webhook = call("rotate_webhook_secret", webhook_id=webhook_id).body["webhook"]
-    return _webhook_page(webhook_id, secret=webhook["secret"])
+    reply = call("rotate_webhook_secret", webhook_id=webhook_id)
+    return WEBHOOKS.with_secret(reply.body["webhook"])
 
 
-@blp.action("/webhooks/<int:webhook_id>/ping", "ping_webhook")
+@blp.action(f"{ONE}/ping", "ping_webhook")
 def ping(webhook_id: int) -> Response:
     """Send a ping, and show what the receiver responded."""
-    return _webhook_page(webhook_id, ping=call("ping_webhook", webhook_id=webhook_id).body["ping"])
+    found = call("ping_webhook", webhook_id=webhook_id).body["ping"]
+    text = _("The receiver responded with %(status)s in %(ms)s ms.",
+             status=found["status"], ms=found["duration_ms"])  # fmt: skip
+    if found["error"]:
+        failed = _("The ping failed: %(error)s.", error=found["error"])
+        text = f"{failed} {found['message'] or ''}"
+    return WEBHOOKS.page(webhook_id, result=text)
 
 
-@blp.action("/webhooks/<int:webhook_id>/replay", "replay_webhook")
+@blp.action(f"{ONE}/replay", "replay_webhook")
 def replay(webhook_id: int) -> BaseResponse:
     """Send the events after an ID again."""
     text = request.form.get("after", "").strip()
     number = whole_number(text)
-    body = {"after": text if number is None else number}
-    call("replay_webhook", body=body, webhook_id=webhook_id)
-    return see_other("admin_webhooks.show", webhook_id=webhook_id, done="queued")
+    call("replay_webhook", body={"after": text if number is None else number},
+         webhook_id=webhook_id)  # fmt: skip
+    return WEBHOOKS.see(webhook_id, "queued")
 
 
-@blp.action(
-    "/webhooks/<int:webhook_id>/deliveries/<int:delivery_id>/redeliver",
-    "redeliver_webhook_delivery",
-)
+@blp.action(f"{ONE}/deliveries/<int:delivery_id>/redeliver", "redeliver_webhook_delivery")
 def redeliver(webhook_id: int, delivery_id: int) -> BaseResponse:
     """Send a delivery again."""
     call("redeliver_webhook_delivery", webhook_id=webhook_id, delivery_id=delivery_id)
     return see_other("admin_webhooks.show", webhook_id=webhook_id, done="queued")
-
-
-FORMS.add_edit(blp)
-add_actions(blp, "webhook", has_trash=False)

@@ -8,6 +8,7 @@ from app.schemas.base import Base, StrictBase, list_response, request, response,
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
+from app.schemas.fields.form import FormField, set_form
 from app.schemas.fields.query import ChoiceParam, IntegerParam
 from app.schemas.queries import LimitQuery, PageQuery, Query, ReadQuery
 
@@ -124,6 +125,32 @@ class ApiKeyCreate(_Limits):
         load_default="",
     )
 
+
+RIGHTS = {
+    "permission": FormField(values="permissions", help=""),
+    "resources": FormField(kind="checks", values="resources", help=""),
+    "expires_at": FormField(
+        "Key expires on",
+        kind="date",
+        help="Empty means never. The key ends at midnight UTC at the beginning of this day.",
+    ),
+}
+"""How a form shows the rights of a key."""
+
+set_form(
+    ApiKeyCreate,
+    {
+        "Key": {
+            "description": FormField(help="What the key is used for, for example: ERP sync."),
+            **RIGHTS,
+        },
+        "User": {
+            "username": FormField(help="Empty means you. A user that does not exist is created."),
+            "role": FormField("Role of a new user", values="roles", help=""),
+        },
+    },
+    hidden=("user_id",),
+)
 
 ApiKeyUpdate = update_schema(_Limits, "ApiKeyUpdate")
 

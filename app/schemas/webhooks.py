@@ -230,6 +230,19 @@ class WebhookReplayRequest(Base):
     after = EventId("ID of an event. Later events are sent.", required=True)
 
 
+set_form(
+    WebhookReplayRequest,
+    {
+        "Replay": {
+            "after": FormField(
+                "After the event",
+                help="Later events that match are sent again, in their order. 0 sends all.",
+            )
+        }
+    },
+)
+
+
 class WebhookReplaySchema(Base):
     """Events that are sent again."""
 

@@ -10,8 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import orjson
 import pytest
 
-from app.admin.as_request import curl, python
-from app.admin.calls import ApiRequest
+from app.admin.calls import ApiRequest, curl, python
 
 HOSTILE = [
     "'; touch hacked; '",

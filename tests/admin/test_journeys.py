@@ -380,7 +380,7 @@ def test_finding_a_customer_and_the_last_order(shop, size):
         assert "$160.00" in page.inner_text(".tiles")
         page.click(f"main >> text=#{order['order_number']}")
         assert "Processing" in heading(page)
-        page.fill("#note", "Called: arrives on Friday.")
+        page.fill("#field-note", "Called: arrives on Friday.")
         page.click("button:has-text('Add note')")
         assert "arrives on Friday" in page.inner_text("#notes")
 

@@ -10,6 +10,7 @@ from app.schemas.base import Base, list_response, request, response
 from app.schemas.fields import input as inputs
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
+from app.schemas.fields.form import FormField, set_form
 
 MAX_NOTE_LENGTH = 65_536
 """Longest note in characters (decisions 17)."""
@@ -51,6 +52,16 @@ class OrderNoteUpdate(Base):
 
     note = NoteText(_NOTE, load_default=ma.missing)
 
+
+set_form(
+    OrderNoteCreate,
+    {
+        "Note": {
+            "note": FormField("New note", kind="textarea", help=""),
+            "customer_note": FormField("The note is for the customer", help=""),
+        }
+    },
+)
 
 OrderNoteResponse = response(OrderNoteSchema, "order_note")
 OrderNoteList = list_response(OrderNoteSchema, "order_notes")

@@ -1,0 +1,140 @@
+"""Generated coupons: batches, with a preview and a file of the codes (admin 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, request, url_for
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.admin import html, reports
+from app.admin.calls import call
+from app.admin.forms import Form
+from app.admin.nouns import Noun, Record
+from app.admin.pages import Button, Section, Tile
+from app.admin.tables import Column, csv_response
+from app.admin.texts import gettext as _
+from app.api.authentication import current_principal
+from app.errors import ShopError
+from app.schemas.coupons.batch import CHARSET, CouponBatchCreate
+from app.services.coupons import batch_queries
+from app.services.coupons.code_patterns import CodePattern
+
+PREVIEW = 5
+
+
+class Batches(Noun):
+    """The batches of generated coupons."""
+
+    name, plural, operation, create_key = "batch", "batches", "coupon_batch", "generate"
+    resource = "coupon_batch"
+    title, menu, create_label = "Generated coupons", "Generate", "Generate coupons"
+    navigation = ("layers", 110)
+    empty = (
+        "No generated coupons yet",
+        (
+            "Generate up to ten thousand coupons with random codes that cannot be guessed, for a "
+            "mailing or for printed cards."
+        ),
+    )
+    create_schema, deletes, sorts = CouponBatchCreate, False, False
+    given = {
+        "pattern": "####-####", "charset": CHARSET,
+        "coupon": {"type": "percent", "usage_limit": 1},
+    }  # fmt: skip
+
+    def name_of(self, record: Record) -> str:
+        """Return the name of a batch, or its prefix and pattern."""
+        return record["name"] or f"{record['prefix']}{record['pattern']}"
+
+    def title_of(self, record: Record) -> str:
+        """Return the title of the page of a batch."""
+        return _("Batch %(name)s", name=self.name_of(record))
+
+    def columns(self, *, trashed: bool) -> list[Column]:
+        """Return the columns of the table."""
+        return [
+            Column(_("Batch"), self.link),
+            Column(_("Codes"), lambda row: f"{row['prefix']}{row['pattern']}"),
+            Column(_("Number"), lambda row: html.number(row["count"]), is_number=True),
+            Column(_("Unused"), lambda row: html.number(row["unused"]), is_number=True,
+                   on_phone=True),
+            Column(_("Reserved"), lambda row: html.number(row["reserved"]), is_number=True),
+            Column(_("Used"), lambda row: html.number(row["used"]), is_number=True, on_phone=True),
+            Column(_("Generated"), lambda row: html.time(row["created_at"]), is_number=True),
+        ]  # fmt: skip
+
+    def form_values(self, form: Form) -> dict[str, Any]:
+        """Return some codes of the pattern, and note an error of the pattern."""
+        texts = form.texts
+        try:
+            pattern = CodePattern.parse(
+                texts["prefix"], texts["pattern"] or "####-####", texts["charset"] or CHARSET
+            )
+            return {"codes": pattern.random_codes(PREVIEW)}
+        except ShopError as error:
+            if not form.errors:
+                form.note(error)
+            return {}
+
+    def buttons(self, record: Record) -> list[Button]:
+        """Return the links to the coupons of a batch and to their codes."""
+        number = record["id"]
+        return [
+            Button(_("Show its coupons"), url_for("admin_coupons.show_list", batch=number)),
+            Button(_("Download unused codes"), self.url("download", number, unused=1)),
+            Button(_("Download codes"), self.url("download", number), tone="primary"),
+        ]
+
+    def tiles(self, record: Record) -> list[Tile]:
+        """Return the numbers of coupons."""
+        names = {
+            "count": _("Generated"), "unused": _("Unused"), "reserved": _("Reserved"),
+            "used": _("Used"), "trashed": _("In the trash"),
+        }  # fmt: skip
+        return [Tile(label, html.number(record[name])) for name, label in names.items()]
+
+    def main(self, record: Record) -> list[Section]:
+        """Return the plot of uses, and what else is known of a batch."""
+        plots = reports.batch_plots(record["id"]) if record["used"] else []
+        facts = [
+            (_("Prefix"), record["prefix"] or html.NONE),
+            (_("Pattern"), record["pattern"]),
+            (_("Characters"), record["charset"]),
+            (_("Generated"), html.time(record["created_at"], utc=True)),
+        ]
+        return [
+            *([Section(_("Reports"), "plots", plots)] if plots else []),
+            Section(_("Details"), "facts", facts),
+        ]
+
+    def dangers(self, record: Record) -> list[Button]:
+        """Return the button that moves the unused coupons to the trash."""
+        if not record["unused"]:
+            return []
+        count = html.number(record["unused"])
+        return [Button(
+            _("Trash the unused coupons"), self.url("trash", record["id"]),
+            ("delete_coupon_batch",), "confirm",
+            question=_("Move %(count)s unused coupons to the trash?", count=count),
+        )]  # fmt: skip
+
+
+BATCHES = Batches()
+blp = BATCHES.blp
+
+
+@blp.page("/batches/<int:batch_id>/codes.csv", "get_coupon_batch", "list_coupons")
+def download(batch_id: int) -> Response:
+    """Download the codes of a batch, with ``unused`` only those without a use."""
+    call("get_coupon_batch", batch_id=batch_id)
+    unused = bool(request.args.get("unused"))
+    rows = batch_queries.codes_of(current_principal(), batch_id, unused=unused)
+    return csv_response(f"codes-of-batch-{batch_id}{'-unused' if unused else ''}.csv", rows)
+
+
+@blp.action("/batches/<int:batch_id>/trash", "delete_coupon_batch")
+def trash(batch_id: int) -> BaseResponse:
+    """Move the unused coupons of a batch to the trash."""
+    call("delete_coupon_batch", batch_id=batch_id)
+    return BATCHES.see(batch_id, "trashed")
