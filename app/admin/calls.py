@@ -212,8 +212,9 @@ def record_of(name: str, key: str, **path: Any) -> tuple[Any, str]:
 
 def form_headers(etag: str = "") -> dict[str, str]:
     """Return the headers of a write of the submitted form: its ID and the entity tag."""
-    sent = {"Idempotency-Key": form_id} if (form_id := request.form.get("_form")) else {}
-    return sent | ({"If-Match": etag} if etag else {})
+    sent = {"Idempotency-Key": request.form.get("_form", ""), "If-Match": etag}
+    # A header contains no line breaks.
+    return {name: " ".join(value.split()) for name, value in sent.items() if value}
 
 
 def curl(sent: ApiRequest) -> str:

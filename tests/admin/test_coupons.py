@@ -322,6 +322,11 @@ def test_generating_coupons(admin, browser):
     values = form | {"count": "20", "prefix": "gift-", "coupon.amount": "5", "name": "Mailing"}
     preview = browser.post("/batches/new", values | {"_show": "form"})
     assert preview.html.count("<code>gift-") == 5
+    page = browser.post("/batches/new", values | {"pattern": "summer", "_show": "form"})
+    assert (page.status, page.html.count("<code>gift-summer</code>")) == (200, 5)
+    page = browser.post("/batches/new", values | {"pattern": "summer"})
+    assert (page.status, "1 possible codes" in page.text) == (400, True)
+    assert browser.post("/batches/new", values | {"_form": "a\r\nb: c"}).status == 400
     page = browser.post("/batches/new", values)
     assert page.status == 303
     batch = int(page.location.split("/batches/")[1].split("?")[0])

@@ -105,9 +105,7 @@ class CodePattern:
         runs = [slice(*pair) for pair in pairwise(ends)]
         return [
             template % tuple(code[run] for run in runs)
-            for code in (
-                characters[start : start + length] for start in range(0, length * count, length)
-            )
+            for code in (characters[length * n : length * (n + 1)] for n in range(count))
         ]
 
 
