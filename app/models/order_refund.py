@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -24,6 +24,7 @@ class RefundedItem(TypedDict):
     quantity: int
     total: str
     total_tax: str
+    meta_id: NotRequired[int]  # of the metadata with the ID of the item; only if it was imported
     list: str  # of the order: line_items, shipping_lines or fee_lines
     name: str
     product_id: int | None

@@ -189,10 +189,3 @@ def _invalid_inputs(error: ShopError) -> RestError:
         return RestError(code, next(iter(reasons.values())), error.status, data)
     problems = {name: Problem("rest_invalid_param", each) for name, each in reasons.items()}
     return invalid(problems).with_status(error.status)
-
-
-def body_of_error(error: ShopError) -> dict[str, Any]:
-    """Return the body of an error that the frame of a request raises, and set its status."""
-    shown = as_rest_error(error)
-    error.status = shown.status
-    return shown.body

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.conversions.numbers import whole_number
-from app.services.orders.items import COUPON_ID
+from app.services.orders.items import COUPON_ID, META_IDS
 from app.woocommerce_rest.customers import (
     BILLING_PARTS,
     SHIPPING_PARTS,
@@ -33,7 +33,7 @@ ORDER_SHIPPING = (*ORDER_BILLING[:9], "phone")
 _BILLING = [(part, f"billing_{part}") for part in ORDER_BILLING]
 _SHIPPING = [(part, f"shipping_{part}") for part in ORDER_SHIPPING]
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
-_KEY = itemgetter(1)
+_KEY, _ID = itemgetter(1), itemgetter("id")
 _NO_IMAGE = {"id": "", "src": ""}
 
 
@@ -111,6 +111,7 @@ def _sums(record: Record, site: Site) -> Object:
 def _contents(record: Record, site: Site, page: Customers | None) -> Object:
     """Return the fields of an order from ``date_completed`` to ``refunds``."""
     entries: Entries = record["items_metadata"]
+    details = record["item_details"] or {}
     metadata = record["metadata"] if page is not None else sorted(record["metadata"], key=_KEY)
     return {
         "date_completed": site.local(record["completed_at"]),
@@ -118,7 +119,10 @@ def _contents(record: Record, site: Site, page: Customers | None) -> Object:
         "cart_hash": record["cart_hash"],
         "number": record["order_number"],
         "meta_data": metadata_list(metadata, site),
-        "line_items": [_line(line, entries, site) for line in record["line_items"]],
+        "line_items": [
+            _line(line, entries, site, details.get(str(line["id"]), {}).get(META_IDS, ()))
+            for line in record["line_items"]
+        ],
         "tax_lines": [_tax_line(line, entries, site) for line in record["tax_lines"]],
         "shipping_lines": [
             _shipping_line(line, entries, site) for line in record["shipping_lines"]
@@ -194,19 +198,26 @@ def _field(item: Record, entries: Entries, key: str, default: str) -> Any:
     return next((value for _, name, value in own if name == key), default)
 
 
-def _metadata(item: Record, entries: Entries, site: Site) -> list[Object]:
-    """Return the metadata of an item: its attributes, and its entries."""
-    own, attributes = entries.get(item["id"], ()), item.get("meta")
+def _metadata(item: Record, entries: Entries, site: Site, ids: Sequence[int] = ()) -> list[Object]:
+    """Return the metadata of an item: its attributes, which can have IDs, and its entries."""
+    own, attributes = entries.get(item["id"], ()), item.get("meta") or ()
     if not own and not attributes:
         return []
     known = {entry[1] for entry in own}
+    numbers = ids if len(ids) == len(attributes) else [0] * len(attributes)
     found = [
-        {"id": 0, "key": each["key"], "value": each["value"]}
-        for each in attributes or ()
+        {
+            "id": number, "key": each["key"], "value": each["value"],
+            "display_key": each.get("label") or each["key"], "display_value": each["value"],
+        }
+        for each, number in zip(attributes, numbers, strict=True)
         if each["key"] not in known
+    ]  # fmt: skip
+    found += [
+        {**each, "display_key": each["key"], "display_value": each["value"]}
+        for each in metadata_list([entry for entry in own if entry[1] not in _FIELDS], site)
     ]
-    found += metadata_list([entry for entry in own if entry[1] not in _FIELDS], site)
-    return [{**each, "display_key": each["key"], "display_value": each["value"]} for each in found]
+    return sorted(found, key=_ID) if ids else found
 
 
 def _imported_taxes(item: Record, entries: Entries) -> list[Object]:
@@ -240,7 +251,7 @@ def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
     ]
 
 
-def _line(line: Record, entries: Entries, site: Site) -> Object:
+def _line(line: Record, entries: Entries, site: Site, ids: Sequence[int] = ()) -> Object:
     quantity, amount, sku = line["quantity"], site.amount, line["sku"]
     price = float(line["total"]) / quantity if quantity else 0.0
     return {
@@ -255,7 +266,7 @@ def _line(line: Record, entries: Entries, site: Site) -> Object:
         "total": amount(line["total"]),
         "total_tax": amount(line["total_tax"]),
         "taxes": _taxes(line, site, has_subtotal=True),
-        "meta_data": _metadata(line, entries, site),
+        "meta_data": _metadata(line, entries, site, ids),
         "sku": sku,
         "global_unique_id": None if sku is None else "",
         "price": int(price) if price.is_integer() else price,
@@ -455,7 +466,7 @@ def _refunded_metadata(item: Record, entries: Entries) -> Entries:
     stored = entries.get(own_id, ())
     if any(key == "_refunded_item_id" for _, key, _ in stored):
         return {own_id: stored}
-    return {own_id: [(0, "_refunded_item_id", str(item["id"])), *stored]}
+    return {own_id: [(item.get("meta_id", 0), "_refunded_item_id", str(item["id"])), *stored]}
 
 
 def _negative(amount: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Flask, Response, current_app
+from flask import Blueprint, Flask, Response, current_app, request
 
 from app.api.mounted_requests import MountedRequests
 from app.api.smorest import Api
@@ -14,6 +14,7 @@ from app.api.versions import ApiVersion, Dialect
 from app.auth.credentials import from_legacy
 from app.catalog import EXTENSION
 from app.config import VERSION as SHOP_VERSION
+from app.errors import ShopError
 from app.woocommerce_rest import (
     coupons,
     customers,
@@ -23,10 +24,24 @@ from app.woocommerce_rest import (
     system,
     webhooks,
 )
-from app.woocommerce_rest.errors import body_of_error
+from app.woocommerce_rest.errors import as_rest_error
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route, respond
 from app.woocommerce_rest.openapi import document
 from app.woocommerce_rest.site import NAMESPACE, Site, current_site
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+
+
+def _body_of(error: ShopError) -> Any:
+    """Return the body of an error that was raised before a view, and set its status."""
+    if request.method not in METHODS:
+        response = respond(None, {})  # rejects the method, unless the request is anonymous
+        error.status = response.status_code
+        return response.get_json()
+    shown = as_rest_error(error)
+    error.status = shown.status
+    return shown.body
+
 
 WP_JSON = ApiVersion(
     "wp-json",
@@ -35,7 +50,7 @@ WP_JSON = ApiVersion(
         key_in_query=True,
         hides_methods=True,
         has_strict_requests=True,
-        error_body=body_of_error,
+        error_body=_body_of,
     ),
 )
 
@@ -44,8 +59,6 @@ ROUTES = tuple(
     for module in (coupons, customers, orders, order_parts, webhooks, reports, system)
     for route in module.ROUTES
 )
-
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
 
 def init_app(app: Flask, api: Api) -> None:  # noqa: ARG001  # the signature of every plugin

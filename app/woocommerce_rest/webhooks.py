@@ -135,8 +135,7 @@ def update_webhook(call: Call) -> Reply:
 
     def work(_: Any) -> Object:
         _found(webhook_id, call.site, 400)
-        if data:
-            writes.update_webhook(call.actor, webhook_id, data, check, BARE_ONLY)
+        writes.update_webhook(call.actor, webhook_id, data, check, BARE_ONLY)
         return _found(webhook_id, call.site)
 
     return Reply(_written(work))

@@ -144,6 +144,23 @@ def test_top_sellers(app, admin):
     assert admin.get(path).get_json() == {"top_sellers": []}
 
 
+def test_top_sellers_without_refunded_units(app, admin):
+    lines = [{**LINE_ITEM, "id": each, "product_id": each, "quantity": 4} for each in (1, 2)]
+    order_id = order(app, "2025-04-01T10:00", line_items=lines, next_item_id=3)
+    body = {"order_refund": {"line_items": [{"id": 1, "quantity": 3, "total": "1.00"}]}}
+    refunded = admin.post(f"/orders/{order_id}/refunds", body)
+    assert refunded.status_code == 201, refunded.text
+    query = {"filter[date_min]": "2025-04-01", "filter[limit]": "1"}
+    found = admin.get(f"{REPORTS}/sales/top_sellers", query).get_json()["top_sellers"]
+    assert [(each["product_id"], each["quantity"]) for each in found] == [(2, 4)]
+    query = {"filter[date_min]": "2025-04-01"}
+    found = admin.get(f"{REPORTS}/sales/top_sellers", query).get_json()["top_sellers"]
+    assert [(each["product_id"], each["quantity"]) for each in found] == [(2, 4), (1, 1)]
+    query["filter[date_max]"] = "2025-04-02"  # the refund is of today
+    found = admin.get(f"{REPORTS}/sales/top_sellers", query).get_json()["top_sellers"]
+    assert [(each["product_id"], each["quantity"]) for each in found] == [(1, 4), (2, 4)]
+
+
 @pytest.mark.parametrize("path", ["", "/sales", "/sales/top_sellers"])
 def test_the_capability_is_required(client_for, path):
     error = client_for("customer", "read_write").get(REPORTS + path)

@@ -30,6 +30,9 @@ _TEXTS = {
     "_order_currency": "currency", "_order_version": "version",
 }  # fmt: skip
 
+_FIRST_OTHER = 10_000
+"""First ID of the rows of metadata whose IDs were not recorded."""
+
 
 def _time(text):
     return text.replace("T", " ") if text else None
@@ -56,8 +59,11 @@ class RecordedShop:
         self._options()
         for product in [*SEED["products"], VARIATION]:
             kind = "product_variation" if "parent_id" in product else "product"
-            self._post(product["id"], kind, "publish", product["name"])
+            parent = product.get("parent_id", 0)
+            self._post(product["id"], kind, "publish", product["name"], parent=parent)
             self._meta("postmeta", product["id"], {"_sku": product["sku"]})
+        size = {"size": {"name": "Size", "value": "S | L", "is_variation": 1}}
+        self._meta("postmeta", VARIATION["parent_id"], {"_product_attributes": php(size)})
         for customer in SEED["customers"]:
             self._customer(customer)
         for coupon in SEED["coupons"]:
@@ -84,7 +90,15 @@ class RecordedShop:
 
     def _meta(self, table, owner, values):
         for key, value in values.items() if isinstance(values, dict) else values:
-            self._add(table, len(self._rows[table]) + 1, owner, key, value)
+            self._add(table, _FIRST_OTHER + len(self._rows[table]), owner, key, value)
+
+    def _recorded(self, table, owner, entries):
+        """Add rows of metadata with the recorded IDs."""
+        taken = {row[0] for row in self._rows[table]}
+        for each in entries:
+            is_taken = each["id"] in taken  # orders and coupons share a table in older shops
+            number = _FIRST_OTHER + len(self._rows[table]) if is_taken else each["id"]
+            self._add(table, number, owner, each["key"], _stored(each["value"]))
 
     def _options(self):
         values = {
@@ -116,8 +130,7 @@ class RecordedShop:
         if customer["date_modified_gmt"]:
             values["last_update"] = _stamp(customer["date_modified_gmt"])
         self._meta("usermeta", user_id, values)
-        own = [(each["key"], _stored(each["value"])) for each in customer["meta_data"]]
-        self._meta("usermeta", user_id, own)
+        self._recorded("usermeta", user_id, customer["meta_data"])
 
     def _coupon(self, coupon):
         self._post(coupon["id"], "shop_coupon", coupon["status"], coupon["code"],
@@ -135,24 +148,24 @@ class RecordedShop:
         ]
         if coupon["date_expires_gmt"]:
             values.append(("date_expires", _stamp(coupon["date_expires_gmt"])))
-        values += [(each["key"], _stored(each["value"])) for each in coupon["meta_data"]]
         self._meta("postmeta", coupon["id"], values)
+        self._recorded("postmeta", coupon["id"], coupon["meta_data"])
 
     # --- orders ---
 
     def _order(self, order):
         status = order["status"] if order["status"] == "trash" else f"wc-{order['status']}"
-        own = [(each["key"], _stored(each["value"])) for each in order["meta_data"]]
-        if status == "trash":
-            own.append(("_wp_trash_meta_status", "wc-pending"))
+        own = {"_wp_trash_meta_status": "wc-pending"} if status == "trash" else {}
+        table = "wc_orders_meta" if self.layout == "8" else "postmeta"
         if self.layout == "8":
             self._post(order["id"], "shop_order_placehold", "draft", "")
             self._in_tables(order, status)
-            self._meta("wc_orders_meta", order["id"], own)
         else:
+            own = self._in_metadata(order) | own
             self._post(order["id"], "shop_order", status, "Order", excerpt=order["customer_note"],
                        created=order["date_created_gmt"], changed=order["date_modified_gmt"])  # fmt: skip
-            self._meta("postmeta", order["id"], [*self._in_metadata(order).items(), *own])
+        self._meta(table, order["id"], own)
+        self._recorded(table, order["id"], order["meta_data"])
         for line in order["line_items"]:
             self._item(order["id"], line, line["name"], "line_item", _line(line))
         for line in order["shipping_lines"]:
@@ -220,8 +233,7 @@ class RecordedShop:
     def _item(self, order_id, line, name, kind, values):
         self._add("woocommerce_order_items", line["id"], name, kind, order_id)
         self._meta("woocommerce_order_itemmeta", line["id"], values)
-        own = [(each["key"], _stored(each["value"])) for each in line["meta_data"]]
-        self._meta("woocommerce_order_itemmeta", line["id"], own)
+        self._recorded("woocommerce_order_itemmeta", line["id"], line["meta_data"])
 
     def _refund(self, order, refund):
         created, total = refund["date_created_gmt"], f"-{refund['amount']}"

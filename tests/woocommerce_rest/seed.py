@@ -234,11 +234,16 @@ def _items(order):
                 "total_tax": line["total_tax"], "price": f"{line['price']:.2f}",
                 "quantity": line["quantity"], "tax_class": line["tax_class"],
                 "name": line["name"], "product_id": line["product_id"], "sku": line["sku"],
-                "meta": [], "variation_id": line["variation_id"], "taxes": _taxes(line),
+                "meta": [
+                    {"key": each["key"], "label": each["display_key"], "value": each["value"]}
+                    for each in _attributes(line)
+                ],
+                "variation_id": line["variation_id"], "taxes": _taxes(line),
             }
         )  # fmt: skip
         details[str(line["id"])] = {
             "product_category_ids": [], "on_sale": False, "own_total": True,
+            "meta_ids": [each["id"] for each in _attributes(line)],
         }  # fmt: skip
     for line in order["shipping_lines"]:
         lists["shipping_lines"].append(
@@ -323,7 +328,14 @@ def _insert_order(connection, order):
     for name in names:
         for line in order[name]:
             identity = {"order_id": order["id"], "item_id": line["id"]}
-            _metadata(connection, ITEM_METADATA, identity, [*line["meta_data"], *_of_fee(line)])
+            others = [each for each in line["meta_data"] if each not in _attributes(line)]
+            _metadata(connection, ITEM_METADATA, identity, [*others, *_of_fee(line)])
+
+
+def _attributes(line):
+    """The metadata of a line that an import makes its attributes."""
+    is_line = "variation_id" in line
+    return [each for each in line["meta_data"] if is_line and not each["key"].startswith("_")]
 
 
 def _of_fee(line):

@@ -472,3 +472,21 @@ def test_selections_and_methods_that_are_empty(shop):
         401,
         "Unknown request method.",
     )
+
+
+def test_unknown_methods_are_rejected_after_the_credentials(shop):
+    path = "/coupons/16?_method=FOO"
+    known, unknown = shop.send("GET", path), shop.http.get(f"{V3}{path}")
+    assert (known.status_code, known.get_json()["message"]) == (401, "Unknown request method.")
+    assert (unknown.status_code, unknown.get_json()["code"]) == (404, "rest_no_route")
+
+
+def test_webhooks_changed_in_the_second_of_their_creation_have_a_time(app_with):
+    app = app_with(SHOP_WEBHOOK_ALLOWED_NETWORKS="0.0.0.0/0")
+    reset(app)
+    shop = Shop(app)
+    body = {"topic": "order.created", "delivery_url": "http://receiver.example/a"}
+    created = shop.ok("POST", "/webhooks", body)
+    assert created["date_modified"] is None
+    changed = shop.ok("PUT", f"/webhooks/{created['id']}", {})
+    assert changed["date_modified"] > created["date_created"]

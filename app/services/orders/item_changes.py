@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.errors import InvalidOrderItems, ShopError
-from app.services.orders.items import KINDS, Item, ItemKind, OrderItems
+from app.services.orders.items import KINDS, META_IDS, Item, ItemKind, OrderItems
 from app.services.orders.sums import cents, divided, price_times_quantity
 
 Data = Mapping[str, Any]
@@ -111,6 +111,8 @@ class _Change:
             if value is not None and key not in {"id", "remove"}
         }
         item = {**(before or kind.defaults), **given}
+        if "meta" in given:
+            item.pop(META_IDS, None)
         if kind.required and not item[kind.required]:
             self.errors[f"{place}.{kind.required}"] = "is required."
         if name == "line_items":

@@ -32,6 +32,9 @@ COUPON_ID = "coupon_id"
 Lines that an earlier release wrote do not have it either.
 """
 
+META_IDS = "meta_ids"
+"""Detail of an imported line: the IDs of the entries of ``meta`` at the source, in their order."""
+
 _OF_ORDER, _OWN_SHIPPING_TAX = "order", "own_shipping_tax"
 """Key in the details for what is stored of the order itself, and its entry."""
 
@@ -157,7 +160,10 @@ class OrderItems:
         for line in self.lists["line_items"]:
             line["price"] = divided(line["total"], line["quantity"] or 1)
         details = {
-            str(item["id"]): {key: item[key] for key in KINDS[name].details}
+            str(item["id"]): {
+                key: item[key]
+                for key in (*KINDS[name].details, *([META_IDS] if item.get(META_IDS) else []))
+            }
             for name, items in self.lists.items()
             if KINDS[name].details
             for item in items

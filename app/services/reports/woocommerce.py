@@ -6,6 +6,7 @@ period are subtracted. Amounts are in the currency of the shop.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date, timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from sqlalchemy import func, select
 from app.auth.principals import Principal
 from app.conversions.intervals import DAY, MONTH
 from app.db.session import now
-from app.models import ORDER_PRODUCTS, ORDERS
+from app.models import ORDER_PRODUCTS, ORDER_REFUNDS, ORDERS
 from app.services.orders.sums import amount_text, divided
 from app.services.reports.period import Period, require_reports, shop_zone
 from app.services.reports.sales import Figures, read_sales
@@ -104,8 +105,8 @@ def _shown(figures: Figures) -> dict[str, Any]:
 def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[dict[str, Any]]:
     """Return ``product_id``, ``quantity`` and ``name`` of the products that sold best.
 
-    The name is that in the latest order of the product. Products that sold equally are in the order
-    of their IDs.
+    Units that were refunded in the period are subtracted. The name is that in the latest order of
+    the product. Products that sold equally are in the order of their IDs.
 
     Raises:
         ShopError: the capability is missing, or a statement took too long.
@@ -114,15 +115,25 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
     product_id, quantity = ORDER_PRODUCTS.c.product_id, func.sum(ORDER_PRODUCTS.c.quantity)
     with reading() as fetch:
         scope = scope_of(fetch, current_app.config["SHOP_CURRENCY"], SOLD)
+        returned = Counter[int]()
+        refunded = (
+            select(ORDER_REFUNDS.c.line_items)
+            .join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
+            .where(scope.counts(), *within(ORDER_REFUNDS.c.created_at, period.since, period.until))
+        )
+        for (items,) in fetch(refunded):
+            for each in items:
+                returned[each["product_id"]] += each["quantity"]
         sold = (
             select(product_id, quantity)
             .join(ORDERS, ORDERS.c.id == ORDER_PRODUCTS.c.order_id)
             .where(scope.counts(), *within(ORDERS.c.created_at, period.since, period.until))
             .group_by(product_id)
             .order_by(quantity.desc(), product_id)
-            .limit(limit)
+            .limit(limit + len(returned))  # a product can lose its place
         )
-        found = fetch(sold)
+        sums = [(row[0], int(row[1]) - returned[row[0]]) for row in fetch(sold)]
+        found = sorted(sums, key=lambda row: (-row[1], row[0]))[:limit]
         ids = [row[0] for row in found]
         latest = select(func.max(ORDER_PRODUCTS.c.order_id)).where(product_id.in_(ids))
         items = fetch(
@@ -132,6 +143,6 @@ def top_sellers(actor: Principal, period: Period, limit: int = SELLERS) -> list[
         line["product_id"]: line.get("name", "") for (lines,) in items for line in lines
     }
     return [
-        {"name": names.get(number, ""), "product_id": number, "quantity": int(units)}
+        {"name": names.get(number, ""), "product_id": number, "quantity": units}
         for number, units in found
     ]

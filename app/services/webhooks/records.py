@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, func
+from sqlalchemy import ColumnElement, asc, desc, func, select
 
 from app.auth.principals import Capability, Principal
+from app.db.read_pool import fetch
+from app.db.records import as_printed
 from app.models import WEBHOOKS
-from app.services.common.filtering import Matching
 from app.services.common.records import (
     Record,
     RecordQuery,
+    as_records,
     conditions_of,
-    fetch_records,
     records_with_ids,
 )
 from app.services.webhooks.queries import BARE_ONLY, has_form
@@ -34,16 +35,29 @@ _KEYS: Mapping[str, ColumnElement[Any]] = {
 def list_records(
     actor: Principal, query: RecordQuery, status: str | None
 ) -> tuple[list[Record], int]:
-    """Return a page of webhooks and the number of all that match."""
+    """Return a page of webhooks and the number of all that match.
+
+    Webhooks with equal keys are in the order of their IDs in both directions, as in WooCommerce.
+    """
     conditions = [has_form(BARE_ONLY), *conditions_of(query, WEBHOOKS.c, WEBHOOKS.c.id)]
     if status is not None:
         conditions.append(WEBHOOKS.c.status == status)
     if query.search:
         name = func.lower(WEBHOOKS.c.name)
         conditions.append(name.contains(query.search.lower(), autoescape=True))
-    matching = Matching(WEBHOOKS.c.id, conditions)
-    may_read = actor.can(Capability.MANAGE_WEBHOOKS)
-    return fetch_records(_COLUMNS, matching, query, keys=_KEYS, may_read=may_read)
+    if not actor.can(Capability.MANAGE_WEBHOOKS):
+        return [], 0
+    window = query.window
+    direction = asc if window["order"] == "asc" else desc
+    found = (
+        select(*map(as_printed, _COLUMNS))
+        .where(*conditions)
+        .order_by(direction(_KEYS[query.orderby]), WEBHOOKS.c.id)
+        .limit(window["limit"])
+        .offset(window["offset"] or window["limit"] * (window["page"] - 1))
+    )
+    total = fetch(select(func.count()).select_from(WEBHOOKS).where(*conditions))[0][0]
+    return as_records(_COLUMNS, fetch(found)), total
 
 
 def records_by_id(ids: Sequence[int]) -> list[Record]:

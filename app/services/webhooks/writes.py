@@ -161,7 +161,9 @@ def update_webhook(
             changes |= _status_changes(session, actor, webhook, status)
         if "delivery_url" in changes:  # earlier failures do not apply to the new receiver
             changes |= {"failing_since": None, "failure_count": 0, "resume_at": None}
-        return changed(session, webhook, changes | {"updated_at": now()})
+        # Equal times of a bare webhook mean that it has not been changed (wc-v3, surface 11).
+        earliest = webhook["created_at"] + timedelta(seconds=int(webhook["is_bare"]))
+        return changed(session, webhook, changes | {"updated_at": max(now(), earliest)})
 
     return run_in_transaction(work)
 

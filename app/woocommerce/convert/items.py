@@ -5,12 +5,13 @@ The values are those that the legacy API of the source returns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from app.services.orders.item_changes import MAX_QUANTITY
+from app.services.orders.items import META_IDS
 from app.services.orders.sums import amount_text, cents
 from app.woocommerce.convert.coupons import code_of
 from app.woocommerce.convert.metadata import REPEATED, MetadataConverter, SourceEntry
@@ -83,7 +84,7 @@ def items_of_order(
         items.next_id = max(items.next_id, item_id + 1)
         stored, name = metas.get(item_id, ()), altered.text(name)  # noqa: PLW2901  # without NUL
         meta = meta_in(stored)
-        shown: set[int] = set()
+        shown: Collection[int] = ()
         if kind == "line_item":
             line, of_line = _line(item_id, name, meta, products, altered)
             subtotal += of_line
@@ -108,7 +109,7 @@ def items_of_order(
     return items
 
 
-def _add_line(items: Items, line: Item, stored: MetaRows, products: Products) -> set[int]:
+def _add_line(items: Items, line: Item, stored: MetaRows, products: Products) -> Collection[int]:
     """Add a line with its attributes, and return the positions of these in the metadata."""
     product_id = line["variation_id"] or line["product_id"] or 0
     line["meta"], shown = visible_meta(stored, product_id, line["name"], products)
@@ -118,6 +119,7 @@ def _add_line(items: Items, line: Item, stored: MetaRows, products: Products) ->
         "on_sale": False,
         # The total was given, so a coupon does not change it (orders 9).
         "own_total": True,
+        **({META_IDS: list(shown.values())} if shown else {}),
     }
     return shown
 
@@ -146,11 +148,20 @@ def refunded_items(
         stored = metas.get(item_id, ())
         meta = meta_in(stored)
         text = altered.text(name)
-        items.append(_refunded(item_id, kind, text, meta, products=products, altered=altered))
+        items.append(
+            _refunded(item_id, kind, text, meta, products=products, altered=altered)
+            | {"meta_id": _id_of("_refunded_item_id", stored)}
+        )
         entries = metadata.entries("woocommerce_order_itemmeta", stored, REPEATED, altered)
         if entries:
             of_items[item_id] = entries
     return items, of_items
+
+
+def _id_of(key: str, stored: MetaRows) -> int:
+    """Return the ID of the first row of metadata with a key, or 0."""
+    ids = zip(stored[::3], stored[2::3], strict=True)
+    return next((int(row_id or 0) for name, row_id in ids if name == key), 0)
 
 
 _REFUNDED = {"line_item": "line_items", "shipping": "shipping_lines", "fee": "fee_lines"}

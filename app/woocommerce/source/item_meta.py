@@ -58,8 +58,8 @@ class Products:
 
 def visible_meta(
     rows: MetaRows, product_id: int, name: str, products: Products
-) -> tuple[list[dict[str, Any]], set[int]]:
-    """Return the attributes that customers see, and the numbers of their rows.
+) -> tuple[list[dict[str, Any]], dict[int, int]]:
+    """Return the attributes that customers see, and their IDs by the numbers of their rows.
 
     Their keys do not begin with an underscore.
 
@@ -67,16 +67,18 @@ def visible_meta(
         rows: all metadata of a line.
         product_id: the ID of the product or variation of the line.
     """
-    found, numbers = [], set()
-    for number, (key, value) in enumerate(zip(rows[::3], rows[1::3], strict=True)):
+    found, ids = [], {}
+    for number, (key, value, row_id) in enumerate(
+        zip(rows[::3], rows[1::3], rows[2::3], strict=True)
+    ):
         if key is None or value is None or key.startswith("_") or not (text := _scalar(value)):
             continue
         shown, text = unquote(key).replace("\0", ""), unquote(text).replace("\0", "")
         if products.shows(text, product_id, name):
             label = products.label(shown, product_id)
             found.append({"key": shown, "label": label, "value": text})
-            numbers.add(number)
-    return found, numbers
+            ids[number] = int(row_id or 0)
+    return found, ids
 
 
 def _scalar(value: str) -> str:
