@@ -78,6 +78,12 @@ def avatar(email: str) -> str:
 
 def customer_object(record: Record, site: Site) -> Object:
     """Return a customer of this dialect."""
+    links = site.links("customers", record["id"], methods=_methods(record, site))
+    return {**customer_fields(record, site), "_links": links}
+
+
+def customer_fields(record: Record, site: Site) -> Object:
+    """Return a customer of this dialect without links, as orders contain it."""
     created, modified = record["created_at"], record["updated_at"]
     orders_count, total_spent, last_id, last_date = record["statistics"]
     return {
@@ -97,13 +103,10 @@ def customer_object(record: Record, site: Site) -> Object:
         "avatar_url": avatar(record["email"]),
         "meta_data": metadata_list(
             [entry for entry in record["metadata"] if not entry[1].startswith("_")], site
-        )
-        if record["metadata"]
-        else [],
+        ),
         "orders_count": orders_count,
         "total_spent": total_spent,
         "last_order": {"id": last_id, "date": site.local(last_date)} if last_id else None,
-        "_links": site.links("customers", record["id"], methods=_methods(record, site)),
     }
 
 
@@ -119,7 +122,7 @@ def _methods(record: Record, site: Site) -> Sequence[str]:
     allowed = site.methods["customers"]
     if record["id"] != site.actor.user_id:
         return allowed
-    return [each for each in allowed if each != "DELETE"]
+    return tuple(each for each in allowed if each != "DELETE")
 
 
 @lru_cache(256)

@@ -17,7 +17,7 @@ from app.woocommerce_rest.customers import (
     BILLING_PARTS,
     SHIPPING_PARTS,
     avatar,
-    customer_object,
+    customer_fields,
 )
 from app.woocommerce_rest.site import VERSION, Site, metadata_list, plain_number
 
@@ -160,9 +160,7 @@ def customer_of(record: Record, site: Site, known: Customers) -> Object:
         if account["id"] not in known:
             if site.include_meta or site.exclude_meta:  # these are about the order
                 site = site.with_options(include_meta=frozenset(), exclude_meta=frozenset())
-            shown = customer_object(account, site)
-            del shown["_links"]
-            known[account["id"]] = shown
+            known[account["id"]] = customer_fields(account, site)
         return known[account["id"]]
     return {
         "id": 0,
@@ -238,16 +236,14 @@ def _is_amount(value: Any) -> bool:
 
 
 def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
-    taxes, amount = item.get("taxes"), site.amount
-    if not taxes:
-        return []
+    amount = site.amount
     return [
         {
             "id": tax["id"],
             "total": amount(tax["total"]),
             "subtotal": amount(tax["subtotal"]) if has_subtotal else "",
         }
-        for tax in taxes
+        for tax in item.get("taxes") or ()
     ]
 
 

@@ -55,6 +55,7 @@ class Site:
         root: the address of the namespace.
         amount: prints a stored amount with ``dp`` decimals.
         methods: the methods of a record that the caller has the capabilities for, by its noun.
+        local: returns a printed UTC timestamp in the time zone of the shop, without a zone.
     """
 
     home: str
@@ -67,6 +68,8 @@ class Site:
     root: str = field(init=False)
     amount: Callable[[str], str] = field(init=False)
     methods: Mapping[str, Sequence[str]] = field(init=False)
+    local: Callable[[Any], Any] = field(init=False)
+    _shared: dict[Any, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Compute what each object needs."""
@@ -74,17 +77,14 @@ class Site:
         object.__setattr__(self, "amount", str if self.dp == 2 else partial(_rounded, self.dp))
         held = self.actor.capabilities if self.actor else None
         object.__setattr__(self, "methods", _methods(held))
+        object.__setattr__(
+            self, "local", partial(_local, self.zone) if self.zone else _without_zone
+        )
+        object.__setattr__(self, "_shared", {})
 
     def url(self, *parts: object) -> str:
         """Return the address of a resource."""
         return "/".join((self.root, *map(str, parts)))
-
-    def local(self, timestamp: str | None) -> str | None:
-        """Return a printed UTC timestamp in the time zone of the shop, without a zone."""
-        if timestamp is None or self.zone is None:
-            return timestamp and timestamp[:19]
-        moment = datetime.fromisoformat(timestamp[:19]).replace(tzinfo=UTC)
-        return moment.astimezone(self.zone).isoformat()[:19]
 
     def moment(self, text: str, *, is_gmt: bool = False) -> datetime:
         """Return the time of a text; without a zone it is local, or UTC if ``is_gmt``."""
@@ -104,12 +104,15 @@ class Site:
         return start.astimezone(UTC).isoformat()[:19]
 
     def links(self, *parts: object, methods: Sequence[str] = ITEM_METHODS) -> dict[str, Any]:
-        """Return ``self`` and ``collection`` of a record."""
-        collection = self.url(*parts[:-1])
-        hints = {"allow": methods}
+        """Return ``self`` and ``collection`` of a record. Records of a list share parts of them."""
+        key = parts[:-1], methods
+        if key not in self._shared:
+            address = self.url(*parts[:-1])
+            self._shared[key] = address, {"allow": methods}, [{"href": address}]
+        address, hints, collection = self._shared[key]
         return {
-            "self": [{"href": f"{collection}/{parts[-1]}", "targetHints": hints}],
-            "collection": [{"href": collection}],
+            "self": [{"href": f"{address}/{parts[-1]}", "targetHints": hints}],
+            "collection": collection,
         }
 
     def shows(self, key: str) -> bool:
@@ -119,6 +122,17 @@ class Site:
     def with_options(self, **options: Any) -> Site:
         """Return the site with the options of a request."""
         return replace(self, **options)
+
+
+def _without_zone(timestamp: str | None) -> str | None:
+    return timestamp and timestamp[:19]
+
+
+def _local(zone: tzinfo, timestamp: str | None) -> str | None:
+    if timestamp is None:
+        return None
+    moment = datetime.fromisoformat(timestamp[:19]).replace(tzinfo=UTC)
+    return moment.astimezone(zone).isoformat()[:19]
 
 
 def _rounded(decimals: int, text: str) -> str:
@@ -141,6 +155,8 @@ def current_site() -> Site:
 
 def metadata_list(entries: Sequence[tuple[int, str, Any]], site: Site) -> list[dict[str, Any]]:
     """Return entries of metadata. Scalars are shown as text."""
+    if not entries:
+        return []
     if site.include_meta or site.exclude_meta:
         entries = [entry for entry in entries if site.shows(entry[1])]
     return [
