@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import marshmallow as ma
 
 from app.auth.principals import Capability
-from app.catalog import current_catalog
+from app.catalog import TRASH, current_catalog
 from app.conversions.dates import parse_date
 from app.conversions.text import coupon_code
 from app.db.session import reading_own_writes, run_in_transaction
@@ -19,7 +19,7 @@ from app.schemas.loading import instance_of
 from app.services.coupons import writes
 from app.services.coupons.records import CouponRecordQuery, list_records, records_by_id
 from app.services.maintenance import trash
-from app.woocommerce_rest.arguments import Arguments, Problem, is_date_time
+from app.woocommerce_rest.arguments import Arguments, Problem, Schema, is_date_time
 from app.woocommerce_rest.batch import resource_routes
 from app.woocommerce_rest.errors import RestError, invalid
 from app.woocommerce_rest.frame import Call, Reply
@@ -34,23 +34,11 @@ from app.woocommerce_rest.lists import (
     page,
     record_query,
 )
+from app.woocommerce_rest.schemas import names_of
 from app.woocommerce_rest.site import Site, metadata_list
 
 Record = Mapping[str, Any]
 Object = dict[str, Any]
-
-NAMES: Mapping[str, str] = {
-    "code": "code", "amount": "amount", "discount_type": "type", "description": "description",
-    "individual_use": "individual_use", "product_ids": "product_ids",
-    "excluded_product_ids": "exclude_product_ids", "usage_limit": "usage_limit",
-    "usage_limit_per_user": "usage_limit_per_user",
-    "limit_usage_to_x_items": "limit_usage_to_x_items", "free_shipping": "enable_free_shipping",
-    "product_categories": "product_category_ids",
-    "excluded_product_categories": "exclude_product_category_ids",
-    "exclude_sale_items": "exclude_sale_items", "minimum_amount": "minimum_amount",
-    "maximum_amount": "maximum_amount", "email_restrictions": "customer_emails",
-}  # fmt: skip
-"""Native names of fields."""
 
 MAX_PERCENTAGE = 100
 OPTIONAL_DATE = {"type": ["null", "string"]}
@@ -67,67 +55,60 @@ def _types() -> list[str]:
     return sorted(names, key=("percent", "fixed_cart", "fixed_product", *names).index)
 
 
-FIELDS: Arguments = {
-    "code": TEXT,
-    "amount": MONEY,
+_TABLE: Mapping[str, tuple[str, Schema]] = {
+    "code": ("code", TEXT),
+    "amount": ("amount", MONEY),
+    "discount_type": ("type", {"type": "string", "enum": _types}),
+    "description": ("description", TEXT),
+    "individual_use": ("individual_use", BOOLEAN),
+    "product_ids": ("product_ids", INTEGERS),
+    "excluded_product_ids": ("exclude_product_ids", INTEGERS),
+    "usage_limit": ("usage_limit", INTEGER),
+    "usage_limit_per_user": ("usage_limit_per_user", INTEGER),
+    "limit_usage_to_x_items": ("limit_usage_to_x_items", INTEGER),
+    "free_shipping": ("enable_free_shipping", BOOLEAN),
+    "product_categories": ("product_category_ids", INTEGERS),
+    "excluded_product_categories": ("exclude_product_category_ids", INTEGERS),
+    "exclude_sale_items": ("exclude_sale_items", BOOLEAN),
+    "minimum_amount": ("minimum_amount", MONEY),
+    "maximum_amount": ("maximum_amount", MONEY),
+    "email_restrictions": ("customer_emails", {"type": "array", "items": TEXT}),
+}
+"""Native name and argument of each field that needs no conversion."""
+NAMES = {name: native for name, (native, _) in _TABLE.items()}
+_ARGUMENTS = {
+    **{name: argument for name, (_, argument) in _TABLE.items()},
     "status": {**STATUS, "note": _NO_STATUS},
-    "discount_type": {"type": "string", "enum": _types},
-    "description": TEXT,
     "date_expires": OPTIONAL_DATE,
     "date_expires_gmt": OPTIONAL_DATE,
-    "individual_use": BOOLEAN,
-    "product_ids": INTEGERS,
-    "excluded_product_ids": INTEGERS,
-    "usage_limit": INTEGER,
-    "usage_limit_per_user": INTEGER,
-    "limit_usage_to_x_items": INTEGER,
-    "free_shipping": BOOLEAN,
-    "product_categories": INTEGERS,
-    "excluded_product_categories": INTEGERS,
-    "exclude_sale_items": BOOLEAN,
-    "minimum_amount": MONEY,
-    "maximum_amount": MONEY,
-    "email_restrictions": {"type": "array", "items": TEXT},
     "meta_data": METADATA,
 }
+FIELDS: Arguments = {name: _ARGUMENTS[name] for name in names_of("Coupon") if name in _ARGUMENTS}
+_SUMS = [name for name in NAMES if "amount" in name]
+_LIMITS = [name for name in NAMES if "limit" in name]
 
 
 def coupon_object(record: Record, site: Site) -> Object:
     """Return a coupon of this dialect."""
-    created, modified = record["created_at"], record["updated_at"]
-    expires = record["expiry_date"]
-    day = None if expires is None else f"{expires}T00:00:00"
-    return {
+    created, modified, expires = record["created_at"], record["updated_at"], record["expiry_date"]
+    shown = {name: record[native] for name, native in NAMES.items()}
+    shown |= {name: shown[name] or "0.00" for name in _SUMS}
+    shown |= {name: shown[name] or None for name in _LIMITS}
+    shown |= {
         "id": record["id"],
-        "code": record["code"],
-        "amount": record["amount"] or "0.00",
         "status": "trash" if record["status"] == "trash" else "publish",
         "date_created": site.local(created),
         "date_created_gmt": created[:19],
         "date_modified": site.local(modified),
         "date_modified_gmt": modified[:19],
-        "discount_type": record["type"],
-        "description": record["description"],
-        "date_expires": day,
-        "date_expires_gmt": None if day is None else site.midnight(str(expires)),
+        "date_expires": None if expires is None else f"{expires}T00:00:00",
+        "date_expires_gmt": None if expires is None else site.midnight(str(expires)),
         "usage_count": record["usage_count"],
-        "individual_use": record["individual_use"],
-        "product_ids": record["product_ids"],
-        "excluded_product_ids": record["exclude_product_ids"],
-        "usage_limit": record["usage_limit"] or None,
-        "usage_limit_per_user": record["usage_limit_per_user"] or None,
-        "limit_usage_to_x_items": record["limit_usage_to_x_items"] or None,
-        "free_shipping": record["enable_free_shipping"],
-        "product_categories": record["product_category_ids"],
-        "excluded_product_categories": record["exclude_product_category_ids"],
-        "exclude_sale_items": record["exclude_sale_items"],
-        "minimum_amount": record["minimum_amount"] or "0.00",
-        "maximum_amount": record["maximum_amount"] or "0.00",
-        "email_restrictions": record["customer_emails"],
         "used_by": record["used_by"],
         "meta_data": metadata_list(record["metadata"], site),
         "_links": site.links("coupons", record["id"], methods=site.methods["coupons"]),
     }
+    return {name: shown[name] for name in names_of("Coupon")}
 
 
 def coupons(ids: Sequence[int], site: Site) -> list[Object]:
@@ -203,17 +184,28 @@ def update_coupon(call: Call) -> Reply:
 
 def delete_coupon(call: Call) -> Reply:
     """Move a coupon to the trash, or delete it permanently with ``force``."""
-    coupon_id, force = call.ids["id"], bool(call.args.get("force"))
-    check = call.precondition(lambda record_id: _found(record_id, call.site))
+    return deleted(call, "coupon", lambda one: _found(one, call.site), writes.delete_coupon)
+
+
+def deleted(
+    call: Call, noun: str, show: Callable[[int], Object], delete: Callable[..., Any]
+) -> Reply:
+    """Move a record to the trash, or delete it permanently with ``force``.
+
+    Args:
+        noun: ``coupon`` or ``order``.
+        show: returns the object of a record, or raises RestError.
+        delete: the function of the service.
+    """
+    record_id, force = call.ids["id"], bool(call.args.get("force"))
+    check = call.precondition(show)
 
     def work(_: Any) -> Object:
-        shown = _found(coupon_id, call.site)
-        if shown["status"] == "trash" and not force:
-            message = "The shop_coupon has already been deleted."
+        shown = show(record_id)
+        if shown["status"] == TRASH and not force:
+            message = f"The shop_{noun} has already been deleted."
             raise RestError("woocommerce_rest_already_trashed", message, 410)
-        writes.delete_coupon(
-            call.actor, coupon_id, force=force, trashed_too=True, precondition=check
-        )
+        delete(call.actor, record_id, force=force, trashed_too=True, precondition=check)
         return shown
 
     return Reply(run_in_transaction(work))
@@ -228,12 +220,12 @@ def require_no_id(call: Call, code: str, message: str) -> None:
 def _data(call: Call, schema: type[ma.Schema]) -> Object:
     """Return the fields of a request as the services take them."""
     given: Object = {NAMES[name]: value for name, value in call.given.items() if name in NAMES}
-    for name in ("amount", "minimum_amount", "maximum_amount"):
+    for name in _SUMS:
         if name in call.args and not call.args[name]:
             given[name] = 0
         if name in given and Decimal(given[name]) < 0:
             raise RestError("coupon_invalid_amount", "Invalid discount amount.")
-    for name in ("usage_limit", "usage_limit_per_user", "limit_usage_to_x_items"):
+    for name in _LIMITS:
         if name in given:
             given[name] = abs(given[name])
     if "customer_emails" in given:

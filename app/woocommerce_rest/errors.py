@@ -49,21 +49,12 @@ class RestError(Exception):
 
 
 _RIGHTS = {
-    "list": ("woocommerce_rest_cannot_view", "Sorry, you cannot list resources."),
-    "view": ("woocommerce_rest_cannot_view", "Sorry, you cannot view this resource."),
-    "create": (
-        "woocommerce_rest_cannot_create",
-        "Sorry, you are not allowed to create resources.",
-    ),
-    "edit": ("woocommerce_rest_cannot_edit", "Sorry, you are not allowed to edit this resource."),
-    "delete": (
-        "woocommerce_rest_cannot_delete",
-        "Sorry, you are not allowed to delete this resource.",
-    ),
-    "batch": (
-        "woocommerce_rest_cannot_batch",
-        "Sorry, you are not allowed to batch manipulate this resource.",
-    ),
+    "list": "you cannot list resources.",
+    "view": "you cannot view this resource.",
+    "create": "you are not allowed to create resources.",
+    "edit": "you are not allowed to edit this resource.",
+    "delete": "you are not allowed to delete this resource.",
+    "batch": "you are not allowed to batch manipulate this resource.",
 }
 
 
@@ -74,7 +65,8 @@ def forbidden(action: str, *, is_known: bool) -> RestError:
         action: ``list``, ``view``, ``create``, ``edit``, ``delete`` or ``batch``.
         is_known: whether the request has a valid identity.
     """
-    return RestError(*_RIGHTS[action], 403 if is_known else 401)
+    code = f"woocommerce_rest_cannot_{'view' if action == 'list' else action}"
+    return RestError(code, f"Sorry, {_RIGHTS[action]}", 403 if is_known else 401)
 
 
 NO_ROUTE = "No route was found matching the URL and request method."
@@ -137,9 +129,6 @@ TABLE: Mapping[str, tuple[str, str | None, int | None]] = {
 }  # fmt: skip
 """Code, message and status by the code of a service. None keeps what the service says."""
 
-_ACTIONS = (
-    ("read", "view"), ("create", "create"), ("edit", "edit"), ("delete", "delete"),
-)  # fmt: skip
 _CANNOT = re.compile(r"shop_api_user_cannot_(read|create|edit|delete)_")
 
 
@@ -163,7 +152,7 @@ def as_rest_error(error: ShopError | ma.ValidationError) -> RestError:
     if isinstance(error, ma.ValidationError):
         return _invalid_inputs(invalid_params(error))
     if found := _CANNOT.match(error.code):
-        return forbidden(dict(_ACTIONS)[found[1]], is_known=True)
+        return forbidden("view" if found[1] == "read" else found[1], is_known=True)
     if isinstance(error, InvalidParams | InvalidOrderItems) or error.code.endswith("_metadata"):
         return _invalid_inputs(error)
     code, message, status = TABLE.get(

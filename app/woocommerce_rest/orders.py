@@ -33,7 +33,7 @@ from app.services.orders.columns import (
 from app.services.orders.records import OrderRecordQuery, list_records, records_by_id
 from app.woocommerce_rest.arguments import Arguments, Schema
 from app.woocommerce_rest.batch import resource_routes
-from app.woocommerce_rest.coupons import require_no_id
+from app.woocommerce_rest.coupons import deleted, require_no_id
 from app.woocommerce_rest.customers import (
     BILLING_PARTS,
     SHIPPING_PARTS,
@@ -169,6 +169,13 @@ def _site(call: Call) -> Site:
     )
 
 
+def _shown(order_id: int, call: Call) -> Object:
+    """Return an order with the options of the request, or raise RestError."""
+    if found := orders([order_id], _site(call)):
+        return found[0]
+    raise RestError("woocommerce_rest_shop_order_invalid_id", "Invalid ID.", 404)
+
+
 def list_orders(call: Call) -> Reply:
     """Return a page of orders."""
     args, given = call.args, call.given
@@ -196,8 +203,7 @@ def list_orders(call: Call) -> Reply:
 
 def get_order(call: Call) -> Reply:
     """Return an order, also one in the trash."""
-    record_of(call.ids["id"])
-    return Reply(orders([call.ids["id"]], _site(call))[0])
+    return Reply(_shown(call.ids["id"], call))
 
 
 def create_order(call: Call) -> Reply:
@@ -208,7 +214,7 @@ def create_order(call: Call) -> Reply:
 
     def work(_: Any) -> Object:
         created = _saved(call, lambda: writes.create_order(call.actor, data))
-        return orders([created["id"]], _site(call))[0]
+        return _shown(created["id"], call)
 
     return Reply(run_in_transaction(work), 201)
 
@@ -216,7 +222,7 @@ def create_order(call: Call) -> Reply:
 def update_order(call: Call) -> Reply:
     """Change an order. A status moves it into the trash or out of it."""
     order_id, status = call.ids["id"], call.given.get("status")
-    check = call.precondition(lambda record_id: orders([record_id], _site(call))[0])
+    check = call.precondition(lambda one: _shown(one, call))
 
     def work(_: Any) -> Object:
         before = record_of(order_id, 400)
@@ -231,26 +237,14 @@ def update_order(call: Call) -> Reply:
         )
         if status == TRASH and not is_trashed:
             writes.delete_order(call.actor, order_id, force=False)
-        return orders([order_id], _site(call))[0]
+        return _shown(order_id, call)
 
     return Reply(run_in_transaction(work))
 
 
 def delete_order(call: Call) -> Reply:
     """Move an order to the trash, or delete it permanently with ``force``."""
-    order_id, force = call.ids["id"], bool(call.args.get("force"))
-    check = call.precondition(lambda record_id: orders([record_id], _site(call))[0])
-
-    def work(_: Any) -> Object:
-        before = record_of(order_id)
-        if before["status"] == TRASH and not force:
-            message = "The shop_order has already been deleted."
-            raise RestError("woocommerce_rest_already_trashed", message, 410)
-        shown = orders([order_id], _site(call))[0]
-        writes.delete_order(call.actor, order_id, force=force, trashed_too=True, precondition=check)
-        return shown
-
-    return Reply(run_in_transaction(work))
+    return deleted(call, "order", lambda one: _shown(one, call), writes.delete_order)
 
 
 def list_statuses(call: Call) -> Reply:  # noqa: ARG001  # as every operation

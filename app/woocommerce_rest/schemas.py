@@ -97,6 +97,12 @@ _TYPES = {"s": "string", "i": "integer", "n": "number", "b": "boolean"}
 
 
 @cache
+def names_of(name: str) -> tuple[str, ...]:
+    """Return the names of the fields of an object, in the order of responses."""
+    return tuple(field for _, field, *_ in _FIELD.findall(OBJECTS[name]))
+
+
+@cache
 def schema_of(name: str) -> Json:
     """Return the schema of an object. Other objects in it are references."""
     properties: Json = {}
