@@ -55,7 +55,7 @@ def resource_routes(
     list_, create, view, edit, delete = (
         Operation(
             call, action, (need,), args, summary, noun.title(),
-            is_list=action == "list", status=201 if action == "create" else 200,
+            is_list=action == "list",
         )
         for call, need, (action, args, summary) in zip(calls, needs, rows, strict=True)
     )  # fmt: skip

@@ -104,7 +104,6 @@ class Operation:
         summary: one sentence for the OpenAPI document.
         result: the name of the schema of its result, or of the items of a list.
         is_list: whether it returns a list.
-        status: the status of its success.
     """
 
     call: Callable[[Call], Reply]
@@ -114,9 +113,13 @@ class Operation:
     summary: str = ""
     result: str = ""
     is_list: bool = False
-    status: int = 200
     any_of: bool = False
     is_public: bool = False
+
+    @property
+    def status(self) -> int:
+        """Return the status of its success."""
+        return 201 if self.action == "create" else 200
 
 
 @dataclass(frozen=True, slots=True)

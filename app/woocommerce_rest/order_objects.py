@@ -399,7 +399,12 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
         with_parent: whether it has ``parent_id``, as in the list of all refunds.
     """
     order_id, created = record["order_id"], record["created_at"]
-    items, own = record["line_items"], record["items_metadata"]
+    own = record["items_metadata"]
+
+    def parts(name: str) -> list[tuple[Object, Entries]]:
+        found = [item for item in record["line_items"] if item["list"] == name]
+        return [(_refunded(item, own), _refunded_metadata(item, own)) for item in found]
+
     links = site.links("orders", order_id, "refunds", record["id"], methods=_BELOW)
     return {
         "id": record["id"],
@@ -415,27 +420,15 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
         "meta_data": metadata_list(
             [entry for entry in record["metadata"] if entry[1] not in _OF_REFUNDS], site
         ),
-        "line_items": [
-            _line(_refunded(item, own), _refunded_metadata(item, own), site)
-            for item in items
-            if item["list"] == "line_items"
-        ],
+        "line_items": [_line(*each, site) for each in parts("line_items")],
         "shipping_lines": [
-            _shipping_line(
-                {**_refunded(item, own), "method_id": "", "method_title": item["name"]},
-                _refunded_metadata(item, own), site,
-            )
-            for item in items
-            if item["list"] == "shipping_lines"
+            _shipping_line({**item, "method_id": "", "method_title": item["name"]}, entries, site)
+            for item, entries in parts("shipping_lines")
         ],
         "tax_lines": [],
         "fee_lines": [
-            _fee_line(
-                {**_refunded(item, own), "title": item["name"]},
-                _refunded_metadata(item, own), site,
-            )
-            for item in items
-            if item["list"] == "fee_lines"
+            _fee_line({**item, "title": item["name"]}, entries, site)
+            for item, entries in parts("fee_lines")
         ],
         "_links": {**links, "up": [{"href": site.url("orders", order_id)}]},
     }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from app.auth.principals import Capability
@@ -16,7 +17,8 @@ from app.schemas.orders.refund import OrderRefundCreate
 from app.services.common.records import RecordQuery
 from app.services.orders import notes, refunds
 from app.services.orders.records import list_refunds, notes_of, records_by_id, refund_by_id
-from app.woocommerce_rest.arguments import Arguments
+from app.woocommerce_rest.arguments import Arguments, Schema
+from app.woocommerce_rest.batch import DELETION
 from app.woocommerce_rest.coupons import require_no_id
 from app.woocommerce_rest.customers import name_of_account
 from app.woocommerce_rest.errors import RestError
@@ -24,7 +26,6 @@ from app.woocommerce_rest.frame import Call, Operation, Reply, Route
 from app.woocommerce_rest.lists import (
     BOOLEAN,
     DECIMALS,
-    FORCE,
     IDS,
     INTEGER,
     METADATA,
@@ -215,36 +216,25 @@ _NOTE_FIELDS: Arguments = {
     "added_by_user": BOOLEAN,
     "id": {},
 }
+
+
+def _objects(**properties: Schema) -> Schema:
+    return {"type": "array", "items": {"type": "object", "properties": properties}}
+
+
 _REFUND_FIELDS: Arguments = {
     "amount": MONEY,
     "reason": TEXT,
     "refunded_by": INTEGER,
     "meta_data": METADATA,
-    "line_items": {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {
-                "id": INTEGER,
-                "quantity": INTEGER,
-                "refund_total": MONEY,
-                "refund_tax": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "id": {"type": ["integer", "string"]},
-                            "refund_total": MONEY,
-                        },
-                    },
-                },
-            },
-        },
-    },
+    "line_items": _objects(
+        id=INTEGER, quantity=INTEGER, refund_total=MONEY,
+        refund_tax=_objects(id={"type": ["integer", "string"]}, refund_total=MONEY),
+    ),
     "api_refund": BOOLEAN,
     "api_restock": BOOLEAN,
     "id": {},
-}
+}  # fmt: skip
 _DP = {"dp": DECIMALS}
 _REFUND_LIST = {
     **collection("date", "id", "include", "title", "slug", "modified"),
@@ -254,64 +244,43 @@ _REFUND_LIST = {
 }
 _TYPE = {"type": "string", "enum": ["any", "customer", "internal"], "default": "any"}
 
+_NOTES, _REFUNDS = "/orders/<id:order_id>/notes", "/orders/<id:order_id>/refunds"
+_note_operation = partial(Operation, result="OrderNote")
+_refund_operation = partial(Operation, result="Refund")
+_FORCED = {"force": {"type": "boolean", "default": True}}
+
 ROUTES = (
-    Route(
-        "/orders/<id:order_id>/notes",
-        {
-            "GET": Operation(
-                list_notes, "list", _READ, {**ONE, "type": _TYPE}, "List the notes of an order",
-                result="OrderNote", is_list=True,
-            ),
-            "POST": Operation(
-                create_note, "create", _EDIT, _NOTE_FIELDS, "Add a note to an order",
-                result="OrderNote", status=201,
-            ),
-        },
-    ),
-    Route(
-        "/orders/<id:order_id>/notes/<id:id>",
-        {
-            "GET": Operation(
-                get_note, "view", _READ, ONE, "Retrieve a note", result="OrderNote"
-            ),
-            "DELETE": Operation(
-                delete_note, "delete", _EDIT, {"force": FORCE}, "Delete a note",
-                result="OrderNote",
-            ),
-        },
-    ),
-    Route(
-        "/orders/<id:order_id>/refunds",
-        {
-            "GET": Operation(
-                list_all_refunds, "list", _READ, _REFUND_LIST, "List the refunds of an order",
-                result="Refund", is_list=True,
-            ),
-            "POST": Operation(
-                create_refund, "create", _EDIT, _REFUND_FIELDS, "Record a refund of an order",
-                result="Refund", status=201,
-            ),
-        },
-    ),
-    Route(
-        "/orders/<id:order_id>/refunds/<id:id>",
-        {
-            "GET": Operation(
-                get_refund, "view", _READ, {**ONE, **_DP}, "Retrieve a refund", result="Refund"
-            ),
-            "DELETE": Operation(
-                delete_refund, "delete", _DELETE, {"force": {"type": "boolean", "default": True}},
-                "Delete a refund", result="Refund",
-            ),
-        },
-    ),
-    Route(
-        "/refunds",
-        {
-            "GET": Operation(
-                list_all_refunds, "list", _READ, _REFUND_LIST, "List all refunds",
-                result="Refund", is_list=True,
-            )
-        },
-    ),
+    Route(_NOTES, {
+        "GET": _note_operation(
+            list_notes, "list", _READ, {**ONE, "type": _TYPE}, "List the notes of an order",
+            is_list=True,
+        ),
+        "POST": _note_operation(
+            create_note, "create", _EDIT, _NOTE_FIELDS, "Add a note to an order"
+        ),
+    }),
+    Route(f"{_NOTES}/<id:id>", {
+        "GET": _note_operation(get_note, "view", _READ, ONE, "Retrieve a note"),
+        "DELETE": _note_operation(delete_note, "delete", _EDIT, DELETION, "Delete a note"),
+    }),
+    Route(_REFUNDS, {
+        "GET": _refund_operation(
+            list_all_refunds, "list", _READ, _REFUND_LIST, "List the refunds of an order",
+            is_list=True,
+        ),
+        "POST": _refund_operation(
+            create_refund, "create", _EDIT, _REFUND_FIELDS, "Record a refund of an order"
+        ),
+    }),
+    Route(f"{_REFUNDS}/<id:id>", {
+        "GET": _refund_operation(get_refund, "view", _READ, {**ONE, **_DP}, "Retrieve a refund"),
+        "DELETE": _refund_operation(
+            delete_refund, "delete", _DELETE, _FORCED, "Delete a refund"
+        ),
+    }),
+    Route("/refunds", {
+        "GET": _refund_operation(
+            list_all_refunds, "list", _READ, _REFUND_LIST, "List all refunds", is_list=True
+        )
+    }),
 )  # fmt: skip
