@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from flask import current_app
@@ -65,19 +66,12 @@ from app.woocommerce_rest.site import Site
 Record = Mapping[str, Any]
 Object = dict[str, Any]
 
-LISTS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
-    "line_items": ("product_id", "", {
-        "name": "name", "product_id": "product_id", "variation_id": "variation_id",
-        "quantity": "quantity", "tax_class": "tax_class", "subtotal": "subtotal",
-        "total": "total", "sku": "sku",
-    }),
-    "shipping_lines": ("method_id", "shipping", {
-        "method_id": "method_id", "method_title": "method_title", "total": "total",
-        "instance_id": "instance_id",
-    }),
-    "fee_lines": ("name", "fee", {"name": "title", "tax_class": "tax_class", "total": "total"}),
-}  # fmt: skip
-"""For each list the field whose null removes an item, a part of error codes, and native names."""
+LISTS = {
+    "line_items": ("product_id", ""),
+    "shipping_lines": ("method_id", "shipping"),
+    "fee_lines": ("name", "fee"),
+}
+"""For each list the field whose null removes an item, and a part of error codes."""
 
 _TEXTS = {"name", "method_id", "method_title"}
 """Fields that can have a value of any type, which counts as its text."""
@@ -140,6 +134,14 @@ _FIELDS: Arguments = {
     "manual_update": BOOLEAN,
     "set_paid": BOOLEAN,
 }  # fmt: skip
+
+
+@cache
+def _names(name: str) -> dict[str, str]:
+    """Return the native names of the fields of a list."""
+    own = {"id", "meta_data", "tax_status"}
+    names = {field: field for field in _FIELDS[name]["items"]["properties"] if field not in own}
+    return names | ({"name": "title"} if name == "fee_lines" else {})
 
 
 def orders(ids: Sequence[int], site: Site) -> list[Object]:
@@ -417,7 +419,7 @@ def _pay(
 
 def _native_lines(name: str, given: Sequence[Any], before: Record | None) -> list[Object]:
     """Return the items of a list as the services take them."""
-    remover, kind, names = LISTS[name]
+    (remover, kind), names = LISTS[name], _names(name)
     known = {item["id"] for item in before[name]} if before else set()
     items = []
     for at, each in enumerate(given):
