@@ -259,10 +259,6 @@ def _methods(request: Request, sent: OriginalRequest) -> list[str]:
     )
 
 
-if TYPE_CHECKING:
-    from werkzeug.wrappers import Request
-
-
 def _authorization_header(request: Request) -> str | None:
     """Return the ``Authorization`` header, or None (decisions 17).
 

@@ -102,7 +102,7 @@ class RecordComparer:
     def write(self, kind: Kind, label: str, converted: Sequence[Converted]) -> None:
         """Compare records of a kind."""
         compared = self.compared.setdefault(label, _Compared())
-        known = self.records.known(_Reader(), kind.name, [each.source_id for each in converted])
+        known = self.records.known(fetch, kind.name, [each.source_id for each in converted])
         stored = self._stored(kind, [imported.target_id for imported in known.values()])
         entries = self._entries(kind, list(stored))
         for each in converted:
@@ -203,14 +203,6 @@ class RecordComparer:
             select(table).where(is_one_of(table.c.id, bindparam(None, list(ids), type_=IdList)))
         )
         return {row.id: dict(row._mapping) for row in rows}
-
-
-class _Reader:
-    """Runs the selects of ``RecordMap`` on the read engine instead of a session."""
-
-    def execute(self, statement: Any) -> Any:
-        """Return the rows of a select."""
-        return fetch(statement)
 
 
 def verify_shop(

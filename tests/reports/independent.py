@@ -98,13 +98,9 @@ class Reports:
         figures = self.order_figures(self.orders(), self.refunds())
         return figures | {
             "customers": len({*map(self.customer, self.orders())}),
-            "new_customers": sum(self.is_within(user["created_at"]) for user in self.users),
+            "new_customers": sum(self.is_within(user["created_at"]) for user in self.shop.users),
             "uses": len(self.uses()),
         }
-
-    @property
-    def users(self):
-        return self.shop.users
 
     @staticmethod
     def order_figures(orders, refunds):
@@ -134,7 +130,7 @@ class Reports:
             *(order["created_at"] for order in self.shop.orders),
             *(refund["created_at"] for refund in self.shop.refunds),
             *(use["confirmed_at"] for use in self.shop.redemptions if use["confirmed_at"]),
-            *(user["created_at"] for user in self.users),
+            *(user["created_at"] for user in self.shop.users),
         ]
         for instant in filter(self.is_within, times):
             labels[label_of(instant, interval, self.zone)] = None
@@ -213,7 +209,7 @@ class Reports:
         return rows
 
     def person(self, customer):
-        for user in self.users:
+        for user in self.shop.users:
             if user["id"] == customer:
                 return {name: user[name] for name in ("id", "email", "first_name", "last_name")}
         latest = max(

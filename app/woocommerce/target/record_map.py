@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Executable, and_, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.db.read_pool import fetch
@@ -17,13 +17,6 @@ from app.woocommerce.convert.converted import Imported
 from app.woocommerce.source.staging import Staging
 
 PAGE = 5000
-
-
-class Reader(Protocol):
-    """Runs selects: a session, or an adapter of the read engine."""
-
-    def execute(self, statement: Any, /) -> Any:
-        """Return the rows of a select."""
 
 
 class RecordMap:
@@ -77,24 +70,29 @@ class RecordMap:
         """Record that an import is complete."""
         if not self.dry_run:
             this = IMPORT_SOURCES.c.id == self.source_id
-            done = update(IMPORT_SOURCES).where(this).values(finished_at=now())
-            run_in_transaction(lambda session: session.execute(done) and None)
+            _write(update(IMPORT_SOURCES).where(this).values(finished_at=now()))
 
-    def known(self, session: Reader, kind: str, ids: Sequence[int]) -> dict[int, Imported]:
-        """Return the imported records of a kind, by their ID at the source."""
+    def _is_entry(self, kind: str, ids: Sequence[int]) -> ColumnElement[bool]:
+        """Return the condition for the entries of records of a kind, by their ID at the source."""
+        return and_(
+            IMPORTED_RECORDS.c.import_source_id == self.source_id,
+            IMPORTED_RECORDS.c.kind == kind,
+            is_one_of(IMPORTED_RECORDS.c.source_id, bindparam(None, list(ids), type_=IdList)),
+        )
+
+    def known(
+        self, fetch: Callable[[Any], Iterable[Any]], kind: str, ids: Sequence[int]
+    ) -> dict[int, Imported]:
+        """Return the imported records of a kind, by their ID at the source.
+
+        Args:
+            fetch: runs a select and returns its rows.
+        """
         if self.source_id is None:
             return {}
-        rows = session.execute(
-            select(
-                IMPORTED_RECORDS.c.source_id, IMPORTED_RECORDS.c.target_id,
-                IMPORTED_RECORDS.c.fingerprint, IMPORTED_RECORDS.c.updated_at,
-                IMPORTED_RECORDS.c.usage_count,
-            ).where(
-                IMPORTED_RECORDS.c.import_source_id == self.source_id,
-                IMPORTED_RECORDS.c.kind == kind,
-                is_one_of(IMPORTED_RECORDS.c.source_id, _list(ids)),
-            )
-        )  # fmt: skip
+        names = ("source_id", "target_id", "fingerprint", "updated_at", "usage_count")
+        columns = (IMPORTED_RECORDS.c[name] for name in names)
+        rows = fetch(select(*columns).where(self._is_entry(kind, ids)))
         return {row[0]: Imported(*row[1:]) for row in rows}
 
     def add(self, session: Session, kind: str, records: Sequence[dict[str, Any]]) -> None:
@@ -122,14 +120,8 @@ class RecordMap:
         wanted = list(set(ids))
         found: dict[int, int] = {}
         if self.source_id is not None and wanted:
-            rows = fetch(
-                select(IMPORTED_RECORDS.c.source_id, IMPORTED_RECORDS.c.target_id).where(
-                    IMPORTED_RECORDS.c.import_source_id == self.source_id,
-                    IMPORTED_RECORDS.c.kind == kind,
-                    is_one_of(IMPORTED_RECORDS.c.source_id, _list(wanted)),
-                )
-            )
-            found = {row[0]: row[1] for row in rows}
+            pairs = select(IMPORTED_RECORDS.c.source_id, IMPORTED_RECORDS.c.target_id)
+            found = {row[0]: row[1] for row in fetch(pairs.where(self._is_entry(kind, wanted)))}
         if self.dry_run and wanted:
             marks = ", ".join("?" * len(wanted))
             staged = (
@@ -140,12 +132,7 @@ class RecordMap:
 
     def forget(self, kind: str, ids: Sequence[int]) -> None:
         """Remove the entries of records of a kind, by their ID at the source."""
-        entries = delete(IMPORTED_RECORDS).where(
-            IMPORTED_RECORDS.c.import_source_id == self.source_id,
-            IMPORTED_RECORDS.c.kind == kind,
-            is_one_of(IMPORTED_RECORDS.c.source_id, _list(ids)),
-        )
-        run_in_transaction(lambda session: session.execute(entries) and None)
+        _write(delete(IMPORTED_RECORDS).where(self._is_entry(kind, ids)))
 
     def all_of(self, kind: str) -> Iterator[list[int]]:
         """Yield the IDs at the source of all imported records of a kind, in pages."""
@@ -167,5 +154,8 @@ class RecordMap:
             after = rows[-1][0]
 
 
-def _list(ids: Sequence[int]) -> Any:
-    return bindparam(None, list(ids), type_=IdList)
+def _write(statement: Executable) -> None:
+    def work(session: Session) -> None:
+        session.execute(statement)
+
+    run_in_transaction(work)

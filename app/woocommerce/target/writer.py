@@ -126,7 +126,9 @@ class RecordWriter:
 
     def _write(self, session: Session, kind: Kind, converted: Sequence[Converted]) -> _Outcome:
         outcome = _Outcome()
-        known = self.records.known(session, kind.name, [each.source_id for each in converted])
+        known = self.records.known(
+            session.execute, kind.name, [each.source_id for each in converted]
+        )
         prints = {each.source_id: each.fingerprint() for each in converted}
         present = self._present(session, kind, known, prints)
         created: list[Pending] = []
