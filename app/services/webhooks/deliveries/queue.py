@@ -69,12 +69,10 @@ def claim(session: Session, owner: str, held: Mapping[int, Collection[int]]) -> 
         held: the webhooks that the worker has leased, with the IDs of their deliveries in memory.
     """
     timestamp = precise_now()
-    clock = _lease_clock(session.get_bind().dialect.name)
-    free = or_(WEBHOOKS.c.lease_until.is_(None), WEBHOOKS.c.lease_until <= clock)
-    mine = WEBHOOKS.c.lease_owner == owner
+    is_available = _is_available(owner, session.get_bind().dialect.name)
     found: list[WebhookRow] = row_dicts(session.execute(
         select(WEBHOOKS)
-        .where(is_due(timestamp), or_(mine, free))
+        .where(is_due(timestamp), is_available)
         .order_by(WEBHOOKS.c.lease_until, WEBHOOKS.c.id)
         .limit(MAX_WEBHOOKS)
         .with_for_update(skip_locked=True)
@@ -125,6 +123,12 @@ def _lease_clock(dialect: str) -> ColumnElement[datetime]:
     return func.clock_timestamp(type_=WEBHOOKS.c.lease_until.type)
 
 
+def _is_available(owner: str, dialect: str) -> ColumnElement[bool]:
+    """Return the condition that the worker has leased a webhook, or that no other worker has."""
+    until = WEBHOOKS.c.lease_until
+    return or_(until.is_(None), until <= _lease_clock(dialect), WEBHOOKS.c.lease_owner == owner)
+
+
 def is_due(timestamp: datetime) -> ColumnElement[bool]:
     """Return the condition that a delivery may be sent to a webhook now."""
     return and_(
@@ -150,10 +154,8 @@ def has_work(owner: str, held: Collection[int], known: Mapping[int, Collection[i
         known: the leased webhooks with room for more deliveries, with their deliveries in memory.
     """
     timestamp = precise_now()
-    clock = _lease_clock(read_engine().dialect.name)
+    is_available = _is_available(owner, read_engine().dialect.name)
     head = select(func.coalesce(func.max(EVENTS.c.id), 0)).scalar_subquery()
-    is_free = or_(WEBHOOKS.c.lease_until.is_(None), WEBHOOKS.c.lease_until <= clock)
-    is_available = or_(is_free, WEBHOOKS.c.lease_owner == owner)
     conditions = [
         has_unnumbered(),
         exists(
