@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, request
-from markupsafe import Markup
 
 from app.admin.calls import ApiRequest, Reply
 from app.conversions.numbers import whole_number
@@ -154,11 +153,6 @@ class Table:
         # The rows of all pages but the last one are full pages.
         before = self.total - len(self.rows) if self.page >= self.pages else 0
         return before + 1 if before else (self.page - 1) * len(self.rows) + 1
-
-    def render(self, column: Column, row: dict[str, Any]) -> Markup | str:
-        """Return the content of a cell."""
-        content: Markup | str = column.cell(row)
-        return content
 
 
 def page_number() -> int:

@@ -123,7 +123,6 @@ set_form(
             "code": FormField(help="What customers enter, in any letter case."),
             "type": FormField("Discount type", values="coupon_types", help=""),
             "amount": FormField(
-                step="0.01",
                 unit="amount",
                 help="A percentage or an amount of money, depending on the discount type.",
             ),

@@ -20,11 +20,11 @@ class FormField:
         section: the title of its section. By default, "More".
         order: its place. Fields without one follow in the order of the schema.
         kind: ``text``, ``textarea``, ``amount``, ``number``, ``date``, ``time``, ``checkbox``,
-            ``select``, ``list`` or ``hidden``, for a field that no form shows. By default, that of
-            its class.
+            ``select``, ``checks`` (a box for each value), ``list``, or ``hidden`` for a field that
+            no form shows. By default, that of its class.
         unit: what the value is in: ``currency``, ``amount`` (of money or percent, depending on the
             coupon type), or a word.
-        values: what a ``select`` offers: the name of a list.
+        values: what a ``select`` or boxes offer: the name of a list.
         help: the text below it, if it differs from its description, which is written for programs.
         is_empty_zero: whether zero means *none*, and is shown as an empty field.
     """
@@ -33,7 +33,6 @@ class FormField:
     section: str = "More"
     order: int = 1000
     kind: str = ""
-    step: str = ""
     unit: str = ""
     values: str = ""
     help: str | None = None
