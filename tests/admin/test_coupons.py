@@ -1,6 +1,7 @@
 """The pages of coupons: table, forms, conflicts, trash, selection, uses, generated coupons."""
 
 import csv
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -159,6 +160,9 @@ def test_a_conflict_shows_both_values_and_saves_the_chosen_one(admin, browser):
     assert [text for text in ("theirs", "mine") if text not in page.text] == []
     choice = page.form("_etag")
     assert (choice["description"], choice["amount"]) == ("mine", "6.00")
+    # With what the page shows, the next save sends the fields that were chosen, and no others.
+    kept = json.loads(choice["_shown"])
+    assert (kept["code"], kept["description"], kept["amount"]) == ("a", "theirs", "6.00")
     assert browser.post(path, choice).status == 303
     after = stored(admin, coupon["id"])
     assert (after["description"], after["amount"]) == ("mine", "6.00")
