@@ -101,9 +101,9 @@ def _with_options(message: str) -> str:
 
 def _fields(text: str) -> Any:
     """Return the fields of every coupon, from JSON or from a file with JSON."""
-    if text.startswith("@"):
-        text = Path(text[1:]).read_text(encoding="utf-8")
     try:
+        if text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
         orjson.loads(text)  # rejects NaN and lone surrogates
         found = json.loads(text, parse_float=Decimal)
     except ValueError as error:

@@ -104,6 +104,14 @@ def test_rejected(app, run, options, message):
     assert stored(app, CouponBatch.id) == stored(app, Coupon.id) == []
 
 
+def test_file_that_is_not_text_is_an_error(run, tmp_path):
+    file = tmp_path / "coupon.json"
+    file.write_bytes(b'{"description": "\xfc"}')
+    result = run("coupons", "generate", "--count", 1, "--coupon", f"@{file}")
+    assert result.exit_code == 2
+    assert "Invalid value for --coupon: is not valid JSON: 'utf-8' codec" in result.stderr
+
+
 def test_unknown_fields_are_errors(app, run):
     given = '{"typ": "percent", "code": "x", "amount": "5"}'
     result = run("coupons", "generate", "--count", 1, "--coupon", given)
