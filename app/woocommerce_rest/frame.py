@@ -531,9 +531,9 @@ def _completed(
     response: Response, query: Mapping[str, Any], site: Site, allow: Sequence[str]
 ) -> Response:
     """Add the headers of every response, and wrap it if the client asks for an envelope."""
-    index = f'<{site.home}/wp-json/>; rel="https://api.w.org/"'
+    index = site.index_link
     pages = response.headers.get("Link")
-    response.headers["Link"] = f"{pages}, {index}" if pages else index
+    response.headers["Link"] = f"{pages}, {index}" if pages and pages != index else index
     if allow:
         response.headers["Allow"] = ", ".join(allow)
     response.content_type = "application/json; charset=UTF-8"

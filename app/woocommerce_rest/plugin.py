@@ -33,8 +33,9 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 
 
 def _body_of(error: ShopError) -> Any:
-    """Return the body of an error that was raised before a view, and set its status."""
-    if request.method not in METHODS:
+    """Return the body of an error that was raised before a view. Set its status and headers."""
+    error.headers = {**error.headers, "Link": current_site().index_link}
+    if error.code == "shop_api_no_route" and request.method not in METHODS:
         response = respond(None, {})  # rejects the method, unless the request is anonymous
         error.status = response.status_code
         return response.get_json()

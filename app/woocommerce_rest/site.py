@@ -82,6 +82,11 @@ class Site:
         )
         object.__setattr__(self, "_shared", {})
 
+    @property
+    def index_link(self) -> str:
+        """Return the ``Link`` to the index of the site, which every response has."""
+        return f'<{self.home}/wp-json/>; rel="https://api.w.org/"'
+
     def url(self, *parts: object) -> str:
         """Return the address of a resource."""
         return "/".join((self.root, *map(str, parts)))

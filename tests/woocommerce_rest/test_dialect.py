@@ -479,6 +479,9 @@ def test_unknown_methods_are_rejected_after_the_credentials(shop):
     known, unknown = shop.send("GET", path), shop.http.get(f"{V3}{path}")
     assert (known.status_code, known.get_json()["message"]) == (401, "Unknown request method.")
     assert (unknown.status_code, unknown.get_json()["code"]) == (404, "rest_no_route")
+    for response in (known, unknown):
+        (link,) = response.headers.getlist("Link")
+        assert link.endswith('/wp-json/>; rel="https://api.w.org/"')
 
 
 def test_webhooks_changed_in_the_second_of_their_creation_have_a_time(app_with):
