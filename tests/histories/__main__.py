@@ -20,7 +20,9 @@ def main() -> int:
     parser.add_argument("--database", choices=[*SHOPS, "all"], default="all")
     parser.add_argument("--seed", type=int, default=1, help="of the operations and the faults")
     parser.add_argument("--seconds", type=float, default=60, help="of traffic; default: 60")
-    parser.add_argument("--plant", default="", help="start the service with a planted defect")
+    parser.add_argument(
+        "--plant", default="", help="start the service with planted defects, joined by +"
+    )
     parser.add_argument("--no-faults", action="store_true", help="disturb no process")
     parser.add_argument("--html", type=Path, default=Path("history.html"), help="for a violation")
     parser.add_argument("--save", type=Path, help="write the recorded history, compressed")

@@ -17,6 +17,7 @@ from tests.histories.deliveries import Deliveries
 from tests.histories.faults import Faults
 from tests.histories.generator import (
     CODES,
+    CONDITIONS,
     CUSTOMERS,
     GUESTS,
     MAX_PER_COUPON,
@@ -111,7 +112,7 @@ class _Campaign:
         self._clients = []
         for n in range(CLIENTS):
             number = int(n % OTHER_KEY == 0)
-            client = Client(ports[n % len(ports)], shop.keys[number], number)
+            client = Client(ports[n % len(ports)], shop.keys[number], number, shop.keys[2])
             self._clients.append((Generator(n, self.world, seed, needed), client))
         self._reader_client = Client(shop.services[0].port, shop.keys[0])
         self._feed = FeedReader(Client(shop.services[0].port, shop.keys[0]), self.clock)
@@ -180,6 +181,10 @@ class _Campaign:
         generator = self._clients[0][0]
         for code in CODES:
             client.exchange("POST", "/coupons", {"coupon": generator.new_coupon(code)})
+        for code, conditions in CONDITIONS.items():
+            new = {"code": code, "type": "fixed_cart", "amount": "1.00", **conditions}
+            status, body = client.exchange("POST", "/coupons", {"coupon": new})
+            assert status == 201, body
         for number in range(CUSTOMERS):
             new = {"email": f"Customer{number}@example.com", "first_name": "A"}
             client.exchange("POST", "/customers", {"customer": new})

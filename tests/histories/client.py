@@ -18,10 +18,16 @@ UNDECIDED = 500
 class Client:
     """Sends one request at a time to a port of the loopback interface."""
 
-    def __init__(self, port: int, key: tuple[str, str], number: int = 0) -> None:
-        pair = ":".join(key)
+    def __init__(
+        self,
+        port: int,
+        key: tuple[str, str],
+        number: int = 0,
+        read_only: tuple[str, str] = ("", ""),
+    ) -> None:
         self._number = number  # of the API key
-        self._headers = {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+        self._headers = _authorization(key)
+        self._read_only = _authorization(read_only)
         self.port = port
         self._connection: http.client.HTTPConnection | None = None
         self.headers: dict[str, str] = {}  # of the last response
@@ -39,6 +45,8 @@ class Client:
             "If-Match": operation.args.get("etag"),
         }
         headers = {name: value for name, value in wanted.items() if value}
+        if operation.kind == "read_only":
+            headers |= self._read_only
         operation.api_key = self._number
         operation.invoked = clock()
         try:
@@ -86,3 +94,7 @@ class Client:
         if self._connection:
             self._connection.close()
         self._connection = None
+
+
+def _authorization(key: tuple[str, str]) -> dict[str, str]:
+    return {"Authorization": f"Basic {b64encode(':'.join(key).encode()).decode()}"}

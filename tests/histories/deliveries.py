@@ -15,6 +15,7 @@ from tests.webhooks.receivers import Receiver
 
 FAILURES = 0.002
 """Share of attempts that the receiver rejects. Each holds up the events of its record for 5 s."""
+DISABLED = "disabled"
 PATIENCE = 90  # seconds without a delivery; the second retry comes after a minute
 
 
@@ -39,6 +40,10 @@ class Deliveries:
         status, body = client.exchange("POST", "/webhooks", {"webhook": new})
         assert status == 201, body
         self._webhook = body["webhook"]
+        unwanted = {"topics": ["*"], "delivery_url": f"{self._receiver.url}/{DISABLED}"}
+        unwanted |= {"status": DISABLED}
+        status, body = client.exchange("POST", "/webhooks", {"webhook": unwanted})
+        assert status == 201, body
 
     def begin(self, cursor: int) -> None:
         """Compare the deliveries of events after a position."""
@@ -46,6 +51,9 @@ class Deliveries:
 
     def _respond(self, received: Any) -> int:
         """Verify a delivery on arrival, because its timestamp is valid for five minutes."""
+        if received.path.endswith(DISABLED):
+            self._unverified.append("an event was delivered to a disabled webhook")
+            return 204
         if self._webhook is None:
             return 500
         try:
@@ -61,6 +69,8 @@ class Deliveries:
         new, self._taken = received[self._taken :], len(received)
         found = []
         for each in new:
+            if each.path.endswith(DISABLED):
+                continue
             if each.status == 204 and each.event_id > self._first:
                 data = each.json
                 resource = data["type"].partition(".")[0]
@@ -88,7 +98,7 @@ class Deliveries:
                 texts.append(f"{type_} was delivered as event {id_}, which is not in the feed")
             elif event[0] != type_ or impersonal(record) != impersonal(event[1]):
                 texts.append(f"event {id_} is {event}, and {type_} {record} was delivered")
-        return [Violation("feed and deliveries", text) for text in texts]
+        return [Violation("feed and deliveries", text) for text in texts + self._unverified]
 
     def missing(self, client: Client, feed: Any) -> list[Violation]:
         """Wait for all deliveries. Return those that are missing, wrong or late.

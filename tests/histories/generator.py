@@ -12,6 +12,15 @@ from typing import Any
 from tests.histories.history import Operation
 
 CODES = ("spring", "summer", "autumn", "winter", "vip")
+CONDITIONS = {
+    "expired": {"expiry_date": "2020-01-01"},
+    "minimum": {"minimum_amount": "25.00"},
+    "maximum": {"maximum_amount": "25.00"},
+    "product-1": {"product_ids": [1]},
+    "single": {"individual_use": True},
+    "members": {"customer_emails": ["guest2@example.com"]},
+}
+"""Coupons without limits that no operation changes, and their conditions."""
 STATUSES = ("pending", "processing", "on-hold", "completed", "cancelled", "failed", "refunded")
 GUESTS = ("Guest1@example.com", "guest1@EXAMPLE.com", "guest2@example.com", "")
 CUSTOMERS = 8
@@ -33,10 +42,10 @@ WEIGHTS = {
     "reserve": 22, "confirm": 11, "release": 14, "evaluate": 6,
     "create_order": 14, "set_status": 8, "change_items": 2, "change_coupons": 4,
     "change_customer": 6, "trash_order": 5, "restore_order": 4, "delete_order": 4,
-    "bulk_orders": 2, "refund": 4, "delete_refund": 1, "change_limit": 4, "set_usage_count": 3,
+    "bulk_orders": 3, "refund": 4, "delete_refund": 1, "change_limit": 4, "set_usage_count": 3,
     "rename": 1.5, "trash_coupon": 1, "restore_coupon": 2, "delete_coupon": 1.2,
     "create_coupon": 2, "conditional_update": 2, "generate": 0.5, "trash_batch": 0.5,
-    "change_email": 2, "create_customer": 1, "delete_customer": 0.5,
+    "change_email": 2, "create_customer": 1, "delete_customer": 0.5, "read_only": 0.7,
     "read_coupon": 6, "read_code": 2, "read_redemption": 5, "read_order": 4,
     "read_customer": 3, "list_orders": 2, "list_coupons": 1, "list_redemptions": 2,
     "count": 2, "read_feed": 1,
@@ -87,7 +96,7 @@ class World:
         }
         self.orders = dict(state["orders"])
         self.trashed_orders = list(state["trashed_orders"])
-        other = {each["code"] for each in self.coupons.values()} - set(CODES)
+        other = {each["code"] for each in self.coupons.values()} - {*CODES, *CONDITIONS}
         self.codes = [*CODES, *sorted(code for code in other if not code.startswith("g-"))]
         self.hot_customer = min(self.customers, default=0)
         self.per_code.clear()
@@ -200,6 +209,14 @@ class Generator:
         code = self.random.choice(world.codes)
         return code.upper() if self.random.random() < 0.1 else code
 
+    def _codes(self, numbers: tuple[int, ...]) -> list[str]:
+        """Return codes for a cart or an order. A few have conditions instead of limits."""
+        random = self.random
+        codes = {self._code().lower() for _ in range(random.choice(numbers))}
+        if random.random() < 0.1:
+            codes.add(random.choice(list(CONDITIONS)))
+        return sorted(codes)
+
     def _person(self) -> dict[str, Any]:
         """Return a customer by ID, by e-mail, by both, by both of different people, or a guest."""
         random, customers = self.random, self.world.customers
@@ -254,6 +271,8 @@ class Generator:
     def _reserve(self) -> Operation:
         random, world = self.random, self.world
         code, person = self._code(), self._person()
+        if random.random() < 0.05:
+            code = random.choice(("expired", "members"))
         reference = f"cart-{self._prefix}-{world.next_number()}"
         if world.references and random.random() < 0.25:
             code, reference = random.choice(world.references)
@@ -281,7 +300,7 @@ class Generator:
 
     def _evaluate(self) -> Operation:
         person = self._person()
-        codes = sorted({self._code().lower() for _ in range(self.random.randint(1, 3))})
+        codes = self._codes((1, 2, 3))
         cart = {**person, "coupons": codes, "items": [self._line()]}
         return self._operation(
             "evaluate", "POST", "/coupons/evaluate", {"cart": cart}, codes=codes, **person
@@ -300,7 +319,7 @@ class Generator:
 
     def _order(self, *, legacy: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         random, person = self.random, self._person()
-        codes = sorted({self._code().lower() for _ in range(random.choice((1, 1, 1, 2, 3)))})
+        codes = self._codes((1, 1, 1, 2, 3))
         amount = {"amount": RECORDED} if legacy else {}
         lines = [{"code": code} | amount for code in codes]
         line = self._line()
@@ -320,6 +339,8 @@ class Generator:
             "coupon_lines": lines,
             "order_key": key,
         }
+        if not legacy and random.random() < 0.3:
+            order["metadata"] = {"key": key}
         if random.random() < 0.3:
             order["shipping_lines"] = [
                 {"method_id": "flat_rate", "method_title": "Flat", "total": "4.00"}
@@ -384,13 +405,15 @@ class Generator:
             return None
         person = self._person()
         # Often one who has used the same coupon, so that the limit per customer is reached.
-        used = self._redemption(expiring=0.0)
+        used, rivals = self._redemption(expiring=0.0), self._rivals()
         same = [
             id_
             for id_, order in list(self.world.orders.items())
             if used and used["code"] in {line["code"] for line in order["coupon_lines"]}
         ]
-        if used and same and self.random.random() < 0.6:
+        if rivals and self.random.random() < 0.6:
+            order_id, person = rivals
+        elif used and same and self.random.random() < 0.6:
             order_id = self.random.choice(same)
             person = {"customer_id": used["customer_id"] or 0, "email": used["email"]}
         change = {
@@ -398,6 +421,32 @@ class Generator:
             "billing_address": {"email": person["email"]},
         }
         return self._update_order("change_customer", change, order_id, **person)
+
+    def _rivals(self) -> tuple[int, dict[str, Any]] | None:
+        """Return an order, and the customer of another one with the same coupon.
+
+        The customer has used up the coupon, unless the limit per user is higher.
+        """
+        limited = {
+            each["code"]
+            for each in list(self.world.coupons.values())
+            if each["usage_limit_per_user"]
+        }
+        holders: dict[str, list[Any]] = {}
+        for id_, order in list(self.world.orders.items()):
+            if order["status"] not in {"cancelled", "failed", "refunded"}:
+                person = {
+                    "customer_id": order["customer_id"],
+                    "email": order["billing_address"]["email"],
+                }
+                for line in order["coupon_lines"]:
+                    if line["code"] in limited and any(person.values()):
+                        holders.setdefault(line["code"], []).append((id_, person))
+        several = [found for found in holders.values() if len(found) > 1]
+        if not several:
+            return None
+        one, other = self.random.sample(self.random.choice(several), 2)
+        return one[0], other[1]
 
     def _trash_order(self) -> Operation | None:
         order_id = self._order_id()
@@ -428,6 +477,15 @@ class Generator:
         items: list[dict[str, Any]] = [order for order, _ in orders]
         if (order_id := self._order_id()) is not None:
             items.append({"id": order_id, "status": self.random.choice(STATUSES)})
+        # If one of several coupons cannot be used again, the item uses none of them.
+        items += [
+            {"id": id_, "status": "processing"}
+            for id_, order in list(self.world.orders.items())
+            if order["status"] in {"cancelled", "failed"}
+            and len(order["coupon_lines"]) > 1
+            and id_ != order_id
+            and self.random.random() < 0.5
+        ][:3]
         codes = sorted({code for _, args in orders for code in args["codes"]})
         return self._operation(
             "bulk_orders",
@@ -528,6 +586,7 @@ class Generator:
             "amount": "1.00",
             "usage_limit": 5 if per_user else self.random.randint(1, 5),
             "usage_limit_per_user": per_user,
+            "metadata": {"code": code},
         }
 
     def _create_coupon(self) -> Operation:
@@ -592,6 +651,14 @@ class Generator:
         return self._operation(
             "delete_customer", "DELETE", f"/customers/{customer_id}", customer=customer_id
         )
+
+    def _read_only(self) -> Operation | None:
+        """Send a write of another kind with a key that may only read."""
+        kinds = ("reserve", "create_order", "set_status", "change_limit", "trash_order", "refund")
+        write: Operation | None = getattr(self, f"_{self.random.choice(kinds)}")()
+        if write is None:
+            return None
+        return self._operation("read_only", write.method, write.path, write.body)
 
     # --- reads ---
 

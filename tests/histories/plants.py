@@ -9,6 +9,7 @@ import os
 import random
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import wraps
@@ -16,16 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from flask import request
-from sqlalchemy import bindparam, or_, select, text
+from sqlalchemy import bindparam, delete, or_, select, text
 
-from app.api import etags, idempotency, replica_reads
+from app.api import authentication, etags, idempotency, replica_reads
 from app.catalog import RedemptionEffect, current_catalog
 from app.db import session
 from app.db.sql.types import Id
-from app.models import COUPONS
+from app.models import COUPONS, ORDER_METADATA
 from app.pricing import evaluation
 from app.schemas.fields import input as inputs
-from app.services.coupons import customers, queries, terms
+from app.services.common import plans
+from app.services.coupons import batches, customers, queries, terms
+from app.services.coupons import writes as coupon_writes
 from app.services.events import hooks
 from app.services.maintenance import trash
 from app.services.orders import columns as order_columns
@@ -37,6 +40,7 @@ from app.services.orders import writes as order_writes
 from app.services.redemptions import changes, counts, reservations, slots, stored, writes
 from app.services.reports import coupons as coupon_reports
 from app.services.reports import lists, sales, scope
+from app.services.webhooks.deliveries import collection
 from app.worker import runner
 
 
@@ -51,11 +55,11 @@ class _Clock(datetime):
 
 
 def init_app(app: Any, api: Any) -> None:  # the signature of every plugin
-    """Accept ``expires_in`` from 1 s, and plant the defect that ``HISTORIES_PLANT`` names."""
+    """Accept ``expires_in`` from 1 s, and plant the defects that ``HISTORIES_PLANT`` names."""
     inputs.ExpiresIn.convert = lambda _, value: int(value)
     if "HISTORIES_CLOCK" in os.environ:
         session.datetime = _Clock
-    if name := os.environ.get("HISTORIES_PLANT"):
+    for name in filter(None, os.environ.get("HISTORIES_PLANT", "").split("+")):
         PLANTS[name](app)
 
 
@@ -411,6 +415,275 @@ def report_of_all(_: Any) -> None:
     sales.scope_of = coupon_reports.scope_of = lists.scope_of = scope_of
 
 
+# --- mistakes that a change of the service can bring ---
+
+
+def bulk_item_half_written(_: Any) -> None:
+    """A rejected item of a bulk request keeps the uses of its first coupons."""
+    order_redemptions.savepoint = lambda _: nullcontext()
+
+
+def deleted_keeps_use(_: Any) -> None:
+    """An order that is deleted permanently keeps its uses."""
+    original = order_writes.release_uses
+
+    def release(session: Any, order_id: int, timestamp: Any) -> Any:
+        if random.random() < 0.5:
+            return [], {}
+        return original(session, order_id, timestamp)
+
+    order_writes.release_uses = release
+
+
+def legacy_without_use(_: Any) -> None:
+    """A coupon with a recorded amount is not counted."""
+    original = order_redemptions.CouponPlan._take
+
+    def take(self: Any, session: Any, order_id: int, line: Any, earlier: Any, status: str) -> Any:
+        if not line["applied"] and earlier is None:
+            return []
+        return original(self, session, order_id, line, earlier, status)
+
+    order_redemptions.CouponPlan._take = take
+
+
+def refund_releases(_: Any) -> None:
+    """A partial refund gives the uses of the order back."""
+    original = refunds._update_order
+    written = order_redemptions.release_uses
+
+    def update_order(session: Any, order: Any, after: Any) -> Any:
+        if after["status"] == order["status"] and after["total_refunded"] > order["total_refunded"]:
+            written(session, order["id"], after["updated_at"])
+        return original(session, order, after)
+
+    refunds._update_order = update_order
+
+
+def restored_as_pending(_: Any) -> None:
+    """An order that is restored is pending."""
+    original = trash.lock_orders
+
+    def lock(*args: Any) -> Any:
+        return {
+            id_: {**order, "status_before_trash": "pending"}
+            if order["status"] == "trash"
+            else order
+            for id_, order in original(*args).items()
+        }
+
+    trash.lock_orders = lock
+
+
+def deleted_refund_counts(_: Any) -> None:
+    """A deleted refund is still subtracted from what can be refunded."""
+    original = refunds._update_order
+
+    def update_order(session: Any, order: Any, after: Any) -> Any:
+        if after["total_refunded"] < order["total_refunded"]:
+            after["total_refunded"] = order["total_refunded"]
+        return original(session, order, after)
+
+    refunds._update_order = update_order
+
+
+def second_coupon_without_discount(_: Any) -> None:
+    """The second coupon of an order gives no discount."""
+    original = order_coupons.evaluate
+
+    def evaluate(*args: Any, **kwargs: Any) -> Any:
+        found = original(*args, **kwargs)
+        return replace(
+            found,
+            coupons=tuple(
+                replace(each, discount=0) if number else each
+                for number, each in enumerate(found.coupons)
+            ),
+        )
+
+    order_coupons.evaluate = evaluate
+
+
+def evaluation_ignores_customer(_: Any) -> None:
+    """The evaluation of a cart does not check the limit per user."""
+    original = evaluation.limit_reasons
+
+    def reasons(coupon: Any) -> Any:
+        return (each for each in original(coupon) if each.code != "usage_limit_per_user")
+
+    evaluation.limit_reasons = reasons
+
+
+def expired_accepted(_: Any) -> None:
+    """The expiry date of a coupon is ignored."""
+    evaluation._expiry_reasons = lambda *_: ()
+
+
+def minimum_of_prices(_: Any) -> None:
+    """The minimum amount is compared with the prices of the items, without their quantities."""
+    original = evaluation._cart_reasons
+
+    def reasons(coupon: Any, coupon_type: Any, cart: Any) -> Any:
+        prices = [replace(each, value=each.value // (each.quantity or 1)) for each in cart]
+        return original(coupon, coupon_type, prices)
+
+    evaluation._cart_reasons = reasons
+
+
+def metadata_dropped(_: Any) -> None:
+    """An update of an order removes its metadata."""
+    original = order_writes._prepare_update
+
+    def prepare(found: Any, order: Any, item: Any) -> Any:
+        after = original(found, order, item)
+        of_order = ORDER_METADATA.c.order_id == after["id"]
+        found.session.execute(delete(ORDER_METADATA).where(of_order))
+        return after
+
+    order_writes._prepare_update = prepare
+
+
+def if_match_ignored(_: Any) -> None:
+    """``If-Match`` is ignored."""
+    etags._if_match_holds = lambda _: True
+
+
+def read_only_writes(_: Any) -> None:
+    """A key that may only read can write."""
+    authentication.require_permission = lambda *_: None
+
+
+def batch_left(_: Any) -> None:
+    """The trash of a batch leaves one of its coupons."""
+    batches.CHUNK = 2
+
+    def trash_some(session: Any, actor: Any, unused: Any) -> Any:
+        moved, _ = kept(session, actor, unused)
+        return moved, None
+
+    kept = batches._trash
+    batches._trash = trash_some
+
+
+def rename_resets_count(_: Any) -> None:
+    """A coupon with a new code begins to count from 0."""
+    original = coupon_writes._prepare_update
+
+    def prepare(found: Any, coupon: Any, item: Any) -> Any:
+        after = original(found, coupon, item)
+        return after | {"usage_count": 0} if after["code"] != coupon["code"] else after
+
+    coupon_writes._prepare_update = prepare
+
+
+def search_not_updated(_: Any) -> None:
+    """A renamed coupon is still found by its first code."""
+    original = coupon_writes.with_columns
+
+    def with_columns(row: Any, columns: Any) -> Any:
+        return original(row, {k: v for k, v in columns.items() if k != "search_text"})
+
+    coupon_writes.search_text, kept = lambda *_: "", coupon_writes.search_text
+    prepare = coupon_writes._prepare_update
+    create = coupon_writes._prepare_create
+
+    def prepare_update(found: Any, coupon: Any, item: Any) -> Any:
+        after = prepare(found, coupon, item)
+        after["search_text"] = coupon["search_text"]
+        return after
+
+    def prepare_create(found: Any, data: Any) -> Any:
+        return {**create(found, data), "search_text": kept(data["code"], data["description"])}
+
+    coupon_writes._prepare_update, coupon_writes._prepare_create = prepare_update, prepare_create
+
+
+def search_of_orders_not_updated(_: Any) -> None:
+    """An order is found by the e-mail address that it had first."""
+    original = order_writes.search_text_of
+    order_writes.search_text_of = lambda order: order.get("search_text") or original(order)
+
+
+def second_key_ignored(_: Any) -> None:
+    """Records with the same sort key have any order."""
+
+    def clauses(self: Any, key: Any = None, record_id: Any = None) -> Any:
+        way = plans.asc if self.direction == "desc" else plans.desc
+        first = original(self, key, record_id)
+        return (
+            first
+            if len(first) == 1
+            else (first[0], way(self.record_id if record_id is None else record_id))
+        )
+
+    original = plans._Order.clauses
+    plans._Order.clauses = clauses
+
+
+def second_status_ignored(_: Any) -> None:
+    """A list with several statuses shows those with the first one."""
+    original = order_queries.part_of
+
+    def part_of(statuses: Any, **kwargs: Any) -> Any:
+        return original(statuses[:1] if statuses else statuses, **kwargs)
+
+    order_queries.part_of = part_of
+
+
+def total_of_page(_: Any) -> None:
+    """``X-Total`` is the number of records on the page."""
+    original = plans.Page
+
+    def page(rows: Any, total: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(rows, len(rows) if isinstance(rows, list) else total, *args, **kwargs)
+
+    plans.Page = page
+
+
+def hour_of_another_zone(_: Any) -> None:
+    """Intervals of the report of sales begin an hour late."""
+    real = sales.Period.intervals
+
+    def intervals(self: Any) -> Any:
+        hour = timedelta(hours=1)
+        return [
+            replace(each, since=each.since - hour, until=each.until - hour) for each in real(self)
+        ]
+
+    sales.Period.intervals = intervals
+
+
+def event_twice(_: Any) -> None:
+    """One event of fifty is written twice."""
+    original = hooks.record
+
+    def record(session: Any, cause: Any, events: Any) -> Any:
+        texts = original(session, cause, events)
+        original(session, cause, [each for each in events if random.random() < 0.02])
+        return texts
+
+    hooks.record = record
+
+
+def delivery_skipped(_: Any) -> None:
+    """A webhook does not receive one event of fifty."""
+    original = collection.wants
+    collection.wants = lambda *args: random.random() > 0.02 and original(*args)
+
+
+def replay_with_200(_: Any) -> None:
+    """A stored response has the status 200."""
+    original = idempotency._stored_response
+
+    def stored(*args: Any, **kwargs: Any) -> Any:
+        found = original(*args, **kwargs)
+        if found is not None:
+            found.status_code = 200
+        return found
+
+    idempotency._stored_response = stored
+
+
 PLANTS: dict[str, Callable[[Any], None]] = {
     plant.__name__.replace("_", "-"): plant
     for plant in (
@@ -445,6 +718,30 @@ PLANTS: dict[str, Callable[[Any], None]] = {
         delivered_late,
         event_of_before,
         report_of_all,
+        bulk_item_half_written,
+        deleted_keeps_use,
+        legacy_without_use,
+        refund_releases,
+        restored_as_pending,
+        deleted_refund_counts,
+        second_coupon_without_discount,
+        evaluation_ignores_customer,
+        expired_accepted,
+        minimum_of_prices,
+        metadata_dropped,
+        if_match_ignored,
+        read_only_writes,
+        batch_left,
+        rename_resets_count,
+        search_not_updated,
+        search_of_orders_not_updated,
+        second_key_ignored,
+        second_status_ignored,
+        total_of_page,
+        hour_of_another_zone,
+        event_twice,
+        delivery_skipped,
+        replay_with_200,
     )
 }
 """The planted defects by name."""

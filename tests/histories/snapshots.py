@@ -35,6 +35,11 @@ def snapshot(client: Client, since: float) -> dict[str, Any]:
         records = client.get(path)
         (key,) = records
         found[name] = {record["id"]: record for record in records[key]}
+    found["metadata"] = [
+        [kind, record["id"], record["metadata"]]
+        for kind in ("coupon", "order")
+        for record in client.get(f"/{kind}s?fields=id,metadata")[f"{kind}s"]
+    ]
     found["redemptions"] = {
         redemption["id"]: redemption
         for condition in (

@@ -110,12 +110,13 @@ class Shop:
             _wait_until_ready(service)
         self.proxy = Proxy(self.services[0].port, self._seed)
         self.keys = [(self.key.consumer_key, self.key.consumer_secret)]
-        new = {"key": {"permission": "read_write", "description": "second"}}
         client = Client(self.services[0].port, self.keys[0])
-        status, body = client.exchange("POST", "/keys", new)
+        for permission in ("read_write", "read"):
+            new = {"key": {"permission": permission, "description": permission}}
+            status, body = client.exchange("POST", "/keys", new)
+            assert status == 201, body
+            self.keys.append((body["key"]["consumer_key"], body["key"]["consumer_secret"]))
         client.close()
-        assert status == 201, body
-        self.keys.append((body["key"]["consumer_key"], body["key"]["consumer_secret"]))
 
     def _install_plugin(self) -> None:
         """Let the processes load ``tests.histories.plants`` as a plugin."""

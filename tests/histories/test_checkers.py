@@ -3,12 +3,13 @@
 The history is stored, because what happens in a run differs from machine to machine, and an
 alteration needs certain operations. This command records it again::
 
-    make histories ARGS="--database sqlite --seed 3 --seconds 8 --no-faults \\
+    make histories ARGS="--database sqlite --seed 5 --seconds 14 --no-faults \\
         --save tests/histories/recorded.json.gz"
 """
 
 import copy
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -201,9 +202,90 @@ def repeat_with_another_body(segments):
     raise AssertionError("no repetition")
 
 
+def alter_interval(segments):
+    """An order counts in the interval before its own."""
+    for segment in segments:
+        for query in segment.after["queries"]:
+            if query["path"].startswith("/reports/sales"):
+                parts = query["result"]["sales"]["intervals"]
+                for before, part in pairwise(parts):
+                    if part["orders"]:
+                        before["orders"], part["orders"] = before["orders"] + 1, part["orders"] - 1
+                        return
+    raise AssertionError("no report of several intervals")
+
+
+def alter_restored(segments):
+    _, event = events(segments, "order.restored")[0]
+    event.record["status"] = event.data["data"]["order"]["status"] = "never"
+
+
+def leave_coupon_of_batch(segments):
+    segment, event = events(segments, "coupon_batch.created")[0]
+    trashing = copy.copy(segment.operations[0])
+    trashing.kind, trashing.status, trashing.args = (
+        "trash_batch",
+        200,
+        {"batch": event.record["id"]},
+    )
+    trashing.key, trashing.response = "", {"trashed": event.record["count"] - 1}
+    segment.operations.append(trashing)
+
+
+def ignore_condition(segments):
+    _, operation = operations(segments, "evaluate")[0]
+    operation.args["codes"] = [*operation.args["codes"], "expired"]
+    result = {"code": "expired", "applicable": True, "reasons": []}
+    operation.response["evaluation"]["coupons"].append(result)
+
+
+def alter_sum_of_evaluation(segments):
+    _, operation = operations(segments, "evaluate")[0]
+    operation.response["evaluation"]["total"] = "0.01"
+
+
+def drop_metadata(segments):
+    kind, id_, _ = next(each for each in segments[-1].after["metadata"] if each[2])
+    segments[-1].after["metadata"].append([kind, id_, {}])
+
+
+def skip_delivery(segments):
+    """The second event of a record is delivered, and its first one is not."""
+    delivered = [each for segment in segments for each in segment.delivered]
+    key = next(key for key, n in Counter(each[1:] for each in delivered).items() if n > 1)
+    first = min(each for each in delivered if each[1:] == key)
+    for segment in segments:
+        segment.delivered = [each for each in segment.delivered if each != first]
+
+
+def write_with_key_that_may_read(segments):
+    for segment in segments:
+        for operation in segment.operations:
+            if operation.kind == "read_only":
+                operation.status = 200
+                return
+    raise AssertionError("no write with such a key")
+
+
+def alter_items(segments):
+    for _, operation in operations(segments, "create_order"):
+        if operation.status == 201:
+            operation.response["order"]["line_items"][0]["quantity"] += 1
+            return
+
+
 @pytest.mark.parametrize(
     ("alter", "checker"),
     [
+        (alter_interval, "queries"),
+        (alter_restored, "orders"),
+        (leave_coupon_of_batch, "feed and deliveries"),
+        (ignore_condition, "conditions"),
+        (alter_sum_of_evaluation, "orders"),
+        (drop_metadata, "orders"),
+        (skip_delivery, "feed and deliveries"),
+        (write_with_key_that_may_read, "feed and deliveries"),
+        (alter_items, "feed and deliveries"),
         (alter_limit, "conservation"),
         (alter_usage_count, "conservation"),
         (alter_evaluation, "linearizability"),

@@ -22,9 +22,10 @@ def recorded(response, kind, body, *, invoked=0.0, returned=1000.0, **args):
     )  # fmt: skip
 
 
-def violations_of(events, *operations, redemptions=()):
-    """The violations in a segment that begins with an empty shop. One event follows the other."""
-    state = {"coupons": {}, "customers": {}, "taken": time.time()}
+def violations_of(events, *operations, redemptions=(), coupons=()):
+    """The violations in a segment that begins without orders. One event follows the other."""
+    state = {"coupons": {each["id"]: each for each in coupons}, "customers": {}}
+    state["taken"] = time.time()
     state["redemptions"] = {each["id"]: each for each in redemptions}
     timed = [Event(each, float(number), number + 0.9) for number, each in enumerate(events)]
     segment = Segment(0, 0.0, time.time(), events=timed)
@@ -291,3 +292,15 @@ def test_an_order_without_an_address_counts_erased_uses_of_its_deleted_customer(
     assert [each.status for each in operations] == [200, 200, 201, 200]
     events += feed()
     assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+
+
+@pytest.mark.one_database
+def test_an_order_without_a_use_of_its_coupon_is_found(admin, feed, make_coupon, make_order):
+    coupon = make_coupon(code="summer")
+    body = {"order": {"status": "processing", "coupon_lines": [{"code": "summer"}]}}
+    feed()
+    created = recorded(admin.post("/orders", body), "create_order", body, codes=["summer"])
+    assert created.status == 201
+    events = [event for event in feed() if event["type"] != "coupon.redeemed"]
+    found = violations_of(events, created, coupons=[coupon])
+    assert found[0] == "an order that is processing has no use of ['summer']"

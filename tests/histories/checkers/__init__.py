@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.histories.checkers.changes import ChangeChecker, check_links, check_tags
+from tests.histories.checkers.conditions import check_conditions
 from tests.histories.checkers.coupons import CouponChecker
 from tests.histories.checkers.feed import FeedChecker
 from tests.histories.checkers.idempotency import IdempotencyChecker
@@ -40,6 +41,7 @@ class Checkers:
         found += check_links(segment)
         found += check_tags(segment)
         found += check_orders(segment)
+        found += check_conditions(segment)
         found += check_statistics(segment)
         found += check_queries(segment)
         return found

@@ -31,6 +31,7 @@ class ChangeChecker:
     def __init__(self) -> None:
         self._notes: Counter[int] = Counter()  # changes of the status, by order
         self._created: set[int] = set()  # orders whose changes are all known
+        self._metadata: dict[tuple[str, int], Record] = {}  # of created records
 
     def check(self, segment: Segment) -> list[Violation]:
         """Return the violations in a segment."""
@@ -39,6 +40,9 @@ class ChangeChecker:
         for event in segment.events:
             groups.setdefault(event.request_id or f"event {event.id}", []).append(event)
         self._orders: dict[int, Record | None] = dict(segment.before["orders"])
+        self._trashed = {
+            id_: order["status"] for id_, order in segment.before["trashed_orders"].items()
+        }
         self._refunds: dict[int, dict[int, Decimal]] = {id_: {} for id_ in self._orders}
         for refund in segment.before["refunds"].values():
             of_order = self._refunds.setdefault(refund["order_id"], {})
@@ -54,7 +58,7 @@ class ChangeChecker:
             Violation(name, text, [operation] if operation else [], events)
             for name, text, operation, events in found
         ]
-        return violations + self._check_notes(segment)
+        return violations + self._check_notes(segment) + self._check_metadata(segment)
 
     def _request(self, operation: Operation | None, events: list[Event]) -> list[str]:
         """Return what is wrong with the changes of orders by one request."""
@@ -68,9 +72,16 @@ class ChangeChecker:
             id_ = event.data["resource_id"]
             before, after = self._orders.get(id_), event.record
             if event.type == "order.deleted":
+                if before:
+                    self._trashed[id_] = before["status"]
                 self._orders[id_] = None
                 self._refunds.pop(id_, None)
                 continue
+            if event.type == "order.restored" and self._trashed.get(id_) != after["status"]:
+                found.append(
+                    f"order {id_} was {self._trashed.get(id_)} before the trash, and is "
+                    f"{after['status']} after it"
+                )
             if event.type == "order.created":
                 self._created.add(id_)
                 self._refunds[id_] = {}
@@ -118,6 +129,18 @@ class ChangeChecker:
         if before["status"] != after["status"] and not is_moved and not is_meant:
             return [f"order {id_}: a request has changed its status to {after['status']}"]
         return []
+
+    def _check_metadata(self, segment: Segment) -> list[Violation]:
+        """Check that records keep the metadata with which they were created."""
+        for event in segment.events:
+            kind = event.data["resource"]
+            if event.type == f"{kind}.created" and event.record.get("metadata"):
+                self._metadata[kind, event.data["resource_id"]] = event.record["metadata"]
+        return [
+            Violation(ORDERS, f"{kind} {id_} has the metadata {metadata}, not {expected}")
+            for kind, id_, metadata in segment.after.get("metadata", ())
+            if (expected := self._metadata.get((kind, id_), metadata)) != metadata
+        ]
 
     def _check_notes(self, segment: Segment) -> list[Violation]:
         """Compare the notes of orders at the pause with the changes of their status."""

@@ -15,6 +15,8 @@ from functools import partial
 from typing import Any
 
 from tests.histories.accounts import ERASED, Accounts, key_of
+from tests.histories.checkers.orders import HELD
+from tests.histories.generator import CONDITIONS
 from tests.histories.history import Event, Operation, Segment, Violation
 from tests.histories.model import (
     CONFIRMED,
@@ -561,7 +563,32 @@ class CouponChecker:
             return self._not_found(operation, operation.args["code"])
         if kind in {"list_redemptions", "count"} and operation.is_done:
             return self._listed(operation)
+        if kind == "create_order" and operation.is_done:
+            return self._unused(operation)
         return ""
+
+    def _unused(self, operation: Operation) -> str:
+        """Check that a new order uses each of its coupons, also with recorded amounts."""
+        status = operation.body["order"]["status"]
+        if not HELD.get(status, CONFIRMED):
+            return ""
+        used = {
+            id_
+            for id_, timeline in self._timelines.items()
+            for step in timeline.steps
+            if step.event.request_id == operation.request_id
+        }
+        unused = [
+            code
+            for code in operation.args["codes"]
+            if (problem := self._not_found(operation, code))
+            and not any(problem == self._coupon_with(id_, code) for id_ in used)
+        ]
+        return f"an order that is {status} has no use of {unused}" if unused else ""
+
+    @staticmethod
+    def _coupon_with(id_: int, code: str | None) -> str:
+        return f"coupon {id_} has the code {code}"
 
     @staticmethod
     def _has_code(coupon: Coupon, operation: Operation) -> bool:
@@ -607,7 +634,7 @@ class CouponChecker:
         for timeline in self._timelines.values():
             states = list(timeline.states(operation))
             if all(each.status == PUBLISHED and each.code == code for each in states):
-                return f"coupon {timeline.before.id} has the code {code}"
+                return self._coupon_with(timeline.before.id, code)
         return ""
 
     def _persons(self, operation: Operation) -> list[Person]:
@@ -863,6 +890,8 @@ class CouponChecker:
             for code in operation.args.get("codes") or [operation.args.get("code")]:
                 if code:
                     by_code.setdefault(code, []).append(operation)
+        for code in CONDITIONS:
+            by_code.pop(code, None)  # nobody competes for them
         for operations in by_code.values():
             for one in operations:
                 others = sum(

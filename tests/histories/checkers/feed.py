@@ -35,6 +35,7 @@ class FeedChecker:
         self.ids: set[int] = set()
         self._cursor = 0
         self._delivered: dict[tuple[str, int], int] = {}
+        self._waiting: dict[tuple[str, int], list[int]] = {}  # events without a delivery so far
         self._arrived: set[int] = set()
 
     def begin(self, cursor: int) -> None:
@@ -51,10 +52,13 @@ class FeedChecker:
                 found.append(Violation(NAME, text, events=[event]))
             self._cursor = max(self._cursor, event.id)
             self.ids.add(event.id)
+            if event.id not in self._arrived:
+                key = event.data["resource"], event.data["resource_id"]
+                self._waiting.setdefault(key, []).append(event.id)
             by_request.setdefault(event.request_id or "", []).append(event)
         for operation in segment.operations:
             found += _missing(operation, by_request.get(operation.request_id, []))
-        return found + self.deliveries(segment.delivered)
+        return found + _batches(segment) + self.deliveries(segment.delivered)
 
     def deliveries(self, delivered: list[tuple[int, str, int]]) -> list[Violation]:
         """Check that deliveries of a record arrive in the order of its events."""
@@ -63,6 +67,14 @@ class FeedChecker:
             if event_id in self._arrived:
                 continue  # a repetition
             self._arrived.add(event_id)
+            waiting = self._waiting.pop((resource, resource_id), [])
+            if earlier := [each for each in waiting if each < event_id]:
+                text = (
+                    f"event {event_id} of {resource} {resource_id} was delivered before {earlier}"
+                )
+                found.append(Violation(NAME, text))
+            if later := [each for each in waiting if each > event_id]:
+                self._waiting[resource, resource_id] = later
             latest = self._delivered.get((resource, resource_id), 0)
             if event_id < latest:
                 text = f"event {event_id} of {resource} {resource_id} was delivered after {latest}"
@@ -76,6 +88,10 @@ def _missing(operation: Operation, events: list[Event]) -> list[Violation]:
     if operation.status is None or operation.replayed:
         return []
     types = [event.type for event in events]
+    if operation.kind == "read_only" and operation.is_done:
+        return [
+            Violation(NAME, "a key that may only read has changed something", [operation], events)
+        ]
     if not operation.is_done:
         text = f"a rejected request has written {', '.join(types)}"
         return [Violation(NAME, text, [operation], events)] if types else []
@@ -98,8 +114,42 @@ def _missing(operation: Operation, events: list[Event]) -> list[Violation]:
     return _echo(operation) + _differences(operation, events)
 
 
+def _batches(segment: Segment) -> list[Violation]:
+    """Check that the trash of a batch, whose coupons nobody uses, moves all of them."""
+    sizes = {
+        event.data["resource_id"]: event.record["count"]
+        for event in segment.events
+        if event.type == "coupon_batch.created"
+    }
+    trashed: dict[int, list[Operation]] = {}
+    for operation in segment.operations:
+        if operation.kind == "trash_batch" and operation.status != 404:
+            trashed.setdefault(operation.args["batch"], []).append(operation)
+    found = []
+    for batch, operations in trashed.items():
+        if batch not in sizes or any(not each.is_done for each in operations):
+            continue
+        moved = sum(each.response["trashed"] for each in operations)
+        if moved != sizes[batch]:
+            text = f"{moved} coupons of batch {batch} are in the trash, which has {sizes[batch]}"
+            found.append(Violation(NAME, text, operations))
+    return found
+
+
 def _echo(operation: Operation) -> list[Violation]:
     """Compare a created record with the request."""
+    if operation.kind == "create_order" and operation.status == 201:
+        sent, shown = operation.body["order"], operation.response["order"]
+        for kind, names in (
+            ("line_items", ("product_id", "quantity")),
+            ("shipping_lines", ("total",)),
+        ):
+            ours, theirs = (
+                [tuple(item[name] for name in names) for item in each.get(kind, ())]
+                for each in (sent, shown)
+            )
+            if ours != theirs:
+                return [Violation(NAME, f"{kind} sent {ours}, stored {theirs}", [operation])]
     names = {
         "reserve": ("redemption", ("code", "reference", "customer_id", "email")),
         "create_order": ("order", ("status", "customer_id", "order_key")),

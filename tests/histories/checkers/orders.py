@@ -35,7 +35,7 @@ def check_orders(segment: Segment) -> list[Violation]:
         text = f"order {order_id} is {where}, and its redemptions {ids} are live"
         found.append(_violation(segment, order_id, text))
     for operation in segment.operations:
-        found += _discount(operation)
+        found += _discount(operation) + _evaluation(operation)
         order = (operation.response or {}).get("order") if operation.is_done else None
         if isinstance(order, dict) and not operation.path.startswith("/wc-api"):
             found += [Violation(NAME, text, [operation]) for text in _sums(order)]
@@ -129,6 +129,20 @@ def _discount(operation: Operation) -> list[Violation]:
         return []
     text = f"order {order['id']}: a discount of {order['total_discount']} by {given}, not {wanted}"
     return [Violation(NAME, text, [operation])]
+
+
+def _evaluation(operation: Operation) -> list[Violation]:
+    """Check the sums of an evaluation: each applicable coupon takes 1.00 off the items."""
+    if operation.kind != "evaluate" or not operation.is_done:
+        return []
+    shown = operation.response["evaluation"]
+    items = operation.body["cart"]["items"]
+    subtotal = sum((Decimal(each["price"]) * each["quantity"] for each in items), Decimal(0))
+    discount = Decimal(sum(each["applicable"] for each in shown["coupons"]))
+    expected = {"subtotal": subtotal, "discount": discount, "total": subtotal - discount}
+    if all(Decimal(shown[name]) == value for name, value in expected.items()):
+        return []
+    return [Violation(NAME, f"an evaluation has the sums {shown}, not {expected}", [operation])]
 
 
 def _refunds(order: dict[str, Any], refunds: Any) -> list[str]:

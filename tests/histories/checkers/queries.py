@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 from typing import Any
+from urllib.parse import quote
 
 from tests.histories.checkers.reports import REPORT, ask_reports, check_report
 from tests.histories.history import Segment, Violation
@@ -84,7 +85,10 @@ def _plan(query: Record, state: Record) -> tuple[str, Any, int]:
     if kind == "customers":
         conditions.append(("role=all", lambda _: True))
     matching = [each for each in records if all(test(each) for _, test in conditions)]
-    parts = [f"filter[{text.partition('=')[0]}]={text.partition('=')[2]}" for text, _ in conditions]
+    parts = [
+        f"filter[{name}]={quote(value, safe=':,@')}"
+        for name, _, value in (text.partition("=") for text, _ in conditions)
+    ]
     if random.random() < COUNTS and not kind.startswith("trashed"):
         return f"{_PATHS[kind]}/count?{'&'.join(parts)}", len(matching), len(matching)
     ids = [each["id"] for each in matching]
@@ -134,20 +138,20 @@ def _ids(random: Random, sample: Record) -> Condition:
 
 
 def _code_text(random: Random, sample: Record) -> Condition:
-    text = sample["code"][: random.randint(1, 5)].upper()
+    text = sample["code"][: random.choice((1, 3, 5, 20))].upper()
     return f"q={text}", lambda each: text.lower() in each["code"]
 
 
 def _email_text(random: Random, sample: Record) -> Condition:
-    text = sample["email"][: random.randint(2, 9)] or "example"
+    text = sample["email"][: random.choice((2, 5, 9, 40))] or "example"
     return f"q={text}", lambda each: any(
         text.lower() in each[name].lower()
         for name in ("email", "username", "first_name", "last_name")
     )
 
 
-def _order_text(_: Random, sample: Record) -> Condition:
-    text = sample["order_number"]
+def _order_text(random: Random, sample: Record) -> Condition:
+    text = random.choice([sample["order_number"], *_texts(sample)])
     return f"q={text}", lambda each: any(text in part for part in _texts(each))
 
 

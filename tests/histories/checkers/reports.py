@@ -11,7 +11,7 @@ from typing import Any
 REPORT = "report"
 COUNTED = frozenset({"processing", "completed", "refunded"})
 CENT = Decimal("0.01")
-INTERVALS = "hour", "day", "week", "month", "year"
+INTERVALS = "hour", "hour", "hour", "day", "week", "month", "year"
 AT_ONCE = 2
 
 Record = dict[str, Any]
@@ -26,8 +26,10 @@ def ask_reports(
         get: sends a GET request; returns the body and the headers.
         state: the snapshot with which the results are compared.
     """
-    created = [each["created_at"][:10] for each in state["orders"].values()]
-    first, last = (date.fromisoformat(each(created, default="2026-01-01")) for each in (min, max))
+    days = [each["created_at"][:10] for each in state["orders"].values()]
+    confirmed = (each["confirmed_at"] for each in state["redemptions"].values())
+    days += [each[:10] for each in confirmed if each]
+    first, last = (date.fromisoformat(each(days, default="2026-01-01")) for each in (min, max))
     day = timedelta(days=1)
     period = f"filter[from]={first - day}&filter[to]={last + day}"
     coupons = [each["id"] for each in state["coupons"].values() if each["usage_count"]]
@@ -59,6 +61,11 @@ def check_report(query: Record, state: Record) -> list[str]:
         parts = body["sales"]["intervals"]
         for each in ("orders", "refunds", "items", "uses"):
             found += _differences(path, {each: sum(p[each] for p in parts)}, {each: shown[each]})
+        starts = [each["start"] for each in parts]
+        for part, end in zip(parts, [*starts[1:], "9999"], strict=True):
+            expected = shop.in_interval(part["start"], end)
+            where = f"{path}, interval {part['label']}"
+            found += _differences(where, {each: part[each] for each in expected}, expected)
         return found
     if name == "orders":
         shown = {
@@ -144,6 +151,15 @@ class _Shop:
             "average_order": _text(average),
             "uses": len(self.uses),
         }
+
+    def in_interval(self, start: str, end: str) -> Record:
+        """Return how many records an interval has. The times are in UTC, as the API shows them."""
+        times = {
+            "orders": [each["created_at"] for each in self.orders],
+            "refunds": [each["created_at"] for each in self.refunds],
+            "uses": [each["confirmed_at"] for each in self.uses],
+        }
+        return {name: sum(start <= at < end for at in found) for name, found in times.items()}
 
     def by_status(self) -> Record:
         """Return the number of orders and their total by status."""
