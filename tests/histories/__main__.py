@@ -24,6 +24,7 @@ def main() -> int:
         "--plant", default="", help="start the service with planted defects, joined by +"
     )
     parser.add_argument("--no-faults", action="store_true", help="disturb no process")
+    parser.add_argument("--accounts", action="store_true", help="mostly accounts and addresses")
     parser.add_argument("--html", type=Path, default=Path("history.html"), help="for a violation")
     parser.add_argument("--save", type=Path, help="write the recorded history, compressed")
     parser.add_argument("--check", type=Path, help="check a recorded history, without a run")
@@ -42,7 +43,8 @@ def main() -> int:
         started = time.monotonic()
         result = campaign.run(
             database, options.seed, options.seconds,
-            plant=options.plant, faults=not options.no_faults, keep=bool(options.save), tell=_say,
+            plant=options.plant, faults=not options.no_faults, keep=bool(options.save),
+            accounts=options.accounts, tell=_say,
         )  # fmt: skip
         if options.save:
             options.save.write_bytes(dump(result.segments))

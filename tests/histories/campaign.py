@@ -21,7 +21,6 @@ from tests.histories.generator import (
     CUSTOMERS,
     GUESTS,
     MAX_PER_COUPON,
-    WEIGHTS,
     Generator,
     World,
 )
@@ -39,6 +38,7 @@ MOST = 4  # times the segments that fit into the seconds, if something has not b
 MOST_FAULTS = 4.5  # in a segment
 LONG = 300  # seconds; a run of this length needs MANY of each kind of operation and fault
 MANY, FEW = 20, 5
+LEAST = 0.2  # weight of operations that must occur
 OVERLAP = 4  # operations on a coupon at the same time
 REFUSALS = 0.2, 0.8  # share of the attempts to use a coupon
 
@@ -69,6 +69,7 @@ def run(
     plant: str = "",
     faults: bool = True,
     keep: bool = False,
+    accounts: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Result:
     """Run a campaign and return its result. It ends early at the first violation.
@@ -80,12 +81,14 @@ def run(
         plant: the planted defect, or an empty string.
         faults: whether to disturb the processes.
         keep: whether the result contains all segments.
+        accounts: whether most operations are about accounts and their addresses. Other kinds of
+            operations do not have to occur then.
         tell: is called with a line about each segment.
     """
     shop = SHOPS[database](seed, plant)
     try:
         shop.start()
-        campaign = _Campaign(shop, seed, seconds, faults=faults, keep=keep)
+        campaign = _Campaign(shop, seed, seconds, faults=faults, keep=keep, accounts=accounts)
         try:
             return campaign.run(tell)
         finally:
@@ -95,14 +98,17 @@ def run(
 
 
 class _Campaign:
-    def __init__(self, shop: Shop, seed: int, seconds: float, *, faults: bool, keep: bool) -> None:
+    def __init__(
+        self, shop: Shop, seed: int, seconds: float, *, faults: bool, keep: bool, accounts: bool
+    ) -> None:
         self._shop, self._seconds, self._keep = shop, seconds, keep
         self._length = LONG_SEGMENT if seconds >= LONG else SEGMENT
         self._start = time.monotonic()
         needed = MANY if seconds >= LONG else FEW
         self._needed = needed
         self.result = Result()
-        self.world = World(seed, int(MAX_PER_COUPON * self._length / SEGMENT))
+        most = int(MAX_PER_COUPON * self._length / SEGMENT)
+        self.world = World(seed, most, is_about_accounts=accounts)
         number = len(range(0, int(seconds), int(self._length))) or 1
         self.faults = Faults(shop, seed, needed if faults else 0, 0.0)
         if faults:
@@ -323,8 +329,8 @@ class _Campaign:
         seen["cuts"] = self._shop.proxy.cuts
         found = [
             f"{kind}: {self._kinds[kind]} times"
-            for kind in WEIGHTS
-            if self._kinds[kind] < self._needed
+            for kind, weight in self.world.weights.items()
+            if self._kinds[kind] < self._needed and weight >= LEAST
         ]
         found += [f"{kind}: {self.faults.done[kind]} times" for kind in self.faults.not_tested()]
         for name in ("expiries", "restores", "cuts", "repetitions"):

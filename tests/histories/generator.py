@@ -51,13 +51,23 @@ WEIGHTS = {
     "count": 2, "read_feed": 1,
 }  # fmt: skip
 """How often each kind of operation is chosen."""
+OF_ACCOUNTS = dict.fromkeys(WEIGHTS, 0.1) | {
+    "reserve": 30, "release": 14, "confirm": 6, "create_order": 10, "change_customer": 6,
+    "trash_order": 4, "restore_order": 4, "delete_order": 4, "set_status": 3, "evaluate": 3,
+    "change_email": 14, "create_customer": 8, "create_coupon": 2,
+}  # fmt: skip
+"""The same if most operations are about accounts, and guests who have their addresses."""
 
 
 class World:
     """What all clients know, from responses and from the pauses. It can be out of date."""
 
-    def __init__(self, seed: int, max_per_coupon: int = MAX_PER_COUPON) -> None:
+    def __init__(
+        self, seed: int, max_per_coupon: int = MAX_PER_COUPON, *, is_about_accounts: bool = False
+    ) -> None:
         self.max_per_coupon = max_per_coupon
+        self.is_about_accounts = is_about_accounts
+        self.weights = OF_ACCOUNTS if is_about_accounts else WEIGHTS
         self.lock = threading.Lock()
         self.seed = seed
         self.number = 0
@@ -142,7 +152,8 @@ class Generator:
             rarest = min(WEIGHTS, key=lambda kind: (done[kind], self.random.random()))
             if done[rarest] < self.needed:
                 return rarest
-        return self.random.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        weights = self.world.weights
+        return self.random.choices(list(weights), list(weights.values()))[0]
 
     def _prepared(self, operation: Operation) -> Operation:
         random, world = self.random, self.world
@@ -579,7 +590,7 @@ class Generator:
 
     def new_coupon(self, code: str) -> dict[str, Any]:
         """Return the fields of a coupon with small limits."""
-        per_user = self.random.choice((0, 0, 1, 2))
+        per_user = 1 if self.world.is_about_accounts else self.random.choice((0, 0, 1, 2))
         return {
             "code": code,
             "type": "fixed_cart",
@@ -625,20 +636,28 @@ class Generator:
             return None
         customer_id = self.random.choice(list(self.world.customers))
         email = self.random.choice(
-            [f"c{customer_id}@example.com", f"C{customer_id}-b@example.com", GUESTS[2]]
+            [f"c{customer_id}@example.com", f"C{customer_id}-b@example.com", *self._guests()]
         )
         return self._operation(
             "change_email", "PUT", f"/customers/{customer_id}", {"customer": {"email": email}},
             customer=customer_id,
         )  # fmt: skip
 
+    def _guests(self) -> tuple[str, ...]:
+        """Return addresses of guests that an account can have."""
+        return (
+            self.random.choice((GUESTS[:2], GUESTS[1:3]))
+            if self.world.is_about_accounts
+            else (GUESTS[2],)
+        )
+
     def _create_customer(self) -> Operation | None:
         """Create an account, sometimes of a guest."""
         if len(self.world.customers) >= CUSTOMERS:
             return self._delete_customer()
         email = f"a{self._prefix}-{self.world.next_number()}@example.com"
-        if self.random.random() < 0.3:
-            email = GUESTS[0]
+        if self.random.random() < (0.7 if self.world.is_about_accounts else 0.3):
+            email = self._guests()[0] if self.world.is_about_accounts else GUESTS[0]
         return self._operation(
             "create_customer", "POST", "/customers", {"customer": {"email": email, "first_name": "A"}},
             is_idempotent=True,

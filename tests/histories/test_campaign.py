@@ -16,7 +16,9 @@ QUICK = (
     "no-lock", "release-frees-two", "idempotency-survives-rollback", "idempotency-forgets",
     "email-case", "lost-event", "statistics-not-updated", "wrong-count", "limit-off-by-one",
     "trash-keeps-use", "refund-exceeds", "refunded-releases", "refunded-items", "keys-shared",
-    "keys-of-any-body", "update-without-time", "note-lost", "discount-kept",
+    "keys-of-any-body", "update-without-time", "note-lost", "discount-kept", "metadata-dropped",
+    "read-only-writes", "restored-as-pending", "second-key-ignored", "second-status-ignored",
+    "second-coupon-without-discount", "customer-unchecked", "replay-with-200",
 )  # fmt: skip
 """Plants that a few seconds of traffic without faults show. ``make histories`` runs the others."""
 
@@ -34,6 +36,14 @@ def test_promises_hold_during_faults(database):
     assert found == []
     # How often depends on the machine: ``make histories`` reports what was not tested.
     assert set(result.figures["faults"]) >= set(KINDS)
+    assert result.figures["responses compared"] == result.figures["operations"]
+
+
+@pytest.mark.slow
+def test_limit_per_customer_holds_while_addresses_change():
+    """Guests become accounts, accounts take the addresses of guests, and accounts are deleted."""
+    result, found = run("postgresql", 1, SECONDS, faults=False, accounts=True)
+    assert found == []
     assert result.figures["responses compared"] == result.figures["operations"]
 
 

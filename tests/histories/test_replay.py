@@ -5,7 +5,9 @@ import time
 import pytest
 
 from tests.events.feed import feed, make_order
+from tests.histories.checkers.conditions import check_conditions
 from tests.histories.checkers.coupons import CouponChecker
+from tests.histories.generator import CONDITIONS
 from tests.histories.history import Event, Operation, Segment
 from tests.redemptions.calls import expire
 
@@ -304,3 +306,19 @@ def test_an_order_without_a_use_of_its_coupon_is_found(admin, feed, make_coupon,
     events = [event for event in feed() if event["type"] != "coupon.redeemed"]
     found = violations_of(events, created, coupons=[coupon])
     assert found[0] == "an order that is processing has no use of ['summer']"
+
+
+@pytest.mark.one_database
+def test_a_reference_returns_its_reservation_for_another_address(admin, make_coupon):
+    make_coupon(code="members", **CONDITIONS["members"])
+    body = {"code": "members", "reference": "a"}
+    segment = Segment(0, 0.0, time.time())
+    for email, status in (("guest2@example.com", 201), ("", 200)):
+        use = {"redemption": {**body, "email": email}}
+        response = admin.post("/redemptions", use)
+        assert response.status_code == status
+        args = {"code": "members", "customer_id": 0, "email": email}
+        segment.operations.append(recorded(response, "reserve", use, **args))
+    assert check_conditions(segment) == []
+    segment.operations[1].status = 201
+    assert [each.checker for each in check_conditions(segment)] == ["conditions"]

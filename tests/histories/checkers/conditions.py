@@ -21,6 +21,8 @@ def check_conditions(segment: Segment) -> list[Violation]:
         is_legacy = operation.path.startswith("/wc-api")  # applies recorded amounts
         if operation.kind not in KINDS or not codes or not operation.is_done or is_legacy:
             continue
+        if operation.kind == "reserve" and operation.status != 201:
+            continue  # returns the reservation that the reference has
         shown = operation.response.get("evaluation")
         given = {
             each["code"]: {reason["code"] for reason in each["reasons"]}
