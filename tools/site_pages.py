@@ -54,3 +54,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     # The header `Link` of an error leads to its code.
     markdown = _ERROR_CODE.sub(r'| <span id="\1"></span>`\1` |', markdown)
     return _FILE_NAME.sub(with_title, _LINK_OUTSIDE.sub(on_site, markdown))
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the index of the search as a script, too, which pages that are opened as files load."""
+    folder = Path(config.site_dir) / "search"
+    index = (folder / "search_index.json").read_text(encoding="utf-8")
+    (folder / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 from markdown_it import MarkdownIt
+from playwright import sync_api
 
 from app.blueprints import guides
 from app.errors.codes import ERRORS
@@ -25,6 +26,8 @@ SOURCES = [
     "CONTRIBUTING.md", "CHANGELOG.md",
 ]  # fmt: skip
 PREFIX = "/shop/docs/guides/"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+chromium = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 def build(folder):
@@ -151,6 +154,25 @@ def test_links_do_not_have_the_name_of_a_file_as_their_text(built):
 def test_search_index_contains_the_sections(built):
     index = (built / "search" / "search_index.json").read_text()
     assert '"location":"webhooks.html#' in index
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not chromium, reason="no Chromium installed: the search is not tried")
+def test_search_works_without_a_server(built):
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-background-networking"]
+        )
+        page = browser.new_page()
+        failures = []
+        page.on("console", lambda message: failures.append(message.text))
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        page.goto((built / "index.html").as_uri())
+        page.locator(".md-search__input").click()
+        page.locator(".md-search__input").press_sequentially("refund")
+        page.locator(".md-search-result__link[href*='recipes.html']").first.wait_for()
+        browser.close()
+    assert failures == []
 
 
 @pytest.mark.parametrize("link", ["missing.md", "webhooks.md#missing", "#missing"])
