@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import case, delete, func, insert, or_, select, update
+from sqlalchemy import bindparam, case, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.db.search import comparable
+from app.db.sql.types import Id
 from app.models import (
     COUPONS,
     ORDER_REFUNDS,
@@ -190,13 +191,20 @@ def _add_up_refunds(session: Session, written: Sequence[Pending]) -> None:
         items[order_id] = max(last, items.get(order_id, 0))
     of_order = ORDER_REFUNDS.c.order_id == ORDERS.c.id
     total = select(func.coalesce(func.sum(ORDER_REFUNDS.c.amount), 0)).where(of_order)
-    for order_id in orders:
-        following = case(
-            (ORDERS.c.next_item_id <= items[order_id], items[order_id] + 1),
-            else_=ORDERS.c.next_item_id,
+    following = bindparam("following", type_=Id)
+    statement = (
+        update(ORDERS)
+        .where(ORDERS.c.id == bindparam("order"))
+        .values(
+            total_refunded=total.scalar_subquery(),
+            next_item_id=case(
+                (ORDERS.c.next_item_id < following, following), else_=ORDERS.c.next_item_id
+            ),
         )
-        refunded = {"total_refunded": total.scalar_subquery(), "next_item_id": following}
-        session.execute(update(ORDERS).where(ORDERS.c.id == order_id).values(refunded))
+    )
+    if orders:
+        rows = [{"order": each, "following": items[each] + 1} for each in orders]
+        session.connection().execute(statement, rows)
 
 
 CUSTOMERS = Kind("customer", User, _resolve_customers, _write_roles, metadata=metadata.CUSTOMER)

@@ -123,11 +123,11 @@ class MetadataConverter:
             altered: alterations of the record, to which further ones are added.
         """
         found = []
-        seen = set()
+        remaining = set(fields)
         for key, value, row_id in zip(rows[::3], rows[1::3], rows[2::3], strict=True):
             name = key or ""
-            if name in fields and name not in seen:
-                seen.add(name)
+            if name in remaining:
+                remaining.remove(name)
             elif name not in self._keep and reason_to_leave_out(table, name):
                 count = self.left_out.get((table, name), 0)
                 self.left_out[table, name] = count + 1
@@ -159,7 +159,7 @@ def reason_to_leave_out(table: str, key: str) -> str | None:
 
 def _entry(row_id: int, key: str, value: str | None, altered: Alterations) -> SourceEntry:
     stored = _storable(key, key, altered)
-    internal = key.startswith(HIDDEN)
+    internal = key[:1] == HIDDEN
     if value is None:
         return SourceEntry(row_id, stored, "null", None, internal)
     if value[1:2] in _SECOND and _SERIALIZED.fullmatch(value):

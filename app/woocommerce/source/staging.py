@@ -98,17 +98,19 @@ class Staging:
         """Store keys, values and IDs. Consecutive rows of a record are stored in one row."""
         grouped: list[tuple[int, list[Any]]] = []
         used: list[tuple[int, bytes]] = []
+        values: list[Any] = []
         last: str | None = ""
         for owner, key, value, meta_id in rows:
             if key == "_used_by":
                 used.append((int(owner or 0), orjson.dumps([int(meta_id or 0), value])))
             elif owner == last:
-                grouped[-1][1].extend((key, value, meta_id))
+                values += (key, value, meta_id)
             else:
-                grouped.append((int(owner or 0), [key, value, meta_id]))
+                values = [key, value, meta_id]
+                grouped.append((int(owner or 0), values))
                 last = owner
         place = (database, table.name)
-        highest = max(int(row[3] or 0) for row in rows)
+        highest = max(map(int, [row[3] or 0 for row in rows]))
         self._last_ids[place] = max(highest, self._last_ids.get(place, 0))
         self._insert(
             database, table.name, ((owner, orjson.dumps(values)) for owner, values in grouped)

@@ -38,10 +38,11 @@ class MetadataWriter:
         changed = [each.target_id for each in written if each.imported]
         if changed:
             session.execute(delete(kind.table).where(kind.of_records), {"ids": changed})
-        names = ("id", kind.record_id.name, "key", "value", "found_value", "internal")
+        names = ("id", "key", "value", "found_value", "internal", kind.record_id.name)
         rows = [
-            (entry.id, each.target_id, entry.key, entry.value, entry.found_value, entry.internal)
+            (*entry, target_id)
             for each in written
+            for target_id in (each.target_id,)
             for entry in each.converted.metadata
         ]
         self._insert(session, kind.table, names, rows)
@@ -90,18 +91,18 @@ class MetadataWriter:
 
     def _with_ids(self, session: Session, table: Table, rows: Sequence[Row]) -> Sequence[Row]:
         """Return rows with new IDs in place of those that are in use."""
-        taken = {row[0] for row in rows}
+        seen = {row[0] for row in rows}
         if not self._new_ids:
             used = select(table.c.id).where(is_one_of(table.c.id, _IDS))
-            taken = {0, *session.scalars(used, {"ids": list(taken)})}
-        seen = set(taken)
+            taken = session.scalars(used, {"ids": list(seen)}).all()
+            if not taken and 0 not in seen and len(seen) == len(rows):
+                return rows
+            seen = {0, *taken}
         without = []
         for place, row in enumerate(rows):
             if row[0] in seen:
                 without.append(place)
             seen.add(row[0])
-        if not without:
-            return rows
         found = list(rows)
         for place, new in zip(without, self._ids.new(session, table, len(without)), strict=True):
             found[place] = (new, *found[place][1:])
