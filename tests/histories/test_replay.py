@@ -322,3 +322,32 @@ def test_a_reference_returns_its_reservation_for_another_address(admin, make_cou
     assert check_conditions(segment) == []
     segment.operations[1].status = 201
     assert [each.checker for each in check_conditions(segment)] == ["conditions"]
+
+
+@pytest.mark.one_database
+def test_an_order_of_a_bulk_request_had_the_address_that_its_events_lost(
+    admin, feed, make_coupon, make_customer
+):
+    """The deletion of a later customer of an order removes the guest's address from its events."""
+    make_coupon(code="summer", usage_limit_per_user=1)
+    bob = make_customer(email="bob@example.com")["id"]
+    guest = {"billing_address": {"email": EMAIL}}
+    order = {**guest, "order_key": "a", "coupon_lines": [{"code": "summer"}]}
+    bulk = {"orders": [order]}
+    created = recorded(admin.post("/orders/bulk", bulk), "bulk_orders", bulk, codes=["summer"])
+    id_ = created.response["orders"][0]["id"]
+    again = {"order": {**guest, "coupon_lines": [{"code": "summer"}]}}
+    response = admin.post("/orders", again)
+    number = len(admin.get("/events").get_json()["events"])
+    during = {"invoked": number - 0.05, "returned": number - 0.01}
+    args = {"codes": ["summer"], "customer_id": 0, "email": EMAIL}
+    rejected = recorded(response, "create_order", again, **during, **args)
+    assert rejected.reasons == {"usage_limit_per_user"}
+    change = {"order": {"customer_id": bob, "billing_address": {"email": ""}}}
+    response = admin.put(f"/orders/{id_}", change)
+    changed = recorded(response, "change_customer", change, customer_id=bob, email="")
+    assert admin.delete(f"/customers/{bob}").status_code == 200
+    events = admin.get("/events").get_json()["events"]
+    assert EMAIL not in str(events)
+    redemptions = stored_redemptions(admin)
+    assert violations_of(events, created, rejected, changed, redemptions=redemptions) == []

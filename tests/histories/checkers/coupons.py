@@ -918,9 +918,14 @@ def _email_in(operation: Operation, order: dict[str, Any], before: str) -> str:
     """
     if "email" in operation.args:
         return str(operation.args["email"])
-    shown = (operation.response or {}).get("order") if operation.is_done else None
-    is_shown = shown and shown["id"] == order["id"]
-    return str(shown["billing_address"]["email"]) if shown and is_shown else before
+    response = (operation.response or {}) if operation.is_done else {}
+    shown = [response.get("order", {}), *response.get("orders", ())]
+    sent = (operation.body or {}).get("orders", ())
+    for each in [*shown, *sent]:
+        is_meant = order["id"] == each.get("id") or order["order_key"] == each.get("order_key")
+        if is_meant and "billing_address" in each:
+            return str(each["billing_address"]["email"])
+    return before
 
 
 def seconds_of(text: str) -> float:
