@@ -10,7 +10,8 @@ import pytest
 from flask import Config
 from sqlalchemy import make_url
 
-from app import create_app, plugins
+from app import blueprints, create_app
+from app.catalog import EXTENSION
 from app.config.loading import SettingsError, load_settings
 from app.config.settings import SettingsSchema
 
@@ -388,14 +389,14 @@ def test_order_status_of_a_plugin_is_known(tmp_path, monkeypatch):
     class Lay:
         @staticmethod
         def init_app(app, api):
-            app.extensions[plugins.EXTENSION].add_order_status("lay-away", "Lay-away")
+            app.extensions[EXTENSION].add_order_status("lay-away", "Lay-away")
 
     entry_point = SimpleNamespace(name="lay", value="lay", load=lambda: Lay)
     settings = {"INSTANCE_PATH": str(tmp_path), "SECRET_KEY": LONG_SECRET}
     settings["SHOP_PAID_STATUSES"] = "completed,lay-away"
     with pytest.raises(SettingsError, match="unknown order status 'lay-away'"):
         create_app(settings)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry_point])
+    monkeypatch.setattr(blueprints, "entry_points", lambda group: [entry_point])
     assert create_app(settings).config["SHOP_PAID_STATUSES"] == ("completed", "lay-away")
 
 
