@@ -93,8 +93,6 @@ class Noun:
     update_schema: type[Base] | None = None
     given: Mapping[str, Any] = {}
     """The values that the form of a new record shows at first."""
-    template = "record_form.html"
-    """The template of the forms."""
     has_trash = False
     sorts = True
     searches = ""
@@ -102,10 +100,10 @@ class Noun:
     resource = ""
     """The kind of record in events, which its page shows as its history."""
     also_reads: tuple[str, ...] = ()
-    """Operations that its page needs beside the one that reads the record."""
+    """Operations that its page needs in addition to the one that reads the record."""
     delete_note = ""
     """What the question before deleting a record adds."""
-    has_list = deletes = True
+    deletes = True
 
     def __init__(self) -> None:
         self.plural = self.plural or f"{self.name}s"
@@ -113,8 +111,7 @@ class Noun:
         self.blp = blp = AdminBlueprint(f"admin_{self.plural}", __name__)
         root, one = f"/{self.plural}", f"/{self.plural}/<int:{self.name}_id>"
         noun = self.operation
-        if self.has_list:
-            blp.page(root, f"list_{self.operations}")(self.show_list)
+        blp.page(root, f"list_{self.operations}")(self.show_list)
         blp.page(one, f"get_{noun}", *self.also_reads)(self.show)
         if self.create_schema:
             blp.page(f"{root}/new", f"create_{noun}", methods=FORM)(self.create)
@@ -167,7 +164,7 @@ class Noun:
         return ""
 
     def list_buttons(self) -> list[Button]:
-        """Return the buttons beside the one that creates a record."""
+        """Return further buttons above the table."""
         return []
 
     def actions(self) -> dict[str, Action]:
@@ -191,7 +188,7 @@ class Noun:
         return []
 
     def side(self, record: Record) -> list[Section]:
-        """Return the sections beside them."""
+        """Return the sections in the side column."""
         return []
 
     def dangers(self, record: Record) -> list[Button]:
@@ -396,7 +393,7 @@ class Noun:
             back = self.url("show", record_id), name or self.name.capitalize()
         return form_page(
             form, title, back, button="" if record_id is None else _("Save"),
-            template=self.template, shows_request=True,
+            shows_request=True,
             sent=sent if request.form.get("_show") == "request" and not form.errors else None,
             **self.form_values(form),
         )  # fmt: skip
@@ -484,7 +481,6 @@ def form_page(
     *,
     button: str = "",
     status: int = 0,
-    template: str = "record_form.html",
     **more: Any,
 ) -> Response:
     """Return the page of a form.
@@ -495,7 +491,7 @@ def form_page(
         more: further values of the template, such as ``intro``, and ``facts`` above the fields.
     """
     return render(
-        template, title=title, form=form, back=back, button=button or title,
+        "record_form.html", title=title, form=form, back=back, button=button or title,
         has_errors=bool(form.errors), status=status or (400 if form.errors else 200), **more,
     )  # fmt: skip
 

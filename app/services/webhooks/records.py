@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, asc, desc, func, select
 
 from app.auth.principals import Capability, Principal
-from app.db.read_pool import fetch
+from app.db.read_pool import snapshot
 from app.db.records import as_printed
 from app.models import WEBHOOKS
 from app.services.common.records import (
@@ -56,8 +56,9 @@ def list_records(
         .limit(window["limit"])
         .offset(window["offset"] or window["limit"] * (window["page"] - 1))
     )
-    total = fetch(select(func.count()).select_from(WEBHOOKS).where(*conditions))[0][0]
-    return as_records(_COLUMNS, fetch(found)), total
+    number = select(func.count()).select_from(WEBHOOKS).where(*conditions)
+    with snapshot() as fetch:
+        return as_records(_COLUMNS, fetch(found)), fetch(number)[0][0]
 
 
 def records_by_id(ids: Sequence[int]) -> list[Record]:

@@ -159,7 +159,7 @@ def reason_to_leave_out(table: str, key: str) -> str | None:
 
 def _entry(row_id: int, key: str, value: str | None, altered: Alterations) -> SourceEntry:
     stored = _storable(key, key, altered)
-    internal = key[:1] == HIDDEN
+    internal = key.startswith(HIDDEN)
     if value is None:
         return SourceEntry(row_id, stored, "null", None, internal)
     if value[1:2] in _SECOND and _SERIALIZED.fullmatch(value):

@@ -39,12 +39,7 @@ class MetadataWriter:
         if changed:
             session.execute(delete(kind.table).where(kind.of_records), {"ids": changed})
         names = ("id", "key", "value", "found_value", "internal", kind.record_id.name)
-        rows = [
-            (*entry, target_id)
-            for each in written
-            for target_id in (each.target_id,)
-            for entry in each.converted.metadata
-        ]
+        rows = [(*entry, each.target_id) for each in written for entry in each.converted.metadata]
         self._insert(session, kind.table, names, rows)
 
     def write_items(self, session: Session, written: Sequence[Pending], order: str) -> None:
