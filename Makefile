@@ -7,6 +7,8 @@ SPECTRAL := tests/lint/node_modules
 NPM_CI := npm ci --loglevel=error --no-audit --no-fund --fetch-retries=0
 # uv installs in seconds. It does not read the configuration of pip, which is used if uv is missing or fails.
 UV := $(shell command -v uv)
+# uv trusts the certificates of the system, too, as pip does.
+export UV_NATIVE_TLS ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Tests wait for servers and timers, so there is a process more than CI has CPUs. Each further one takes
 # ten seconds to start, and delays what others start. A process without remaining tests takes over tests
@@ -16,7 +18,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --upgrade
 
-# Install the packages of a lock file. pip is quiet, or shows a progress bar on a terminal.
+# Install the packages of a lock file. pip is quiet, or shows a progress bar on a terminal. Warnings are not shown.
 # --use-pep517: older versions of pip print a deprecation warning for packages without a wheel.
 define install
 	@all=$$(grep -c == $(1)); lock="--require-hashes -r $(1)"; \
@@ -26,17 +28,17 @@ define install
 		echo "uv has failed ($(VENV)/uv.log)."; \
 	fi; \
 	echo "Installing $$all locked packages into $(VENV) with pip. This takes a minute or two, with uv a few seconds ..."; \
-	if ! [ -t 1 ]; then $(PIP) install --quiet --use-pep517 $$lock; exit; fi; \
+	if ! [ -t 1 ]; then $(PIP) install --quiet --quiet --use-pep517 $$lock; exit; fi; \
 	rm -f $(VENV)/failed; \
-	{ $(PIP) install --use-pep517 $$lock || touch $(VENV)/failed; } | { \
+	{ $(PIP) install --use-pep517 $$lock 2>$(VENV)/pip.log || touch $(VENV)/failed; } | { \
 		number=0; bar=; \
 		while read -r word rest; do \
-			case $$word in Collecting | Requirement) number=$$((number + 1)) ;; Installing) rest=", installing them" ;; *) continue ;; esac; \
+			case $$word in Collecting | Processing | Requirement) number=$$((number + 1)) ;; Installing) rest=", installing them" ;; *) continue ;; esac; \
 			while [ $${#bar} -lt $$((number * 40 / all)) ]; do bar="$$bar="; done; \
 			printf '\r[%-40s] %d of %d%s' "$$bar" $$number $$all "$$(echo "$$rest" | grep ^,)"; \
 		done; echo; \
 	}; \
-	! rm $(VENV)/failed 2>/dev/null
+	! rm $(VENV)/failed 2>/dev/null || { cat $(VENV)/pip.log; exit 1; } >&2
 endef
 
 .DEFAULT_GOAL := help

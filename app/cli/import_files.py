@@ -105,8 +105,7 @@ def _run(
 def restore_files(files: Sequence[str]) -> None:
     """Restore NDJSON exports into an empty database.
 
-    Records keep their IDs, times and status. Everything is stored, or nothing. `import --restore
-    FILE...` is the same command.
+    Records keep their IDs, times and status. Everything is stored, or nothing.
     """
     require_schema()
     try:

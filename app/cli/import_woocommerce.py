@@ -36,7 +36,7 @@ def _of_source(command: Any) -> Any:
             "keep_keys",
             metavar="NAME",
             multiple=True,
-            help="Import metadata with this key, although it is usually left out. Repeatable.",
+            help="Key of metadata that is imported, although it is usually left out. Repeatable.",
         ),
         click.option("--users-prefix", help="Prefix of the tables of users. Default: --prefix."),
         click.option(

@@ -314,12 +314,17 @@ def test_example_of_the_documentation_works(app, install, monkeypatch):
     monkeypatch.setitem(sys.modules, value, module)
     exec(compile(source, f"{value}.py", "exec"), module.__dict__)
     client = client_on(install((name, value)))
-    made = client.post("/coupons", {"coupon": {"code": "thanks", "type": "gift_card"}})
+    card = {"code": "thanks", "type": "gift_card", "amount": "5"}
+    made = client.post("/coupons", {"coupon": card})
     assert (made.status_code, made.get_json()["coupon"]["type"]) == (201, "gift_card")
+    items = [{"quantity": 2, "price": "1.50"}, {"quantity": 1, "price": "4.00"}]
+    cart = {"coupons": ["thanks"], "items": items}
+    evaluated = client.post("/coupons/evaluate", {"cart": cart}).get_json()["evaluation"]
+    assert [item["discount"] for item in evaluated["items"]] == ["1.00", "4.00"]
     answered = client.get("/gift-cards")
     assert (answered.status_code, answered.get_json()) == (
         200,
-        {"gift_cards": [{"code": "thanks", "amount": "0.00"}]},
+        {"gift_cards": [{"code": "thanks", "amount": "5.00"}]},
     )
     assert Client(client.app).get("/gift-cards").status_code == 401
 

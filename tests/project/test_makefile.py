@@ -16,7 +16,8 @@ case "$*" in
     *"venv .venv"*) mkdir -p .venv/bin && cp fake .venv/bin/python ;;
     *" install "*"-r requirements.txt")
         [ "$(basename "$0")" = uv ] && exit "$UV_STATUS"
-        echo "Collecting one"; echo "Downloading one"; echo "Collecting two"
+        echo "Collecting one"; echo "Downloading one"; echo "Processing ./two.whl"
+        echo "reason of pip" >&2
         exit "$PIP_STATUS" ;;
 esac
 """
@@ -49,6 +50,7 @@ def setup(tmp_path):
         os.close(ours)
         calls = (tmp_path / "calls").read_text().splitlines()
         installed = (tmp_path / ".venv" / "ready").exists()
+        run.errors = done.stderr.decode()
         return (done.returncode == 0, installed), output.decode(), calls
 
     return run
@@ -70,7 +72,7 @@ def test_pip_installs_if_uv_fails(setup):
     assert "uv has failed (.venv/uv.log)." in output
     assert "with pip" in output
     assert calls[-1].startswith("python -m pip ")
-    assert calls[-1].endswith("--quiet --use-pep517 --require-hashes -r requirements.txt")
+    assert calls[-1].endswith("--quiet --quiet --use-pep517 --require-hashes -r requirements.txt")
 
 
 @pytest.mark.parametrize("on_terminal", [False, True])
@@ -78,8 +80,8 @@ def test_pip_installs_without_uv(setup, on_terminal):
     succeeded, output, calls = setup(on_terminal=on_terminal)
     assert succeeded == (True, True)
     assert "python3 -m venv .venv" in calls
-    bar = "\r[====================                    ] 1 of 2"
-    assert (bar in output) is on_terminal
+    bars = ["\r[====================                    ] 1 of 2", f"\r[{'=' * 40}] 2 of 2"]
+    assert [bar in output for bar in bars] == [on_terminal] * 2
     assert "Downloading" not in output.partition("with pip")[2] or not on_terminal
 
 
@@ -87,3 +89,9 @@ def test_pip_installs_without_uv(setup, on_terminal):
 def test_failure_of_pip_ends_make(setup, on_terminal):
     succeeded, _, _ = setup(pip=1, on_terminal=on_terminal)
     assert succeeded == (False, False)
+    assert "reason of pip" in setup.errors
+
+
+def test_warnings_of_pip_do_not_interrupt_the_progress_bar(setup):
+    assert setup(on_terminal=True)[0] == (True, True)
+    assert "reason of pip" not in setup.errors
