@@ -134,7 +134,7 @@ def delete_webhook(webhook_id: int) -> Response:
 
 
 @blp.route("/<id:webhook_id>/rotate-secret", methods=["POST"])
-@blp.errors(*webhook_error_codes.EDIT)
+@blp.errors(*webhook_error_codes.EDIT, "shop_api_insufficient_key_rights")
 @blp.response(
     200, schemas.WebhookWithSecretResponse, example={"webhook": examples.WEBHOOK_WITH_SECRET}
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 from app.conversions import text
@@ -37,6 +38,18 @@ class Reference(inputs.Input):
                 "must not be order-<number>, which is reserved for orders of this service."
             )
         return reference
+
+
+class Discount(inputs.DecimalInput):
+    """A discount, at least 0, which reports add up."""
+
+    openapi = {**inputs.DecimalInput.openapi, "pattern": r"^([0-9]{1,16}(\.[0-9]{1,2})?)?$"}
+
+    def convert(self, value: Any) -> Decimal | None:
+        amount = super().convert(value)
+        if amount and amount < 0:
+            raise ValueError("must not be negative.")
+        return amount
 
 
 class RedemptionStatus(fields.Output):
@@ -85,7 +98,7 @@ class RedemptionCreate(Base):
     )
     customer_id = inputs.AccountId("ID of the customer account, 0 for a guest.", load_default=0)
     email = inputs.Email("E-mail address of the customer.", load_default="")
-    amount = inputs.DecimalInput("Discount amount, stored for information only.", load_default=None)
+    amount = Discount("Discount amount, at least 0, for the reports.", load_default=None)
     expires_in = inputs.ExpiresIn("Seconds until the reservation expires.", load_default=900)
 
 

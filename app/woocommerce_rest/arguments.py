@@ -166,9 +166,12 @@ def _integer(value: Any) -> int:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list, the items of a comma-separated text, or a scalar in a list."""
-    if isinstance(value, list):
-        return value
+    """Return a list, the items of a comma-separated text, or a scalar in a list.
+
+    ``{}`` is an empty list, as in PHP.
+    """
+    if isinstance(value, list | dict):
+        return list(value.values() if isinstance(value, dict) else value)
     if isinstance(value, str):
         return [each for each in re.split(r"[\s,]+", value) if each]
     return [value]
@@ -216,7 +219,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "integer": _is_integer,
     "number": _is_number,
     "boolean": _is_boolean,
-    "array": lambda value: isinstance(value, list | str | int | Decimal | bool),
+    "array": lambda value: isinstance(value, list | str | int | Decimal | bool) or value == {},
     "object": lambda value: isinstance(value, dict) or value in ([], ""),
     "null": lambda value: value is None or value == "",
     "mixed": lambda _: True,

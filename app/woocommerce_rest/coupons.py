@@ -86,6 +86,7 @@ _ARGUMENTS = {
 FIELDS: Arguments = {name: _ARGUMENTS[name] for name in names_of("Coupon") if name in _ARGUMENTS}
 _SUMS = [name for name in NAMES if "amount" in name]
 _LIMITS = [name for name in NAMES if "limit" in name]
+_ID_LISTS = {native for native, argument in _TABLE.values() if argument is INTEGERS}
 
 
 def coupon_object(record: Record, site: Site) -> Object:
@@ -228,6 +229,8 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     for name in _LIMITS:
         if name in given:
             given[name] = abs(given[name])
+    for name in given.keys() & _ID_LISTS:
+        given[name] = list(dict.fromkeys(map(abs, given[name])))
     if "customer_emails" in given:
         given["customer_emails"] = [each.lower() for each in given["customer_emails"]]
     if "code" in given and not coupon_code(given["code"]):

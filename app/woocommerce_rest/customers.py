@@ -18,7 +18,12 @@ from app.schemas.customers import CustomerCreate, CustomerUpdate
 from app.schemas.loading import instance_of
 from app.services.customers import writes
 from app.services.customers.columns import NEW_ROLE
-from app.services.customers.records import CustomerRecordQuery, list_records, records_by_id
+from app.services.customers.records import (
+    CustomerRecordQuery,
+    list_records,
+    records_by_id,
+    roles_of,
+)
 from app.services.orders.queries import DOWNLOAD_COLUMNS, downloads_of_customer
 from app.services.orders.records import product_names
 from app.woocommerce_rest.arguments import Arguments
@@ -117,7 +122,7 @@ def _methods(record: Record, site: Site) -> Sequence[str]:
     """
     if site.actor is None:
         return ITEM_METHODS
-    if not _may_change(record["role"], site.actor.capabilities):
+    if not record["is_changeable"]:
         return ITEM_METHODS[:1]
     allowed = site.methods["customers"]
     if record["id"] != site.actor.user_id:
@@ -125,29 +130,49 @@ def _methods(record: Record, site: Site) -> Sequence[str]:
     return tuple(each for each in allowed if each != "DELETE")
 
 
-@lru_cache(256)
-def _may_change(role: str, capabilities: frozenset[Capability]) -> bool:
-    """Return whether a caller may change an account: with every right, or that of a customer."""
-    return role == NEW_ROLE or capabilities == capabilities_of(["administrator"])
+def _mark_changeable(records: Sequence[Object], actor: Principal | None) -> None:
+    """Note whether a caller may change accounts.
+
+    Administrators may change all, others those of customers whose roles have no other rights.
+    """
+    held = actor.capabilities if actor else _EVERY_RIGHT
+    roles = {} if held == _EVERY_RIGHT else roles_of([each["id"] for each in records])
+    for each in records:
+        own = roles.get(each["id"], [])
+        each["is_changeable"] = held == _EVERY_RIGHT or (
+            NEW_ROLE in own and capabilities_of(own) <= held
+        )
+
+
+_EVERY_RIGHT = capabilities_of(["administrator"])
+
+
+def _records(ids: Sequence[int], actor: Principal | None) -> list[Object]:
+    with reading_own_writes():
+        records = records_by_id(ids)
+        _mark_changeable(records, actor)
+    return records
 
 
 def customers(ids: Sequence[int], site: Site) -> list[Object]:
     """Return the customers with these IDs."""
-    with reading_own_writes():
-        records = records_by_id(ids)
-    return [customer_object(record, site) for record in records]
+    return [customer_object(record, site) for record in _records(ids, site.actor)]
+
+
+def _record(customer_id: int, actor: Principal | None) -> Object:
+    found = _records([customer_id], actor)
+    if not found:
+        raise RestError("wc_user_invalid_id", "Invalid user ID.", 404)
+    return found[0]
 
 
 def _found(customer_id: int, site: Site) -> Object:
-    shown = customers([customer_id], site)
-    if not shown:
-        raise RestError("wc_user_invalid_id", "Invalid user ID.", 404)
-    return shown[0]
+    return customer_object(_record(customer_id, site.actor), site)
 
 
 def _allowed(actor: Principal, ids: Mapping[str, int]) -> Sequence[str]:
     """Return the methods that the caller may use on the account of the path, if it exists."""
-    found = records_by_id([ids["id"]])
+    found = _records([ids["id"]], actor)
     return _methods(found[0], Site("", actor=actor)) if found else ()
 
 
@@ -171,6 +196,7 @@ def list_customers(call: Call) -> Reply:
         **query, role=call.args["role"] or "customer", email=call.args.get("email")
     )
     records, total = list_records(call.actor, wanted)
+    _mark_changeable(records, call.actor)
     return page(call, [customer_object(record, call.site) for record in records], total)
 
 
@@ -212,10 +238,10 @@ def update_customer(call: Call) -> Reply:
     check = call.precondition(lambda record_id: _found(record_id, call.site))
 
     def work(_: Any) -> Object:
-        before = _found(customer_id, call.site)
-        if not _may_change(before["role"], call.actor.capabilities):
+        before = _record(customer_id, call.actor)
+        if not before["is_changeable"]:
             raise forbidden("edit", is_known=True)
-        if given.get("username") not in (None, before["username"]):
+        if given.get("username", "") not in ("", before["username"]):
             code = "woocommerce_rest_customer_invalid_argument"
             raise RestError(code, "Username isn't editable.")
         writes.update_customer(call.actor, customer_id, data, check)
@@ -310,6 +336,8 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     billing = (call.given.get("billing") or {}).get("email")
     if billing is not None and not is_email(billing):
         raise RestError("customer_invalid_billing_email", "Invalid billing email address")
+    if "username" in given:
+        given["username"] = clean(given["username"])
     data: Object = instance_of(schema).load(given | native_addresses(call.given))
     if call.given.get("meta_data"):
         data["metadata"] = call.given["meta_data"]

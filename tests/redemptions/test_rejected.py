@@ -31,6 +31,7 @@ def test_missing_code(admin, code):
         {"expires_in": 59},
         {"expires_in": 604_801},
         {"amount": "a"},
+        {"amount": "-5.00"},
         {"customer_id": "ada"},
         {"email": "x" * 255},
     ],

@@ -345,6 +345,7 @@ def test_limited_key_changes_no_webhook_whose_events_it_may_not_read(admin, limi
     expected = refusal("shop_api_insufficient_key_rights", "webhook.topics")
     for change in ({"delivery_url": "https://thief.example/"}, {"status": "active"}, {}):
         assert reply(client.put(path, {"webhook": change})) == expected
+    assert reply(client.post(f"{path}/rotate-secret")) == expected
     assert client.put(path, {"webhook": {"topics": ["coupon.*"]}}).status_code == 200
     assert client.put(path, {"webhook": {"status": "paused"}}).status_code == 200
 

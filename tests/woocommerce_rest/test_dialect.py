@@ -1,11 +1,11 @@
 """What the recording does not show: rules of this service that hold in this dialect, too."""
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import insert, select, update
 
 from app.auth.principal_cache import forget_principals
 from app.db.session import db
-from app.models import API_KEYS
+from app.models import API_KEYS, USER_ROLES, USERS
 from tests.customers.test_erasure import stored_words
 from tests.woocommerce_rest.seed import KEYS, reset
 
@@ -297,7 +297,7 @@ def test_options_describe_a_route(shop):
 
 
 def test_search_finds_lines_and_payments(shop):
-    shop.ok(
+    created = shop.ok(
         "POST",
         "/orders",
         {"line_items": [{**LINE, "name": "Blue kettle"}], "transaction_id": "TX-new"},
@@ -305,6 +305,9 @@ def test_search_finds_lines_and_payments(shop):
     assert len(shop.ok("GET", "/orders?search=kettle")) == 1
     assert len(shop.ok("GET", "/orders?search=tx-NEW")) == 1
     assert [each["id"] for each in shop.ok("GET", "/orders?product=14&order=asc")] == [48, 56, 64]
+    refund = shop.ok("POST", f"/orders/{created['id']}/refunds", {"amount": "1"})
+    assert [each["id"] for each in shop.ok("GET", "/refunds?search=kettle")] == [refund["id"]]
+    assert shop.ok("GET", "/refunds?search=zzzz") == []
 
 
 def test_methods_depend_on_the_rights_on_an_account(shop, app):
@@ -327,6 +330,22 @@ def test_methods_depend_on_the_rights_on_an_account(shop, app):
             "woocommerce_rest_cannot_edit",
         )
     assert methods(manager, "/orders/41") == everything
+    with app.app_context():
+        roles = [(3, "customer"), (5, "administrator"), (6, "wholesale")]
+        times = dict(db.session.execute(select(USERS.c.id, USERS.c.created_at)).all())
+        rows = [
+            {"user_id": each, "role": role, "position": 1, "registered_at": times[each]}
+            for each, role in roles
+        ]
+        db.session.execute(insert(USER_ROLES), rows)
+        db.session.commit()
+    assert methods(manager, "/customers/3") == everything[:-1]  # a subscriber who is a customer
+    assert methods(manager, "/customers/5") == ["GET"]  # a customer who is an administrator
+    assert methods(manager, "/customers/6") == everything[:-1]
+    (listed,) = manager.ok("GET", "/customers?include=5")
+    assert listed["_links"]["self"][0]["targetHints"]["allow"] == ["GET"]
+    manager.ok("PUT", "/customers/3", {"first_name": "P"})
+    assert manager.send("PUT", "/customers/5", {"first_name": "P"}).status_code == 403
     deleted = shop.send("DELETE", "/customers/5?force=true")
     assert "Allow" not in deleted.headers
     assert "targetHints" not in deleted.get_json()["_links"]["self"][0]
@@ -393,12 +412,27 @@ def test_payments_of_new_orders(shop, body, status, is_paid, note):
     assert found["note"].endswith(note)
 
 
+def test_usernames_are_cleaned(shop):
+    body = {"email": "lead@mail.example", "username": " <b>lead</b>  name "}
+    created = shop.ok("POST", "/customers", body)
+    assert created["username"] == "lead name"
+    for same in ("", "lead name", None):
+        shop.ok("PUT", f"/customers/{created['id']}", {"username": same})
+
+
 def test_an_order_on_delivery_is_paid_when_it_is_completed(shop):
     assert shop.ok("PUT", "/orders/42", {"status": "processing"})["date_paid"] is None
     assert shop.ok("PUT", "/orders/42", {"status": "completed"})["date_paid"]
     assert shop.ok("PUT", "/orders/60", {"set_paid": True})["status"] == "completed"
     waiting = shop.ok("PUT", "/orders/45", {"set_paid": True, "status": "on-hold"})
     assert (waiting["status"], waiting["date_paid"]) == ("on-hold", None)
+
+
+def test_ids_of_products_and_categories_are_kept_once(shop):
+    body = {"product_ids": [10, "10", -11], "excluded_product_categories": "0,15,15"}
+    created = shop.ok("POST", "/coupons", {"code": "ids", **body, "product_categories": {}})
+    assert (created["product_ids"], created["product_categories"]) == ([10, 11], [])
+    assert created["excluded_product_categories"] == [15]
 
 
 def test_percentages_have_a_limit(shop):

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, exists
+from sqlalchemy import ColumnElement, bindparam, case, exists, select
 
 from app.auth.principals import Capability, Principal
 from app.db.read_pool import fetch
 from app.db.search import comparable
+from app.db.sql.functions import is_one_of
+from app.db.sql.types import IdList
 from app.models import ORDERS, USER_ROLES, USERS
 from app.services.common.filtering import Matching, Part
 from app.services.common.metadata import CUSTOMER, entries_of
@@ -36,6 +38,9 @@ _HAS_PAID = exists().where(ORDERS.c.customer_id == USERS.c.id, ORDERS.c.complete
 _COLUMNS = (
     *(column.label(name) for name, column in SHOWN.items()),
     case((_HAS_PAID, 1), else_=0).label("is_paying"),
+)
+_ROLES: Any = select(USER_ROLES.c.user_id, USER_ROLES.c.role).where(
+    is_one_of(USER_ROLES.c.user_id, bindparam("ids", type_=IdList))
 )
 
 _KEYS: Mapping[str, ColumnElement[Any]] = {
@@ -79,6 +84,14 @@ def list_records(actor: Principal, query: CustomerRecordQuery) -> tuple[list[Rec
 def records_by_id(ids: Sequence[int]) -> list[Record]:
     """Return accounts in the order of ``ids``. Unknown IDs are left out."""
     return _with_metadata(records_with_ids(_COLUMNS, USERS.c.id, ids))
+
+
+def roles_of(ids: Sequence[int]) -> dict[int, list[str]]:
+    """Return the roles of accounts by their IDs."""
+    found: dict[int, list[str]] = {}
+    for user_id, role in fetch(_ROLES, {"ids": ids}):
+        found.setdefault(user_id, []).append(role)
+    return found
 
 
 def _with_metadata(records: list[Record]) -> list[Record]:

@@ -196,7 +196,7 @@ def notes_of(order_id: int, note_id: int | None = None) -> list[Record]:
 def list_refunds(
     actor: Principal, query: RecordQuery, order_id: int | None = None
 ) -> tuple[list[Record], int]:
-    """Return a page of refunds and the number of all that match.
+    """Return a page of refunds and the number of all that match. A search is that of their orders.
 
     Args:
         order_id: only refunds of this order.
@@ -207,6 +207,8 @@ def list_refunds(
     conditions = [*conditions_of(query, ORDER_REFUNDS.c, ORDER_REFUNDS.c.id), ~is_trashed]
     if order_id is not None:
         conditions.append(ORDER_REFUNDS.c.order_id == min(order_id, INT64_MAX))
+    if search := phrase_of(query.search, ORDERS.c.search_text, ORDER_REFUNDS.c.order_id):
+        conditions.append(search.by_index)
     keys = {
         "date": ORDER_REFUNDS.c.created_at,
         "modified": ORDER_REFUNDS.c.updated_at,

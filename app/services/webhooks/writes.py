@@ -196,12 +196,14 @@ def rotate_secret(actor: Principal, webhook_id: int) -> Record:
     For 24 hours, deliveries are signed with both the new and the previous secret.
 
     Raises:
-        ShopError: the webhook does not exist, or the capability is missing.
+        ShopError: the webhook does not exist, the capability is missing, or the key may not read
+            the events of the webhook.
     """
     secret = new_secret()
 
     def work(session: Session) -> WebhookRow:
         webhook = locked(session, actor, webhook_id)
+        require_readable(actor, webhook["topics"])  # the secret makes deliveries credible
         timestamp = now()
         changes = {
             "secret_encrypted": encrypt(secret),
