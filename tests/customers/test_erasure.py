@@ -2,6 +2,7 @@
 
 import io
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from sqlalchemy import select, text
 from app.db.read_pool import fetch
 from app.db.session import db
 from app.models import ORDER_NOTES, ORDER_REFUNDS, ORDERS, UPLOADS, Redemption
+from app.services.customers import erasure
 from tests.admin.browser_client import Browser
 from tests.admin.test_data import work
-from tests.api_client import codes, reply
+from tests.api_client import Client, codes, reply
 from tests.events.feed import make_order
 from tests.redemptions.calls import expire, move, post, rejected, reserve
+from tests.selection import POOLED
 from tests.webhooks.deliveries import in_state, make_webhook, receivers, shop
 from tests.webhooks.receivers import PATIENCE, running_worker
 
@@ -259,6 +262,37 @@ def test_a_use_keeps_the_hash_if_its_next_customer_is_deleted_too(
     assert rejected(post(admin, reference="b", email=EMAIL)) == ["usage_limit_per_user"]
     forget(admin, bob)
     assert rejected(post(admin, reference="c", email=EMAIL)) == ["usage_limit_per_user"]
+
+
+# SQLite has one writer at a time.
+@pytest.mark.parametrize("database_url", ["postgresql", POOLED], indirect=True)
+def test_a_guest_order_takes_its_use_again_during_the_deletion(
+    app, admin, ann, make_coupon, make_order, monkeypatch
+):
+    """It must not write the address back that it has read before the deletion."""
+    make_coupon(code="summer")
+    lines = [{"code": "summer"}]
+    order = make_order(status="pending", billing_address=ADDRESS, coupon_lines=lines)
+    path, body = f"/orders/{order['id']}", {"order": {"status": "processing"}}
+    assert admin.put(path, {"order": {"status": "cancelled"}}).status_code == 200
+    update = threading.Thread(target=lambda: Client(app, admin.key).put(path, body))
+    finish = erasure._erase_responses
+
+    def finish_late(session, persons):
+        update.start()
+        waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        while update.is_alive() and not session.scalar(waiting):
+            time.sleep(0.01)
+        finish(session, persons)
+
+    monkeypatch.setattr(erasure, "_erase_responses", finish_late)
+    forget(admin, ann)
+    update.join()
+    with app.app_context():
+        ((email, stored, status),) = fetch(
+            select(Redemption.email, Redemption.email_normalized, Redemption.status)
+        )
+    assert (email, stored[:7], status) == ("", "erased:", "confirmed")
 
 
 def test_others_keep_their_data(admin, ann, make_coupon, make_customer):

@@ -24,8 +24,11 @@ def recorded(response, kind, body, *, invoked=0.0, returned=1000.0, **args):
     )  # fmt: skip
 
 
-def violations_of(events, *operations, redemptions=(), coupons=()):
-    """The violations in a segment that begins without orders. One event follows the other."""
+def violations_of(events, *operations, redemptions=(), coupons=(), checker=None):
+    """The violations in a segment. One event follows the other.
+
+    It begins without orders, unless the checker has seen the segment before it.
+    """
     state = {"coupons": {each["id"]: each for each in coupons}, "customers": {}}
     state["taken"] = time.time()
     state["redemptions"] = {each["id"]: each for each in redemptions}
@@ -33,8 +36,9 @@ def violations_of(events, *operations, redemptions=(), coupons=()):
     segment = Segment(0, 0.0, time.time(), events=timed)
     segment.before = segment.after = state
     segment.operations = list(operations)
-    checker = CouponChecker()
-    checker.begin(state)
+    if checker is None:
+        checker = CouponChecker()
+        checker.begin(state)
     return [violation.text for violation in checker.check(segment)]
 
 
@@ -248,6 +252,37 @@ def test_a_reference_of_a_deleted_customer_belongs_to_who_uses_it_again(
     assert [each.status for each in operations] == [201, 200, 201, 200]
     events += feed()
     assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+
+
+@pytest.mark.one_database
+def test_a_guest_reserves_during_the_deletion_of_an_account_with_the_same_address(
+    admin, expire, feed, make_coupon, make_customer
+):
+    """The deletion has not seen the use, which keeps its address, and its event comes later."""
+    make_coupon(code="summer", usage_limit_per_user=1)
+    ann = make_customer(email=EMAIL)["id"]
+    events = feed()
+    response = admin.delete(f"/customers/{ann}")
+    deletion = recorded(response, "delete_customer", None, customer=ann)
+    deleted = feed()
+    operations = [deletion, reserve(admin, "a", {"email": EMAIL})]
+    first = operations[1].response["redemption"]
+    first["expires_at"] = expire(first)
+    events += feed() + deleted
+    checker = CouponChecker()
+    checker.begin({"coupons": {}, "customers": {}})
+    found = violations_of(
+        events, *operations, redemptions=stored_redemptions(admin), checker=checker
+    )
+    operations = [reserve(admin, "b", {"email": EMAIL})]
+    events = feed()
+    late = {"invoked": len(events) + 1.0, "returned": len(events) + 2.0}
+    response = admin.post(f"/redemptions/{first['id']}/confirm")
+    operations.append(recorded(response, "confirm", None, **late, redemption=first["id"]))
+    assert operations[-1].reasons == {"usage_limit_per_user"}
+    redemptions = stored_redemptions(admin)
+    found += violations_of(events, *operations, redemptions=redemptions, checker=checker)
+    assert found == []
 
 
 @pytest.mark.one_database

@@ -98,11 +98,12 @@ def _orders(session: Session, customer_id: int, emails: Collection[str]) -> list
         )
         for email in emails
     ]
-    # Waits for concurrent updates of the orders, whose events are then erased, too.
+    # Waits for concurrent updates of the orders, whose events and uses are then erased, too.
     of_customer = select(ORDERS.c.id).where(ORDERS.c.customer_id == customer_id)
     found = set(session.scalars(of_customer.order_by(ORDERS.c.id).with_for_update()))
     for condition in conditions:
-        rows = session.execute(select(ORDERS.c.id, ORDERS.c.billing_email).where(condition))
+        guests = select(ORDERS.c.id, ORDERS.c.billing_email).where(condition)
+        rows = session.execute(guests.order_by(ORDERS.c.id).with_for_update())
         found |= {row.id for row in rows if comparable(row.billing_email) in emails}
     return sorted(found | _reported(session, customer_id, "order"))
 

@@ -147,7 +147,7 @@ class CouponChecker:
         found += self._cycles()
         if not found:
             found = self._responses()
-        found += self._at_the_end(segment)
+        found += self._at_the_end(segment) + self._holders_at_the_end(segment)
         self._coupons = {
             id_: each.last for id_, each in self._timelines.items() if each.last.status != DELETED
         }
@@ -440,7 +440,9 @@ class CouponChecker:
         operation = self._requests.get(event.request_id or "")
         erased: dict[int, tuple[int, str]] = {}
         for use_id, (customer, email) in self._use_holders.items():
-            is_meant = customer == id_ or (customer == 0 and email == address)
+            is_meant = customer == id_ or (
+                customer == 0 and email == address and not self._is_later(use_id, event)
+            )
             if is_meant and (counted := email or address):
                 if not counted.startswith(ERASED):
                     counted = self._erased[use_id] = ERASED + counted
@@ -456,6 +458,25 @@ class CouponChecker:
             held = erased.keys() & timeline.last.uses.keys()
             self._give(timeline, event, operation, {use_id: erased[use_id] for use_id in held})
         return []
+
+    def _is_later(self, use_id: int, event: Event) -> bool:
+        """Return whether a guest has got a use after the deletion of an account.
+
+        The deletion does not see what another request commits meanwhile, although its event comes
+        later. Such a use still shows its address.
+        """
+        shown = self._segment.after["redemptions"].get(use_id, {})
+        if key_of(shown.get("email", "")) != self._use_holders[use_id][1]:
+            return False
+        operation = self._requests.get(event.request_id or "")
+        start = operation.invoked if operation else event.earliest
+        return any(
+            use_id in step.holders
+            or (step.event.data["data"].get("redemption", {}).get("id") == use_id)
+            for timeline in self._timelines.values()
+            for step in timeline.steps
+            if step.latest >= start
+        )
 
     def _broken(
         self, timeline: Timeline, event: Event, operation: Operation | None, error: Rejected
@@ -881,6 +902,22 @@ class CouponChecker:
                 events = [step.event for step in steps]
                 operations = list(dict.fromkeys(operations))
                 found.append(Violation(CONSERVATION, f"coupon {id_}: {text}", operations, events))
+        return found
+
+    def _holders_at_the_end(self, segment: Segment) -> list[Violation]:
+        """Compare for whom each use counts with its redemption, which shows no erased address."""
+        found = []
+        for timeline in self._timelines.values():
+            for use in timeline.last.uses.values() if timeline.last.status != DELETED else ():
+                redemption = segment.after["redemptions"].get(use.id)
+                wanted = use.customer, "" if use.email.startswith(ERASED) else use.email
+                if redemption is None or redemption["status"] == "released":
+                    continue
+                shown = redemption["customer_id"], key_of(redemption["email"])
+                if shown != wanted:
+                    text = f"redemption {use.id} belongs to {shown}, by the feed to {wanted}"
+                    events = [step.event for step in timeline.steps]
+                    found.append(Violation(CONSERVATION, text, events=events))
         return found
 
     def _measure(self, segment: Segment) -> None:
