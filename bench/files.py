@@ -54,7 +54,7 @@ def _generated_codes(shops: Shops, *, quick: bool) -> Iterator[Row]:
             url, "coupons", "generate", f"--count={number}", "--prefix=SPRING-",
             f"--coupon={fields}",
         )  # fmt: skip
-        name = f"`coupons generate` of {number:,} codes, {database}"
+        name = f"`shop-api coupons generate` of {number:,} codes, {database}"
         yield Row(
             name, goal, [number / seconds], f"{seconds:.0f} s; {cpu:.0f} s CPU of the command"
         )

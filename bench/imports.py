@@ -35,7 +35,9 @@ def imports(rounds: int, *, quick: bool) -> Iterator[Row]:
         _write(only_customers, customers=customers, coupons=0, orders=0)
         samples = [customers / _import(only_customers, folder)["cpu"] for _ in range(rounds)]
         goal = Goal(3000, 5000, at_least=True, unit="a second of CPU")
-        yield Row("`import woocommerce`: customers", goal, samples, f"{customers:,} from a dump")
+        yield Row(
+            "`shop-api import woocommerce`: customers", goal, samples, f"{customers:,} from a dump"
+        )
         few, many = folder / "few.sql", folder / "many.sql"
         for file, number in ((few, orders // 10), (many, orders)):
             _write(file, customers=100, coupons=20, orders=number, plugin_keys=METADATA)
@@ -43,7 +45,7 @@ def imports(rounds: int, *, quick: bool) -> Iterator[Row]:
         goal = Goal(1200, 2000, at_least=True, unit="a second of CPU")
         samples = [orders / large["cpu"] for _, large in found]
         details = f"{orders:,} with items, notes, uses and 83 rows of metadata each"
-        yield Row("`import woocommerce`: orders", goal, samples, details)
+        yield Row("`shop-api import woocommerce`: orders", goal, samples, details)
         goal = Goal(1.25, 1.1, unit="times")
         samples = [large["rss"] / small["rss"] for small, large in found]
         peaks = " vs. ".join(f"{each['rss'] / 1024:,.0f} MiB" for each in reversed(found[0]))

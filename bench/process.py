@@ -89,6 +89,8 @@ def serve(shop: Shop, rounds: int) -> Iterator[Row]:
             memory.append(server.memory() / 2**20)
             process.terminate()
             process.wait()
-    yield Row("CPU time of the start of `serve`", Goal(3, 2, unit="s"), spent, "two workers")
+    yield Row(
+        "CPU time of the start of `shop-api serve`", Goal(3, 2, unit="s"), spent, "two workers"
+    )
     details = "two workers; shared pages are divided between the processes"
-    yield Row("memory of `serve`", Goal(220, 150, unit="MiB"), memory, details)
+    yield Row("memory of `shop-api serve`", Goal(220, 150, unit="MiB"), memory, details)

@@ -211,7 +211,7 @@ class SettingsSchema(ma.Schema):
         "`10.0.0.0/8,::1`, separated by commas.",
     )
     SHOP_WORKER = _boolean(
-        True, "Whether `make run` and `serve` start a worker alongside gunicorn."
+        True, "Whether `make run` and `shop-api serve` start a worker alongside gunicorn."
     )
     SHOP_METRICS = _boolean(False, "Whether `/metrics` is served for Prometheus, at the root.")
     SHOP_SLOW_REQUEST_SECONDS = _seconds(

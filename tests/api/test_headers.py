@@ -78,6 +78,20 @@ def test_page_of_the_documentation_repeats_nothing_of_the_request(anonymous):
     assert sent.get_data() == plain
 
 
+@pytest.mark.parametrize("path", ["/", "/admin", "/docs/guides"])
+def test_redirects_do_not_name_the_host_of_the_request(anonymous, path):
+    headers = {"Host": "evil.example", "Accept": "text/html"}
+    with anonymous.get(path, headers=headers) as response:
+        assert "evil.example" not in str(response.headers)
+        assert "evil.example" not in response.get_data(as_text=True)
+
+
+def test_links_to_another_host_are_not_cached(admin):
+    response = admin.get("/", headers={"Host": "evil.example"})
+    assert response.get_json()["links"]["coupons"] == "http://evil.example/coupons"
+    assert response.headers["Cache-Control"] == "no-store"
+
+
 def test_only_the_documentation_has_a_policy(admin):
     for path in ("/coupons", "/", "/docs/swagger-ui.css"):
         with admin.get(path) as response:

@@ -173,16 +173,19 @@ def _test(options):
         failed = failed or bool(problems)
         found[name] = figures
     if not options.dry_run and not failed:
-        command = " ".join(["make cluster-test", *_arguments(options)])
         for name, figures in found.items():
             if figures:  # of what was not skipped
-                report.write(name, figures, command)
+                report.write(name, figures, " ".join(["make cluster-test", *_arguments(name)]))
         _say("The figures are in docs/demonstrations.md.")
     return int(failed)
 
 
-def _arguments(options):
+def _arguments(name):
+    """Return the arguments of this run that a demonstration reads."""
     given = sys.argv[2:]
+    if name != "patroni" and "--failures" in given:
+        position = given.index("--failures")
+        del given[position : position + 2]
     return [f'ARGS="{" ".join(given)}"'] if given else []
 
 

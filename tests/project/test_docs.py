@@ -211,6 +211,21 @@ def test_commands_are_written_in_one_way(name):
         assert re.findall(r"^ *(?:\$ )?(?:[A-Z_]+=\S+ )*shop-api .*", block, re.MULTILINE) == []
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "CHANGELOG.md"])
+def test_sentences_name_the_program_with_its_command(session_app, name):
+    groups = {
+        group: command.commands if isinstance(command, click.Group) else {}
+        for group, command in session_app.cli.commands.items()
+    }
+    words = [code.split() for code in commands(name) if not code.startswith("-")]
+    short = [
+        " ".join(each)
+        for each in words
+        if each and each[0] in groups and each[1:2] and each[1] in groups[each[0]]
+    ]
+    assert [*short, *(each[0] for each in words if each in (["doctor"], ["serve"]))] == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_curl_gets_urls_with_brackets_literally(name):
     """Without -g, curl takes [ as the start of a range."""

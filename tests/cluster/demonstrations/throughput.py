@@ -46,7 +46,8 @@ def run(cluster, seed, rounds=ROUNDS, requests=REQUESTS):
         for number, found in measured.items():
             for key in found[0]:
                 value = median(each[key] for each in found)
-                figures[f"{name}, {number} standbys: {key}"] = round(value, 2 if value < 100 else 0)
+                column = figures.setdefault(f"{name}, standbys: {number}", {})
+                column[key] = round(value, 2 if value < 100 else 0)
     for service in services.values():
         service.stop()
     return [], figures
