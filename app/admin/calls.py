@@ -234,7 +234,9 @@ def python(sent: ApiRequest) -> str:
     url = urlsplit(sent.url)
     arguments = [repr(url._replace(query="").geturl())]
     if query := parse_qsl(url.query, keep_blank_values=True):
-        arguments.append(f"params={dict(query)!r}")
+        # A list of pairs, if a parameter is repeated.
+        params = dict(query) if len(dict(query)) == len(query) else query
+        arguments.append(f"params={params!r}")
     if sent.body is not None:
         arguments.append(f"json={pformat(sent.body, width=88, sort_dicts=False)}")
     arguments.append('auth=(os.environ["KEY"], os.environ["SECRET"])')

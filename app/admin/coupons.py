@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
-from flask import Response, request, url_for
+from flask import Response, redirect, request, url_for
 from markupsafe import Markup
+from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, reports, rights
 from app.admin.calls import Reply, call, loaded_query
@@ -152,6 +153,12 @@ class Coupons(Noun):
             return {"type": "percent", "code": request.args.get("code", "")}
         copied, _etag = self.read(source)
         return copied | {"code": f"{copied['code']}-copy", "expiry_date": None}
+
+    def created(self, record: Record) -> Response | BaseResponse:
+        """Return the response after a coupon was created: its page, or with ``then`` *Try it*."""
+        if request.args.get("then") == "try" and rights.can("evaluate_coupons"):
+            return redirect(self.url("try_it", record["id"], done="created"), 303)
+        return super().created(record)
 
     def buttons(self, record: Record) -> list[Button]:
         """Return the actions on a coupon."""

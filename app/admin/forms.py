@@ -354,7 +354,7 @@ class Form:
             param = str(entry.get("param") or "")
             places = param.removeprefix(f"{self.key}."), param.rpartition(".")[2]
             name = next((each for each in places if each in names), "")
-            message = entry["message"].removeprefix(f"{param} ")
+            message = entry["message"].removeprefix(f"{param}: ")
             name = name or ERROR_FIELDS.get(entry["code"], "")
             self.errors[name if name in names else ""] = message[:1].upper() + message[1:]
 

@@ -45,6 +45,7 @@ DONE = {
     "note": "The note was added.",
     "queued": "Queued. The worker sends it within seconds.",
     "refunded": "The refund was recorded.",
+    "lost": "The action was not performed. Open its page again, and repeat it.",
 }
 """What the parameter ``done`` of an address reports after an action, by its value."""
 
@@ -185,13 +186,8 @@ def _require_session() -> BaseResponse | None:
     if request.method in SAFE_METHODS:
         here = request.full_path.rstrip("?")
         return redirect(url_for("admin_sign_in.sign_in", next=here), 303)
-    return render(
-        "sign_in.html",
-        title=_("Sign in"),
-        held=held.hold(),
-        notice=_("Your session has ended. Sign in, and what you typed is kept."),
-        status=401,
-    )
+    notice = _("Your session has ended. Sign in, and what you typed is kept.")
+    return sign_in_page(401, kept=held.hold(), notice=notice)
 
 
 def current_session() -> Session:
@@ -236,6 +232,41 @@ def render(template: str, *, title: str, status: int = 200, **context: Any) -> R
         **context,
     )
     return Response(page, status, mimetype="text/html")
+
+
+def plain_page(title: str, *, button: str = "", status: int = 200, **context: Any) -> Response:
+    """Return a page of the sign-in: a form with one button.
+
+    Args:
+        title: its title.
+        button: the text of the button, by default *Sign in*.
+        status: the HTTP status.
+        context: further values of the template: ``intro``, ``facts``, ``hidden`` inputs, and the
+            ``credentials`` that are typed or shown.
+    """
+    return render(
+        "sign_in.html", title=title, button=button or _("Sign in"), status=status,
+        **{"is_possible": cookies.is_possible(), "hidden": []} | context,
+    )  # fmt: skip
+
+
+def sign_in_page(
+    status: int = 200, *, kept: str = "", consumer_key: str = "", **context: Any
+) -> Response:
+    """Return the form that asks for a key and its secret.
+
+    Args:
+        status: the HTTP status.
+        kept: a form that was sent without a session, as signed text.
+        consumer_key: the key that was typed.
+        context: further values of the template: ``notice`` and ``error``.
+    """
+    values = {name: request.values.get(name, "") for name in ("next", "held")}
+    hidden = (values | ({"held": kept} if kept else {})).items()
+    typed = {"consumer_key": consumer_key, "consumer_secret": ""}
+    return plain_page(
+        _("Sign in"), status=status, hidden=hidden, credentials=typed, by_link=True, **context
+    )
 
 
 def panels(record: str, value: dict[str, Any]) -> list[tuple[str, Markup | str]]:

@@ -113,11 +113,10 @@ def show() -> Response:
         period = reports.period_query(days)
         sales = reports.unless_slow(lambda: call("get_sales_report", query=period))
     report = sales.body["sales"] if sales else None
-    steps = _steps()
-    if steps and not (report and any(report["totals"][name] for name in ("orders", "uses"))):
-        return render(
-            "first_steps.html", title=_("Welcome"), steps=steps, loads_demo=_can_load_demo()
-        )
+    is_used = report and any(report["totals"][name] for name in ("orders", "uses"))
+    if not is_used and (steps := _steps()):
+        is_empty = _can_load_demo() and not _has_records()
+        return render("first_steps.html", title=_("Welcome"), steps=steps, is_empty=is_empty)
     labels = {name: _(FIGURES[name]) for name in ("total", "orders", "uses")}
     return render(
         "overview.html", title=_("Overview"), periods=reports.PERIODS, days=days,
@@ -132,19 +131,35 @@ def show() -> Response:
 
 
 def _steps() -> list[tuple[str, str, str, str]]:
-    """Return the first steps, if the shop has neither coupons nor orders: text and link."""
-    may_read = [name for name in ("list_coupons", "list_orders") if rights.can(name)]
-    if not may_read or _has_records(may_read):
+    """Return the first steps of a shop without orders and uses: title, text, address and button."""
+    used = [name for name in ("list_orders", "list_redemptions") if rights.can(name)]
+    coupon = _latest_coupon()
+    if _has_records(used) or (coupon and not used):
         return []
-    steps = [
-        (_("Create a coupon"), _("A code that lowers the price of an order."),
-         COUPONS.url("create"), _("Create coupon")),
-        (_("Try it on a cart"), _("Enter a cart and see what the customer would pay, and why."),
-         "", ""),
+    create = (
+        _("Create a coupon"), _("A code that lowers the price of an order."),
+        COUPONS.url("create"), _("Create coupon"),
+    )  # fmt: skip
+    href = COUPONS.url("create", then="try")
+    text = _("Create a coupon, enter a cart, and see what the customer would pay, and why.")
+    if coupon:
+        done = _("You have created %(code)s.", code=coupon["code"])
+        create = create[0], done, COUPONS.url("show_list"), _("All coupons")
+        href = COUPONS.url("try_it", coupon["id"])
+        text = _("Enter a cart, and see what the customer would pay, and why.")
+    steps = [create, (_("Try it on a cart"), text, href, _("Try it"))]
+    return [
+        *(steps if rights.can("create_coupon", "evaluate_coupons") else []),
         (_("Connect your shop"), _("Your shop sends its orders to the API, or you import them."),
          url_for("swagger_ui.show"), _("Open the API documentation")),
     ]  # fmt: skip
-    return steps if rights.can("create_coupon") else steps[2:]
+
+
+def _latest_coupon() -> dict[str, Any] | None:
+    if not rights.can("list_coupons"):
+        return None
+    found = call("list_coupons", query={"fields": "id,code"}).body["coupons"]
+    return found[0] if found else None
 
 
 def _warnings() -> list[tuple[str, str]]:
@@ -168,7 +183,7 @@ def _can_load_demo() -> bool:
 
 
 def _has_records(operations: Sequence[str] = ("list_coupons", "list_orders")) -> bool:
-    return any(call(name, query={"fields": "id"}).total for name in operations)
+    return any(call(name).total for name in operations)
 
 
 @blp.action("/demo", "create_coupon", "create_order", "create_customer")

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 from flask import Response, g, redirect, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import cookies, frame, held
-from app.admin.frame import AdminBlueprint, render
+from app.admin import cookies, frame, held, html
+from app.admin.forms import PERMISSIONS
+from app.admin.frame import AdminBlueprint, plain_page, see_other, sign_in_page
 from app.admin.texts import gettext as _
 from app.api.authentication import record_failed_login
 from app.auth.api_keys import ApiKeyCredentials, authenticate, principal_with_id
@@ -40,39 +41,34 @@ def sign_in() -> Response | BaseResponse:
         return _show_link(token)
     if "admin_session" in g:
         return redirect(safe_next(request.args.get("next", "")), 303)
-    return _form()
-
-
-def _form(status: int = 200, **context: str) -> Response:
-    return render(
-        "sign_in.html",
-        title=_("Sign in"),
-        status=status,
-        next=request.values.get("next", ""),
-        held=request.form.get("held", ""),
-        is_possible=cookies.is_possible(),
-        **context,
-    )
+    return sign_in_page()
 
 
 def _show_link(token: str) -> Response:
     link = links.find_link(token)
     if link is None:
         raise ShopError("shop_api_sign_in_link_used")
-    return render(
-        "link.html",
-        title=_("Accept the invitation") if link.login else _("Sign in"),
-        link=link,
-        token=token,
-        is_possible=cookies.is_possible(),
-    )
+    title, button, intro = _("Sign in"), _("Sign in as %(who)s", who=link.username), ""
+    last = _("Key"), link.description or _("Key without a description")
+    if link.login:
+        title, button = _("Accept the invitation"), _("Accept and create my key")
+        intro = _("%(who)s invites you to administer this shop.", who=link.username)
+        last = _("Role"), html.words(link.role)
+    facts = [
+        (_("User"), link.login or link.username),
+        last,
+        (_("Permission"), _(PERMISSIONS[link.rights.permission.value])),
+        (_("Resources"), ", ".join(sorted(link.rights.resources or ["all"]))),
+        (_("Link works until"), html.time(link.expires_at)),
+    ]
+    return plain_page(title, button=button, intro=intro, facts=facts, hidden=[("token", token)])
 
 
 @blp.action("/sign-in")
 def submit_sign_in() -> Response | BaseResponse:
     """Begin a session with a key and its secret, or with a link."""
     if not cookies.is_possible():
-        return _form(403)
+        return sign_in_page(403)
     if token := request.form.get("token", ""):
         return _use_link(token)
     credentials = ApiKeyCredentials(
@@ -85,7 +81,9 @@ def submit_sign_in() -> Response | BaseResponse:
     except ShopError as error:
         if error.status == 429:
             raise
-        return _form(error.status, error=error.message, consumer_key=credentials.consumer_key)
+        return sign_in_page(
+            error.status, error=error.message, consumer_key=credentials.consumer_key
+        )
 
 
 def _use_link(token: str) -> Response | BaseResponse:
@@ -99,7 +97,10 @@ def _use_link(token: str) -> Response | BaseResponse:
     except InvalidCredentials:
         raise ShopError("shop_api_sign_in_link_used") from None
     key = links.accept_invitation(token, inviter)
-    return render("new_key.html", title=_("Keep your key"), key=key, signs_in=True)
+    intro = _("This is your key. The secret is shown only once. Let your browser keep it, or copy "
+              "it to your password manager.")  # fmt: skip
+    button = _("I have kept it. Sign in")
+    return plain_page(_("Keep your key"), button=button, intro=intro, credentials=key)
 
 
 def _begin(key_id: int) -> Response | BaseResponse:
@@ -111,11 +112,15 @@ def _begin(key_id: int) -> Response | BaseResponse:
     response: Response | BaseResponse
     if kept is None:
         response = redirect(safe_next(request.form.get("next", "")), 303)
+    elif not kept.can_return:
+        response = see_other("admin_overview.show", done="lost")
     else:
         g.pop("admin_session", None)
-        response = render(
-            "resume.html", title=_("You are signed in"), kept=kept, back=safe_next(kept.path)
-        )
+        values = [each for each in kept.values if each[0] != "_show"]
+        response = plain_page(
+            _("You are signed in"), button=_("Back to the form"), action=kept.path, hidden=values,
+            intro=_("What you typed is kept. Go back to the form to save it."),
+        )  # fmt: skip
     cookies.store(response, token)  # type: ignore[arg-type]  # both are responses of werkzeug
     return response
 

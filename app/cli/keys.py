@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 from flask import current_app
@@ -292,8 +293,21 @@ def link(login: str | None, key_id: int | None, url: str | None) -> None:
 
 def sign_in_url(key_id: int, url: str | None = None) -> str:
     """Create a link that signs in with a key, and return its address."""
-    base = url.rstrip("/") if url else own_url(current_app.config)
+    base = own_url(current_app.config) if url is None else _base_url(url)
     return f"{base}/admin/sign-in?token={links.create_link(key_id)}"
+
+
+def _base_url(text: str) -> str:
+    """Return the address in ``--url`` without a slash at its end."""
+    try:
+        parts = urlsplit(text)
+        is_valid = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        is_valid = False
+    if not is_valid or not re.fullmatch(r"[!-~]+", text) or re.search("[?#@]", text):
+        reason = "must be the http or https address of the service, such as https://shop.example."
+        raise click.BadParameter(reason, param_hint="--url")
+    return text.rstrip("/")
 
 
 @keys.command("revoke")

@@ -85,19 +85,23 @@ def conditions(kind: str, given: Sequence[str]) -> list[ColumnElement[bool]]:
             raise InvalidParams({"--filter": f"unknown filter {name!r}{hint}"})
         query[parameter] = value
     try:
-        loaded = schema.load(query)
-    except ma.ValidationError as error:
-        found = invalid_params(error).entries
-        reasons = {f"--filter {each['param'][7:-1]}": each["message"].partition(": ")[2]
-                   for each in found}  # fmt: skip
+        return _CONDITIONS[kind](schema.load(query))
+    except (ma.ValidationError, InvalidParams) as error:
+        found = error if isinstance(error, InvalidParams) else invalid_params(error)
+        reasons = {f"--filter {_name(each['param'])}": each["message"].partition(": ")[2]
+                   for each in found.entries}  # fmt: skip
         raise InvalidParams(reasons) from None
-    return _CONDITIONS[kind](loaded)
 
 
 def _parameter(name: str) -> str:
     """Return the parameter of a filter: ``filter[q]``, or ``filter[metadata][erp_id]``."""
     first, bracket, rest = name.partition("[")
     return f"filter[{first}]{bracket}{rest}"
+
+
+def _name(parameter: str) -> str:
+    """Return the filter of a parameter: ``q`` for ``filter[q]``."""
+    return parameter.removeprefix("filter[").replace("]", "", 1)
 
 
 def _of_metadata(

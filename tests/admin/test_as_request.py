@@ -54,6 +54,7 @@ def test_the_copied_commands_send_the_same_request(receiver, tmp_path, text):
     url, seen = receiver
     for sent in (
         ApiRequest("GET", f"{url}/coupons?{urlencode({'q': text})}"),
+        ApiRequest("GET", f"{url}/events?{urlencode([('type', text), ('type', 'b'), ('q', '')])}"),
         ApiRequest("PUT", f"{url}/coupons/7", {"coupon": {"description": text, "individual_use": True}}),
     ):  # fmt: skip
         env = os.environ | {"KEY": "ck_x", "SECRET": "cs_x"}

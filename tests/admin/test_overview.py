@@ -24,6 +24,29 @@ def test_an_empty_shop_shows_the_first_steps_and_loads_the_demo_shop(admin, brow
     assert browser.get("/?days=365").status == 200
 
 
+def test_the_first_steps_lead_from_a_coupon_to_its_cart(admin, browser):
+    page = browser.get("/")
+    assert page.html.count('class="button') == 3
+    assert "/coupons/new?then=try" in page.html
+    page = browser.submit("/coupons/new?then=try", "_form", code="tea", amount="10")
+    coupon = admin.get("/coupons").get_json()["coupons"][0]["id"]
+    assert page.location == f"/admin/coupons/{coupon}/try?done=created"
+    page = browser.get("/")
+    assert "You have created tea." in page.text
+    assert f'class="button primary" href="/admin/coupons/{coupon}/try"' in page.html
+    assert "Load the demo shop" not in page.text
+    redemption = {"code": "tea", "reference": "cart-1", "email": "ada@example.com"}
+    admin.post("/redemptions", {"redemption": redemption})
+    assert "Revenue" in browser.get("/").text
+
+
+def test_a_key_for_coupons_alone_sees_the_overview_of_its_shop(make_coupon, new_browser):
+    browser = new_browser(resources=["coupons"])
+    assert "Connect your shop" in browser.get("/").text
+    make_coupon()
+    assert "Connect your shop" not in browser.get("/").text
+
+
 def test_the_search_opens_an_exact_or_single_match(admin, browser):
     one = admin.post("/coupons", {"coupon": {"code": "tea"}}).get_json()["coupon"]
     admin.post("/coupons", {"coupon": {"code": "teapot"}})

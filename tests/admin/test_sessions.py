@@ -353,3 +353,27 @@ def test_the_worker_removes_ended_sessions_and_links(app, browser, admin):
     with app.app_context():
         sweep()
     assert rows(app, ADMIN_SESSIONS) == rows(app, SIGN_IN_LINKS) == []
+
+
+def test_an_action_without_a_session_is_not_performed(app, admin, browser):
+    coupon = admin.post("/coupons", {"coupon": {"code": "tea"}}).get_json()["coupon"]["id"]
+    set_columns(app, ADMIN_SESSIONS, expires_at=now() - timedelta(days=1))
+    page = browser.post(f"/coupons/{coupon}/trash", {"_form": "1"})
+    assert page.status == 401
+    page = browser.post("/sign-in", page.form("held") | credentials(admin.key))
+    assert page.location == "/admin/?done=lost"
+    assert "The action was not performed." in browser.get("/?done=lost").text
+    assert admin.get("/coupons/count").get_json() == {"count": 1}
+
+
+def test_open_invitations_of_a_key_are_limited(app, admin, browser, monkeypatch):
+    monkeypatch.setattr(links, "MAX_INVITATIONS", 2)
+    for login in ("grace", "joan"):
+        assert browser.submit("/invitations/new", "login", login=login).status == 200
+    page = browser.submit("/invitations/new", "login", login="mary")
+    assert page.status == 400
+    assert "2 invitations of your key are open. Withdraw one first." in page.text
+    assert page.form("login")["login"] == "mary"
+    withdrawn = browser.get("/sessions").html.split("/withdraw")[0].rpartition("/")[2]
+    assert browser.post(f"/invitations/{withdrawn}/withdraw").status == 303
+    assert browser.submit("/invitations/new", "login", login="mary").status == 200

@@ -179,3 +179,31 @@ def test_role_of_a_new_user_is_asked_for_on_a_terminal(app):
     assert err.count("Role (shop_manager manages coupons, customers and orders)") == 2
     status, out, err = on_a_terminal(app, "", "create", "--login", "erp", "--json")
     assert (status, json.loads(out)["role"], err) == (0, "shop_manager", "")
+
+
+def test_link_prints_the_address_alone(run, create):
+    create("--permission", "read")
+    for options, start in (
+        ([], "http://127.0.0.1:8000/admin/sign-in?token="),
+        (["--url", "https://shop.example/"], "https://shop.example/admin/sign-in?token="),
+        (["--url", "http://[::1]:80/shop"], "http://[::1]:80/shop/admin/sign-in?token="),
+    ):
+        result = run("link", "--login", "erp", *options)
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.startswith(start)
+        assert result.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "javascript:x", "javascript://x/%0aalert(1)", "shop.example", "//shop.example",
+        "ftp://shop.example", "https://", "https://a b", "https://[x", "https://a/?x", "https://a#x",
+        "https://user@a",
+    ],
+)  # fmt: skip
+def test_link_rejects_what_is_not_an_address_of_a_service(run, create, url):
+    create("--permission", "read")
+    result = run("link", "--url", url)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Invalid value for --url: must be the http or https address" in result.stderr

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, delete, insert, select
+from sqlalchemy import ColumnElement, Select, delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from app.auth.api_keys import allowed_resources, require_permission, require_resources
@@ -34,6 +34,9 @@ LINK_TIME = timedelta(minutes=10)
 
 INVITATION_TIME = timedelta(hours=48)
 """How long an invitation works."""
+
+MAX_INVITATIONS = 50
+"""The maximum number of open invitations of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +199,8 @@ def invite(actor: Principal, data: Mapping[str, Any]) -> str:
             ``ApiKeyCreate``.
 
     Raises:
-        ShopError: the actor may not give these rights, or the user exists.
+        ShopError: the actor may not give these rights, the user exists, or too many invitations
+            of the actor's key are open.
     """
     actor.require("shop_api_user_cannot_create_key", Capability.MANAGE_API_KEYS)
     login, role = data["login"], data["role"]
@@ -216,6 +220,12 @@ def invite(actor: Principal, data: Mapping[str, Any]) -> str:
         columns = rights.columns
         columns["key_expires_at"] = columns.pop("expires_at")
         key_id = actor.key_id or 0
+        # The key is locked, so its invitations cannot exceed the maximum.
+        of_key = *_open_invitations(), SIGN_IN_LINKS.c.key_id == key_id
+        found = session.execute(select(func.count()).select_from(SIGN_IN_LINKS).where(*of_key))
+        if found.scalar_one() >= MAX_INVITATIONS:
+            reason = f"{MAX_INVITATIONS} invitations of your key are open. Withdraw one first."
+            raise InvalidParams({"invitation": reason})
         link_id, token = _insert(
             session, key_id, INVITATION_TIME, login=login, role=role, **columns
         )
@@ -276,12 +286,16 @@ def accept_invitation(token: str, inviter: Principal) -> dict[str, Any]:
     return run_in_transaction(work)
 
 
+def _open_invitations() -> tuple[ColumnElement[bool], ...]:
+    return SIGN_IN_LINKS.c.login.is_not(None), SIGN_IN_LINKS.c.expires_at > now()
+
+
 def list_invitations(actor: Principal) -> list[Link]:
     """Return the open invitations of all inviters, for a key that may read all keys."""
     if not manages_keys(actor, "GET"):
         return []
-    found = _LINKS.where(SIGN_IN_LINKS.c.login.is_not(None), SIGN_IN_LINKS.c.expires_at > now())
-    return [_link(row) for row in fetch(found.order_by(SIGN_IN_LINKS.c.id.desc()).limit(200))]
+    found = _LINKS.where(*_open_invitations()).order_by(SIGN_IN_LINKS.c.id.desc())
+    return [_link(row) for row in fetch(found)]
 
 
 def withdraw_invitation(actor: Principal, link_id: int) -> None:
