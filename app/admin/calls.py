@@ -95,6 +95,11 @@ class ApiRequest:
     url: str
     body: Any = None
 
+    @property
+    def label(self) -> str:
+        """The method and the path."""
+        return f"{self.method} {urlsplit(self.url).path}"
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -9,7 +9,7 @@ from flask import Response, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html
-from app.admin.calls import call, form_headers
+from app.admin.calls import api_request, call, form_headers
 from app.admin.coupons import COUPONS, blp
 from app.admin.forms import Form
 from app.admin.frame import render
@@ -90,21 +90,21 @@ def redeem(coupon_id: int) -> Response | BaseResponse:
     coupon, _etag = COUPONS.read(coupon_id)
     title = _("Redeem %(code)s now", code=coupon["code"])
     back = COUPONS.url("show", coupon_id), coupon["code"]
-    form = Form.of_new(CounterUse, "redemption", {})
+    form, sent = Form.of_new(CounterUse, "redemption", {}), None
     if request.method == "POST":
         form = Form.submitted(CounterUse, "redemption")
         values = form.read(everything=True)
         form_id = re.sub(r"[^0-9a-f]", "", request.form.get("_form", ""))[:32]
         body = {"code": coupon["code"], "reference": f"counter-{form_id}", **values}
+        sent = api_request("create_redemption", body={"redemption": body})
         try:
-            if not form.errors:
-                sent = {"redemption": body}
-                reply = call("create_redemption", body=sent, headers=form_headers())
+            if not form.errors and "_show" not in request.form:
+                reply = call("create_redemption", body=sent.body, headers=form_headers())
                 return _confirm_now(coupon_id, reply.body["redemption"]["id"], title, back)
         except ShopError as error:
             form.note(error)
     return form_page(
-        form, title, back, button=_("Redeem now"),
+        form, title, back, button=_("Redeem now"), sent=sent,
         intro=_("Records a use at the counter or by telephone at once. "
                 "It counts towards the limits of the coupon."),
     )  # fmt: skip
@@ -127,13 +127,15 @@ def _confirm_now(
 @blp.page("/coupons/<int:coupon_id>/count", "get_coupon", "update_coupon", methods=FORM)
 def correct_count(coupon_id: int) -> Response | BaseResponse:
     """Show the number of uses, or correct it."""
-    form = Form(CouponCount, "coupon")
+    form, sent = Form(CouponCount, "coupon"), None
     if request.method == "POST":
         form = Form.submitted(CouponCount, "coupon")
-        if form.save("get_coupon", "update_coupon", coupon_id=coupon_id):
+        if "_show" in request.form:
+            sent = api_request("update_coupon", body={"coupon": form.read()}, coupon_id=coupon_id)
+        elif form.save("get_coupon", "update_coupon", coupon_id=coupon_id):
             changed = _("The number has changed in between. Check it again.")
             form.errors["usage_count"] = changed
-        if not form.errors:
+        if not (form.errors or sent):
             return COUPONS.see(coupon_id, "saved" if form.texts != form.shown else "unchanged")
     coupon, etag = COUPONS.read(coupon_id)
     current = Form.of_record(CouponCount, "coupon", coupon, etag)
@@ -142,7 +144,7 @@ def correct_count(coupon_id: int) -> Response | BaseResponse:
     limit = html.number(coupon["usage_limit"]) if coupon["usage_limit"] else _("none")
     return form_page(
         current, title, (COUPONS.url("show", coupon_id), coupon["code"]),
-        button=_("Correct the count"),
+        button=_("Correct the count"), sent=sent,
         intro=_("The service counts the uses exactly. Correct the number only if uses happened "
                 "elsewhere, for example before the coupon was imported. The limit of uses applies "
                 "to the new number."),

@@ -82,7 +82,7 @@ class Coupons(Noun):
         "No coupons yet",
         "A coupon is a code that lowers the price of an order. Create one, or generate a thousand.",
     )
-    named_by, create_schema, update_schema = "code", CouponCreate, CouponUpdate
+    named_by, create_schema, update_schema = ("code",), CouponCreate, CouponUpdate
     has_trash, searches = True, "Search code or description"
 
     def name_of(self, record: Record) -> str:

@@ -31,7 +31,8 @@ class Customers(Noun):
         "No customers yet",
         "A customer is an account of your shop, with addresses and orders. Create or import one.",
     )
-    named_by, create_schema, update_schema = "email", CustomerCreate, CustomerUpdate
+    named_by = ("first_name", "last_name")
+    create_schema, update_schema = CustomerCreate, CustomerUpdate
     searches = "Search name or e-mail address"
     delete_note = "The account and its metadata are deleted. Its orders stay, with their addresses."
 

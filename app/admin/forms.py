@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 import marshmallow as ma
-from flask import request
+from flask import current_app, request
 
 from app.admin import html
 from app.admin.calls import call, form_headers, record_of
@@ -50,8 +50,10 @@ CHOICES: dict[str, Callable[[], Mapping[str, str]]] = {
     "permissions": lambda: {name: _(label) for name, label in PERMISSIONS.items()},
     # A key without read permission cannot sign in.
     "signs_in": lambda: {name: _(PERMISSIONS[name]) for name in ("read_write", "read")},
-    "resources": lambda: {name: name for name in ("all", *sorted(current_catalog().resources))},
-    "roles": lambda: {name: name.replace("_", " ") for name in ROLES},
+    "resources": lambda: {
+        name: html.words(name) for name in ("all", *sorted(current_catalog().resources))
+    },
+    "roles": lambda: {name: html.words(name) for name in ROLES},
 }
 """What a ``select`` or boxes offer: labels by values."""
 
@@ -317,6 +319,13 @@ class Form:
             if spec.name in self.errors
         ]
         return named + [("", text) for name, text in self.errors.items() if not name]
+
+    def unit(self, spec: FieldSpec) -> str:
+        """Return the unit of an amount of money or percent, or an empty string for others."""
+        if spec.form.unit != "amount":
+            return ""
+        of = self.texts[f"{spec.name.removesuffix('amount')}type"]
+        return "%" if of.startswith("percent") else str(current_app.config["SHOP_CURRENCY"])
 
     def read(self, *, everything: bool = False) -> dict[str, Any]:
         """Return the JSON values of the fields whose text has changed, and note errors.

@@ -40,7 +40,7 @@ class Entry:
         at: when, in UTC.
         who: the user and the key, and whether by a page or by the API.
         event_id: the ID of the event.
-        changes: name, value before and value after of each changed field.
+        changes: label, value before and value after of each changed field.
     """
 
     title: str
@@ -63,8 +63,14 @@ class History:
     kept_since: str
 
 
-def history(resource: str, resource_id: int) -> History:
-    """Return the history of a record, for a session that may read events."""
+def history(resource: str, resource_id: int, labels: Mapping[str, str]) -> History:
+    """Return the history of a record, for a session that may read events.
+
+    Args:
+        resource: its kind.
+        resource_id: its ID.
+        labels: the labels of fields by their names.
+    """
     rows = latest_events(current_principal(), resource, resource_id, EVENT.columns, LIMIT + 1)
     events = [(EVENT.row(row[:-4]), _who(row)) for row in rows]
     entries = []
@@ -77,7 +83,7 @@ def history(resource: str, resource_id: int) -> History:
             ),
             None,
         )
-        entries.append(_entry(event, who, before, resource))
+        entries.append(_entry(event, who, before, resource, labels))
     is_complete = (
         bool(events) and len(events) <= LIMIT and events[-1][0]["type"].endswith(".created")
     )
@@ -105,11 +111,17 @@ def _who(row: Sequence[Any]) -> str:
     return ", ".join(filter(None, (username, key, way)))
 
 
-def _entry(event: Mapping[str, Any], who: str, before: Any, resource: str) -> Entry:
+def _entry(
+    event: Mapping[str, Any], who: str, before: Any, resource: str, labels: Mapping[str, str]
+) -> Entry:
     verb = event["type"].partition(".")[2]
     after = _record(event["data"], resource)
     earlier = _record(before, resource) if before is not None else None
-    changes = differences(earlier, after) if earlier and after and verb != "created" else []
+    found = differences(earlier, after) if earlier and after and verb != "created" else []
+    changes = [
+        (_(labels[name]) if name in labels else html.words(name.replace(".", ", ")), old, new)
+        for name, old, new in found
+    ]
     title = _(VERBS.get(verb, verb.replace("_", " ").capitalize()))
     return Entry(title, event["created_at"], who, event["id"], changes)
 

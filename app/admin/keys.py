@@ -58,7 +58,7 @@ class Keys(Noun):
             Column(_("Key"), self.link),
             Column(_("User"), lambda row: row["username"], on_phone=True),
             Column(_("Permission"), _permission),
-            Column(_("Resources"), lambda row: ", ".join(row["resources"])),
+            Column(_("Resources"), lambda row: html.words(", ".join(row["resources"]))),
             Column(_("Expires"), lambda row: html.time(row["expires_at"]), is_number=True),
             Column(_("Last used"), lambda row: html.time(row["last_used_at"]), is_number=True,
                    on_phone=True),
@@ -80,7 +80,7 @@ class Keys(Noun):
             (_("User"), record["username"]),
             (_("Consumer key"), f"…{record['truncated_key']}"),
             (_("Permission"), _permission(record)),
-            (_("Resources"), ", ".join(record["resources"])),
+            (_("Resources"), html.words(", ".join(record["resources"]))),
             (_("Created"), html.time(record["created_at"], utc=True)),
             (_("Expires"), html.time(ends, utc=True) if ends else _("Never")),
             (_("Last used"), html.time(used) if used else _("Never")),
@@ -165,15 +165,20 @@ def _session_columns() -> list[Column]:
         return html.action(href, _("Sign out"), row["browser"])
 
     def browser(row: Record) -> Any:
-        mark = html.badge(_("this browser"), "ok") if row["id"] == own else ""
+        mark = html.badge(_("This browser"), "ok") if row["id"] == own else ""
         return html.joined([row["browser"], mark], " ")
 
     return [
         Column(_("Browser"), browser),
         Column(_("User"), lambda row: row["username"], on_phone=True),
         Column(_("Key"), lambda row: row["description"] or f"…{row['truncated_key']}"),
-        Column(_("Last used"), lambda row: html.time(row["last_used_at"]), on_phone=True),
-        Column(_("Ends"), lambda row: html.time(row["expires_at"])),
+        Column(
+            _("Last used"),
+            lambda row: html.time(row["last_used_at"]),
+            is_number=True,
+            on_phone=True,
+        ),
+        Column(_("Ends"), lambda row: html.time(row["expires_at"]), is_number=True),
         Column("", end, on_phone=True),
     ]
 
@@ -257,7 +262,7 @@ def invite() -> Response:
         form = Form.submitted(Invitation, "invitation")
         values = form.read(everything=True)
         try:
-            if not form.errors:
+            if not form.errors and "_show" not in request.form:
                 loaded = instance_of(Invitation).load(values)
                 token = links.invite(current_principal(), loaded)
                 link = url_for("admin_sign_in.sign_in", token=token, _external=True)
@@ -270,7 +275,7 @@ def invite() -> Response:
         except ShopError as error:
             form.note(error)
     return form_page(
-        form, title, back, button=_("Create invitation"),
+        form, title, back, button=_("Create invitation"), shows_request=False,
         intro=_("Your colleague gets a link, a user and a key with the rights that you choose. "
                 "They cannot exceed the rights of your key."),
     )  # fmt: skip

@@ -18,8 +18,8 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import history, html, rights
-from app.admin.calls import Reply, api_request, call, form_headers, record_of
-from app.admin.forms import FieldSpec, Form
+from app.admin.calls import ApiRequest, Reply, api_request, call, form_headers, record_of
+from app.admin.forms import FieldSpec, Form, specs_of
 from app.admin.frame import AdminBlueprint, NavigationItem, panels, render, see_other
 from app.admin.pages import Button, Section, Tile, allowed
 from app.admin.tables import Column, Filter, Tab, Table, list_query
@@ -83,12 +83,12 @@ class Noun:
     """The text in the navigation. By default, the title."""
     intro = ""
     """A sentence above the table."""
-    empty = ("", "")
-    """Title and text of an empty table."""
+    empty: tuple[str, ...] = ("", "")
+    """Title and text of an empty table; if nothing creates records, endpoint and text of a link."""
     create_label = ""
     """The button that creates a record."""
-    named_by = ""
-    """The field that names the record in the titles of forms."""
+    named_by: tuple[str, ...] = ()
+    """The fields that name the record in the titles of forms."""
     create_schema: type[Base] | None = None
     update_schema: type[Base] | None = None
     given: Mapping[str, Any] = {}
@@ -302,6 +302,7 @@ class Noun:
         result: str = "",
         secrets: Sequence[tuple[str, str]] = (),
         note: str = "",
+        sent: ApiRequest | None = None,
     ) -> Response:
         """Return the page of a record, with the result of an action.
 
@@ -309,12 +310,14 @@ class Noun:
             result: what an action reports.
             secrets: what is shown only once: titles and values.
             note: what to do with them.
+            sent: the request of a small form, which it shows instead of sending it.
         """
         record, _etag = self.read(record_id)
         main = self.main(record)
         if self.resource in history.RESOURCES:
             may_read = rights.can("list_events")
-            entries = history.history(self.resource, record_id) if may_read else None
+            labels = self._labels()
+            entries = history.history(self.resource, record_id, labels) if may_read else None
             main.append(Section(_("History"), "history", entries, what=_("events")))
         plugins = [Section(label, "plain", value) for label, value in panels(self.name, record)]
         return render(
@@ -323,9 +326,30 @@ class Noun:
             buttons=allowed(self.buttons(record)), tiles=self.tiles(record), main=main,
             side=[*self.side(record), *plugins],
             dangers=allowed([*self.dangers(record), *self._delete_button(record)]),
-            sent=api_request(f"get_{self.operation}", **self._path(record_id)),
-            result=result, secrets=secrets, note=note,
+            sent=sent or api_request(f"get_{self.operation}", **self._path(record_id)),
+            opens=bool(sent), result=result, secrets=secrets, note=note,
         )  # fmt: skip
+
+    def send(self, record_id: int, operation: str, body: Any, done: str) -> Response | BaseResponse:
+        """Run the operation of a small form of a page, or show its request there.
+
+        Args:
+            record_id: the ID of the record.
+            operation: the operation.
+            body: its body.
+            done: what it reports.
+        """
+        path = self._path(record_id)
+        if wanted := request.form.get("_show"):
+            sent = api_request(operation, body=body, **path)
+            return self.page(record_id, sent=sent if wanted == "request" else None)
+        call(operation, body=body, headers=form_headers(), **path)
+        return self.see(record_id, done)
+
+    def _labels(self) -> dict[str, str]:
+        """Return the labels of the fields of a record, not those of its parts."""
+        specs = specs_of(self.update_schema) if self.update_schema else []
+        return {spec.name: spec.label for spec in specs if "." not in spec.name}
 
     def _delete_button(self, record: Record) -> list[Button]:
         if not self.deletes:
@@ -385,16 +409,14 @@ class Noun:
 
     def _form(self, form: Form, record_id: int | None = None, *, sent: Any = None) -> Response:
         """Return the page of a form; without an ID, that of a new record."""
-        name = form.shown.get(self.named_by, "")
+        name = " ".join(filter(None, (form.shown.get(each, "") for each in self.named_by)))
         if record_id is None:
             title, back = _(self.create_label), (self.url("show_list"), _(self.title))
         else:
             title = _("Edit %(name)s", name=name or self.name)
             back = self.url("show", record_id), name or self.name.capitalize()
         return form_page(
-            form, title, back, button="" if record_id is None else _("Save"),
-            shows_request=True,
-            sent=sent if request.form.get("_show") == "request" and not form.errors else None,
+            form, title, back, button="" if record_id is None else _("Save"), sent=sent,
             **self.form_values(form),
         )  # fmt: skip
 
@@ -462,7 +484,7 @@ class Noun:
         else:
             ids = sorted(each for each in selected_ids() if each > position)
             part, is_last = ids[:PART], len(ids) <= PART
-        back = self.url("show_list") + (f"?{query}" if query else "")
+        back = self.url("show_list") + (f"?{query}" if query else ""), _(self.title)
         return _process(part, actions[name], back, is_last=is_last)
 
 
@@ -480,7 +502,8 @@ def form_page(
     back: tuple[str, str],
     *,
     button: str = "",
-    status: int = 0,
+    sent: ApiRequest | None = None,
+    shows_request: bool = True,
     **more: Any,
 ) -> Response:
     """Return the page of a form.
@@ -488,11 +511,15 @@ def form_page(
     Args:
         back: address and text of the link above the title.
         button: the text of the button, by default the title.
+        sent: the request that the form stands for, which is shown if it was asked for.
+        shows_request: whether it can be asked for.
         more: further values of the template, such as ``intro``, and ``facts`` above the fields.
     """
     return render(
         "record_form.html", title=title, form=form, back=back, button=button or title,
-        has_errors=bool(form.errors), status=status or (400 if form.errors else 200), **more,
+        has_errors=bool(form.errors), status=400 if form.errors else 200,
+        sent=sent if request.form.get("_show") == "request" and not form.errors else None,
+        shows_request=shows_request, **more,
     )  # fmt: skip
 
 
@@ -506,7 +533,9 @@ def _number(name: str) -> int:
     return whole_number(request.form.get(name, "")) or 0
 
 
-def _process(part: Sequence[int], action: Action, back: str, *, is_last: bool) -> Response:
+def _process(
+    part: Sequence[int], action: Action, back: tuple[str, str], *, is_last: bool
+) -> Response:
     """Run an action for each record of a part, and show the progress or the result."""
     given = request.form
     failures = list(zip(given.getlist("failed_id"), given.getlist("failed"), strict=False))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import request
+from flask import Response, request
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
-from app.admin.calls import Reply, call, form_headers, loaded_query
+from app.admin.calls import Reply, call, loaded_query
 from app.admin.coupons import COUPONS, USE_STATES
 from app.admin.forms import CHOICES, FieldSpec, specs_of
 from app.admin.nouns import NOUNS, Action, Noun, Record
@@ -56,7 +56,9 @@ class Orders(Noun):
     title, navigation = "Orders", ("bag", 200)
     empty = (
         "No orders yet",
-        "Orders appear here after an import, or when your shop sends the first to POST /orders.",
+        "Orders appear here when your shop sends them to the API, or after an import.",
+        "swagger_ui.show",
+        "Open the API documentation",
     )
     has_trash, searches = True, "Search number, name or address"
 
@@ -328,17 +330,15 @@ blp = ORDERS.blp
 
 
 @blp.action("/orders/<int:order_id>/status", "update_order")
-def change_status(order_id: int) -> BaseResponse:
+def change_status(order_id: int) -> Response | BaseResponse:
     """Change the status of an order."""
     body = {"order": {"status": request.form.get("status", "")}}
-    call("update_order", body=body, headers=form_headers(), order_id=order_id)
-    return ORDERS.see(order_id, "saved")
+    return ORDERS.send(order_id, "update_order", body, "saved")
 
 
 @blp.action("/orders/<int:order_id>/notes", "create_order_note")
-def add_note(order_id: int) -> BaseResponse:
+def add_note(order_id: int) -> Response | BaseResponse:
     """Add a note to an order."""
     text = request.form.get("note", "").replace("\r\n", "\n").strip()
     note = {"note": text, "customer_note": request.form.get("customer_note") == "true"}
-    call("create_order_note", body={"order_note": note}, headers=form_headers(), order_id=order_id)
-    return ORDERS.see(order_id, "note")
+    return ORDERS.send(order_id, "create_order_note", {"order_note": note}, "note")

@@ -25,7 +25,7 @@ def refund(order_id: int) -> Response | BaseResponse:
     if request.method == "POST":
         body = {"order_refund": _submitted_refund(order, errors)}
         sent = api_request("create_order_refund", body=body, order_id=order_id)
-        if not errors and request.form.get("_show") != "request":
+        if not errors and "_show" not in request.form:
             try:
                 call("create_order_refund", body=body, headers=form_headers(), order_id=order_id)
                 return ORDERS.see(order_id, "refunded")
@@ -43,7 +43,7 @@ def refund(order_id: int) -> Response | BaseResponse:
         totals=total.body["order"],
         errors=errors,
         given=request.form,
-        sent=None if errors else sent,
+        sent=sent if request.form.get("_show") == "request" and not errors else None,
         has_errors=bool(errors),
         status=400 if errors else 200,
     )

@@ -122,6 +122,11 @@ class Table:
         return bool(self.query or any(each.value for each in self.filters))
 
     @property
+    def is_narrowed(self) -> bool:
+        """Whether the table can be empty although there are records."""
+        return self.is_filtered or self.page > 1
+
+    @property
     def hidden(self) -> list[tuple[str, str]]:
         """The parameters that the form of the filters keeps."""
         own = {"q", "page", *KEPT, *(each.name for each in self.filters)}

@@ -151,6 +151,8 @@ def _result(evaluation: dict[str, Any]) -> str:
     """Return in one sentence what the customer would pay."""
     total, discount = html.money(evaluation["total"]), html.money(evaluation["discount"])
     subtotal = html.money(evaluation["subtotal"])
+    if total == subtotal:
+        return _("The customer would pay %(total)s: nothing is discounted.", total=total)
     return _(
         "The customer would pay %(total)s instead of %(subtotal)s: %(discount)s less.",
         total=total, subtotal=subtotal, discount=discount,

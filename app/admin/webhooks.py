@@ -40,7 +40,7 @@ class Webhooks(Noun):
         "No webhooks yet",
         "A webhook sends changes of the shop to a program of yours as soon as they happen.",
     )
-    named_by, create_schema, update_schema = "name", WebhookCreate, WebhookUpdate
+    named_by, create_schema, update_schema = ("name",), WebhookCreate, WebhookUpdate
     given = {"topics": ["order.*"]}
     sorts, also_reads = False, ("list_webhook_deliveries",)
 
@@ -56,7 +56,7 @@ class Webhooks(Noun):
         """Return the columns of the table."""
 
         def state(row: Record) -> Markup:
-            failing = [html.badge(_("failing"), "danger")] if row["failing_since"] else []
+            failing = [html.badge(_("Failing"), "danger")] if row["failing_since"] else []
             return html.joined([self.badge(row), *failing], " ")
 
         return [
@@ -74,9 +74,11 @@ class Webhooks(Noun):
 
     def notices(self, record: Record) -> list[str]:
         """Return what to do about a webhook that is disabled."""
-        text = _("The webhook is disabled. Fix the receiver, activate the webhook, then replay the "
-                 "events that it has missed.")  # fmt: skip
-        return [text] if record["status"] == "disabled" else []
+        if record["status"] == "disabled":
+            return [_("The webhook is disabled. Fix the receiver, activate the webhook, then "
+                      "replay the events that it has missed.")]  # fmt: skip
+        text = _("Deliveries fail. Fix the receiver, then send a ping.")
+        return [text] if record["failing_since"] else []
 
     def buttons(self, record: Record) -> list[Button]:
         """Return the actions on a webhook."""
@@ -118,7 +120,6 @@ class Webhooks(Noun):
         return [
             Column(_("Delivery"), event),
             Column(_("State"), lambda row: html.state_badge(STATES, row["state"]), on_phone=True),
-            Column(_("Attempts"), lambda row: html.number(len(row["attempts"])), is_number=True),
             Column(_("Last result"), result),
             Column(_("Created"), lambda row: html.time(row["created_at"]), on_phone=True),
             Column("", actions, on_phone=True),
@@ -165,7 +166,7 @@ def _result(attempt: Record) -> str:
     """Return the result of an attempt: its HTTP status or its error, and its duration."""
     parts = [str(each) for each in (attempt["status"], attempt["error"]) if each]
     ms = html.number(attempt["duration_ms"])
-    return _("%(result)s in %(ms)s ms", result=", ".join(parts), ms=ms)
+    return _("%(result)s in %(ms)s\u00a0ms", result=", ".join(parts), ms=ms)
 
 
 WEBHOOKS = Webhooks()
@@ -218,11 +219,10 @@ def _event(event_id: int | None) -> str:
 
 
 @blp.action(f"{ONE}/status", "update_webhook")
-def change_status(webhook_id: int) -> BaseResponse:
+def change_status(webhook_id: int) -> Response | BaseResponse:
     """Pause a webhook, or make it active."""
     body = {"webhook": {"status": request.form.get("status", "")}}
-    call("update_webhook", body=body, webhook_id=webhook_id)
-    return WEBHOOKS.see(webhook_id, "saved")
+    return WEBHOOKS.send(webhook_id, "update_webhook", body, "saved")
 
 
 @blp.action(f"{ONE}/rotate", "rotate_webhook_secret")
@@ -245,13 +245,12 @@ def ping(webhook_id: int) -> Response:
 
 
 @blp.action(f"{ONE}/replay", "replay_webhook")
-def replay(webhook_id: int) -> BaseResponse:
+def replay(webhook_id: int) -> Response | BaseResponse:
     """Send the events after an ID again."""
     text = request.form.get("after", "").strip()
     number = whole_number(text)
-    call("replay_webhook", body={"after": text if number is None else number},
-         webhook_id=webhook_id)  # fmt: skip
-    return WEBHOOKS.see(webhook_id, "queued")
+    body = {"after": text if number is None else number}
+    return WEBHOOKS.send(webhook_id, "replay_webhook", body, "queued")
 
 
 @blp.action(f"{ONE}/deliveries/<int:delivery_id>/redeliver", "redeliver_webhook_delivery")

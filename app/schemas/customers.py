@@ -139,13 +139,25 @@ class CustomerV3Schema(LegacyCustomerSchema):
         fields = (*_names[:2], "last_update", *_names[2:])
 
 
+_ADDRESS_FORM = {
+    "address_1": FormField("Street and number", help=""),
+    "address_2": FormField("Second line", help=""),
+    "state": FormField("State, county or province", help=""),
+    "country": FormField(help="The two-letter code, such as IT."),
+    "email": FormField("E-mail address", help=""),
+    "phone": FormField("Phone number", help=""),
+}
+
+
 def _address_input(shown: type[Base], name: str, meaning: str) -> type[Base]:
     """Return the schema of an address in a request, with the parts that responses show."""
     parts = {
         part: inputs.CleanText(field.metadata["description"])
         for part, field in shown._declared_fields.items()
     }
-    return type(name, (OptionalFields,), {**parts, "__doc__": meaning})
+    schema = type(name, (OptionalFields,), {**parts, "__doc__": meaning})
+    set_form(schema, {"More": {part: _ADDRESS_FORM.get(part, FormField()) for part in parts}})
+    return schema
 
 
 ShippingAddressCreate = _address_input(

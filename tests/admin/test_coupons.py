@@ -58,7 +58,7 @@ def test_the_table_is_searched_sorted_and_paged(admin, browser):
     assert "code-01" not in first.text
     assert "1\u201310 of 12" in first.text
     assert "11\u201312 of 12" in browser.get("/coupons?sort=uses&order=desc&page=2").text
-    assert "1\u20131 of 1" in browser.get("/coupons?q=ode-07").text
+    assert "1 entry" in browser.get("/coupons?q=ode-07").text
     assert "Nothing matches" in browser.get("/coupons?q=nothing").text
     assert browser.get("/coupons?sort=unknown").status == 400
 
@@ -86,13 +86,13 @@ def test_a_form_that_is_sent_twice_creates_one_coupon(admin, browser):
         ("amount", "10,50", "Write a number with a point"),
         ("amount", "1,000", "Write a number with a point"),
         ("amount", "1e3", "Write a number with a point"),
-        ("amount", "10.505", "would be converted to"),
+        ("amount", "10.505", "Would be converted to"),
         ("usage_limit", "many", "Write a whole number"),
         ("expiry_date", "29.11.2026", "Write a date"),
         ("product_ids", "7, abc", "Write the numbers of the IDs"),
         ("customer_emails", "nobody", "Other entries would be dropped"),
         ("code", "", "Fill in this field"),
-        ("code", "<b>x</b>", "contains markup"),
+        ("code", "<b>x</b>", "Contains markup"),
         ("code", "taken", "Another published coupon already has this code"),
         ("code", "x" * 5000, "longer than"),
     ],
@@ -231,6 +231,7 @@ def test_selected_coupons_get_an_expiry_date_and_failures_are_named(admin, brows
         "/coupons/selected", {"action": "expiry", "expiry_date": "2030-05-01", "id": ids}
     )
     assert "1 record done , 1 failed" in page.text
+    assert '<a class="back" href="/admin/coupons">Coupons</a>' in page.html
     assert "No published coupon has this ID" in page.text
     assert stored(admin, ids[1])["expiry_date"] == "2030-05-01T00:00:00Z"
 
@@ -262,17 +263,20 @@ def test_the_history_shows_what_changed(admin, browser):
     admin.put(f"/coupons/{coupon['id']}", {"coupon": {"amount": "6"}})
     text = browser.get(f"/coupons/{coupon['id']}").text
     assert "Changed" in text
-    assert "amount 5.00 → 6.00 administrator, by the API" in text
+    assert "Amount 5.00 → 6.00 administrator, by the API" in text
     assert "are not kept" not in text
     browser.submit(f"/coupons/{coupon['id']}/edit", "_form", amount="7")
     text = browser.get(f"/coupons/{coupon['id']}").text
-    assert "amount 6.00 → 7.00 administrator, on a page" in text
+    assert "Amount 6.00 → 7.00 administrator, on a page" in text
 
 
 def test_correcting_the_count(admin, browser):
     coupon = make(admin, "a", usage_count=3)
     path = f"/coupons/{coupon['id']}/count"
     assert "Uses now 3" in browser.get(path).text
+    page = browser.submit(path, "_form", usage_count="10", _show="request")
+    assert f"<code>PUT /coupons/{coupon['id']}</code>" in page.html
+    assert stored(admin, coupon["id"])["usage_count"] == 3
     assert browser.submit(path, "_form", usage_count="10").status == 303
     assert stored(admin, coupon["id"])["usage_count"] == 10
     shown = browser.get(path).form("_form")
@@ -289,7 +293,7 @@ def test_trying_a_coupon_on_a_cart(admin, browser):
     items = {"item_product_id": "7", "item_price": "50", "item_quantity": "1",
              "item_product_category_ids": "", "codes": "nothing"}  # fmt: skip
     page = browser.post(path, items)
-    assert "The customer would pay $50.00 instead of $50.00" in page.text
+    assert "The customer would pay $50.00: nothing is discounted." in page.text
     assert "below the minimum amount" in page.text
     assert f"/admin/coupons/{coupon['id']}/edit#field-minimum_amount" in page.html
     page = browser.post(path, items | {"item_quantity": "3", "codes": ""})
@@ -303,6 +307,9 @@ def test_redeeming_now_and_releasing(admin, browser):
     coupon = make(admin, "a", usage_limit=1)
     path = f"/coupons/{coupon['id']}/redeem"
     values = browser.get(path).form("_form") | {"email": "ada@example.com", "amount": "2.50"}
+    page = browser.post(path, values | {"_show": "request"})
+    assert "<code>POST /redemptions</code>" in page.html
+    assert admin.get("/redemptions").get_json()["redemptions"] == []
     for _ in range(2):  # a double click
         assert browser.post(path, values).status == 303
     (use,) = admin.get("/redemptions").get_json()["redemptions"]
@@ -324,7 +331,11 @@ def test_redeeming_now_and_releasing(admin, browser):
 def test_generating_coupons(admin, browser):
     form = browser.get("/batches/new").form("_form")
     values = form | {"count": "20", "prefix": "gift-", "coupon.amount": "5", "name": "Mailing"}
-    preview = browser.post("/batches/new", values | {"_show": "form"})
+    for kind, unit in (("percent", "%"), ("fixed_cart", "USD")):
+        given = {"_show": "form", "coupon.type": kind, "coupon.expiry_date": "2030-11-30"}
+        preview = browser.post("/batches/new", values | given)
+        assert f'data-currency="USD">{unit}<' in preview.html
+        assert "Works until Nov 29, 2030, 23:59 UTC." in preview.text
     assert preview.html.count("<code>gift-") == 5
     page = browser.post("/batches/new", values | {"pattern": "summer", "_show": "form"})
     assert (page.status, page.html.count("<code>gift-summer</code>")) == (200, 5)

@@ -135,7 +135,7 @@ def test_creating_a_coupon_and_trying_it_on_a_cart(shop):
         page.click("text=Create coupon")
         page.fill("[name=code]", "Mouse")
         page.select_option("[name=type]", "percent")
-        assert page.inner_text("[data-unit=amount]") == "%"
+        assert page.inner_text("[data-currency]") == "%"
         page.fill("[name=amount]", "10,5")
         page.click("button:has-text('Create coupon')")
         assert page.title().startswith("Error:")
@@ -401,6 +401,15 @@ def test_selecting_rows_and_undoing(shop):
             page.click("button:has-text('Undo')")
             assert "3 records done" in page.inner_text("main")
             assert shop.api("GET", "/coupons/count?q=pick-") == {"count": 3}
+            if size is DESKTOP:
+                page.click("a.back")
+                assert heading(page) == "Coupons"
+    with shop.page() as page:
+        shop.open(page, f"/coupons/{shop.coupon}")
+        page.click("main button:has-text('Move to the trash')")
+        page.click("[role=status] button:has-text('Undo')")
+        page.wait_for_url("**done=restored")
+        assert heading(page) == "tea Active"
 
 
 def pages_of(shop):

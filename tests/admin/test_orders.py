@@ -68,6 +68,22 @@ def test_status_changes_and_a_note_is_added(browser, new_order, admin):
     assert "Called back." in browser.get(path).text
 
 
+def test_small_forms_show_their_request_and_keep_what_was_typed(browser, new_order, admin):
+    path = f"/orders/{new_order()['id']}"
+    form = browser.get(path).form("note") | {"note": "Called back."}
+    page = browser.post(f"{path}/notes", form | {"_show": "request"})
+    assert f"<code>POST {path}/notes</code>" in page.html
+    assert "Called back." in page.form("note")["note"]
+    assert (
+        "Called back."
+        in browser.post(f"{path}/notes", form | {"_show": "form"}).form("note")["note"]
+    )
+    assert admin.get(f"{path}/notes").json["order_notes"] == []
+    refund = browser.get(f"{path}/refund").form("amount") | {"amount": "5", "_show": "form"}
+    assert browser.post(f"{path}/refund", refund).form("amount")["amount"] == "5"
+    assert admin.get(f"{path}/refunds").json["order_refunds"] == []
+
+
 def test_a_note_sent_twice_is_added_once(browser, new_order, admin):
     path = f"/orders/{new_order()['id']}"
     form = browser.get(path).form("note") | {"note": "Once"}

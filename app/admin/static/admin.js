@@ -100,19 +100,14 @@ document.addEventListener("keydown", (event) => {
 });
 
 // The unit of an amount follows the discount type
-const type = document.querySelector("select[name=type]");
-const unit = document.querySelector("[data-unit=amount]");
-if (type && unit) {
-  const currency = unit.textContent;
-  const show = () => {
-    unit.textContent = type.value.startsWith("percent") ? "%" : currency;
-  };
-  type.addEventListener("change", show);
-  show();
-}
+const unit = document.querySelector("[data-currency]");
+const type = document.querySelector("select[name=type], select[name='coupon.type']");
+type?.addEventListener("change", () => {
+  unit.textContent = type.value.startsWith("percent") ? "%" : unit.dataset.currency;
+});
 
 // The end of an expiry date
-const expiry = document.querySelector("input[name=expiry_date]");
+const expiry = document.querySelector("input[name$=expiry_date]");
 const until = document.querySelector("[data-until]");
 if (expiry && until) {
   const zone = until.dataset.until;
