@@ -28,10 +28,10 @@ _PAUSED = [
 def test_recorded_reads(app_with, tmp_path, layout):
     app = app_with(**SETTINGS)
     write_dump(tmp_path / "shop.sql", RecordedShop(layout))
-    imported = app.test_cli_runner().invoke(
-        args=["import", "woocommerce", str(tmp_path / "shop.sql"), "--keep-key", "_secret_ref"]
-    )
-    assert imported.exit_code == 0, imported.output
+    source = [str(tmp_path / "shop.sql"), "--keep-key", "_secret_ref"]
+    for command in ("woocommerce", "verify"):
+        done = app.test_cli_runner().invoke(args=["import", command, *source])
+        assert done.exit_code == 0, done.output
     different = [
         (f"{exchange['case']}#{exchange['step']}", problems)
         for case in READS

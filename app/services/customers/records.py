@@ -32,7 +32,8 @@ from app.services.customers.statistics import COLUMNS
 SHOWN = {
     name: COLUMNS[name]
     for name in (*USERS.c.keys(), "role", "statistics")
-    if name not in {"password_hash", "search_text"}
+    if name not in {"password_hash", "search_text", "revision"}
+    and not name.endswith(("_normalized", "_sort"))
 }
 _HAS_PAID = exists().where(ORDERS.c.customer_id == USERS.c.id, ORDERS.c.completed_at.is_not(None))
 _COLUMNS = (

@@ -31,9 +31,11 @@ from app.services.customers.records import records_by_id as accounts_by_id
 from app.services.orders.items import COUPON_ID
 from app.services.orders.queries import part_of
 
-_COLUMNS = tuple(
-    column for name, column in ORDERS.c.items() if name not in {"search_text", "next_item_id"}
-)
+_UNUSED = {
+    "search_text", "next_item_id", "subtotal", "trashed_at", "status_before_trash", "items", "fees",
+    "revision",
+}  # fmt: skip
+_COLUMNS = tuple(column for name, column in ORDERS.c.items() if name not in _UNUSED)
 _REFUND = tuple(ORDER_REFUNDS.c)
 _NOTE = tuple(ORDER_NOTES.c)
 _IDS = bindparam("ids", type_=IdList)
