@@ -40,8 +40,6 @@ EDITABLE = ("POST", "PUT", "PATCH")
 KNOWN = {"GET", "HEAD", "DELETE", "OPTIONS", *EDITABLE}
 _HIDDEN = ("oauth_",)
 
-Make = Callable[[], Any]
-
 
 @dataclass(slots=True)
 class Call:
@@ -79,8 +77,7 @@ class Reply:
         total: the number of records of a list with pages.
         size: records on a page.
         page: the number of the page.
-        link_query: the parameters of links to other pages.
-        is_filtered: whether ``_fields`` selects of the body.
+        defaults: parameters that the links to other pages have in any case.
     """
 
     body: Any
@@ -89,7 +86,6 @@ class Reply:
     size: int = 10
     page: int = 1
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    is_filtered: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +96,12 @@ class Operation:
         call: the operation.
         args: its parameters, without those of the path.
         action: what it does, for the error of a missing capability.
-        needs: the capabilities; the operation checks further ones. Of several tuples, one suffices.
+        needs: the capabilities; the operation checks further ones.
         summary: one sentence for the OpenAPI document.
         result: the name of the schema of its result, or of the items of a list.
         is_list: whether it returns a list.
+        any_of: whether one of the capabilities suffices.
+        is_public: whether it needs no key.
     """
 
     call: Callable[[Call], Reply]
@@ -235,8 +233,7 @@ def _respond(
         except errors.FAILURES as error:
             raise _in_context(error, operation, route) from None
         reply.append(result)
-        is_whole = not result.is_filtered or "_fields" not in query
-        shown = result.body if is_whole else _selected(result.body, query["_fields"])
+        shown = _selected(result.body, query["_fields"]) if "_fields" in query else result.body
         return json_response(shown, result.status)
 
     is_read = request.method in {"GET", "HEAD"}
@@ -514,31 +511,30 @@ def _add_page(
         if not name.startswith(_HIDDEN) and not (name == "status" and "status" in reply.defaults)
     }
     shown |= {name: each for name, each in reply.defaults.items() if name not in shown}
-    links = []
+    others = []
     if reply.page > 1 and pages:
-        links.append(("prev", min(reply.page - 1, pages)))
+        others.append(("prev", min(reply.page - 1, pages)))
     if pages > reply.page:
-        links.append(("next", reply.page + 1))
+        others.append(("next", reply.page + 1))
     path = request.path.removeprefix(current_app.config["SHOP_URL_PREFIX"]).rstrip("/")
     address = f"{site.home}{path}"
-    response.headers["Link"] = ", ".join(
+    links = [
         f'<{address}?{parameters.written({**shown, "page": number}.items())}>; rel="{rel}"'
-        for rel, number in links
-    )
+        for rel, number in others
+    ]
+    response.headers["Link"] = ", ".join([*links, site.index_link])
 
 
 def _completed(
     response: Response, query: Mapping[str, Any], site: Site, allow: Sequence[str]
 ) -> Response:
     """Add the headers of every response, and wrap it if the client asks for an envelope."""
-    index = site.index_link
-    pages = response.headers.get("Link")
-    response.headers["Link"] = f"{pages}, {index}" if pages and pages != index else index
+    response.headers.setdefault("Link", site.index_link)
     if allow:
         response.headers["Allow"] = ", ".join(allow)
     response.content_type = "application/json; charset=UTF-8"
     if "_envelope" in query:
-        response = _enveloped(response, index)
+        response = _enveloped(response, site.index_link)
     response.headers["X-Robots-Tag"] = "noindex"
     if is_strict():
         response.headers["Preference-Applied"] = "handling=strict"

@@ -455,15 +455,20 @@ def _native_lines(name: str, given: Sequence[Any], before: Record | None) -> lis
 
 
 def _keep_totals(item: Object, given: Record, name: str, before: Record | None) -> None:
-    """Keep the amounts of a line of which only the quantity changes (surface 9)."""
-    if name != "line_items" or not before or "quantity" not in given:
+    """Keep the amounts of a line that a change does not name (surface 9).
+
+    A total that coupons can have reduced is computed again.
+    """
+    if name != "line_items" or not before or not {"quantity", "subtotal"} & given.keys():
+        return
+    if "total" in item:
         return
     stored = next(line for line in before[name] if line["id"] == item["id"])
-    if not {"total", "subtotal"} & item.keys():
-        details = (before["item_details"] or {}).get(str(item["id"]), {})
-        item["subtotal"] = stored["subtotal"]
-        if details.get("own_total"):
-            item["total"] = stored["total"]
+    item.setdefault("subtotal", stored["subtotal"])
+    details = (before["item_details"] or {}).get(str(item["id"]), {})
+    is_other = Decimal(item["subtotal"]) != Decimal(stored["total"])
+    if details.get("own_total") or (is_other and not before["coupon_lines"]):
+        item["total"] = stored["total"]
 
 
 def _metadata_of(item: Record) -> list[Object]:

@@ -13,7 +13,8 @@ import orjson
 from flask import Request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from app.woocommerce_rest.errors import RestError
+from app.woocommerce_rest.arguments import Problem
+from app.woocommerce_rest.errors import RestError, invalid
 
 MAX_NAMES, MAX_DEPTH = 200, 5
 """Names in a query or a form, and brackets in a name."""
@@ -21,6 +22,7 @@ MAX_NAMES, MAX_DEPTH = 200, 5
 _NAME = re.compile(r"([^\[]+)((?:\[[^\]]*\])*)")
 _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
 _FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;|$)", re.IGNORECASE)
+_MALFORMED = "Malformed UTF-8 characters, possibly incorrectly encoded"
 
 
 def nested(text: str) -> dict[str, Any]:
@@ -93,29 +95,16 @@ def body_of(request: Request) -> dict[str, Any]:
     try:
         orjson.loads(body)  # rejects NaN, lone surrogates and deep nesting
         loaded = json.loads(body, parse_float=Decimal)
-    except (ValueError, ArithmeticError, RecursionError) as error:
-        is_text = not isinstance(error, UnicodeDecodeError) and _is_utf_8(body)
-        number, reason = (
-            (4, "Syntax error")
-            if is_text
-            else (5, "Malformed UTF-8 characters, possibly incorrectly encoded")
-        )
+    except (ValueError, ArithmeticError, RecursionError):
+        is_text = body.decode("utf-8", "ignore").encode() == body
+        number, reason = (4, "Syntax error") if is_text else (5, _MALFORMED)
         details = {"json_error_code": number, "json_error_message": reason}
         raise RestError("rest_invalid_json", "Invalid JSON body passed.", 400, details) from None
     return loaded if isinstance(loaded, dict) else {}
 
 
-def _is_utf_8(body: bytes) -> bool:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _invalid(name: str, reason: str) -> RestError:
-    details = {"params": {name: f"{name} {reason}"}}
-    return RestError("rest_invalid_param", f"Invalid parameter(s): {name}", 400, details)
+    return invalid({name: Problem("rest_invalid_param", f"{name} {reason}")})
 
 
 def names_in(fields: Any) -> list[str]:

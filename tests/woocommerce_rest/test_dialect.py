@@ -363,6 +363,21 @@ def test_quantity_alone_keeps_the_amounts_of_a_line(shop):
     assert (changed["subtotal"], changed["total"]) == ("20.00", "15.00")
 
 
+@pytest.mark.parametrize("total", ["15.00", "20.00"])
+def test_subtotal_alone_keeps_the_total_of_a_line(shop, total):
+    line = {**LINE, "total": total, "subtotal": "20.00"}
+    order = shop.ok("POST", "/orders", {"line_items": [line]})
+    path, line = f"/orders/{order['id']}", {"id": order["line_items"][0]["id"], "subtotal": "30"}
+    (changed,) = shop.ok("PUT", path, {"line_items": [line]})["line_items"]
+    assert (changed["subtotal"], changed["total"]) == ("30.00", total)
+    order = shop.ok(
+        "POST", "/orders", {"line_items": [LINE], "coupon_lines": [{"code": "welcome10"}]}
+    )
+    line["id"] = order["line_items"][0]["id"]
+    (changed,) = shop.ok("PUT", f"/orders/{order['id']}", {"line_items": [line]})["line_items"]
+    assert (changed["subtotal"], changed["total"]) == ("30.00", "27.00")
+
+
 def test_tax_status_of_fees(shop):
     fees = [{"name": "Gift wrap", "total": "3", "tax_status": "none"}, {"name": "B", "total": "1"}]
     order = shop.ok("POST", "/orders", {"fee_lines": fees})
