@@ -2,8 +2,9 @@
 
 Schemathesis sends requests that the document allows, requests that it forbids, and chains of
 requests. The same seed generates the same requests. Schemathesis checks each response, and a check
-here compares the accepted and the rejected input with the document. ``make test`` sends few requests
-of each kind to each operation, and ``make test-all`` sends many, on both databases.
+here compares the accepted and the rejected input with the document. ``make test`` sends one sample of
+each kind to each operation, and ``make test-all`` sends several and all boundary values, on both
+databases.
 ``CONTRACT_EXAMPLES`` sets their number, and ``CONTRACT_SEED`` generates other requests.
 """
 
@@ -29,8 +30,12 @@ from tests.api_client import codes
 from tests.factories import insert_download, insert_order
 
 FEW = 1
-MANY = int(os.environ.get("CONTRACT_EXAMPLES", "30"))
+MANY = int(os.environ.get("CONTRACT_EXAMPLES", "10"))
 SEED = int(os.environ.get("CONTRACT_SEED", "1"))
+BOUNDARIES = ("coverage",)
+"""All boundary values of all inputs, the same ones for any number of examples."""
+SAMPLES = ("examples", "fuzzing", "stateful")
+"""Random inputs, and chains of requests."""
 
 INVALID = "shop_api_invalid_param"
 
@@ -367,14 +372,13 @@ def leaves(error):
     return [leaf for each in inner for leaf in leaves(each)] or [error]
 
 
-def configuration(key, examples):
+def configuration(key, phases, examples):
     return SchemathesisConfig.from_dict(
         {
             "seed": SEED,
             "suppress-health-check": ["too_slow"],  # the load of the machine is no finding
             "auth": {"basic": {"username": key.consumer_key, "password": key.consumer_secret}},
-            # All boundary values of all inputs, the same ones for any number of examples.
-            "phases": {"coverage": {"enabled": examples >= MANY}},
+            "phases": {phase: {"enabled": phase in phases} for phase in (*BOUNDARIES, *SAMPLES)},
             "generation": {
                 "max-examples": examples,
                 "database": "none",  # nothing of an earlier run: the seed alone decides
@@ -401,16 +405,19 @@ def configuration(key, examples):
 
 
 @pytest.mark.parametrize(
-    ("database_url", "examples"),
+    ("database_url", "phases", "examples"),
     [
-        ("sqlite", FEW),
-        pytest.param("sqlite", MANY, marks=pytest.mark.slow),
-        pytest.param("postgresql", MANY, marks=pytest.mark.slow),
+        pytest.param("sqlite", SAMPLES, FEW, id="sqlite-few"),
+        *(
+            pytest.param(url, phases, MANY, marks=pytest.mark.slow, id=f"{url}-{name}")
+            for url in ("sqlite", "postgresql")
+            for name, phases in {"boundaries": BOUNDARIES, "samples": SAMPLES}.items()
+        ),
     ],
     indirect=["database_url"],
     scope="session",
 )
-def test_contract(app, admin, make_customer, examples):
+def test_contract(app, admin, make_customer, phases, examples):
     # Out of reach of generated requests, which would revoke the key that they are sent with. Before
     # the first request, because the principal of a key is cached.
     with app.app_context():
@@ -419,9 +426,9 @@ def test_contract(app, admin, make_customer, examples):
     customer = make_customer()["id"]
     order = insert_order(app, customer_id=customer)
     insert_download(app, order)
-    settings = configuration(admin.key, examples)
+    settings = configuration(admin.key, phases, examples)
     schema = schemathesis.openapi.from_wsgi("/openapi.json", app, config=settings)
-    if examples < MANY:
+    if phases is SAMPLES:
         drop_long_limits(schema.raw_schema)
     failures = {}
     for event in from_schema(schema).execute():
@@ -437,7 +444,7 @@ def drop_long_limits(part):
     """Remove the limits that only the phase with the boundary values reaches.
 
     Schemathesis writes a limit into the pattern of a text. To compile a pattern with a limit of
-    65,536 takes half of a second and 100 MB, which is most of a run with few examples.
+    65,536 takes half of a second and 100 MB, which is most of a run with few samples.
     """
     if isinstance(part, dict):
         if part.get("maxLength") == 65_536:
