@@ -123,15 +123,13 @@ def create_webhook(call: Call) -> Reply:
 
 
 def update_webhook(call: Call) -> Reply:
-    """Change a webhook."""
-    given, webhook_id = call.given, call.ids["id"]
+    """Change a webhook. Fields that are empty keep their values."""
+    webhook_id = call.ids["id"]
     check = call.precondition(lambda record_id: _found(record_id, call.site))
-    data = {name: given[name] for name in ("name", "status", "secret") if given.get(name)}
-    if "topic" in given:
-        _require_topic(given["topic"], "Webhook topic must be valid.")
-        data["topics"] = [given["topic"]]
-    if "delivery_url" in given:
-        data["delivery_url"] = given["delivery_url"]
+    data = {name: value for name, value in call.given.items() if value}
+    if topic := data.pop("topic", None):
+        _require_topic(topic, "Webhook topic must be valid.")
+        data["topics"] = [topic]
 
     def work(_: Any) -> Object:
         _found(webhook_id, call.site, 400)

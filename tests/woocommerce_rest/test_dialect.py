@@ -533,6 +533,16 @@ def test_unknown_methods_are_rejected_after_the_credentials(shop):
         assert link.endswith('/wp-json/>; rel="https://api.w.org/"')
 
 
+def test_empty_fields_in_a_change_of_a_webhook_keep_their_values(shop):
+    before = shop.ok("GET", "/webhooks/1")
+    empty = dict.fromkeys(("name", "topic", "delivery_url", "secret"), "")
+    after = shop.ok("PUT", "/webhooks/1", empty)
+    assert {name for name in after if after[name] != before[name]} <= {
+        "date_modified",
+        "date_modified_gmt",
+    }
+
+
 def test_webhooks_changed_in_the_second_of_their_creation_have_a_time(app_with):
     app = app_with(SHOP_WEBHOOK_ALLOWED_NETWORKS="0.0.0.0/0")
     reset(app)
