@@ -89,6 +89,11 @@ class Accounts:
             return self.current.get(id_, "") if key_of(wanted) in others else wanted
         return str(after.get(id_, {}).get("email", ""))
 
+    def during(self, customer: int, start: float, end: float) -> set[str | None]:
+        """Return the addresses that an account can have had, or an empty set if it is not known."""
+        account = self._accounts.get(customer)
+        return account.during(start, end) if account else set()
+
     def persons(self, customer: int, email: str, start: float, end: float) -> list[Person]:
         """Return whose uses can count for an ID and an address between two times."""
         address = key_of(email)

@@ -25,13 +25,14 @@ from tests.histories.generator import (
     World,
 )
 from tests.histories.history import UNKNOWN, Operation, Segment, Violation
-from tests.histories.snapshots import FeedReader, notes, snapshot, tags
+from tests.histories.snapshots import FeedReader, notes, reread, snapshot, tags
 from tests.histories.system import SHOPS, Shop
 
 CLIENTS = 16
 OTHER_KEY = 5  # each fifth client has another API key, for which an Idempotency-Key is another one
 LAST = 2  # segments that are kept, in which a violation can be examined
 EARLIER = 30  # seconds; a snapshot has the redemptions that changed since this time before the last
+BETWEEN = 0.05  # seconds from a read until a conditional update
 SEGMENT, LONG_SEGMENT = 2.0, 4.0  # seconds; in a LONG run there are fewer pauses
 LONGEST = 10.0  # seconds of traffic in a segment, while processes are started again
 MOST = 4  # times the segments that fit into the seconds, if something has not been tested
@@ -131,6 +132,7 @@ class _Campaign:
         self._state: dict[str, Any] = {}
         self._tags: dict[str, str] = {}
         self._since = time.time() - EARLIER
+        self._cursor = 0  # of the feed, at the last pause
         self._random = Random(f"queries-{seed}")
 
     def clock(self) -> float:
@@ -197,6 +199,7 @@ class _Campaign:
         client.exchange("POST", "/customers", {"customer": {"email": GUESTS[2]}})
         self._read_state()
         self._feed.take()
+        self._cursor = self._feed.cursor
         self._checkers.begin(self._state, self._feed.cursor)
         self._deliveries.begin(self._feed.cursor)
 
@@ -269,7 +272,9 @@ class _Campaign:
         try:
             status, body = client.exchange("GET", operation.path)
             if status == 200:
-                operation.args |= {"etag": client.headers["etag"], "seen": body["coupon"]}
+                (seen,) = body.values()
+                operation.args |= {"etag": client.headers["etag"], "seen": seen}
+                time.sleep(BETWEEN)  # so that others can change the record
         except LOST:
             return
 
@@ -283,6 +288,11 @@ class _Campaign:
         segment.operations.sort(key=lambda operation: operation.invoked)
         segment.events = self._feed.take()
         segment.after = self._state
+        segment.after["feed"] = reread(
+            self._reader_client, self._cursor, segment.events, self._random
+        )
+        if segment.events:
+            self._cursor = segment.events[-1].id
         segment.delivered = self._deliveries.take()
         # The outcome is known now, and a repetition must find it.
         self._lost = [

@@ -47,6 +47,8 @@ class Client:
         headers = {name: value for name, value in wanted.items() if value}
         if operation.kind == "read_only":
             headers |= self._read_only
+        if credentials := operation.args.get("credentials"):
+            headers |= _authorization(tuple(credentials))
         operation.api_key = self._number
         operation.invoked = clock()
         try:

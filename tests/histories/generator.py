@@ -25,11 +25,16 @@ STATUSES = ("pending", "processing", "on-hold", "completed", "cancelled", "faile
 GUESTS = ("Guest1@example.com", "guest1@EXAMPLE.com", "guest2@example.com", "")
 CUSTOMERS = 8
 LIFE = 5  # seconds; reservations that live shorter are left alone until they expire
+USES_OF_KEY = 4  # before and after a change of the key
+NO_COUPON = 10**12  # an ID without a coupon
 MAX_ORDERS = 40
 MAX_PER_COUPON = 60  # operations in two seconds
 RECORDED = "0.77"  # amount of the coupon lines that clients of the legacy API compute
 LEGACY = ("/wc-api/v2", "/wc-api/v3")
 
+FEE = {"title": "Gift wrapping", "total": "2.50", "total_tax": "0.50"}
+OTHER_PATH = ("reserve", "create_order", "create_coupon")
+"""Kinds of operations that use the Idempotency-Key of another path."""
 OTHER_BODY = {
     "reserve": ("redemption", "expires_in", 901),
     "create_order": ("order", "note", "another"),
@@ -45,7 +50,9 @@ WEIGHTS = {
     "bulk_orders": 3, "refund": 4, "delete_refund": 1, "change_limit": 4, "set_usage_count": 3,
     "rename": 1.5, "trash_coupon": 1, "restore_coupon": 2, "delete_coupon": 1.2,
     "create_coupon": 2, "conditional_update": 2, "generate": 0.5, "trash_batch": 0.5,
-    "change_email": 2, "create_customer": 1, "delete_customer": 0.5, "read_only": 0.7,
+    "change_email": 3, "create_customer": 1, "delete_customer": 0.5, "read_only": 0.7,
+    "conditional_order": 1.5, "create_key": 0.5, "restrict_key": 0.4, "revoke_key": 0.4,
+    "use_key": 2,
     "read_coupon": 6, "read_code": 2, "read_redemption": 5, "read_order": 4,
     "read_customer": 3, "list_orders": 2, "list_coupons": 1, "list_redemptions": 2,
     "count": 2, "read_feed": 1,
@@ -82,6 +89,7 @@ class World:
         self.references: deque[tuple[str, str]] = deque(maxlen=6)
         self.refunds: deque[tuple[int, int]] = deque(maxlen=12)  # IDs of orders and refunds
         self.batches: deque[int] = deque(maxlen=4)
+        self.keys: deque[dict[str, Any]] = deque(maxlen=3)  # API keys, also revoked ones
         self.twins: deque[Operation] = deque()  # to be sent by another client at the same time
         self.done: Counter[str] = Counter()
         self.per_code: Counter[str] = Counter()
@@ -127,6 +135,7 @@ class Generator:
         self._floor = 0.0  # what was committed before this time is included in the position
         self._prefix = f"h{seed}-{client}"
         self._own: tuple[str, int] | None = None  # the record that the client has just written
+        self._next: deque[Operation] = deque()  # what the client does after a read
 
     def next(self) -> Operation:
         """Return the next operation: a repetition with the same key, or a new one."""
@@ -134,8 +143,10 @@ class Generator:
             twin = self.world.twins.popleft() if self.world.twins else None
         if twin:
             return self._again(twin)
+        if self._next:
+            return self._next.popleft()
         own, self._own = self._own, None
-        if own and self.position and self.random.random() < 0.5:
+        if own and self.random.random() < 0.5:
             return self._prepared(self._read_own(*own))
         for _ in range(20):
             kind = self._kind()
@@ -143,8 +154,23 @@ class Generator:
                 code = operation.args.get("code")
                 if code and self.world.per_code[code] >= self.world.max_per_coupon:
                     continue
-                return self._prepared(operation)
+                return self._read_before(self._prepared(operation))
         return self._prepared(self._read_feed())
+
+    def _read_before(self, operation: Operation) -> Operation:
+        """Return an operation, or a read of what it changes, which comes before it.
+
+        What the read leaves in a cache must not be read after the operation.
+        """
+        if operation.kind == "reserve" and self.random.random() < 0.2:
+            first, again = (self._evaluation(operation) for _ in range(2))
+            self._next.extend([operation, again])
+            return first
+        for kind in ("order", "coupon", "customer"):
+            if operation.method == "PUT" and kind in operation.args and self.random.random() < 0.5:
+                self._next.append(operation)
+                return self._prepared(self._read_own(kind, operation.args[kind]))
+        return operation
 
     def _kind(self) -> str:
         done = self.world.done
@@ -194,6 +220,8 @@ class Generator:
         is_lost = operation.status is None
         if not is_lost and operation.kind in OTHER_BODY and self.random.random() < 0.08:
             return self._altered(operation)
+        if not is_lost and self.random.random() < 0.06:
+            return self._of_other_path(operation)
         return self._again(operation) if self.random.random() < (0.9 if is_lost else 0.4) else None
 
     def _altered(self, operation: Operation) -> Operation:
@@ -203,6 +231,17 @@ class Generator:
         other.body = {wrapper: operation.body[wrapper] | {name: value}}
         if name in other.args:
             other.args[name] = value
+        return other
+
+    def _of_other_path(self, operation: Operation) -> Operation | None:
+        """Return a request with the same key and another path, which is processed."""
+        kind = self.random.choice([each for each in OTHER_PATH if each != operation.kind])
+        other: Operation | None = getattr(self, f"_{kind}")()
+        if other is None or other.path == operation.path or other.kind != kind:
+            return None
+        other.args.pop("is_idempotent", None)
+        other.key = operation.key
+        other.args["is_repeat"] = True
         return other
 
     def _operation(
@@ -317,6 +356,18 @@ class Generator:
             "evaluate", "POST", "/coupons/evaluate", {"cart": cart}, codes=codes, **person
         )
 
+    def _evaluation(self, reserve: Operation) -> Operation:
+        """Return the evaluation of a cart with the coupon and the person of a reservation."""
+        args = reserve.args
+        person = {name: args[name] for name in ("customer_id", "email")}
+        codes, line = [args["code"]], {"name": "Product 4", "quantity": 1, "price": "31.95"}
+        cart = {**person, "coupons": codes, "items": [line | {"product_id": 4}]}
+        return self._prepared(
+            self._operation(
+                "evaluate", "POST", "/coupons/evaluate", {"cart": cart}, codes=codes, **person
+            )
+        )
+
     # --- orders ---
 
     def _line(self) -> dict[str, Any]:
@@ -356,6 +407,8 @@ class Generator:
             order["shipping_lines"] = [
                 {"method_id": "flat_rate", "method_title": "Flat", "total": "4.00"}
             ]
+        if random.random() < 0.2:
+            order["fee_lines"] = [FEE]
         return order, {"codes": codes, "order_key": key, **person}
 
     def _create_order(self) -> Operation | None:
@@ -374,6 +427,15 @@ class Generator:
         return self._operation(
             kind, "PUT", f"{mount}/orders/{order_id}", {"order": change},
             order=order_id, **{"codes": codes} | args,
+        )  # fmt: skip
+
+    def _conditional_order(self) -> Operation | None:
+        """Update an order only if it is the one that was read before."""
+        order_id = self._order_id()
+        change = {"note": f"note-{self.world.next_number()}"}
+        return order_id and self._operation(
+            "conditional_order", "PUT", f"/orders/{order_id}", {"order": change},
+            order=order_id, codes=[], needs_etag=True,
         )  # fmt: skip
 
     def _set_status(self) -> Operation | None:
@@ -679,6 +741,42 @@ class Generator:
             return None
         return self._operation("read_only", write.method, write.path, write.body)
 
+    # --- API keys ---
+
+    def _create_key(self) -> Operation:
+        new = {"permission": "read_write", "description": f"key-{self.world.next_number()}"}
+        return self._operation("create_key", "POST", "/keys", {"key": new})
+
+    def _api_key(self) -> dict[str, Any] | None:
+        found = list(self.world.keys)
+        return self.random.choice(found) if found else None
+
+    def _change_key(self, kind: str, method: str, change: Any) -> Operation | None:
+        """Change a key that several clients use before and after it."""
+        key = self._api_key()
+        if key is None:
+            return None
+        self.world.twins.extend(self._use_of(key) for _ in range(USES_OF_KEY))
+        path = f"/keys/{key['id']}"
+        return self._operation(kind, method, path, change, changes=key["id"], key_used=key)
+
+    def _restrict_key(self) -> Operation | None:
+        return self._change_key("restrict_key", "PUT", {"key": {"permission": "read"}})
+
+    def _revoke_key(self) -> Operation | None:
+        return self._change_key("revoke_key", "DELETE", None)
+
+    def _use_key(self) -> Operation | None:
+        key = self._api_key()
+        return key and self._use_of(key)
+
+    def _use_of(self, key: dict[str, Any]) -> Operation:
+        """Return a write without an effect with a key: 404 if the key may write."""
+        return self._operation(
+            "use_key", "DELETE", f"/coupons/{NO_COUPON}",
+            uses=key["id"], credentials=key["credentials"],
+        )  # fmt: skip
+
     # --- reads ---
 
     def _read_coupon(self) -> Operation | None:
@@ -715,7 +813,10 @@ class Generator:
         return self._operation("read_customer", "GET", path, record=["customer", customer_id])
 
     def _read_own(self, kind: str, id_: int) -> Operation:
-        """Read what the client has just written, from a replica if there is one."""
+        """Read what the client writes or has just written, from a replica if there is one."""
+        code = self.world.coupons.get(id_, {}).get("code") if kind == "coupon" else None
+        if code and self.random.random() < 0.5:
+            return self._operation("read_code", "GET", f"/coupons/code/{code}", code=code)
         return self._operation(f"read_{kind}", "GET", f"/{kind}s/{id_}", record=[kind, id_])
 
     def _list_orders(self) -> Operation:
@@ -757,7 +858,7 @@ class Generator:
         if not operation.is_done or not isinstance(operation.response, dict):
             return
         world, body = self.world, operation.response
-        for kind in ("order", "coupon"):
+        for kind in ("order", "coupon", "customer"):
             if operation.method != "GET" and isinstance(body.get(kind), dict):
                 self._own = kind, body[kind]["id"]
         if redemption := body.get("redemption"):
@@ -782,6 +883,13 @@ class Generator:
             world.customers[customer["id"]] = customer["email"]
         elif operation.kind == "generate":
             world.batches.append(body["batch"]["id"])
+        elif operation.kind in {"restrict_key", "revoke_key"}:
+            uses = [self._use_of(operation.args["key_used"]) for _ in range(USES_OF_KEY)]
+            world.twins.extend(uses)
+        elif operation.kind == "create_key":
+            key = body["key"]
+            pair = key["consumer_key"], key["consumer_secret"]
+            world.keys.append({"id": key["id"], "credentials": pair})
         elif operation.kind == "refund":
             world.refunds.append((operation.args["order"], body["order_refund"]["id"]))
 

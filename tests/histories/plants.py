@@ -17,22 +17,30 @@ from pathlib import Path
 from typing import Any
 
 from flask import request
-from sqlalchemy import bindparam, delete, or_, select, text
+from sqlalchemy import bindparam, delete, or_, select, text, update
 
 from app.api import authentication, etags, idempotency, replica_reads
+from app.auth import principal_cache
+from app.auth.hashes import keyed_hash
 from app.catalog import RedemptionEffect, current_catalog
 from app.db import session
 from app.db.sql.types import Id
-from app.models import COUPONS, ORDER_METADATA
+from app.models import COUPONS, ORDER_METADATA, ORDERS
 from app.pricing import evaluation
 from app.schemas.fields import input as inputs
 from app.services.common import plans
 from app.services.coupons import batches, customers, queries, terms
+from app.services.coupons import evaluation as cart_evaluation
 from app.services.coupons import writes as coupon_writes
+from app.services.customers import erasure
+from app.services.customers import queries as customer_queries
+from app.services.customers import writes as customer_writes
 from app.services.events import hooks
+from app.services.events import queries as event_queries
 from app.services.maintenance import trash
 from app.services.orders import columns as order_columns
 from app.services.orders import coupons as order_coupons
+from app.services.orders import items as order_items
 from app.services.orders import locks, refund_rules, refunds
 from app.services.orders import queries as order_queries
 from app.services.orders import redemptions as order_redemptions
@@ -330,18 +338,22 @@ def lost_event(_: Any) -> None:
     hooks.record = record
 
 
-def stale_read(_: Any) -> None:
-    """A process shows coupons from a cache of half a second."""
-    original = queries.get_coupon
+def _cached(read: Any) -> Any:
+    """Return a function whose results of the last half second are used again."""
     cache: dict[Any, Any] = {}
 
-    def get_coupon(actor: Any, coupon_id: int, columns: Any) -> Any:
-        key = coupon_id, str(columns)
+    def cached(actor: Any, *args: Any, **kwargs: Any) -> Any:
+        key = str(args)
         if key not in cache or time.monotonic() - cache[key][0] > 0.5:
-            cache[key] = time.monotonic(), original(actor, coupon_id, columns)
+            cache[key] = time.monotonic(), read(actor, *args, **kwargs)
         return cache[key][1]
 
-    queries.get_coupon = get_coupon
+    return cached
+
+
+def stale_read(_: Any) -> None:
+    """A process shows coupons from a cache of half a second."""
+    queries.get_coupon = _cached(queries.get_coupon)
 
 
 def refund_exceeds(_: Any) -> None:
@@ -684,6 +696,131 @@ def replay_with_200(_: Any) -> None:
     idempotency._stored_response = stored
 
 
+# --- caches, keys, and what a request must not lose ---
+
+
+def code_cached(_: Any) -> None:
+    """A coupon that is found by its code comes from a cache of half a second."""
+    queries.get_coupon_by_code = _cached(queries.get_coupon_by_code)
+
+
+def customer_cached(_: Any) -> None:
+    """A process shows accounts from a cache of half a second."""
+    customer_queries.get_customer = _cached(customer_queries.get_customer)
+
+
+def evaluation_cached(_: Any) -> None:
+    """Evaluations know coupons and their uses from a cache of half a second."""
+    cart_evaluation.coupons_by_code = _cached(cart_evaluation.coupons_by_code)
+
+
+def revoked_key_works(_: Any) -> None:
+    """Other processes accept a key for a second after it was revoked or restricted."""
+    principal_cache._revocation_count = lambda: 0
+
+
+def key_of_any_path(_: Any) -> None:
+    """An Idempotency-Key belongs to all paths together."""
+    original = idempotency._hashes
+
+    def hashes(key: str) -> tuple[str, str]:
+        of_key = keyed_hash(f"{idempotency.current_principal().key_id} {key}")
+        return of_key, original(key)[1]
+
+    idempotency._hashes = hashes
+
+
+def address_change_lost(_: Any) -> None:
+    """Each third change of an account is shown, and keeps the e-mail address that it had."""
+    original = customer_writes.write_records
+
+    def write(session: Any, table: Any, *, updated: Any, **kwargs: Any) -> None:
+        kept = {"email", "email_normalized"}
+        if random.random() < 0.3:
+            updated = [{k: v for k, v in each.items() if k not in kept} for each in updated]
+        original(session, table, updated=updated, **kwargs)
+
+    customer_writes.write_records = write
+
+
+def owner_kept(_: Any) -> None:
+    """Each third new customer of an order is shown, and not stored."""
+    original = order_writes._write
+
+    def write(found: Any, results: Any) -> Any:
+        written = original(found, results)
+        for id_, after in found.records.items():
+            before = found.stored[id_]
+            if after["customer_id"] != before["customer_id"] and random.random() < 0.3:
+                owner = {"customer_id": before["customer_id"]}
+                found.session.execute(update(ORDERS).where(ORDERS.c.id == id_).values(owner))
+        return written
+
+    order_writes._write = write
+
+
+def order_if_match_ignored(_: Any) -> None:
+    """``If-Match`` of an order is ignored."""
+    original = order_writes._prepare_update
+
+    def prepare(found: Any, order: Any, item: Any) -> Any:
+        return original(found, order, replace(item, precondition=None))
+
+    order_writes._prepare_update = prepare
+
+
+def results_reordered(_: Any) -> None:
+    """The results of a bulk request have another order than its items."""
+    original = order_writes._write
+    order_writes._write = lambda found, results: original(found, results)[::-1]
+
+
+def fees_left_out(_: Any) -> None:
+    """The total of an order is without its fees."""
+    original = order_items.sums_of
+
+    def sums_of(lists: Any, *args: Any) -> Any:
+        return original({**lists, "fee_lines": []}, *args)
+
+    order_items.sums_of = sums_of
+
+
+def feed_page_skips(_: Any) -> None:
+    """A full page of the feed leaves out the event before its last one."""
+    original = event_queries.list_events
+
+    def list_events(actor: Any, query: Any, columns: Any) -> Any:
+        page = original(actor, query, columns)
+        rows = list(page.rows)
+        return replace(page, rows=rows[:-2] + rows[-1:] if page.has_more else rows)
+
+    event_queries.list_events = list_events
+
+
+def batch_short(_: Any) -> None:
+    """A batch has one coupon less than requested."""
+    original = batches._insert_coupons
+
+    def insert(session: Any, pattern: Any, shared: Any, count: int, *args: Any) -> None:
+        original(session, pattern, shared, max(1, count - 1), *args)
+
+    batches._insert_coupons = insert
+
+
+def count_of_all_kept(app: Any) -> None:
+    """The number of all coupons does not change with the trash."""
+    with app.app_context():
+        is_sqlite = session.db.engine.dialect.name == "sqlite"
+        drop = "DROP TRIGGER IF EXISTS count_rows_coupons_update"
+        with session.db.engine.begin() as connection:
+            connection.execute(text(drop + ("" if is_sqlite else " ON coupons")))
+
+
+def guests_not_erased(_: Any) -> None:
+    """The uses of guests keep the address of a deleted account."""
+    erasure.or_ = lambda of_account, _: of_account
+
+
 PLANTS: dict[str, Callable[[Any], None]] = {
     plant.__name__.replace("_", "-"): plant
     for plant in (
@@ -742,6 +879,20 @@ PLANTS: dict[str, Callable[[Any], None]] = {
         event_twice,
         delivery_skipped,
         replay_with_200,
+        code_cached,
+        customer_cached,
+        evaluation_cached,
+        revoked_key_works,
+        key_of_any_path,
+        address_change_lost,
+        owner_kept,
+        order_if_match_ignored,
+        results_reordered,
+        fees_left_out,
+        feed_page_skips,
+        batch_short,
+        count_of_all_kept,
+        guests_not_erased,
     )
 }
 """The planted defects by name."""

@@ -85,6 +85,35 @@ def notes(client: Client, state: dict[str, Any], random: Random) -> dict[int, An
     return {id_: client.get(f"/orders/{id_}/notes")["order_notes"] for id_ in chosen}
 
 
+def reread(client: Client, after: int, events: list[Event], random: Random) -> list[Any]:
+    """Read the events of a segment again, in small pages: all, and those that match filters.
+
+    Returns:
+        For each read the filter, as names and values, and the IDs of the events.
+    """
+    if not events:
+        return []
+    one = random.choice(events).data
+    filters: list[dict[str, Any]] = [
+        {},
+        {"type": one["type"]},
+        {"resource": one["resource"], "resource_id": one["resource_id"]},
+    ]
+    found = []
+    for wanted in filters:
+        cursor, ids, size = after, [], random.randint(5, 50)
+        more = "".join(f"&filter[{name}]={value}" for name, value in wanted.items())
+        while True:
+            path = f"/events?filter[after]={cursor}&filter[limit]={size}{more}"
+            page = [event["id"] for event in client.get(path)["events"]]
+            ids += page
+            if len(page) < size:
+                break
+            cursor = page[-1]
+        found.append([wanted, ids])
+    return found
+
+
 class FeedReader(threading.Thread):
     """Reads the feed with a cursor, as an integration does.
 

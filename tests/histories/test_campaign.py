@@ -19,6 +19,8 @@ QUICK = (
     "keys-of-any-body", "update-without-time", "note-lost", "discount-kept", "metadata-dropped",
     "read-only-writes", "restored-as-pending", "second-key-ignored", "second-status-ignored",
     "second-coupon-without-discount", "customer-unchecked", "replay-with-200",
+    "results-reordered", "fees-left-out", "feed-page-skips", "order-if-match-ignored",
+    "address-change-lost", "guests-not-erased",
 )  # fmt: skip
 """Plants that a few seconds of traffic without faults show. ``make histories`` runs the others."""
 

@@ -203,6 +203,57 @@ def erase_address(segments):
     raise AssertionError("no use of a guest")
 
 
+def give_order_to_another(segments):
+    """An order belongs to another customer than its events say."""
+    state = segments[-1].after
+    order = next(each for each in state["orders"].values() if each["customer_id"])
+    order["customer_id"] = 0
+
+
+def alter_address(segments):
+    """An account has another address than the last change has given it."""
+    id_ = events(segments, "customer.updated")[-1][1].data["resource_id"]
+    segments[-1].after["customers"][id_]["email"] = "x@example.com"
+
+
+def skip_event_of_page(segments):
+    next(ids for wanted, ids in segments[-1].after["feed"] if not wanted).pop(0)
+
+
+def lose_coupon_of_batch(segments):
+    segment, event = events(segments, "coupon_batch.created")[0]
+    segment.events.remove(event)
+
+
+def write_with_revoked_key(segments):
+    for segment in segments:
+        for operation in segment.operations:
+            if operation.kind == "use_key" and operation.status == 401:
+                operation.status = 404
+                return
+    raise AssertionError("no rejected key")
+
+
+def swap_results(segments):
+    for _, operation in operations(segments, "bulk_orders"):
+        results = operation.response["orders"]
+        results.reverse()
+
+
+def change_what_was_seen(segments):
+    _, operation = operations(segments, "conditional_order")[0]
+    operation.args["seen"]["total"] = "0.01"
+
+
+def replay_what_nobody_sent(segments):
+    for segment in segments:
+        for operation in segment.operations:
+            if operation.replayed and operation.kind == "reserve":
+                operation.path = "/another"
+                return
+    raise AssertionError("no repetition")
+
+
 def repeat_with_another_body(segments):
     for segment in segments:
         for operation in segment.operations:
@@ -315,6 +366,14 @@ def alter_items(segments):
         (move_payment, "orders"),
         (alter_owner, "orders"),
         (erase_address, "conservation"),
+        (give_order_to_another, "conservation"),
+        (alter_address, "conservation"),
+        (skip_event_of_page, "feed and deliveries"),
+        (lose_coupon_of_batch, "feed and deliveries"),
+        (write_with_revoked_key, "sessions"),
+        (swap_results, "feed and deliveries"),
+        (change_what_was_seen, "sessions"),
+        (replay_what_nobody_sent, "idempotency"),
         (repeat_with_another_body, "idempotency"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

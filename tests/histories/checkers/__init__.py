@@ -9,6 +9,7 @@ from tests.histories.checkers.conditions import check_conditions
 from tests.histories.checkers.coupons import CouponChecker
 from tests.histories.checkers.feed import FeedChecker
 from tests.histories.checkers.idempotency import IdempotencyChecker
+from tests.histories.checkers.keys import KeyChecker
 from tests.histories.checkers.orders import check_orders
 from tests.histories.checkers.queries import check_queries
 from tests.histories.checkers.records import RecordChecker
@@ -25,6 +26,7 @@ class Checkers:
         self.idempotency = IdempotencyChecker()
         self.records = RecordChecker()
         self.changes = ChangeChecker()
+        self.keys = KeyChecker()
 
     def begin(self, state: dict[str, Any], cursor: int) -> None:
         """Take over the state before the first segment."""
@@ -38,6 +40,7 @@ class Checkers:
         found += self.records.check(segment)
         found += self.idempotency.check(segment)
         found += self.changes.check(segment)
+        found += self.keys.check(segment)
         found += check_links(segment)
         found += check_tags(segment)
         found += check_orders(segment)

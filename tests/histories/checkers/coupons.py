@@ -575,11 +575,13 @@ class CouponChecker:
             return self._status(operation)
         if kind == "read_coupon" and operation.is_done:
             return self._count_of(operation)
+        if kind == "read_customer" and operation.is_done:
+            return self._address_of(operation)
         if kind == "read_code" and operation.is_done:
             timeline = self._timelines.get(operation.response["coupon"]["id"])
             states = timeline.states(operation) if timeline else ()
             has_code = any(self._has_code(state, operation) for state in states)
-            return "" if has_code else "the coupon has another code"
+            return self._count_of(operation) if has_code else "the coupon has another code"
         if kind == "read_code" and operation.status == 404:
             return self._not_found(operation, operation.args["code"])
         if kind in {"list_redemptions", "count"} and operation.is_done:
@@ -769,6 +771,14 @@ class CouponChecker:
             return ""
         return f"usage_count is {shown['usage_count']}, and was {sorted(set(counts))}"
 
+    def _address_of(self, operation: Operation) -> str:
+        """Check the address of an account in a response."""
+        customer = operation.response["customer"]
+        known = self.accounts.during(customer["id"], operation.invoked, operation.returned)
+        if not known or key_of(customer["email"]) in known:
+            return ""
+        return f"the address is {customer['email']}, and was one of {sorted(map(str, known))}"
+
     def _listed(self, operation: Operation) -> str:
         """Check a list or a count of the redemptions of a coupon with a status."""
         timeline = self._timelines.get(operation.args["coupon"])
@@ -905,7 +915,10 @@ class CouponChecker:
         return found
 
     def _holders_at_the_end(self, segment: Segment) -> list[Violation]:
-        """Compare for whom each use counts with its redemption, which shows no erased address."""
+        """Compare addresses, and owners of orders and uses, with those by the feed.
+
+        A redemption does not show an erased address.
+        """
         found = []
         for timeline in self._timelines.values():
             for use in timeline.last.uses.values() if timeline.last.status != DELETED else ():
@@ -918,6 +931,17 @@ class CouponChecker:
                     text = f"redemption {use.id} belongs to {shown}, by the feed to {wanted}"
                     events = [step.event for step in timeline.steps]
                     found.append(Violation(CONSERVATION, text, events=events))
+        for order_id, order in segment.after.get("orders", {}).items():
+            shown = order["customer_id"], key_of(order["billing_address"]["email"])
+            wanted = self._holders.get(order_id, shown)
+            if shown != wanted:
+                text = f"order {order_id} belongs to {shown}, by the feed to {wanted}"
+                found.append(Violation(CONSERVATION, text))
+        for id_, address in self.accounts.current.items():
+            customer = segment.after["customers"].get(id_, {"email": address})
+            if key_of(customer["email"]) != address:
+                text = f"customer {id_} has {customer['email']}, by the feed {address}"
+                found.append(Violation(CONSERVATION, text))
         return found
 
     def _measure(self, segment: Segment) -> None:

@@ -20,6 +20,7 @@ EVENTS = {
     "delete_coupon": "coupon.deleted", "create_coupon": "coupon.created",
     "generate": "coupon_batch.created", "change_email": "customer.updated",
     "create_customer": "customer.created", "delete_customer": "customer.deleted",
+    "conditional_order": "order.updated",
 }  # fmt: skip
 """The event that a successful operation writes once."""
 
@@ -58,7 +59,8 @@ class FeedChecker:
             by_request.setdefault(event.request_id or "", []).append(event)
         for operation in segment.operations:
             found += _missing(operation, by_request.get(operation.request_id, []))
-        return found + _batches(segment) + self.deliveries(segment.delivered)
+        found += _batches(segment) + _reread(segment)
+        return found + self.deliveries(segment.delivered)
 
     def deliveries(self, delivered: list[tuple[int, str, int]]) -> list[Violation]:
         """Check that deliveries of a record arrive in the order of its events."""
@@ -111,21 +113,63 @@ def _missing(operation: Operation, events: list[Event]) -> list[Violation]:
         if written != of_orders:
             text = f"events {of_orders} of a bulk request that has written {written}"
             return [Violation(NAME, text, [operation], events)]
+        if text := _misplaced(operation):
+            return [Violation(NAME, text, [operation], events)]
     return _echo(operation) + _differences(operation, events)
 
 
+def _misplaced(operation: Operation) -> str:
+    """Return which result of a bulk request is not at the place of its item, or an empty text."""
+    for item, result in zip(operation.body["orders"], operation.response["orders"], strict=True):
+        name = "id" if "id" in item else "order_key"
+        if "error" not in result and item[name] != result[name]:
+            return f"the result of the item with {name} {item[name]} has {result[name]}"
+    return ""
+
+
+def _reread(segment: Segment) -> list[Violation]:
+    """Compare the events that other readers find, in small pages and with filters."""
+    last = max((event.id for event in segment.events), default=0)
+    found = []
+    for wanted, ids in segment.after.get("feed", ()):
+        expected = [
+            event.id
+            for event in segment.events
+            if all(event.data[name] == value for name, value in wanted.items())
+        ]
+        # Reservations can expire since.
+        if (shown := [id_ for id_ in ids if id_ <= last]) != expected:
+            text = f"a reader of the feed with {wanted} finds {shown} instead of {expected}"
+            found.append(Violation(NAME, text))
+    return found
+
+
 def _batches(segment: Segment) -> list[Violation]:
-    """Check that the trash of a batch, whose coupons nobody uses, moves all of them."""
+    """Check that batches have all of their coupons, and that their trash moves all of them.
+
+    Nobody uses or deletes these coupons.
+    """
     sizes = {
         event.data["resource_id"]: event.record["count"]
         for event in segment.events
         if event.type == "coupon_batch.created"
     }
+    found = []
+    before, after = (
+        sum(
+            is_generated(coupon)
+            for kind in ("coupons", "trashed_coupons")
+            for coupon in state.get(kind, {}).values()
+        )
+        for state in (segment.before, segment.after)
+    )
+    if after - before != sum(sizes.values()):
+        text = f"there are {after - before} new generated coupons, by the feed {sizes}"
+        found.append(Violation(NAME, text))
     trashed: dict[int, list[Operation]] = {}
     for operation in segment.operations:
         if operation.kind == "trash_batch" and operation.status != 404:
             trashed.setdefault(operation.args["batch"], []).append(operation)
-    found = []
     for batch, operations in trashed.items():
         if batch not in sizes or any(not each.is_done for each in operations):
             continue
@@ -143,6 +187,7 @@ def _echo(operation: Operation) -> list[Violation]:
         for kind, names in (
             ("line_items", ("product_id", "quantity")),
             ("shipping_lines", ("total",)),
+            ("fee_lines", ("total", "total_tax")),
         ):
             ours, theirs = (
                 [tuple(item[name] for name in names) for item in each.get(kind, ())]
@@ -171,6 +216,11 @@ PERSONAL = frozenset(
      "reason", "refunded_by")
 )  # fmt: skip
 """Fields that change without an event of the record, or are removed with a customer."""
+
+
+def is_generated(record: dict[str, Any]) -> bool:
+    """Return whether a record is a coupon of a batch, whose creation is one event for all."""
+    return str(record.get("code", "")).startswith("g-")
 
 
 def impersonal(record: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ NAME = "idempotency"
 
 REUSED = "shop_api_idempotency_key_reused"
 
-Key = tuple[int, str]
-"""Number of the API key, and the Idempotency-Key: other API keys have keys of their own."""
+Key = tuple[int, str, str, str]
+"""Number of the API key, method, path and Idempotency-Key: they make a request another one."""
 
 
 class IdempotencyChecker:
@@ -29,7 +29,7 @@ class IdempotencyChecker:
         touched = set()
         for operation in segment.operations:
             if operation.key:
-                key = operation.api_key, operation.key
+                key = operation.api_key, operation.method, operation.path, operation.key
                 touched.add(key)
                 self._requests.setdefault(key, []).append(operation)
                 if operation.request_id in with_events:
@@ -52,6 +52,8 @@ class IdempotencyChecker:
             text = "a repetition was rejected like another request"
         elif len(effects) > 1:
             text = f"{len(effects)} requests with one key had an effect"
+        elif len(stored) == len(requests):
+            text = "a response was stored for a request that nobody has sent"
         elif any(not each.is_done for each in stored):
             text = "the response to a rejected request was stored"
         elif len({_shown(each) for each in done}) > 1:

@@ -16,7 +16,7 @@ from tests.histories.history import Segment, Violation
 NAME = "queries"
 QUERIES = 30  # at each pause
 COUNTS = 0.5  # share of queries that count
-CONDITIONS = 1, 2, 2, 3, 3  # of a query; what two do together is where counts went wrong
+CONDITIONS = 0, 1, 2, 2, 3, 3  # of a query; what two do together is where counts went wrong
 STATUSES = ("pending", "processing", "on-hold", "completed", "cancelled", "failed", "refunded")
 
 Record = dict[str, Any]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from tests.histories.checkers.feed import impersonal
+from tests.histories.checkers.feed import impersonal, is_generated
 from tests.histories.history import Event, Operation, Segment, Violation
 
 NAME = "sessions"
@@ -26,6 +26,7 @@ KEPT = {
     "change_coupons": frozenset({"shipping_lines", "fee_lines", "status", "subtotal"}),
     "change_items": frozenset({"shipping_lines", "fee_lines", "status"}),
     "restore_order": ITEMS | {"coupon_lines", "total"},
+    "conditional_order": ITEMS | {"coupon_lines", "total", "status"},
     **dict.fromkeys(("change_limit", "conditional_update", "set_usage_count", "rename"), ITEMS),
 }
 """Fields that an operation leaves as they are. A change of a coupon leaves all others."""
@@ -62,14 +63,18 @@ class RecordChecker:
         for operation in sorted(segment.operations, key=lambda each: each.invoked):
             if operation.status is None or operation.replayed:
                 continue
-            if kind := READS.get(operation.kind):
+            if operation.kind == "read_code" and operation.is_done:
+                shown = operation.response["coupon"]
+                found += self._read(segment, operation, ("coupon", shown["id"]), shown)
+            elif kind := READS.get(operation.kind):
                 shown = (operation.response or {}).get(kind) if operation.is_done else None
                 if operation.is_done or operation.status == 404:
                     key = (kind, operation.args["record"][1])
                     found += self._read(segment, operation, key, shown)
             elif (kind := LISTS.get(operation.kind)) and operation.is_done:
                 found += self._list(segment, operation, kind)
-        return found + self._unwanted(segment) + self._at_the_end(segment) + _duplicates(segment)
+        found += self._unwanted(segment) + self._conditional(segment)
+        return found + self._at_the_end(segment) + _duplicates(segment)
 
     def _observe(self, segment: Segment) -> None:
         """Build the versions from the state before the segment and its events."""
@@ -200,6 +205,20 @@ class RecordChecker:
                     found.append(Violation("feed and deliveries", text, [operation], events))
         return found
 
+    def _conditional(self, segment: Segment) -> list[Violation]:
+        """Return conditional updates of orders that have changed another state than the one seen."""
+        by_request = segment.by_request()
+        found = []
+        for (kind, id_), versions in self._versions.items():
+            for before, after in pairwise(versions) if kind == "order" else ():
+                operation = after.event and by_request.get(after.event.request_id or "")
+                seen = operation.args.get("seen") if operation else None
+                if seen and operation and after.event and before.record != _shown(seen):
+                    text = f"order {id_}: a conditional update of another state than the one seen"
+                    events = [each.event for each in (before, after) if each.event]
+                    found.append(Violation(NAME, text, [operation], events))
+        return found
+
     def _at_the_end(self, segment: Segment) -> list[Violation]:
         """Compare the state after the segment with the last versions."""
         found = []
@@ -242,11 +261,6 @@ def _duplicates(segment: Segment) -> list[Violation]:
         for value, number in Counter(found).items()
         if number > 1 and value
     ]
-
-
-def is_generated(record: dict[str, Any]) -> bool:
-    """Return whether a record is a coupon of a batch, whose creation is one event for all."""
-    return str(record.get("code", "")).startswith("g-")
 
 
 def _shown(record: dict[str, Any]) -> dict[str, Any]:
