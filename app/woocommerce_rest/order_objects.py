@@ -181,9 +181,11 @@ def _sum(first: str, second: str) -> str:
     return f"{'-' if cents < 0 else ''}{units}.{rest:02}"
 
 
+TAXES = "_line_tax_data"
+"""Metadata with the taxes of an item of a refund by rate, as the original stores them."""
 _FIELDS = frozenset(
     {"_fee_amount", "_tax_status", "tax_status", "shipping_tax_amount", "rate_percent",
-     "discount_amount_tax", "_line_tax_data", "taxes"}
+     "discount_amount_tax", TAXES, "taxes"}
 )  # fmt: skip
 """Metadata of items, imported or written here, that is a field of an item in this dialect."""
 
@@ -218,9 +220,9 @@ def _metadata(item: Record, entries: Entries, site: Site, ids: Sequence[int] = (
     return sorted(found, key=_ID) if ids else found
 
 
-def _imported_taxes(item: Record, entries: Entries) -> list[Object]:
-    """Return the taxes of an imported item of a refund by rate."""
-    stored = _field(item, entries, "_line_tax_data", "") or _field(item, entries, "taxes", "")
+def _refunded_taxes(item: Record, entries: Entries) -> list[Object]:
+    """Return the taxes of an item of a refund by rate."""
+    stored = _field(item, entries, TAXES, "") or _field(item, entries, "taxes", "")
     totals = stored.get("total") if isinstance(stored, dict) else None
     if not isinstance(totals, dict):
         return []
@@ -441,7 +443,7 @@ def _refunded(item: Record, entries: Entries) -> Object:
     return {
         **item,
         "id": own_id,
-        "taxes": _imported_taxes({"id": own_id}, entries),
+        "taxes": _refunded_taxes({"id": own_id}, entries),
         "quantity": -item["quantity"],
         "subtotal": total,
         "subtotal_tax": tax,

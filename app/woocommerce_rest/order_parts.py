@@ -37,7 +37,7 @@ from app.woocommerce_rest.lists import (
     page,
     record_query,
 )
-from app.woocommerce_rest.order_objects import note_object, refund_object
+from app.woocommerce_rest.order_objects import TAXES, note_object, refund_object
 from app.woocommerce_rest.site import Site
 
 Record = Mapping[str, Any]
@@ -176,14 +176,20 @@ REFUNDABLE = ("line_items", "shipping_lines", "fee_lines")
 
 
 def _native_item(given: Mapping[str, Any]) -> Object:
-    taxes = given.get("refund_tax") or []
-    tax = sum((Decimal(each.get("refund_total") or 0) for each in taxes), Decimal(0))
-    return {
+    taxes = [
+        (str(each.get("id") or 0), Decimal(each.get("refund_total") or 0))
+        for each in given.get("refund_tax") or ()
+    ]
+    native: Object = {
         "id": given.get("id") or 0,
         "quantity": given.get("quantity") or 0,
         "total": given.get("refund_total") or 0,
-        "total_tax": tax,
+        "total_tax": sum((amount for _, amount in taxes), Decimal(0)),
     }
+    if taxes:
+        by_rate = {rate: str(-amount) for rate, amount in taxes if amount}
+        native["metadata"] = {TAXES: {"total": by_rate}}
+    return native
 
 
 def _invalid_refund(error: InvalidInputs) -> RestError:

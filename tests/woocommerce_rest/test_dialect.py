@@ -378,6 +378,18 @@ def test_subtotal_alone_keeps_the_total_of_a_line(shop, total):
     assert (changed["subtotal"], changed["total"]) == ("30.00", "27.00")
 
 
+def test_taxes_of_a_refunded_line_by_rate(shop):
+    line = shop.ok("GET", "/orders/46")["line_items"][0]
+    taxes = [{"id": 1, "refund_total": "1.50"}, {"id": "2", "refund_total": 0}]
+    item = {"id": line["id"], "quantity": 1, "refund_total": "15", "refund_tax": taxes}
+    refund = shop.ok("POST", "/orders/46/refunds", {"line_items": [item]})
+    assert refund["amount"] == "16.50"
+    (refunded,) = refund["line_items"]
+    assert refunded["taxes"] == [{"id": 1, "total": "-1.50", "subtotal": "-1.50"}]
+    assert [entry["key"] for entry in refunded["meta_data"]] == ["_refunded_item_id"]
+    assert shop.ok("GET", f"/orders/46/refunds/{refund['id']}") == refund
+
+
 def test_tax_status_of_fees(shop):
     fees = [{"name": "Gift wrap", "total": "3", "tax_status": "none"}, {"name": "B", "total": "1"}]
     order = shop.ok("POST", "/orders", {"fee_lines": fees})
