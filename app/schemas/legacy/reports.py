@@ -28,7 +28,7 @@ class TopSellersQuery(LegacyReportQuery):
     limit = IntegerParam("filter[limit]", "Number of products. 0 means 12.")
 
 
-class LegacySalesTotals(Base):
+class LegacySalesInterval(Base):
     """Sales of a day or a month."""
 
     sales = fields.Amount("Sum of the orders.")
@@ -60,7 +60,7 @@ class LegacySalesSchema(Base):
     total_discount = fields.Amount("Sum of the discounts.")
     totals_grouped_by = fields.String("`day` or `month`.")
     totals = fields.by_name(
-        "Sales by day (`2026-11-20`) or month (`2026-11`).", of=LegacySalesTotals
+        "Sales by day (`2026-11-20`) or month (`2026-11`).", of=LegacySalesInterval
     )
     total_customers = fields.Number("Number of accounts that were created.")
 
