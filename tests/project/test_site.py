@@ -1,5 +1,6 @@
 """The documentation site: `make docs`, and how a service shows it."""
 
+import json
 import os
 import re
 import shutil
@@ -154,6 +155,13 @@ def test_links_do_not_have_the_name_of_a_file_as_their_text(built):
 def test_search_index_contains_the_sections(built):
     index = (built / "search" / "search_index.json").read_text()
     assert '"location":"webhooks.html#' in index
+
+
+def test_instructions_come_before_measurements_in_results_of_the_search(built):
+    found = json.loads((built / "search" / "search_index.json").read_text())["docs"]
+    behind = {each["location"].partition("#")[0] for each in found if each.get("boost", 1) < 1}
+    assert {"performance.html", "changelog.html", "design.html"} <= behind
+    assert behind.isdisjoint({"index.html", "webhooks.html", "cluster.html", "commands.html"})
 
 
 @pytest.mark.slow
