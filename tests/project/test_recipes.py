@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -64,7 +65,7 @@ def order(api, **fields):
 
 def test_page_has_these_programs():
     assert list(PROGRAMS) == [
-        "erp_sync.py", "erp_customers.py", "newsletter.py", "checkout.py", "refund.py",
+        "erp_sync.py", "erp_export.py", "erp_customers.py", "newsletter.py", "checkout.py", "refund.py",
     ]  # fmt: skip
 
 
@@ -78,6 +79,23 @@ def test_orders_are_exported_until_all_are_read(api, run, tmp_path):
     status, output = run("erp_sync.py")
     assert f"{ids[0]} " in output
     assert "completed" in output
+
+
+def test_customers_are_exported_after_each_update(api, run, tmp_path):
+    def customer(**fields):
+        response = api.post("/customers", json={"customer": fields}).raise_for_status()
+        return response.json()["customer"]["id"]
+
+    ids = [customer(email=f"export-{number}@example.com") for number in range(3)]
+    status, output = run("erp_export.py")
+    assert status == 0
+    assert [int(line.split()[0]) for line in output.splitlines()][-3:] == ids
+    cursor = tmp_path / "customers-cursor"
+    assert re.fullmatch(r"\d{4}-.*Z", cursor.read_text())
+    cursor.write_text((datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    assert run("erp_export.py") == (0, "")
+    api.put(f"/customers/{ids[0]}", json={"customer": {"first_name": "Joan"}}).raise_for_status()
+    assert f"{ids[0]} export-0@example.com Joan" in run("erp_export.py")[1]
 
 
 def test_export_reads_each_order_although_orders_move_between_its_pages(api, run):
