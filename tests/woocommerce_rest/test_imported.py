@@ -6,7 +6,7 @@ from flask_migrate import upgrade
 from tests.dumps.dialects import write_dump
 from tests.woocommerce.imports import import_dump
 from tests.woocommerce_rest.recorded_shop import RecordedShop
-from tests.woocommerce_rest.replay import replay
+from tests.woocommerce_rest.replay import cases, replay
 from tests.woocommerce_rest.test_dialect import Shop
 from tests.woocommerce_rest.test_replay import SETTINGS
 
@@ -14,7 +14,8 @@ __all__ = ["import_dump"]  # a fixture
 
 READS = (
     "read/", "coupons/list", "orders/list", "customers/list", "links/", "full/lists", "refunds/read",
-    "posts-storage/list", "posts-storage/read", "posts-storage/reports",
+    "posts-storage/list", "posts-storage/read", "posts-storage/reports", "posts-storage/perm",
+    "reports/", *(case for case in cases() if case.endswith("-read")),
 )  # fmt: skip
 # Webhooks are imported as paused.
 _PAUSED = [
