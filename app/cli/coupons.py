@@ -67,7 +67,7 @@ def generate(
 ) -> None:
     """Generate coupons with random codes, all of them or none.
 
-    List the codes with `export coupons --filter batch=ID`.
+    Write the codes to a file with `shop-api export coupons FILE --filter batch=ID`.
     """
     require_schema()
     given: dict[str, Any] = {

@@ -113,7 +113,7 @@ def _settings() -> Iterator[Finding]:
         yield Finding("settings", message, "docs/configuration.md lists all settings.")
     if in_file := _settings_in_file_only(Path(current_app.instance_path)):
         state = f"instance/config.py sets {', '.join(in_file)}, which gunicorn does not read there"
-        remedy = "Set them in the environment, unless you start the service with `serve`."
+        remedy = "Set them in the environment, unless you start the service with `shop-api serve`."
         yield Finding("settings of gunicorn", state, remedy, is_warning=True)
     if not unknown:
         yield Finding("settings", "all settings are known and valid")

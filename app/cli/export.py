@@ -51,8 +51,8 @@ def export(
 ) -> None:
     """Write records to FILE, or to standard output if FILE is -.
 
-    KIND `all` writes all kinds into one NDJSON file, which `import restore` reads. The records of
-    an export show the same state of the database. The trash is included.
+    KIND `all` writes all kinds into one NDJSON file, which `shop-api import restore` reads. The
+    records of an export show the same state of the database. The trash is included.
     """
     require_schema()
     is_csv = format_of(given_format, file) == "csv"

@@ -22,6 +22,6 @@ class ImportGroup(AppGroup):
 
 imports = ImportGroup(
     "import",
-    help="Import records from another system or from files.\n\n`import restore FILE...` restores "
-    "exports into an empty database.",
+    help="Import records from another system or from files.\n\n`shop-api import restore FILE...` "
+    "restores exports into an empty database.",
 )

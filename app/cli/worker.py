@@ -15,7 +15,7 @@ from app.cli.keys import require_schema
     type=int,
     envvar="SERVE_PID",  # set by server/supervisor.py
     metavar="PID",
-    help="Stop when this process, which started the worker, ends, as under `serve`.",
+    help="Stop when this process, which started the worker, ends, as under `shop-api serve`.",
 )
 @with_appcontext
 def worker(*, parent: int | None) -> None:

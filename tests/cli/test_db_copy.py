@@ -218,7 +218,7 @@ def test_target_with_data_is_rejected(urls, make_shop):
 
 def test_schema_must_be_current(urls, make_shop):
     source, target = make_shop(urls[0]), make_shop(urls[1], schema=False)
-    which = "Error: The schema of the {} database is not current. Run `db upgrade`"
+    which = "Error: The schema of the {} database is not current. Run `shop-api db upgrade`"
     result = run(target, "db", "copy", urls[0])
     assert (result.exit_code, result.stderr.startswith(which.format("target"))) == (1, True)
     with source.app_context(), db.engine.begin() as connection:

@@ -149,7 +149,7 @@ def test_settings_that_gunicorn_does_not_read(examine, admin, tmp_path, monkeypa
     found = examine(INSTANCE_PATH=str(tmp_path))
     assert found["settings of gunicorn"] == (
         "instance/config.py sets PORT, WEB_THREADS, which gunicorn does not read there",
-        "Set them in the environment, unless you start the service with `serve`.",
+        "Set them in the environment, unless you start the service with `shop-api serve`.",
     )
     assert list(remedies(found)) == ["settings of gunicorn"]
 

@@ -136,8 +136,8 @@ def _require_current_schema(connection: Connection, name: str) -> None:
         )
     if found != {migration_head()}:
         raise CopyError(
-            f"The schema of the {name} database is not current. Run `db upgrade` with its "
-            "DATABASE_URL first."
+            f"The schema of the {name} database is not current. Run `shop-api db upgrade` "
+            "with its DATABASE_URL first."
         )
 
 
@@ -146,7 +146,7 @@ def _require_empty(target: Connection) -> None:
         if target.scalar(select(exists(select(1).select_from(table)))):
             raise CopyError(
                 f"The target database contains data (table {table.name}). Copy into an empty "
-                "database: create one, set DATABASE_URL and run `db upgrade`."
+                "database: create one, set DATABASE_URL and run `shop-api db upgrade`."
             )
 
 
