@@ -8,25 +8,9 @@ from __future__ import annotations
 
 from flask import Flask
 
-from app.admin import (
-    assets,
-    batches,
-    coupon_uses,
-    data,
-    events,
-    frame,
-    html,
-    keys,
-    overview,
-    refunds,
-    refusals,
-    search,
-    sign_in,
-    texts,
-    try_it,
-    webhooks,
-)
-from app.admin.nouns import NOUNS
+from app.admin import assets, data, frame, html, overview, refusals, search, texts
+from app.admin.nouns import NOUNS, batches, coupon_uses, events, refunds, try_it, webhooks
+from app.admin.sessions import invitations, sign_in
 from app.api.error_pages import add_error_pages
 
 # Importing these modules adds their records, or pages to those of others.
@@ -40,11 +24,11 @@ def init_app(app: Flask, api: object) -> None:  # noqa: ARG001  # the signature 
     prefix = f"{app.config['SHOP_URL_PREFIX']}/admin"
     for part in (frame, texts, html, assets):
         part.init_app(app)
-    pages = (overview, search, refusals, data, sign_in, assets)
-    for blp in (*(noun.blp for noun in NOUNS.values()), keys.sessions_blp, *(p.blp for p in pages)):
+    pages = (overview, search, refusals, data, sign_in, invitations, assets)
+    for blp in (*(noun.blp for noun in NOUNS.values()), *(p.blp for p in pages)):
         app.register_blueprint(blp, url_prefix=prefix)
     app.extensions[frame.ADMIN].navigation += [
-        overview.NAVIGATION, refusals.NAVIGATION, data.NAVIGATION, keys.SESSIONS,
+        overview.NAVIGATION, refusals.NAVIGATION, data.NAVIGATION, invitations.NAVIGATION,
         *(noun.item for noun in NOUNS.values()),
     ]  # fmt: skip
     add_error_pages(app, prefix, frame.error_page)

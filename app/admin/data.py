@@ -30,7 +30,7 @@ from app.import_export.uploads import MAX_BYTES, MAX_LINES, converted, dry_run, 
 from app.services.maintenance import uploads
 from app.services.maintenance.import_runs import recent_runs
 
-blp = AdminBlueprint("admin_data", __name__)
+blp = AdminBlueprint("admin_data")
 
 NAVIGATION = NavigationItem(
     "Import and export", "admin_data.show", "arrows", ("list_coupons",), 600

@@ -39,7 +39,7 @@ def add_page(
     admin: Admin | None = app.extensions.get(ADMIN)
     if admin is None:
         return
-    blp = AdminBlueprint(f"admin_x_{name}", __name__)
+    blp = AdminBlueprint(f"admin_x_{name}")
 
     @blp.page(f"/x/{name}", *needs)
     def show() -> object:

@@ -14,7 +14,8 @@ from flask import Flask, Response, current_app, g, redirect, render_template, re
 from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import cookies, held, rights
+from app.admin import rights
+from app.admin.sessions import cookies, held
 from app.admin.texts import gettext as _
 from app.api.versions import SAFE_METHODS
 from app.auth.sessions import Session, find_session
@@ -111,8 +112,8 @@ class AdminBlueprint(flask.Blueprint):
         public: lets everybody open the pages. Their unsafe requests must still be of this origin.
     """
 
-    def __init__(self, name: str, import_name: str, *, public: bool = False) -> None:
-        super().__init__(name, import_name, template_folder="templates")
+    def __init__(self, name: str, *, public: bool = False) -> None:
+        super().__init__(name, __name__, template_folder="templates")
         self.before_request(_require_same_origin)
         self.before_request(_find_session if public else _require_session)
         self.after_request(secured)

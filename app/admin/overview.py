@@ -12,9 +12,9 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, reports, rights
 from app.admin.calls import call
-from app.admin.coupons import COUPONS
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
-from app.admin.orders import ORDERS
+from app.admin.nouns.coupons import COUPONS
+from app.admin.nouns.orders import ORDERS
 from app.admin.pages import Section, Tile
 from app.admin.plots import sparkline
 from app.admin.tables import Column, Table
@@ -24,7 +24,7 @@ from app.cli.demo.command import load_demo_shop
 from app.errors import ShopError
 from app.services.maintenance import warnings
 
-blp = AdminBlueprint("admin_overview", __name__)
+blp = AdminBlueprint("admin_overview")
 
 NAVIGATION = NavigationItem("Overview", "admin_overview.show", "home", position=0)
 

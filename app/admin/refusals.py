@@ -11,14 +11,15 @@ from markupsafe import Markup
 
 from app.admin import html, rights
 from app.admin.calls import call
-from app.admin.coupons import COUPONS
 from app.admin.frame import AdminBlueprint, NavigationItem, render
-from app.admin.reports import PERIODS, chosen_days, period_query
+from app.admin.nouns.coupons import COUPONS
+from app.admin.pages import Section
+from app.admin.reports import PERIODS, chosen_days, period_query, refusal_plots
 from app.admin.tables import Column, Table, page_number
 from app.admin.texts import gettext as _
 from app.services.coupons.queries import ids_of_codes
 
-blp = AdminBlueprint("admin_refusals", __name__)
+blp = AdminBlueprint("admin_refusals")
 
 NAVIGATION = NavigationItem(
     "Refused codes", "admin_refusals.show", "ban", ("list_refusal_reports",), 120
@@ -51,8 +52,9 @@ def show() -> Response:
     unknown = [row["code"] for row in rows if row["code"] and not row["coupon_id"]]
     similar = similar_codes(unknown[:MAX_COMPARED]) if rights.can("list_coupons") else {}
     table = Table.of_reply(_("Refused codes"), _columns(similar), reply, "refusal_reports")
+    by_day = [Section(_("By day"), "plots", refusal_plots(days))] if rows else []
     return render(
-        "list.html", title=_("Refused codes"), table=table, days=days, periods=PERIODS,
+        "list.html", more=by_day, title=_("Refused codes"), table=table, days=days, periods=PERIODS,
         intro=_("Codes that customers tried and that were not applied, most often first. They show "
                 "misspelt, expired and used up codes."),
         empty=("No refused codes", "No code was refused in this period."),

@@ -17,6 +17,7 @@ from app.api.authentication import current_principal
 from app.errors import ShopError
 from app.services.reports.coupons import uses_of_batch
 from app.services.reports.period import period_of
+from app.services.reports.refusals import refusals_by_day
 
 T = TypeVar("T")
 
@@ -83,6 +84,19 @@ def _short(label: str) -> str:
         return html.short_date(date.fromisoformat(label))
     except ValueError:
         return label
+
+
+def refusal_plots(days: str) -> list[Plot]:
+    """Return the plot of the codes that were refused in the last days."""
+
+    def read() -> list[Plot]:
+        last = html.today()
+        period = period_of({"since": last - timedelta(days=int(days) - 1), "until": last})
+        return plots(
+            refusals_by_day(current_principal(), period), {"refused": _("Refused codes by day")}
+        )
+
+    return unless_slow(read) or []
 
 
 def batch_plots(batch_id: int) -> list[Plot]:

@@ -9,15 +9,15 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
 from app.admin.calls import call
-from app.admin.coupons import COUPONS
-from app.admin.customers import CUSTOMERS
 from app.admin.frame import AdminBlueprint, render
 from app.admin.nouns import Noun
-from app.admin.orders import ORDERS
+from app.admin.nouns.coupons import COUPONS
+from app.admin.nouns.customers import CUSTOMERS
+from app.admin.nouns.orders import ORDERS
 from app.admin.texts import gettext as _
 from app.errors import ShopError
 
-blp = AdminBlueprint("admin_search", __name__)
+blp = AdminBlueprint("admin_search")
 
 
 class Hit(NamedTuple):

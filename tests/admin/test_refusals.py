@@ -21,7 +21,7 @@ def test_page_without_refusals_explains_itself(browser):
     assert browser.get("/refusals").status == 200
 
 
-def test_each_refused_code_has_its_likely_repair(browser, make_coupon, refuse):
+def test_each_refused_code_has_its_likely_repair(admin, browser, make_coupon, refuse):
     near = make_coupon(code="summer15")
     old = make_coupon(code="oldie", expiry_date="2020-01-01")
     refuse("sumer15", "summer51", "oldie", "nothing-like-it")
@@ -31,7 +31,11 @@ def test_each_refused_code_has_its_likely_repair(browser, make_coupon, refuse):
     assert f"/admin/coupons/new?from={old['id']}" in page.html
     assert "Duplicate with a new date" in page.text
     assert "nothing-like-it" in page.text
-    assert browser.get("/refusals?days=7").status == 200
+    page = browser.get("/refusals?days=7")
+    assert page.html.count('class="bar-mark open"') == 1, "today"
+    assert page.html.count('<th scope="row">') == 7
+    reports = admin.get("/reports/refusals").get_json()["refusal_reports"]
+    assert f'<td class="number">{sum(each["count"] for each in reports)}</td>' in page.html
     assert browser.get("/refusals?days=x&page=2").status == 200
 
 

@@ -4,13 +4,14 @@ It decides for each record to which local date it belongs, and never computes th
 """
 
 from collections import defaultdict
-from datetime import UTC, date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal, getcontext
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 getcontext().prec = 60
 CENT, ZERO = Decimal("0.01"), Decimal("0.00")
-COUNTED = {"processing", "completed", "refunded"}
+COUNTED = {"processing", "completed", "shipped", "refunded"}
 
 
 def text(amount):
@@ -23,12 +24,17 @@ def average(total, number):
 
 def hour_label(instant, zone):
     """Return the hour of an instant, counted from the first instant of its local date."""
-    local = instant.astimezone(zone)
-    first = instant.replace(second=0, microsecond=0)
-    while (first - timedelta(minutes=1)).astimezone(zone).date() == local.date():
-        first -= timedelta(minutes=1)
+    first = first_minute(instant.astimezone(zone).date(), zone)
     hours = (instant - first) // timedelta(hours=1)
     return (first + timedelta(hours=hours)).astimezone(zone).isoformat(timespec="minutes")
+
+
+@lru_cache(200)
+def first_minute(day, zone):
+    minute = datetime.combine(day, time(), UTC) - timedelta(days=1)
+    while minute.astimezone(zone).date() != day:
+        minute += timedelta(minutes=1)
+    return minute
 
 
 def label_of(instant, interval, zone):

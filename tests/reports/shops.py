@@ -27,6 +27,7 @@ CURRENCIES = ("USD", "USD", "USD", "EUR", "CHF")
 
 STATUSES = (
     "completed", "completed", "processing", "refunded", "on-hold", "pending", "cancelled", "trash",
+    "shipped", "packed",  # of a plugin; orders that are shipped are paid
 )  # fmt: skip
 COUPON = {
     "status": "published", "author_id": None, "type": "percent", "amount": Decimal("10.00"),

@@ -16,12 +16,29 @@ ZONES = {
     "Pacific/Apia": "2011-12-30",  # the day did not exist
     "Asia/Kathmandu": "2026-03-08",
     "Europe/Berlin": "2026-03-29",  # the day has 23 hours
+    "Australia/Lord_Howe": "2026-04-05",  # the clock goes back by half an hour
 }
+SEEDS = (1, 2, 3)
+SHOPS = [
+    pytest.param((zone, seed), id=f"{zone} {seed}", marks=[pytest.mark.slow] if seed > 1 else [])
+    for zone in ZONES
+    for seed in SEEDS
+]
 
 
-@pytest.fixture(params=ZONES)
-def zone(request):
-    return request.param
+@pytest.fixture
+def plugged(client_with):
+    """Return a function: a client of an app whose plugin has two statuses, of which one is paid."""
+
+    def make(**over):
+        client = client_with(SHOP_NAME="Reports", **over)  # an app of its own
+        catalog = client.app.extensions["shop_api"]
+        for name in {"shipped", "packed"} - catalog.order_statuses.keys():
+            catalog.add_order_status(name, name.capitalize())
+        client.app.config["SHOP_PAID_STATUSES"] = ("processing", "completed", "shipped")
+        return client
+
+    return make
 
 
 def days(middle, before, after):
@@ -36,11 +53,12 @@ def params(first, last, **more):
     }
 
 
-@pytest.fixture
-def case(app, zone, client_with):
+@pytest.fixture(params=SHOPS)
+def case(app, request, plugged):
     """A random shop, a client, and a function that returns the independent reports of days."""
-    shop = random_shop(app, f"{zone} 1", utc(ZONES[zone]))
-    client = client_with(SHOP_TIMEZONE=zone)
+    zone, seed = request.param
+    shop = random_shop(app, f"{zone} {seed}", utc(ZONES[zone]))
+    client = plugged(SHOP_TIMEZONE=zone)
 
     def reports(before, after, currency="USD"):
         first, last = days(ZONES[zone], before, after)
@@ -73,10 +91,11 @@ def test_sales(case, interval, currency):
     assert by_interval == {}
 
 
-def test_sales_of_a_shop_with_one_currency(app, client_with):
+def test_sales_of_a_shop_with_one_currency(app, plugged):
     shop = random_shop(app, "one currency", utc("2026-11-01"), currencies=("USD",))
     first, last = days("2026-11-01", 9, 9)
-    sales = client_with().get("/reports/sales", params(first, last)).json["sales"]
+    client = plugged()
+    sales = client.get("/reports/sales", params(first, last)).json["sales"]
     expected = Reports(shop, "UTC", first, last, "USD")
     assert sales["totals"] == {**expected.sales(), "previous": expected.previous().sales()}
 
@@ -150,10 +169,10 @@ def test_csv_has_the_same_rows(case, path):
         assert cells == {name: "" if each is None else str(each) for name, each in flat.items()}
 
 
-def test_sums_beyond_64_bits(app, client_with):
+def test_sums_beyond_64_bits(app, plugged):
     """SQLite adds 64-bit integers only, and JSON parsers round larger numbers."""
     shop = random_shop(app, 2, utc("2026-11-01"), largest=2**63 - 1)
-    client = client_with(SHOP_TIMEZONE="UTC")
+    client = plugged(SHOP_TIMEZONE="UTC")
     period = "2026-10-25", "2026-11-07"
     expected, query = Reports(shop, "UTC", *period), params(*period)
     totals = client.get("/reports/sales", query).json["sales"]["totals"]

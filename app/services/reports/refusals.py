@@ -53,6 +53,23 @@ def refusal_reports(actor: Principal, period: Period, query: Mapping[str, Any]) 
     return Report(Page(found, total, query["page"], size), _shown)
 
 
+def refusals_by_day(actor: Principal, period: Period) -> list[dict[str, Any]]:
+    """Return how many codes were refused on each day of a period: ``label`` and ``refused``.
+
+    Raises:
+        ShopError: the capability is missing, or a statement took too long.
+        InvalidParams: the period has too many days.
+    """
+    require_reports(actor)
+    day = COUPON_REFUSALS.c.day
+    counts = select(day, func.sum(COUPON_REFUSALS.c.count))
+    of_period = counts.where(day.between(period.first, period.last)).group_by(day)
+    with reading() as fetch:
+        found = {each.isoformat(): int(number) for each, number in fetch(of_period)}
+    labels = (part.label for part in period.intervals())
+    return [{"label": label, "refused": found.get(label, 0)} for label in labels]
+
+
 def _shown(rows: Sequence[Any]) -> list[dict[str, Any]]:
     return [
         {

@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.admin.calls import api_request, call, form_headers
 from app.admin.frame import render
 from app.admin.nouns import FORM
-from app.admin.orders import ORDERS, blp
+from app.admin.nouns.orders import ORDERS, blp
 from app.admin.texts import gettext as _
 from app.errors import ShopError
 

@@ -1,4 +1,4 @@
-"""API keys, the sessions that use them, and invitations (admin 1, 2 and 5)."""
+"""The sessions that are signed in, and open invitations (admin 1 and 5)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from marshmallow import ValidationError
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import frame, html, rights
-from app.admin.calls import call, form_headers
-from app.admin.forms import PERMISSIONS, Form
+from app.admin.forms import Form
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
-from app.admin.nouns import FORM, Noun, Record, form_page
-from app.admin.pages import Button, Section, allowed
+from app.admin.nouns import FORM, Record, form_page
+from app.admin.nouns.keys import KEYS, invite_button
+from app.admin.pages import Section, allowed
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
@@ -27,119 +27,8 @@ from app.schemas.fields.form import FormField, set_form
 from app.schemas.loading import instance_of, invalid_params
 from app.services.api_keys import links, sessions
 
-ONCE = "The secret is shown only here. Copy both to the program that uses the key."
-
-
-def _permission(key: Record) -> str:
-    return _(PERMISSIONS.get(key["permission"], ""))
-
-
-class Keys(Noun):
-    """The keys of the user, or all for an administrator."""
-
-    name, operation, resource = "key", "api_key", "key"
-    title, navigation, create_label = "Keys", ("key", 800), "Create key"
-    intro = "A program or a person needs a key to use the shop. Give each one its own."
-    empty = ("No keys", "")
-    create_schema, deletes, sorts = schemas.ApiKeyCreate, False, False
-    given = {"permission": "read_write", "resources": ["all"], "role": "shop_manager"}
-
-    def name_of(self, record: Record) -> str:
-        """Return the description, or the end of the consumer key."""
-        return record["description"] or f"…{record['truncated_key']}"
-
-    def query(self, given: Any) -> dict[str, Any]:
-        """Return the parameters of the API: the newest keys first."""
-        return {"order": "desc"}
-
-    def columns(self, *, trashed: bool) -> list[Column]:
-        """Return the columns of the table."""
-        return [
-            Column(_("Key"), self.link),
-            Column(_("User"), lambda row: row["username"], on_phone=True),
-            Column(_("Permission"), _permission),
-            Column(_("Resources"), lambda row: html.words(", ".join(row["resources"]))),
-            Column(_("Expires"), lambda row: html.time(row["expires_at"]), is_number=True),
-            Column(_("Last used"), lambda row: html.time(row["last_used_at"]), is_number=True,
-                   on_phone=True),
-        ]  # fmt: skip
-
-    def list_buttons(self) -> list[Button]:
-        """Return the button that invites a colleague."""
-        return [_invite_button()]
-
-    def notices(self, record: Record) -> list[str]:
-        """Return a warning about the key of the session."""
-        text = _("You are signed in with this key. Rotating or revoking it ends this session.")
-        return [text] if frame.current_session().principal.key_id == record["id"] else []
-
-    def main(self, record: Record) -> list[Section]:
-        """Return what is known of a key."""
-        ends, used = record["expires_at"], record["last_used_at"]
-        facts = [
-            (_("User"), record["username"]),
-            (_("Consumer key"), f"…{record['truncated_key']}"),
-            (_("Permission"), _permission(record)),
-            (_("Resources"), html.words(", ".join(record["resources"]))),
-            (_("Created"), html.time(record["created_at"], utc=True)),
-            (_("Expires"), html.time(ends, utc=True) if ends else _("Never")),
-            (_("Last used"), html.time(used) if used else _("Never")),
-        ]
-        return [Section(_("Details"), "facts", facts)]
-
-    def dangers(self, record: Record) -> list[Button]:
-        """Return the buttons that rotate and revoke a key."""
-        name, number = self.name_of(record), record["id"]
-        return [
-            Button(_("Rotate"), self.url("rotate", number), ("rotate_api_key",), "confirm",
-                   name=name, question=_("Rotate the key %(name)s?", name=name),
-                   note=_("The old consumer key and secret stop working at once.")),
-            Button(_("Revoke"), self.url("revoke", number), ("delete_api_key",), "confirm",
-                   name=name, question=_("Revoke the key %(name)s?", name=name),
-                   note=_("Programs that use it lose access at once. This cannot be undone.")),
-        ]  # fmt: skip
-
-    def body(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the new key. Without a username, it belongs to the user of the session."""
-        if "username" not in values:
-            values.pop("role", None)
-        return values | {"resources": values.get("resources") or ["all"]}
-
-    def created(self, record: Record) -> Response:
-        """Return the page of a new key, which shows its secret once."""
-        return self.with_secret(record)
-
-    def with_secret(self, key: Record) -> Response:
-        """Return the page of a key, which shows its consumer key and secret once."""
-        secrets = [(_("Consumer key"), key["consumer_key"]),
-                   (_("Consumer secret"), key["consumer_secret"])]  # fmt: skip
-        return self.page(key["id"], secrets=secrets, note=_(ONCE))
-
-
-KEYS = Keys()
-blp = KEYS.blp
-
-
-@blp.action("/keys/<int:key_id>/rotate", "rotate_api_key")
-def rotate(key_id: int) -> Response:
-    """Replace the consumer key and secret of a key, and show the new ones once."""
-    reply = call("rotate_api_key", headers=form_headers(), key_id=key_id)
-    return KEYS.with_secret(reply.body["key"])
-
-
-@blp.action("/keys/<int:key_id>/revoke", "delete_api_key")
-def revoke(key_id: int) -> BaseResponse:
-    """Revoke a key. Its sessions end."""
-    call("delete_api_key", key_id=key_id)
-    return see_other("admin_keys.show_list", done="revoked")
-
-
-sessions_blp = AdminBlueprint("admin_sessions", __name__)
-SESSIONS = NavigationItem("Sessions", "admin_sessions.show", "monitor", position=850)
-
-
-def _invite_button() -> Button:
-    return Button(_("Invite a colleague"), url_for("admin_sessions.invite"), ("create_api_key",))
+blp = AdminBlueprint("admin_sessions")
+NAVIGATION = NavigationItem("Sessions", "admin_sessions.show", "monitor", position=850)
 
 
 def _browser(user_agent: str) -> str:
@@ -183,7 +72,7 @@ def _session_columns() -> list[Column]:
     ]
 
 
-@sessions_blp.page("/sessions")
+@blp.page("/sessions")
 def show() -> Response:
     """Show the sessions of the user, or all for an administrator, and the open invitations."""
     rows = [
@@ -193,7 +82,7 @@ def show() -> Response:
     table = Table(_("Sessions"), _session_columns(), rows, total=len(rows))
     invitations = _invitations()
     return render(
-        "list.html", title=_("Sessions"), table=table, buttons=allowed([_invite_button()]),
+        "list.html", title=_("Sessions"), table=table, buttons=allowed([invite_button()]),
         intro=_("Browsers that are signed in. A session has the rights of its key and ends with "
                 "it."),
         more=[Section(_("Open invitations"), "rows", invitations)] if invitations.rows else [],
@@ -220,7 +109,7 @@ def _invitations() -> Table:
     return Table(_("Open invitations"), columns, rows)
 
 
-@sessions_blp.action("/sessions/<int:session_id>/end")
+@blp.action("/sessions/<int:session_id>/end")
 def end_session(session_id: int) -> BaseResponse:
     """End a session."""
     sessions.end_session(current_principal(), session_id)
@@ -253,7 +142,7 @@ set_form(
 )
 
 
-@sessions_blp.page("/invitations/new", "create_api_key", methods=FORM)
+@blp.page("/invitations/new", "create_api_key", methods=FORM)
 def invite() -> Response:
     """Invite a colleague: show the form, then the link once."""
     title, back = _("Invite a colleague"), (url_for("admin_sessions.show"), _("Sessions"))
@@ -281,7 +170,7 @@ def invite() -> Response:
     )  # fmt: skip
 
 
-@sessions_blp.action("/invitations/<int:link_id>/withdraw", "delete_api_key")
+@blp.action("/invitations/<int:link_id>/withdraw", "delete_api_key")
 def withdraw(link_id: int) -> BaseResponse:
     """Withdraw an invitation."""
     links.withdraw_invitation(current_principal(), link_id)

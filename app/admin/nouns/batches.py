@@ -44,15 +44,12 @@ class Batches(Noun):
     }  # fmt: skip
 
     def name_of(self, record: Record) -> str:
-        """Return the name of a batch, or its prefix and pattern."""
         return record["name"] or f"{record['prefix']}{record['pattern']}"
 
     def title_of(self, record: Record) -> str:
-        """Return the title of the page of a batch."""
         return _("Batch %(name)s", name=self.name_of(record))
 
     def columns(self, *, trashed: bool) -> list[Column]:
-        """Return the columns of the table."""
         return [
             Column(_("Batch"), self.link),
             Column(_("Codes"), lambda row: f"{row['prefix']}{row['pattern']}"),
@@ -78,7 +75,6 @@ class Batches(Noun):
             return {}
 
     def buttons(self, record: Record) -> list[Button]:
-        """Return the links to the coupons of a batch and to their codes."""
         number = record["id"]
         return [
             Button(_("Show its coupons"), url_for("admin_coupons.show_list", batch=number)),
@@ -87,7 +83,6 @@ class Batches(Noun):
         ]
 
     def tiles(self, record: Record) -> list[Tile]:
-        """Return the numbers of coupons."""
         names = {
             "count": _("Generated"), "unused": _("Unused"), "reserved": _("Reserved"),
             "used": _("Used"), "trashed": _("In the trash"),
@@ -95,7 +90,6 @@ class Batches(Noun):
         return [Tile(label, html.number(record[name])) for name, label in names.items()]
 
     def main(self, record: Record) -> list[Section]:
-        """Return the plot of uses, and what else is known of a batch."""
         plots = reports.batch_plots(record["id"]) if record["used"] else []
         facts = [
             (_("Prefix"), record["prefix"] or html.NONE),
@@ -109,7 +103,6 @@ class Batches(Noun):
         ]
 
     def dangers(self, record: Record) -> list[Button]:
-        """Return the button that moves the unused coupons to the trash."""
         if not record["unused"]:
             return []
         count = html.number(record["unused"])

@@ -10,7 +10,7 @@ from flask import request
 from app.admin import history, html, rights
 from app.admin.calls import call
 from app.admin.nouns import Noun, Record
-from app.admin.orders import ORDERS, address_sections, uses_section
+from app.admin.nouns.orders import ORDERS, address_sections, uses_section
 from app.admin.pages import Button, Section, Tile, filled
 from app.admin.tables import Column, Filter
 from app.admin.texts import gettext as _
@@ -37,11 +37,9 @@ class Customers(Noun):
     delete_note = "The account and its metadata are deleted. Its orders stay, with their addresses."
 
     def name_of(self, record: Record) -> str:
-        """Return the name, or the username."""
         return f"{record['first_name']} {record['last_name']}".strip() or str(record["username"])
 
     def columns(self, *, trashed: bool) -> list[Column]:
-        """Return the columns of the table."""
         return [
             Column(_("Name"), self.link, sort="name"),
             Column(_("E-mail address"), lambda row: row["email"] or html.NONE, sort="email"),
@@ -53,7 +51,6 @@ class Customers(Noun):
         ]  # fmt: skip
 
     def filters(self) -> list[Filter]:
-        """Return the choice of a role."""
         roles = {name: html.words(name) for name in sorted(ROLES) if name != "customer"}
         choices = {"": _("Customers"), "all": _("All accounts"), **roles}
         return [Filter("role", _("Role"), choices)]
@@ -71,12 +68,10 @@ class Customers(Noun):
         return reply.body["customer"], ""
 
     def buttons(self, record: Record) -> list[Button]:
-        """Return the link to the form."""
         href = self.url("edit", record["id"])
         return [Button(_("Edit"), href, ("update_customer",), tone="primary")]
 
     def tiles(self, record: Record) -> list[Tile]:
-        """Return what the customer has ordered."""
         return [
             Tile(_("Orders"), html.number(record["orders_count"])),
             Tile(_("Spent"), html.money(record["total_spent"])),
@@ -84,7 +79,6 @@ class Customers(Noun):
         ]
 
     def main(self, record: Record) -> list[Section]:
-        """Return orders, uses of coupons and downloads."""
         number = record["id"]
         orders, link = ORDERS.panel({"customer_id": number}, _("Customer")), None
         if orders and orders.total > len(orders.rows):
@@ -102,7 +96,6 @@ class Customers(Noun):
         return found
 
     def side(self, record: Record) -> list[Section]:
-        """Return the account, the addresses and the metadata."""
         account = [
             (_("E-mail address"), record["email"]),
             (_("Username"), record["username"]),

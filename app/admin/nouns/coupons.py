@@ -86,11 +86,9 @@ class Coupons(Noun):
     has_trash, searches = True, "Search code or description"
 
     def name_of(self, record: Record) -> str:
-        """Return the code."""
         return str(record["code"])
 
     def badge(self, record: Record) -> Markup:
-        """Return the state of a coupon."""
         return html.state_badge(STATES, state_of(record))
 
     def prepared(self, records: list[Record]) -> list[Record]:
@@ -99,7 +97,6 @@ class Coupons(Noun):
         return [coupon | {"reserved": reserved.get(coupon["id"], 0)} for coupon in records]
 
     def columns(self, *, trashed: bool) -> list[Column]:
-        """Return the columns of the table, or of the trash."""
         types = CHOICES["coupon_types"]()
 
         def uses(row: Record) -> str:
@@ -120,18 +117,15 @@ class Coupons(Noun):
         return columns
 
     def filters(self) -> list[Filter]:
-        """Return the choice of a type."""
         types = {"": _("All types"), **CHOICES["coupon_types"]()}
         return [Filter("type", _("Discount type"), types)]
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return the parameters of the API for those of the table."""
         state = given.get("state", "")
         found = {name: given.get(name, "") for name in ("type", "batch")}
         return found | ({} if state == "trash" else {"state": state})
 
     def tabs(self, reply: Reply) -> list[Tab]:
-        """Return the states with the numbers of their coupons."""
         is_whole = not any(request.args.get(name) for name in ("q", "type", "batch", "state"))
         total = reply.total if is_whole else int(call("count_coupons").body["count"])
         counts = queries.counts_by_state(current_principal(), {})
@@ -142,7 +136,6 @@ class Coupons(Noun):
         return [Tab(name, word, counts[name]) for name, word in words.items()]
 
     def list_buttons(self) -> list[Button]:
-        """Return the button that leads to the form of a batch."""
         href = url_for("admin_batches.create")
         return [Button(_("Generate"), href, ("create_coupon_batch",))]
 
@@ -161,7 +154,6 @@ class Coupons(Noun):
         return super().created(record)
 
     def buttons(self, record: Record) -> list[Button]:
-        """Return the actions on a coupon."""
         number, name = record["id"], record["code"]
         return [
             Button(_("Move to the trash"), self.url("trash", number), ("delete_coupon",), "post",
@@ -174,7 +166,6 @@ class Coupons(Noun):
         ]  # fmt: skip
 
     def tiles(self, record: Record) -> list[Tile]:
-        """Return the discount, the uses and the last day."""
         notes: list[Any] = [reserved_of(record)]
         if rights.can("update_coupon"):
             href = self.url("correct_count", record["id"])
@@ -187,7 +178,6 @@ class Coupons(Noun):
         ]
 
     def main(self, record: Record) -> list[Section]:
-        """Return the plots and the uses of a coupon."""
         number = record["id"]
         plots = reports.coupon_plots(number)
         uses, note, link = None, "", None
@@ -242,14 +232,12 @@ class Coupons(Noun):
         ]  # fmt: skip
 
     def side(self, record: Record) -> list[Section]:
-        """Return what else is known of a coupon, and the coupon as text to send."""
         return [
             Section(_("Details"), "facts", _facts(record)),
             Section(_("Text to send"), "copyable", sentence(record)),
         ]
 
     def actions(self) -> dict[str, Action]:
-        """Return the actions on several coupons."""
         spec = next(spec for spec in specs_of(CouponUpdate) if spec.name == "expiry_date")
         expiry = Action(
             _("Set expiry date"), _("Setting the expiry date"), _set_expiry, "update_coupon",
@@ -260,13 +248,11 @@ class Coupons(Noun):
         return {"restore": trash["restore"], "trash": trash["trash"], "expiry": expiry, "csv": csv}
 
     def ids_after(self, given: Mapping[str, str], after: int, limit: int) -> Sequence[int]:
-        """Return the IDs of the coupons that match a table and follow an ID."""
         wanted = self.query(given) | {"q": given.get("q", "")}
         loaded, trashed = loaded_query(CouponListQuery, wanted), given.get("state") == "trash"
         return queries.ids_after(current_principal(), loaded, after, limit, trashed=trashed)
 
     def act(self) -> Response:
-        """Run the chosen action, or download the selected coupons."""
         if request.form.get("action") != "csv":
             return super().act()
         ids: Sequence[int] = sorted(selected_ids())

@@ -108,7 +108,7 @@ class Noun:
     def __init__(self) -> None:
         self.plural = self.plural or f"{self.name}s"
         self.operation = self.operation or self.name
-        self.blp = blp = AdminBlueprint(f"admin_{self.plural}", __name__)
+        self.blp = blp = AdminBlueprint(f"admin_{self.plural}")
         root, one = f"/{self.plural}", f"/{self.plural}/<int:{self.name}_id>"
         noun = self.operation
         blp.page(root, f"list_{self.operations}")(self.show_list)

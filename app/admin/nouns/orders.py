@@ -11,9 +11,9 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
 from app.admin.calls import Reply, call, loaded_query
-from app.admin.coupons import COUPONS, USE_STATES
 from app.admin.forms import CHOICES, FieldSpec, specs_of
 from app.admin.nouns import NOUNS, Action, Noun, Record
+from app.admin.nouns.coupons import COUPONS, USE_STATES
 from app.admin.pages import Button, Section, filled
 from app.admin.tables import Column, Filter, Tab, Table
 from app.admin.texts import gettext as _
@@ -63,22 +63,17 @@ class Orders(Noun):
     has_trash, searches = True, "Search number, name or address"
 
     def name_of(self, record: Record) -> str:
-        """Return the number."""
         return f"#{record['order_number']}"
 
     def title_of(self, record: Record) -> str:
-        """Return the title of the page of an order."""
         return _("Order %(number)s", number=self.name_of(record))
 
     def badge(self, record: Record) -> Markup:
-        """Return the status."""
         status = record["status"]
         label = current_catalog().order_statuses.get(status)
         return html.badge(_(label or status), TONES.get(status, ""))
 
     def columns(self, *, trashed: bool = False) -> list[Column]:
-        """Return the columns of a table, or of the trash."""
-
         def total(row: Record) -> str:
             return html.money(row["total"], row["currency"])
 
@@ -113,18 +108,15 @@ class Orders(Noun):
         return [Filter("status", _("Status"), statuses)]
 
     def query(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return the parameters of the API for those of the table."""
         state = given.get("state", "")
         status = state if state in TABS else given.get("status", "")
         return {"status": status, "customer_id": given.get("customer_id", ""), "fields": FIELDS}
 
     def list_notice(self) -> str:
-        """Return whose orders the table shows."""
         number = request.args.get("customer_id", "")
         return _("Only orders of customer %(id)s.", id=number) if number else ""
 
     def tabs(self, reply: Reply) -> list[Tab]:
-        """Return the statuses that wait for someone, with their numbers."""
         labels = {
             "": _("All"),
             **{name: CHOICES["order_statuses"]().get(name, name) for name in TABS},
@@ -137,7 +129,6 @@ class Orders(Noun):
         return [*found, Tab("trash", _("Trash"), trashed)]
 
     def actions(self) -> dict[str, Action]:
-        """Return the actions on several orders."""
         status = Action(
             _("Change status"), _("Changing the status"), _set_status, "update_order",
             spec=_status_field(),
@@ -146,13 +137,11 @@ class Orders(Noun):
         return {"restore": trash["restore"], "status": status, "trash": trash["trash"]}
 
     def ids_after(self, given: Mapping[str, str], after: int, limit: int) -> Sequence[int]:
-        """Return the IDs of the orders that match a table and follow an ID."""
         wanted = self.query(given) | {"q": given.get("q", ""), "fields": ""}
         loaded, trashed = loaded_query(OrderListQuery, wanted), given.get("state") == "trash"
         return queries.ids_after(current_principal(), loaded, after, limit, trashed=trashed)
 
     def buttons(self, record: Record) -> list[Button]:
-        """Return the actions on an order."""
         number, name = record["id"], self.name_of(record)
         return [
             Button(_("Move to the trash"), self.url("trash", number), ("delete_order",), "post",
@@ -163,7 +152,6 @@ class Orders(Noun):
         ]  # fmt: skip
 
     def main(self, record: Record) -> list[Section]:
-        """Return items, uses of coupons, notes and refunds."""
         number, currency = record["id"], record["currency"]
         refunds = _children("list_order_refunds", "order_refunds", number)
         items = Section(_("Items"), "rows", _lines(record), _("The order has no items."),
@@ -199,7 +187,6 @@ class Orders(Noun):
         return found
 
     def side(self, record: Record) -> list[Section]:
-        """Return the customer, the addresses, and what else is known of an order."""
         payment, name = record["payment_details"], customer_of(record)
         who: Any = Markup("<p>{} {}</p>").format(name, html.badge(_("Guest")))
         if record["customer_id"]:

@@ -10,10 +10,10 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html
 from app.admin.calls import api_request, call, form_headers
-from app.admin.coupons import COUPONS, blp
 from app.admin.forms import Form
 from app.admin.frame import render
 from app.admin.nouns import FORM, form_page
+from app.admin.nouns.coupons import COUPONS, blp
 from app.admin.tables import csv_response
 from app.admin.texts import gettext as _
 from app.errors import ShopError

@@ -32,15 +32,12 @@ class Events(Noun):
     empty = ("No events yet", "Every change of a coupon, customer or order appears here.")
 
     def name_of(self, record: Record) -> str:
-        """Return the ID and the type."""
         return f"{record['id']} {record['type']}"
 
     def title_of(self, record: Record) -> str:
-        """Return the title of the page of an event."""
         return _("Event %(id)s", id=record["id"])
 
     def columns(self, *, trashed: bool) -> list[Column]:
-        """Return the columns of the table."""
         return [
             Column(_("Event"), self.link),
             Column(_("Record"), _record, on_phone=True),
@@ -50,7 +47,6 @@ class Events(Noun):
         ]  # fmt: skip
 
     def filters(self) -> list[Filter]:
-        """Return the choices of a kind of record and of a type."""
         catalog = current_catalog()
         records = {name: html.words(name) for name in catalog.event_resources}
         types = {name: name for name in catalog.event_types}
@@ -76,7 +72,6 @@ class Events(Noun):
         return table
 
     def main(self, record: Record) -> list[Section]:
-        """Return what an event is about, and its data."""
         facts = [
             (_("Type"), record["type"]),
             (_("Record"), _record(record)),

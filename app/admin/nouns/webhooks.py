@@ -45,16 +45,12 @@ class Webhooks(Noun):
     sorts, also_reads = False, ("list_webhook_deliveries",)
 
     def name_of(self, record: Record) -> str:
-        """Return the name."""
         return str(record["name"])
 
     def badge(self, record: Record) -> Markup:
-        """Return the status."""
         return html.state_badge(STATUSES, record["status"])
 
     def columns(self, *, trashed: bool) -> list[Column]:
-        """Return the columns of the table."""
-
         def state(row: Record) -> Markup:
             failing = [html.badge(_("Failing"), "danger")] if row["failing_since"] else []
             return html.joined([self.badge(row), *failing], " ")
@@ -69,11 +65,9 @@ class Webhooks(Noun):
         ]  # fmt: skip
 
     def filters(self) -> list[Filter]:
-        """Return the choice of a status."""
         return [_filter("status", _("Status"), _("All statuses"), STATUSES)]
 
     def notices(self, record: Record) -> list[str]:
-        """Return what to do about a webhook that is disabled."""
         if record["status"] == "disabled":
             return [_("The webhook is disabled. Fix the receiver, activate the webhook, then "
                       "replay the events that it has missed.")]  # fmt: skip
@@ -81,7 +75,6 @@ class Webhooks(Noun):
         return [text] if record["failing_since"] else []
 
     def buttons(self, record: Record) -> list[Button]:
-        """Return the actions on a webhook."""
         number, name, needs = record["id"], record["name"], ("update_webhook",)
         active = record["status"] == "active"
         label, status = (_("Pause"), "paused") if active else (_("Activate"), "active")
@@ -93,7 +86,6 @@ class Webhooks(Noun):
         ]  # fmt: skip
 
     def main(self, record: Record) -> list[Section]:
-        """Return the deliveries."""
         number = record["id"]
         query = list_query(state=request.args.get("delivered", ""))
         reply = call("list_webhook_deliveries", query=query, webhook_id=number)
@@ -126,7 +118,6 @@ class Webhooks(Noun):
         ]
 
     def side(self, record: Record) -> list[Section]:
-        """Return what else is known of a webhook, and the form that replays events."""
         times = {"failing_since": _("Failing since"), "last_delivery_at": _("Last delivery")}
         facts = [
             (_("Receiver"), html.external(record["delivery_url"])),
@@ -141,7 +132,6 @@ class Webhooks(Noun):
         return [Section(_("Details"), "facts", filled(facts)), *([replay] if may_replay else [])]
 
     def dangers(self, record: Record) -> list[Button]:
-        """Return the button that rotates the secret."""
         name, href = record["name"], self.url("rotate", record["id"])
         question = _("Rotate the secret of %(name)s?", name=name)
         return [Button(_("Rotate the secret"), href, ("rotate_webhook_secret",), "confirm",

@@ -9,9 +9,9 @@ from flask import Response, request
 
 from app.admin import html, rights
 from app.admin.calls import call
-from app.admin.coupons import COUPONS, blp
 from app.admin.frame import render
 from app.admin.nouns import FORM
+from app.admin.nouns.coupons import COUPONS, blp
 from app.admin.texts import gettext as _
 from app.conversions.numbers import whole_number
 from app.errors import ShopError

@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 from flask import Response, g, redirect, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.admin import cookies, frame, held, html
+from app.admin import frame, html
 from app.admin.forms import PERMISSIONS
 from app.admin.frame import AdminBlueprint, plain_page, see_other, sign_in_page
+from app.admin.sessions import cookies, held
 from app.admin.texts import gettext as _
 from app.api.authentication import record_failed_login
 from app.auth.api_keys import ApiKeyCredentials, authenticate, principal_with_id
@@ -18,7 +19,7 @@ from app.auth.principals import InvalidCredentials
 from app.errors import ShopError
 from app.services.api_keys import links, sessions
 
-blp = AdminBlueprint("admin_sign_in", __name__, public=True)
+blp = AdminBlueprint("admin_sign_in", public=True)
 
 
 def safe_next(address: str) -> str:

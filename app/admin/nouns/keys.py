@@ -1,0 +1,123 @@
+"""API keys (admin 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, url_for
+from werkzeug.wrappers import Response as BaseResponse
+
+from app.admin import frame, html
+from app.admin.calls import call, form_headers
+from app.admin.forms import PERMISSIONS
+from app.admin.frame import see_other
+from app.admin.nouns import Noun, Record
+from app.admin.pages import Button, Section
+from app.admin.tables import Column
+from app.admin.texts import gettext as _
+from app.schemas import api_keys as schemas
+
+ONCE = "The secret is shown only here. Copy both to the program that uses the key."
+
+
+def _permission(key: Record) -> str:
+    return _(PERMISSIONS.get(key["permission"], ""))
+
+
+def invite_button() -> Button:
+    """Return the button that leads to the form of an invitation."""
+    return Button(_("Invite a colleague"), url_for("admin_sessions.invite"), ("create_api_key",))
+
+
+class Keys(Noun):
+    """The keys of the user, or all for an administrator."""
+
+    name, operation, resource = "key", "api_key", "key"
+    title, navigation, create_label = "Keys", ("key", 800), "Create key"
+    intro = "A program or a person needs a key to use the shop. Give each one its own."
+    empty = ("No keys", "")
+    create_schema, deletes, sorts = schemas.ApiKeyCreate, False, False
+    given = {"permission": "read_write", "resources": ["all"], "role": "shop_manager"}
+
+    def name_of(self, record: Record) -> str:
+        return record["description"] or f"…{record['truncated_key']}"
+
+    def query(self, given: Any) -> dict[str, Any]:
+        """Return the parameters of the API: the newest keys first."""
+        return {"order": "desc"}
+
+    def columns(self, *, trashed: bool) -> list[Column]:
+        return [
+            Column(_("Key"), self.link),
+            Column(_("User"), lambda row: row["username"], on_phone=True),
+            Column(_("Permission"), _permission),
+            Column(_("Resources"), lambda row: html.words(", ".join(row["resources"]))),
+            Column(_("Expires"), lambda row: html.time(row["expires_at"]), is_number=True),
+            Column(_("Last used"), lambda row: html.time(row["last_used_at"]), is_number=True,
+                   on_phone=True),
+        ]  # fmt: skip
+
+    def list_buttons(self) -> list[Button]:
+        return [invite_button()]
+
+    def notices(self, record: Record) -> list[str]:
+        text = _("You are signed in with this key. Rotating or revoking it ends this session.")
+        return [text] if frame.current_session().principal.key_id == record["id"] else []
+
+    def main(self, record: Record) -> list[Section]:
+        ends, used = record["expires_at"], record["last_used_at"]
+        facts = [
+            (_("User"), record["username"]),
+            (_("Consumer key"), f"…{record['truncated_key']}"),
+            (_("Permission"), _permission(record)),
+            (_("Resources"), html.words(", ".join(record["resources"]))),
+            (_("Created"), html.time(record["created_at"], utc=True)),
+            (_("Expires"), html.time(ends, utc=True) if ends else _("Never")),
+            (_("Last used"), html.time(used) if used else _("Never")),
+        ]
+        return [Section(_("Details"), "facts", facts)]
+
+    def dangers(self, record: Record) -> list[Button]:
+        name, number = self.name_of(record), record["id"]
+        return [
+            Button(_("Rotate"), self.url("rotate", number), ("rotate_api_key",), "confirm",
+                   name=name, question=_("Rotate the key %(name)s?", name=name),
+                   note=_("The old consumer key and secret stop working at once.")),
+            Button(_("Revoke"), self.url("revoke", number), ("delete_api_key",), "confirm",
+                   name=name, question=_("Revoke the key %(name)s?", name=name),
+                   note=_("Programs that use it lose access at once. This cannot be undone.")),
+        ]  # fmt: skip
+
+    def body(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the new key. Without a username, it belongs to the user of the session."""
+        if "username" not in values:
+            values.pop("role", None)
+        return values | {"resources": values.get("resources") or ["all"]}
+
+    def created(self, record: Record) -> Response:
+        """Return the page of a new key, which shows its secret once."""
+        return self.with_secret(record)
+
+    def with_secret(self, key: Record) -> Response:
+        """Return the page of a key, which shows its consumer key and secret once."""
+        secrets = [(_("Consumer key"), key["consumer_key"]),
+                   (_("Consumer secret"), key["consumer_secret"])]  # fmt: skip
+        return self.page(key["id"], secrets=secrets, note=_(ONCE))
+
+
+KEYS = Keys()
+blp = KEYS.blp
+
+
+@blp.action("/keys/<int:key_id>/rotate", "rotate_api_key")
+def rotate(key_id: int) -> Response:
+    """Replace the consumer key and secret of a key, and show the new ones once."""
+    reply = call("rotate_api_key", headers=form_headers(), key_id=key_id)
+    return KEYS.with_secret(reply.body["key"])
+
+
+@blp.action("/keys/<int:key_id>/revoke", "delete_api_key")
+def revoke(key_id: int) -> BaseResponse:
+    """Revoke a key. Its sessions end."""
+    call("delete_api_key", key_id=key_id)
+    return see_other("admin_keys.show_list", done="revoked")
