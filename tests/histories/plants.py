@@ -821,6 +821,21 @@ def guests_not_erased(_: Any) -> None:
     erasure.or_ = lambda of_account, _: of_account
 
 
+def expires_later(_: Any) -> None:
+    """A reservation lives a minute longer than requested."""
+    original = reservations._given
+
+    def given(customer: Any, data: Any) -> Any:
+        return original(customer, {**data, "expires_in": data["expires_in"] + 60})
+
+    reservations._given = given
+
+
+def orders_of_customer_in_trash(_: Any) -> None:
+    """The orders of a customer include those in the trash."""
+    order_queries._IS_OF_CUSTOMER = ORDERS.c.customer_id == bindparam(order_queries.WANTED)
+
+
 PLANTS: dict[str, Callable[[Any], None]] = {
     plant.__name__.replace("_", "-"): plant
     for plant in (
@@ -893,6 +908,8 @@ PLANTS: dict[str, Callable[[Any], None]] = {
         batch_short,
         count_of_all_kept,
         guests_not_erased,
+        expires_later,
+        orders_of_customer_in_trash,
     )
 }
 """The planted defects by name."""

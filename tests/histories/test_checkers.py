@@ -254,6 +254,16 @@ def replay_what_nobody_sent(segments):
     raise AssertionError("no repetition")
 
 
+def let_live_longer(segments):
+    _, operation = next(each for each in operations(segments, "reserve") if each[1].status == 201)
+    operation.args["expires_in"] -= 60
+
+
+def update_later(segments):
+    _, event = events(segments, "order.updated")[0]
+    event.data["data"]["order"]["updated_at"] = "2036-01-01T00:00:00Z"
+
+
 def repeat_with_another_body(segments):
     for segment in segments:
         for operation in segment.operations:
@@ -366,6 +376,8 @@ def alter_items(segments):
         (move_payment, "orders"),
         (alter_owner, "orders"),
         (erase_address, "conservation"),
+        (let_live_longer, "orders"),
+        (update_later, "feed and deliveries"),
         (give_order_to_another, "conservation"),
         (alter_address, "conservation"),
         (skip_event_of_page, "feed and deliveries"),

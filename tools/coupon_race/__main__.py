@@ -1,6 +1,6 @@
 """Measure whether a shop keeps the usage limit of a coupon when many customers use it at once.
 
-    python tools/coupon_race URL --adapter shop-api --clients 50 --limit 20
+    python3 tools/coupon_race URL --adapter shop-api --clients 50 --limit 20
 
 The exit status is 0 if the shop granted exactly the limit, 1 if it granted more, and 2 if the
 measurement failed. README.md describes the adapters.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.histories.checkers.changes import ChangeChecker, check_links, check_tags
+from tests.histories.checkers.changes import ChangeChecker, check_expiries, check_links, check_tags
 from tests.histories.checkers.conditions import check_conditions
 from tests.histories.checkers.coupons import CouponChecker
 from tests.histories.checkers.feed import FeedChecker
@@ -42,7 +42,7 @@ class Checkers:
         found += self.changes.check(segment)
         found += self.keys.check(segment)
         found += check_links(segment)
-        found += check_tags(segment)
+        found += check_tags(segment) + check_expiries(segment)
         found += check_orders(segment)
         found += check_conditions(segment)
         found += check_statistics(segment)

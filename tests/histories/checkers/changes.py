@@ -199,12 +199,32 @@ def _dates(segment: Segment, event: Event, operation: Operation | None) -> list[
     """Check that a change shows the time of the request."""
     if operation is None or event.type not in DATED:
         return []
-    at = datetime.fromisoformat(event.record["updated_at"]).timestamp()
-    first = operation.invoked + segment.wall - segment.skew - 1 - MARGIN
-    if at >= first:
+    at, last = event.record["updated_at"], event.latest
+    if operation.status is not None:
+        last = min(last, operation.returned)
+    if _is_between(segment, at, operation.invoked, last):
         return []
     name = f"{event.data['resource']} {event.data['resource_id']}"
-    return [f"{name}: updated_at {event.record['updated_at']} is before the request"]
+    return [f"{name}: updated_at {at} is not the time of the request"]
+
+
+def _is_between(segment: Segment, text: str, first: float, last: float) -> bool:
+    """Return whether a time, by any clock and without fractions, is between two of the run."""
+    at = datetime.fromisoformat(text).timestamp() - segment.wall
+    return first - segment.skew - 1 - MARGIN <= at <= last + segment.skew + MARGIN
+
+
+def check_expiries(segment: Segment) -> list[Violation]:
+    """Check that new reservations expire when the request wanted it."""
+    found = []
+    for operation in segment.operations:
+        if operation.kind != "reserve" or operation.status != 201 or operation.replayed:
+            continue
+        at, wanted = operation.response["redemption"]["expires_at"], operation.args["expires_in"]
+        if not _is_between(segment, at, operation.invoked + wanted, operation.returned + wanted):
+            text = f"a reservation for {wanted} s expires at {at}"
+            found.append(Violation(ORDERS, text, [operation]))
+    return found
 
 
 def check_links(segment: Segment) -> list[Violation]:

@@ -17,6 +17,12 @@ NAME = "queries"
 QUERIES = 30  # at each pause
 COUNTS = 0.5  # share of queries that count
 CONDITIONS = 0, 1, 2, 2, 3, 3  # of a query; what two do together is where counts went wrong
+CHILD = "child"
+CHILDREN = (
+    ("customers", "orders", "orders", "customer_id"),
+    ("orders", "refunds", "refunds", "order_id"),
+)
+"""Lists under another record: its path, their name in the path, their kind, and what refers to it."""
 STATUSES = ("pending", "processing", "on-hold", "completed", "cancelled", "failed", "refunded")
 
 Record = dict[str, Any]
@@ -42,6 +48,14 @@ def ask(
             body["count"] if "count" in body else [each["id"] for each in next(iter(body.values()))]
         )
         found.append(query)
+    for parent, name, child, key in CHILDREN:
+        if ids := list(state[parent]):
+            id_ = random.choice(ids)
+            path = f"/{parent}/{id_}/{name}"
+            body, _ = get(path)
+            result = sorted(each["id"] for each in next(iter(body.values())))
+            query = {"kind": CHILD, "path": path, "of": [child, key, id_], "result": result}
+            found.append(query)
     return found + ask_reports(get, random, state)
 
 
@@ -57,6 +71,9 @@ def check_queries(segment: Segment) -> list[Violation]:
         if query["kind"] == REPORT:
             found += [Violation(NAME, text) for text in check_report(query, segment.after)]
             continue
+        if query["kind"] == CHILD:
+            found += _children(query, segment.after)
+            continue
         path, expected, total = _plan(query, segment.after)
         if query["result"] != expected:
             text = f"GET {path} returns {query['result']}, and the records have {expected}"
@@ -65,6 +82,16 @@ def check_queries(segment: Segment) -> list[Violation]:
             text = f"GET {path}: X-Total is {query['total']}, and {total} records match"
             found.append(Violation(NAME, text))
     return found
+
+
+def _children(query: Record, state: Record) -> list[Violation]:
+    """Check a list of the records that belong to another one."""
+    child, key, id_ = query["of"]
+    expected = sorted(each["id"] for each in state[child].values() if each[key] == id_)
+    if query["result"] == expected:
+        return []
+    text = f"GET {query['path']} returns {query['result']}, and the records have {expected}"
+    return [Violation(NAME, text)]
 
 
 def _plan(query: Record, state: Record) -> tuple[str, Any, int]:
