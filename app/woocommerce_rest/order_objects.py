@@ -238,6 +238,8 @@ def _is_amount(value: Any) -> bool:
 
 
 def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
+    if not (taxes := item.get("taxes")):
+        return []
     amount = site.amount
     return [
         {
@@ -245,7 +247,7 @@ def _taxes(item: Record, site: Site, *, has_subtotal: bool) -> list[Object]:
             "total": amount(tax["total"]),
             "subtotal": amount(tax["subtotal"]) if has_subtotal else "",
         }
-        for tax in item.get("taxes") or ()
+        for tax in taxes
     ]
 
 
