@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
-from operator import itemgetter
 from typing import Any
 
 import marshmallow as ma
@@ -36,7 +35,7 @@ MAX_SELECTIONS = 100
 class Serializer:
     """Converts rows to the objects of a response.
 
-    The schema is compiled once into a list of keys, each with a function that gets the value.
+    The schema is compiled once into a function.
 
     Args:
         columns: the columns of the values by name. A Part can have a column for the whole object,
@@ -62,12 +61,12 @@ class Serializer:
             for column, element in columns.items()
             for index, name in enumerate(getattr(element.type, "names", ()))
         }
-        self.row: Callable[[Row], dict[str, Any]] = _object(
-            schema, selection, "", self._of_row, whole=columns
+        self.row: Callable[[Row], dict[str, Any]] = _compiled(
+            schema, selection, self._of_row, whole=columns
         )
         """Function that converts a row with values in the order of ``columns``."""
-        self.record: Callable[[Mapping[str, Any]], dict[str, Any]] = _object(
-            schema, selection, "", self._of_record, whole={}
+        self.record: Callable[[Mapping[str, Any]], dict[str, Any]] = _compiled(
+            schema, selection, self._of_record, whole={}
         )
         """Function that converts a record with values by column name."""
         self.columns = tuple(columns[name] for name in self.names)
@@ -114,50 +113,62 @@ class Serializer:
         return self._positions.get(name, (name, None))
 
 
-def _object(
+def _compiled(
     schema: type[ma.Schema],
     selection: Mapping[str, Any] | None,
-    prefix: str,
     position_of: Callable[[str], Position],
     whole: Container[str],
 ) -> Callable[[Any], dict[str, Any]]:
     """Return a function that creates the object of a schema.
 
+    It is a single expression of Python, compiled from the names of the schema. A function for each
+    value would take a tenth of a list of 100 orders or customers more.
+
     Args:
         selection: the selected keys, or None for all keys.
-        prefix: prefix of the column names.
         position_of: function that returns the position of a column value.
         whole: names of Parts that have a column for the whole object.
     """
-    parts: list[tuple[str, Callable[[Any], Any]]] = []
-    for key, field in schema().fields.items():
-        if isinstance(field, OnRequest) or (selection is not None and key not in selection):
-            continue
-        inner = None if selection is None else selection[key]
-        if isinstance(field, Part) and inner is None and key in whole:
-            value_of = _getter(*position_of(key), wire=None)
-        elif isinstance(field, Part):
-            value_of = _object(field.part, inner, field.prefix, position_of, whole)
-        elif not isinstance(field, Output):
-            raise TypeError(f"{schema.__name__}.{key} is not an output field")
-        else:
-            wire = type(field).wire
-            if inner is not None:
-                if not isinstance(field, Lines):
-                    continue  # not an object
-                wire = partial(narrowed, selection=inner)
-            value_of = _getter(*position_of(prefix + (field.attribute or key)), wire=wire)
-        parts.append((key, value_of))
-    return lambda values: {key: value_of(values) for key, value_of in parts}
+    wires: dict[str, Wire] = {}
+
+    def expression(
+        schema: type[ma.Schema], selection: Mapping[str, Any] | None, prefix: str
+    ) -> str:
+        """Return the expression of an object whose columns have a prefix."""
+        parts = []
+        for key, field in schema().fields.items():
+            if isinstance(field, OnRequest) or (selection is not None and key not in selection):
+                continue
+            inner = None if selection is None else selection[key]
+            if isinstance(field, Part) and inner is None and key in whole:
+                value = _item(position_of(key))
+            elif isinstance(field, Part):
+                value = expression(field.part, inner, field.prefix)
+            elif not isinstance(field, Output):
+                raise TypeError(f"{schema.__name__}.{key} is not an output field")
+            elif inner is not None and not isinstance(field, Lines):
+                continue  # not an object
+            else:
+                value = _item(position_of(prefix + (field.attribute or key)))
+                wire = type(field).wire if inner is None else partial(narrowed, selection=inner)
+                if wire is not None:
+                    name = f"wire_{len(wires)}"
+                    wires[name] = wire
+                    is_kept = f"{value} if type({value}) is str else " if field.keeps_text else ""
+                    value = f"{is_kept}{name}({value})"
+            parts.append(f"{key!r}: {value}")
+        return f"{{{', '.join(parts)}}}"
+
+    source = f"lambda row: {expression(schema, selection, '')}"
+    convert: Callable[[Any], dict[str, Any]]
+    convert = eval(source, wires)  # noqa: S307  # nosec B307  # only names of this package
+    return convert
 
 
-def _getter(column: Any, index: int | None, wire: Wire | None) -> Callable[[Any], Any]:
-    """Return a function that gets a value by its position and converts it with ``wire``."""
-    if wire is None:
-        return itemgetter(column) if index is None else lambda values: values[column][index]
-    if index is None:
-        return lambda values: wire(values[column])
-    return lambda values: wire(values[column][index])
+def _item(position: Position) -> str:
+    """Return the expression of a value of a row."""
+    column, index = position
+    return f"row[{column!r}]" if index is None else f"row[{column!r}][{index}]"
 
 
 def _names_of(schema: type[ma.Schema]) -> Names:

@@ -26,9 +26,11 @@ class Output(ma.fields.Field[Any]):
 
     ``wire`` converts the stored value to a JSON value. None means that no conversion is required.
     It is a pure function, so that serializers can be compiled (see ``app.api.serializers``).
+    With ``keeps_text``, it returns text unchanged, which most selects read.
     """
 
     wire: Callable[[Any], Any] | None = None
+    keeps_text = False
     openapi: json_schema.Schema = {}  # the JSON Schema of the value in the OpenAPI document
 
     def __init__(self, meaning: str = "", **kwargs: Any) -> None:
@@ -139,6 +141,7 @@ class Boolean(Output):
 class Amount(Output):
     """A decimal with 2 places, as a string. A missing amount is 0.00 (decisions 3)."""
 
+    keeps_text = True
     openapi = json_schema.AMOUNT
 
     @staticmethod
@@ -150,6 +153,7 @@ class Amount(Output):
 class OptionalAmount(Output):
     """A decimal with 2 places, as a string, or null."""
 
+    keeps_text = True
     openapi = {**json_schema.AMOUNT, "type": ["string", "null"]}
 
     wire = staticmethod(lambda value: None if value is None else str(value))
@@ -158,6 +162,7 @@ class OptionalAmount(Output):
 class Timestamp(Output):
     """A UTC date-time without a fraction: 2026-11-20T09:38:00Z (decisions 6)."""
 
+    keeps_text = True
     openapi = json_schema.TIMESTAMP
 
     @staticmethod
