@@ -17,7 +17,7 @@ from flask import Response, request
 from app.api.blueprint import Blueprint
 from app.api.metadata import RecordSerializer
 from app.api.representations import OrderSerializer, RefundSerializer
-from app.api.responses import json_response
+from app.api.responses import json_bytes, json_response
 from app.errors import ShopError
 from app.services.common.bulk import Precondition
 
@@ -33,7 +33,7 @@ def with_etag(view: Callable[..., Response]) -> Callable[..., Response]:
     @wraps(view)
     def read(*args: Any, **kwargs: Any) -> Response:
         response = view(*args, **kwargs)
-        tag = response.headers.pop("ETag", None) or _etag_of(response)
+        tag = response.headers.pop("ETag", None) or _hash(response.get_data())
         if not _if_match_holds(tag):
             raise ShopError(FAILED)
         if not _if_none_match_holds(tag):
@@ -79,16 +79,16 @@ def record_response(
     """
     plain = serializer.plain(row)
     response = json_response({name: serializer.with_metadata(plain, row)})
-    response.headers["ETag"] = _tag({name: plain}, row[-2])
+    response.headers.add("ETag", _tag({name: plain}, row[-2]))
     return response
 
 
 def _tag(body: Mapping[str, Any], revision: int) -> str:
-    return _etag_of(json_response([body, revision] if revision else body))
+    return _hash(json_bytes([body, revision] if revision else body))
 
 
-def _etag_of(response: Any) -> str:
-    return blake2b(response.get_data(), digest_size=16).hexdigest()
+def _hash(body: bytes) -> str:
+    return blake2b(body, digest_size=16).hexdigest()
 
 
 def _if_match_holds(tag: str) -> bool:

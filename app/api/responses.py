@@ -82,9 +82,12 @@ def json_response(
     body: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return a finished JSON response, which flask-smorest does not serialize again."""
-    return Response(
-        _dumps(body, orjson.OPT_APPEND_NEWLINE), status, headers, content_type="application/json"
-    )
+    return Response(json_bytes(body), status, headers, content_type="application/json")
+
+
+def json_bytes(body: Any) -> bytes:
+    """Return the body of a JSON response."""
+    return _dumps(body, orjson.OPT_APPEND_NEWLINE)
 
 
 def drain_request_body(response: Response) -> Response:

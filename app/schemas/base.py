@@ -49,12 +49,17 @@ class OptionalFields(Base):
         """Return the converted fields, and the defaults of missing fields."""
         if not isinstance(data, Mapping):
             return super().load(data, many=many, partial=partial, unknown=unknown)
-        loaded = super().load({**self._required, **data}, partial=True, unknown=unknown)
+        loaded = super().load({**self.required, **data}, partial=True, unknown=unknown)
+        return self.completed(loaded)
+
+    def completed(self, loaded: Mapping[str, Any]) -> dict[str, Any]:
+        """Return converted fields with the defaults of missing fields."""
         created = {name: create() for name, create in self._factories if name not in loaded}
         return {**self._defaults, **created, **loaded}
 
     @cached_property
-    def _required(self) -> dict[str, None]:
+    def required(self) -> dict[str, None]:
+        """The required fields, which are missing."""
         fields = self.load_fields.items()
         return {field.data_key or name: None for name, field in fields if field.required}
 

@@ -46,8 +46,9 @@ class CartItems(list_inputs.ItemArray):
         )
 
     def load_item(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        loaded: dict[str, Any] = self.inner.schema.load(item)  # type: ignore[attr-defined]  # a Nested
-        return loaded
+        """Convert the supplied keys of an item, and add the defaults of the others."""
+        schema: CartItemSchema = self.inner.schema  # type: ignore[attr-defined]  # a Nested
+        return schema.completed(super().load_item({**schema.required, **item}))
 
 
 class CartCodes(list_inputs.CodeArray):

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from operator import ge, le
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ from sqlalchemy import (
 )
 
 from app.conversions.numbers import INT64_MAX
-from app.db.read_pool import Fetch, RowStream, fetch, read_engine, snapshot
+from app.db.read_pool import MAX_SELECTS, Fetch, RowStream, fetch, read_engine, snapshot
 from app.db.records import Columns, Row, as_printed, fetch_by_ids
 from app.db.search import Search
 from app.db.sql.functions import is_one_of
@@ -315,8 +316,17 @@ def _by_place(
 
 def _in_order(matching: Matching, order: _Order, *conditions: ColumnElement[bool]) -> Select[Any]:
     """Read the index of the sort order until the page is complete."""
+    if _is_whole(matching) and not conditions:
+        return _every_in_order(matching.record_id, matching.part.condition, order)
     ids = _ids(matching, matching.part.condition).where(*conditions)
     return _window(ids.order_by(*order.clauses()))
+
+
+@lru_cache(MAX_SELECTS)  # building and hashing it takes an eighth of a page of ten coupons
+def _every_in_order(
+    record_id: ColumnElement[int], condition: ColumnElement[bool], order: _Order
+) -> Select[Any]:
+    return _window(select(record_id).where(condition).order_by(*order.clauses()))
 
 
 def _by_ranking(matching: Matching, order: _Order, ranking: Ranking) -> Select[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from sqlalchemy import (
@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from app.auth.principals import Capability, Principal
 from app.conversions.emails import is_email
-from app.db.read_pool import Fetch, fetch
+from app.db.read_pool import MAX_SELECTS, Fetch, fetch
 from app.db.records import WANTED, Columns, Row, select_where
 from app.db.search import comparable, matches
 from app.db.sql.functions import is_one_of, leading_number
@@ -158,7 +158,7 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
     is_changed_then = query["updated_at_min"] or query["updated_at_max"]
     searches = query["q"] or query["metadata"]
     if not searches and not is_changed_then and orderby in {"registered", *SUMS}:
-        of_role = Part(USER_ROLES.c.role == role, counted=counted)
+        of_role = Part(_has_role(role), counted=counted)
         conditions = between({"created_at": USER_ROLES.c.registered_at}, query)
         by = _ranking(query, fetch)
         key = None if by else USER_ROLES.c.registered_at
@@ -175,6 +175,11 @@ def _matching(query: Mapping[str, Any], fetch: Fetch) -> Matching:
         else ~is_one_of(USERS.c.id, literal(others, IdList))
     )
     return _of_users(query, Part(has_role, counted=counted, others=others), fetch)
+
+
+@lru_cache(MAX_SELECTS)  # the key of the cached select of a page
+def _has_role(role: str) -> ColumnElement[bool]:
+    return USER_ROLES.c.role == role
 
 
 def _of_users(

@@ -29,6 +29,11 @@ from app.services.customers.statistics import COLUMNS as CUSTOMER_COLUMNS
 DOWNLOADABLE = ("processing", "completed")
 
 IS_TRASHED = ORDERS.c.status == TRASH
+_NOT_IN_TRASH = Part(
+    frequent(ORDERS.c.status != TRASH),
+    counted=RowCountFilter("orders", ORDERS.c.created_at, without=TRASH),
+    others=IS_TRASHED,
+)
 _HAS_ID = and_(ORDERS.c.id == bindparam(WANTED), ORDERS.c.status != TRASH)
 _IS_OF_CUSTOMER = and_(ORDERS.c.customer_id == bindparam(WANTED), ORDERS.c.status != TRASH)
 # Always true. Because of this column, SQLite counts the orders of guests in their own index, which
@@ -199,8 +204,7 @@ def part_of(statuses: Sequence[str] | None, *, by_date: bool, is_search: bool) -
         statuses: the statuses; None for all but the trash.
     """
     if statuses is None:
-        counted = RowCountFilter("orders", ORDERS.c.created_at, without=TRASH)
-        return Part(frequent(ORDERS.c.status != TRASH), counted=counted, others=IS_TRASHED)
+        return _NOT_IN_TRASH
     has_status = ORDERS.c.status.in_(statuses)
     # One status by date has its own index. Otherwise, the status is part of the index of the sort
     # order.
