@@ -254,6 +254,7 @@ def test_a_held_form_cannot_be_made_by_others(app, admin):
 def test_inviting_a_colleague(app, admin, browser):
     page = browser.submit("/invitations/new", "login", login="grace", role="shop_manager")
     link = page.html.split("sign-in?token=")[1].split("<")[0]
+    assert "<h1>Invite a colleague</h1>" in page.html
     assert "grace" in browser.get("/sessions").text
     guest = Browser(app)
     assert "invites you" in guest.get(f"/sign-in?token={link}").text

@@ -321,7 +321,7 @@ class Noun:
             main.append(Section(_("History"), "history", entries, what=_("events")))
         plugins = [Section(label, "plain", value) for label, value in panels(self.name, record)]
         return render(
-            "record.html", title=self.title_of(record), badge=self.badge(record),
+            "record.html", title=self.title_of(record), status_badge=self.badge(record),
             back=(self.url("show_list"), _(self.title)), notices=self.notices(record),
             buttons=allowed(self.buttons(record)), tiles=self.tiles(record), main=main,
             side=[*self.side(record), *plugins],

@@ -182,7 +182,7 @@ def show_delivery(webhook_id: int, delivery_id: int) -> Response:
     return render(
         "record.html", title=_("Delivery %(id)s", id=delivery_id),
         back=(WEBHOOKS.url("show", webhook_id), _("Webhook")),
-        badge=html.state_badge(STATES, delivery["state"]),
+        status_badge=html.state_badge(STATES, delivery["state"]),
         buttons=allowed([Button(_("Send again"), href, needs, "post", "primary")]),
         notices=[html.joined([_("Next attempt:"), html.time(next_at)], " ")] if next_at else [],
         main=[
