@@ -7,7 +7,6 @@ no startup options are sent, and the statement timeout is set within each transa
 
 from __future__ import annotations
 
-import select
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -168,11 +167,4 @@ def _check_connection(is_usable: Usable, connection: Any, record: Any, _: Any) -
 
 
 def _is_open(connection: Any, _: Any) -> bool:
-    """Return whether the server has kept a connection open.
-
-    A server sends nothing on an idle connection until it closes the connection. Polling the socket
-    takes a microsecond, while ``pool_pre_ping`` would send a query each time.
-    """
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    return not poll.poll(0)
+    return patient_pool.is_open(connection)

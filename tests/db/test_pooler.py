@@ -8,6 +8,7 @@ from sqlalchemy.exc import OperationalError
 from app import create_app
 from app.cli.failures import diagnose
 from app.db.read_pool import fetch
+from app.db.session import db
 from tests.api_client import refusal, reply
 from tests.databases import SECRET
 
@@ -46,8 +47,10 @@ def test_missing_setting_is_named(database_url, tmp_path):
     assert fix == "Set DATABASE_POOLER=transaction, as PgBouncer requires it"
 
 
-def test_pooler_stops_and_starts_again(pgbouncer, admin, make_coupon):
+def test_pooler_stops_and_starts_again(pgbouncer, app, admin, make_coupon):
     coupon = make_coupon()
+    with app.app_context(), db.engine.connect(), db.engine.connect():
+        pass  # idle connections of several threads
     pgbouncer.kill()
     away = refusal("shop_api_unavailable", reason="The database cannot be reached.")
     try:
