@@ -197,7 +197,8 @@ def erase_address(segments):
     """A use of a guest shows no address, as if an account with it had been deleted."""
     for segment in segments:
         for each in segment.after["redemptions"].values():
-            if each["status"] == "confirmed" and each["email"] and not each["order_id"]:
+            is_guest = each["email"] and not each["order_id"] and not each["customer_id"]
+            if is_guest and each["coupon_id"] in segment.after["coupons"]:
                 each["email"] = ""
                 return
     raise AssertionError("no use of a guest")

@@ -174,6 +174,29 @@ def test_an_update_without_an_address_keeps_that_of_a_deleted_customer(
 
 
 @pytest.mark.one_database
+def test_a_use_of_an_erased_address_counts_for_its_next_customer_only(
+    admin, feed, make_coupon, make_customer, make_order
+):
+    """It counts for the erased address as before, although the limit is reached there."""
+    coupon = make_coupon(code="summer")
+    ann = make_customer(email=EMAIL)["id"]
+    bob = make_customer(email="bob@example.com")["id"]
+    order = make_order(customer_id=ann, status="pending", coupon_lines=[{"code": "summer"}])
+    operations = [reserve(admin, "a", {"customer_id": ann})]
+    events = feed()
+    assert admin.delete(f"/customers/{ann}").status_code == 200
+    change = {"coupon": {"usage_limit_per_user": 1}}
+    limiting = admin.put(f"/coupons/{coupon['id']}", change)
+    operations.append(recorded(limiting, "update_coupon", change, change=change["coupon"]))
+    body = {"order": {"customer_id": bob}}
+    response = admin.put(f"/orders/{order['id']}", body)
+    assert response.status_code == 200
+    operations.append(recorded(response, "change_customer", body, customer_id=bob, email=""))
+    events += feed()
+    assert violations_of(events, *operations, redemptions=stored_redemptions(admin)) == []
+
+
+@pytest.mark.one_database
 def test_a_rejection_is_explained_by_the_address_of_the_deleted_customer_of_an_order(
     admin, feed, make_coupon, make_customer, make_order
 ):

@@ -391,6 +391,9 @@ class CouponChecker:
             for use_id in changed:
                 if (event.request_id, use_id) not in self._releases:
                     use = timeline.last.uses[use_id]
+                    if any(each.id == use_id and each.email == use.email for each in held):
+                        # It counts for an erased address as before, and for its new customer.
+                        use = replace(use, email=holder[1])
                     found += self._beyond_limit(timeline, event, operation, use)
         return found
 
