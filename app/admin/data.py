@@ -36,8 +36,8 @@ NAVIGATION = NavigationItem(
     "Import and export", "admin_data.show", "arrows", ("list_coupons",), 600
 )
 
-PATIENCE = timedelta(seconds=15)
-"""How long an import waits before the page says that no worker seems to run."""
+PATIENCE = timedelta(minutes=1)
+"""How long no worker takes an import before the page says that none seems to run."""
 
 EXPORTS = ("coupons", "customers", "orders")
 IMPORTS = ("coupons", "customers")
@@ -154,7 +154,8 @@ def show_upload(upload_id: int) -> Response:
         title=found.name or _("Upload"), upload=found, notices=stored["notices"],
         right=found.created + found.updated, table=Table(_("Lines with errors"), columns, rows),
         is_running=is_running, refresh=2 if is_running else None,
-        waits=is_running and not found.position and now() - found.queued_at > PATIENCE,
+        waits=is_running and not (found.position or found.claimed_at)
+        and now() - found.queued_at > PATIENCE,
     )  # fmt: skip
 
 

@@ -132,9 +132,9 @@ def show() -> Response:
 
 def _steps() -> list[tuple[str, str, str, str]]:
     """Return the first steps of a shop without orders and uses: title, text, address and button."""
-    used = [name for name in ("list_orders", "list_redemptions") if rights.can(name)]
-    coupon = _latest_coupon()
-    if _has_records(used) or (coupon and not used):
+    coupon = _most_used_coupon()
+    read = [name for name in ("list_orders", "list_redemptions") if rights.can(name)]
+    if _has_records(read) or (coupon and coupon["usage_count"]):
         return []
     create = (
         _("Create a coupon"), _("A code that lowers the price of an order."),
@@ -155,10 +155,12 @@ def _steps() -> list[tuple[str, str, str, str]]:
     ]  # fmt: skip
 
 
-def _latest_coupon() -> dict[str, Any] | None:
+def _most_used_coupon() -> dict[str, Any] | None:
+    """Return the coupon with the most uses; of several, the latest one."""
     if not rights.can("list_coupons"):
         return None
-    found = call("list_coupons", query={"fields": "id,code"}).body["coupons"]
+    query = {"fields": "id,code,usage_count", "orderby": "uses"}
+    found = call("list_coupons", query=query).body["coupons"]
     return found[0] if found else None
 
 

@@ -303,6 +303,24 @@ def test_trying_a_coupon_on_a_cart(admin, browser):
     assert admin.get("/redemptions/count").get_json() == {"count": 0}
 
 
+def test_trying_a_cart_again_adds_no_lines(admin, browser):
+    path = f"/coupons/{make(admin, 'a')['id']}/try"
+    lines = lambda page: page.html.count('name="item_price"')  # noqa: E731  # as short as its use
+    shown = lines(browser.get(path))
+    cart = {"item_product_id": ["", "7", ""], "item_price": ["", "50", ""],
+            "item_quantity": ["", "2", ""], "item_product_category_ids": ["", "", ""],
+            "item_on_sale": "1"}  # fmt: skip
+    for _ in range(3):
+        page = browser.post(path, cart)
+        assert lines(page) == shown
+        assert 'id="item-0-price" name="item_price" value="50"' in page.html, "the first line"
+        assert 'name="item_on_sale" value="0" checked' in page.html
+    full = {name: [f"{number}" for number in range(1, 6)] for name in cart if name != "item_on_sale"}
+    assert lines(browser.post(path, full)) == 6, "one line to add"
+    page = browser.post(path, cart | {"item_price": ["", "5.5555555", ""]})
+    assert 'href="#item-0-price"' in page.html, "an error beside the line that is shown"
+
+
 def test_redeeming_now_and_releasing(admin, browser):
     coupon = make(admin, "a", usage_limit=1)
     path = f"/coupons/{coupon['id']}/redeem"

@@ -2,10 +2,14 @@
 
 import io
 import re
+from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
+from app.db.session import now, run_in_transaction
 from app.import_export.uploads import import_next_part
+from app.models import UPLOADS
 from app.services.maintenance import uploads
 
 
@@ -70,6 +74,23 @@ def test_a_file_with_three_wrong_lines_is_imported_without_them(app, browser, ad
     again, _path = send(browser, lines)
     assert "already imported" in again.text
     assert "file" in browser.get("/data").text
+
+
+def test_a_late_worker_is_not_reported_as_missing(app, browser):
+    _page, path = send(browser, "code,type,amount\nlate,percent,1\n")
+    browser.post(f"{path}/import")
+
+    def warns(seconds):
+        queued = update(UPLOADS).values(queued_at=now() - timedelta(seconds=seconds))
+        with app.app_context():
+            run_in_transaction(lambda session: session.execute(queued))
+        return "No worker seems to run" in browser.get(path).text
+
+    assert not warns(30)
+    assert warns(90)
+    with app.app_context():
+        uploads.claim()
+    assert not warns(90), "a worker has it"
 
 
 def test_large_files_are_imported_in_parts(app, browser, admin, monkeypatch):

@@ -40,10 +40,18 @@ def test_the_first_steps_lead_from_a_coupon_to_its_cart(admin, browser):
     assert "Revenue" in browser.get("/").text
 
 
-def test_a_key_for_coupons_alone_sees_the_overview_of_its_shop(make_coupon, new_browser):
+def test_a_key_for_coupons_alone_sees_the_first_steps_until_a_coupon_is_used(
+    admin, make_coupon, new_browser
+):
     browser = new_browser(resources=["coupons"])
     assert "Connect your shop" in browser.get("/").text
-    make_coupon()
+    coupon = make_coupon(code="tea")
+    make_coupon(code="milk")
+    page = browser.get("/")
+    assert "You have created milk." in page.text
+    assert "Connect your shop" in page.text
+    assert "Nobody has ordered" not in page.text, "the key cannot know"
+    admin.put(f"/coupons/{coupon['id']}", {"coupon": {"usage_count": 1}})
     assert "Connect your shop" not in browser.get("/").text
 
 

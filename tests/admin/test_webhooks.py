@@ -1,8 +1,14 @@
 """The pages of webhooks, events and keys, with the test client."""
 
 import re
+from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
+
+from app.db.session import precise_now, run_in_transaction
+from app.models import WEBHOOK_DELIVERIES, WEBHOOKS
+from app.worker.cycle import CycleInput, run_cycle
 
 WEBHOOK = {"name": "ERP", "topics": ["order.*"], "delivery_url": "https://receiver.example/hooks"}
 
@@ -117,3 +123,33 @@ def test_a_manager_sees_only_own_keys(new_browser):
     assert "mia" in page.text
     assert manager.get("/keys/new").status == 401
     assert manager.get("/webhooks").status in {200, 401}
+
+
+def test_a_late_worker_is_not_reported_as_missing(app, admin, browser, webhook):
+    admin.post("/webhooks", {"webhook": WEBHOOK | {"name": "Other", "topics": ["coupon.*"]}})
+    admin.post("/orders", {"order": {"line_items": [{"name": "Tea", "total": "5.00"}]}})
+    admin.get("/events")  # numbers the events
+    with app.app_context():
+        run_cycle("gone", CycleInput((), (), {}))  # a worker that sends nothing
+
+    def warns(minutes, **state):
+        """Whether the page warns of a delivery that is due for minutes, in a state of webhooks."""
+        values = dict.fromkeys(("lease_until", "last_delivery_at", "resume_at")) | state
+        due = precise_now() - timedelta(minutes=minutes)
+        with app.app_context():
+            run_in_transaction(lambda session: (
+                session.execute(update(WEBHOOK_DELIVERIES).values(next_attempt_at=due)),
+                session.execute(update(WEBHOOKS).values(values)),
+            ))  # fmt: skip
+        return "No worker seems to run" in browser.get("/").text
+
+    recently, later = precise_now() - timedelta(minutes=2), precise_now() + timedelta(minutes=9)
+    assert not warns(3)
+    assert warns(6)
+    assert not warns(6, last_delivery_at=recently), "it sends, and is behind"
+    assert not warns(6, resume_at=later), "the receiver fails, and is left alone"
+    with app.app_context():
+        other = update(WEBHOOKS).where(WEBHOOKS.c.name == "Other").values(lease_until=recently)
+        assert warns(6)
+        run_in_transaction(lambda session: session.execute(other))
+    assert "No worker seems to run" not in browser.get("/").text, "it works for another webhook"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import Any
 
 from flask import Response, request
@@ -16,9 +17,9 @@ from app.admin.texts import gettext as _
 from app.conversions.numbers import whole_number
 from app.errors import ShopError
 
-ITEM_NAMES = ("product_id", "price", "quantity", "product_category_ids", "on_sale")
+ITEM_NAMES = ("product_id", "price", "product_category_ids", "quantity", "on_sale")
 ITEM_ROWS = 3
-"""Empty rows of a cart without an order."""
+"""Lines of a cart. One with more items has one empty line."""
 
 
 @blp.page("/coupons/<int:coupon_id>/try", "get_coupon", "evaluate_coupons", methods=FORM)
@@ -42,9 +43,10 @@ def try_it(coupon_id: int) -> Response:
                 }
     else:
         items, errors = _order_items()
+    empty = [dict.fromkeys(ITEM_NAMES, "")] * max(ITEM_ROWS - len(items), 1)
     return render(
-        "try.html", title=_("Try %(code)s", code=coupon["code"]), coupon=coupon, items=items,
-        back=(COUPONS.url("show", coupon_id), coupon["code"]),
+        "try.html", title=_("Try %(code)s", code=coupon["code"]), coupon=coupon,
+        items=items + empty, back=(COUPONS.url("show", coupon_id), coupon["code"]),
         errors=errors, evaluation=evaluation, sent=sent, given=request.form,
         order=request.args.get("order", ""), has_errors=bool(errors),
         result=_result(evaluation) if evaluation else "", fields=REASON_FIELDS,
@@ -63,22 +65,21 @@ REASON_FIELDS = {
 
 
 def _submitted_items() -> list[dict[str, str]]:
+    """Return the lines of the submitted cart without the empty ones."""
     lists = {name: request.form.getlist(f"item_{name}") for name in ITEM_NAMES if name != "on_sale"}
     sale = set(request.form.getlist("item_on_sale"))
-    count = max((len(each) for each in lists.values()), default=0)
-    return [
-        {name: each[index].strip() if index < len(each) else "" for name, each in lists.items()}
+    lines = [
+        dict(zip(lists, (each.strip() for each in values), strict=True))
         | {"on_sale": "true" if str(index) in sale else ""}
-        for index in range(min(count, 100))
+        for index, values in enumerate(zip_longest(*lists.values(), fillvalue=""))
     ]
+    return [line for line in lines[:100] if any(line[name] for name in ITEM_NAMES[:3])]
 
 
 def _cart(code: str, items: list[dict[str, str]], errors: dict[str, str]) -> dict[str, Any]:
     """Return the cart of the submitted form, and note errors by the ID of their input."""
     sent = []
     for index, item in enumerate(items):
-        if not any(value for name, value in item.items() if name not in {"on_sale", "quantity"}):
-            continue
         for name, pattern in (
             ("price", r"[0-9]+(\.[0-9]{1,6})?"),
             ("quantity", "[0-9]{1,10}|"),
@@ -118,9 +119,8 @@ def _place(param: str) -> str:
 
 def _order_items() -> tuple[list[dict[str, str]], dict[str, str]]:
     """Return the items of an order to begin with: the one in the address, or the latest one."""
-    empty = [dict.fromkeys(ITEM_NAMES, "") for _line in range(ITEM_ROWS)]
     if not rights.can("list_orders"):
-        return empty, {}
+        return [], {}
     number = whole_number(request.args.get("order", "").strip().lstrip("#"))
     if number is not None:
         try:
@@ -128,11 +128,11 @@ def _order_items() -> tuple[list[dict[str, str]], dict[str, str]]:
         except ShopError as error:
             if error.status != 404:
                 raise
-            return empty, {"order": _("No order has this number.")}
+            return [], {"order": _("No order has this number.")}
     else:
         orders = call("list_orders", query={"limit": 1}).body["orders"]
         if not orders:
-            return empty, {}
+            return [], {}
         order = orders[0]
     items = [
         {
@@ -144,7 +144,7 @@ def _order_items() -> tuple[list[dict[str, str]], dict[str, str]]:
         }
         for line in order["line_items"]
     ]
-    return items or empty, {}
+    return items, {}
 
 
 def _result(evaluation: dict[str, Any]) -> str:

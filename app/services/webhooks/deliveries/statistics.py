@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.db.bulk_inserts import insert_into
@@ -77,14 +77,17 @@ def queue() -> Queue:
     return Queue(deliveries, events, min(filter(None, (first, second)), default=None))
 
 
+def overdue(before: datetime) -> Select[Any]:
+    """Return the deliveries that could have been sent before a time, and that no worker has."""
+    is_leased = and_(WEBHOOKS.c.lease_until.is_not(None), WEBHOOKS.c.lease_until > before)
+    is_resting = and_(WEBHOOKS.c.resume_at.is_not(None), WEBHOOKS.c.resume_at > before)
+    return _PENDING.where(WEBHOOK_DELIVERIES.c.next_attempt_at < before, ~is_leased, ~is_resting)
+
+
 def stuck() -> int:
     """Return the number of deliveries and events that a worker would have processed by now."""
     before = precise_now() - STUCK
-    is_leased = and_(WEBHOOKS.c.lease_until.is_not(None), WEBHOOKS.c.lease_until > before)
-    is_resting = and_(WEBHOOKS.c.resume_at.is_not(None), WEBHOOKS.c.resume_at > before)
-    due = _PENDING.where(
-        WEBHOOK_DELIVERIES.c.next_attempt_at < before, ~is_leased, ~is_resting
-    ).subquery()
+    due = overdue(before).subquery()
     events = _UNCOLLECTED.where(EVENTS.c.created_at < before).subquery()
     return sum(fetch(select(func.count()).select_from(waiting))[0][0] for waiting in (due, events))
 
