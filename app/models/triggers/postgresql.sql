@@ -20,29 +20,29 @@ BEGIN
     END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION count_rows_users() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION count_rows_{table}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
-        PERFORM count_rows('users', value, week, change) FROM (
+        PERFORM count_rows('{table}', value, week, change) FROM (
             SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT '' AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                SELECT {partition} AS value, date_trunc('week', {time} AT TIME ZONE 'UTC')::date AS week,
                     1 AS change FROM added
             ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
         ) AS changes;
     ELSIF TG_OP = 'DELETE' THEN
-        PERFORM count_rows('users', value, week, change) FROM (
+        PERFORM count_rows('{table}', value, week, change) FROM (
             SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT '' AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                SELECT {partition} AS value, date_trunc('week', {time} AT TIME ZONE 'UTC')::date AS week,
                     -1 AS change FROM removed
             ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
         ) AS changes;
     ELSE
-        PERFORM count_rows('users', value, week, change) FROM (
+        PERFORM count_rows('{table}', value, week, change) FROM (
             SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT '' AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                SELECT {partition} AS value, date_trunc('week', {time} AT TIME ZONE 'UTC')::date AS week,
                     -1 AS change FROM removed
                 UNION ALL
-                SELECT '' AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
+                SELECT {partition} AS value, date_trunc('week', {time} AT TIME ZONE 'UTC')::date AS week,
                     1 AS change FROM added
             ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
         ) AS changes;
@@ -50,135 +50,15 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER count_rows_users_insert AFTER INSERT ON users REFERENCING NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_users();
+CREATE TRIGGER count_rows_{table}_insert AFTER INSERT ON {table} REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_{table}();
 
-CREATE TRIGGER count_rows_users_delete AFTER DELETE ON users REFERENCING OLD TABLE AS removed
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_users();
+CREATE TRIGGER count_rows_{table}_delete AFTER DELETE ON {table} REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_{table}();
 
-CREATE TRIGGER count_rows_users_update AFTER UPDATE ON users
+CREATE TRIGGER count_rows_{table}_update AFTER UPDATE ON {table}
 REFERENCING OLD TABLE AS removed NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_users();
-
-CREATE OR REPLACE FUNCTION count_rows_user_roles() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'INSERT' THEN
-        PERFORM count_rows('user_roles', value, week, change) FROM (
-            SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT role AS value, date_trunc('week', registered_at AT TIME ZONE 'UTC')::date AS week,
-                    1 AS change FROM added
-            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
-        ) AS changes;
-    ELSIF TG_OP = 'DELETE' THEN
-        PERFORM count_rows('user_roles', value, week, change) FROM (
-            SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT role AS value, date_trunc('week', registered_at AT TIME ZONE 'UTC')::date AS week,
-                    -1 AS change FROM removed
-            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
-        ) AS changes;
-    ELSE
-        PERFORM count_rows('user_roles', value, week, change) FROM (
-            SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT role AS value, date_trunc('week', registered_at AT TIME ZONE 'UTC')::date AS week,
-                    -1 AS change FROM removed
-                UNION ALL
-                SELECT role AS value, date_trunc('week', registered_at AT TIME ZONE 'UTC')::date AS week,
-                    1 AS change FROM added
-            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
-        ) AS changes;
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE TRIGGER count_rows_user_roles_insert AFTER INSERT ON user_roles REFERENCING NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_user_roles();
-
-CREATE TRIGGER count_rows_user_roles_delete AFTER DELETE ON user_roles REFERENCING OLD TABLE AS removed
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_user_roles();
-
-CREATE TRIGGER count_rows_user_roles_update AFTER UPDATE ON user_roles
-REFERENCING OLD TABLE AS removed NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_user_roles();
-
-CREATE OR REPLACE FUNCTION count_rows_coupons() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'INSERT' THEN
-        PERFORM count_rows('coupons', value, week, change) FROM (
-            SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
-                    1 AS change FROM added
-            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
-        ) AS changes;
-    ELSIF TG_OP = 'DELETE' THEN
-        PERFORM count_rows('coupons', value, week, change) FROM (
-            SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
-                    -1 AS change FROM removed
-            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
-        ) AS changes;
-    ELSE
-        PERFORM count_rows('coupons', value, week, change) FROM (
-            SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
-                    -1 AS change FROM removed
-                UNION ALL
-                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
-                    1 AS change FROM added
-            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
-        ) AS changes;
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE TRIGGER count_rows_coupons_insert AFTER INSERT ON coupons REFERENCING NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_coupons();
-
-CREATE TRIGGER count_rows_coupons_delete AFTER DELETE ON coupons REFERENCING OLD TABLE AS removed
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_coupons();
-
-CREATE TRIGGER count_rows_coupons_update AFTER UPDATE ON coupons
-REFERENCING OLD TABLE AS removed NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_coupons();
-
-CREATE OR REPLACE FUNCTION count_rows_orders() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'INSERT' THEN
-        PERFORM count_rows('orders', value, week, change) FROM (
-            SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
-                    1 AS change FROM added
-            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
-        ) AS changes;
-    ELSIF TG_OP = 'DELETE' THEN
-        PERFORM count_rows('orders', value, week, change) FROM (
-            SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
-                    -1 AS change FROM removed
-            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
-        ) AS changes;
-    ELSE
-        PERFORM count_rows('orders', value, week, change) FROM (
-            SELECT value, week, sum(change)::bigint AS change FROM (
-                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
-                    -1 AS change FROM removed
-                UNION ALL
-                SELECT status AS value, date_trunc('week', created_at AT TIME ZONE 'UTC')::date AS week,
-                    1 AS change FROM added
-            ) AS rows GROUP BY value, week HAVING sum(change) <> 0 ORDER BY value, week
-        ) AS changes;
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE TRIGGER count_rows_orders_insert AFTER INSERT ON orders REFERENCING NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_orders();
-
-CREATE TRIGGER count_rows_orders_delete AFTER DELETE ON orders REFERENCING OLD TABLE AS removed
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_orders();
-
-CREATE TRIGGER count_rows_orders_update AFTER UPDATE ON orders
-REFERENCING OLD TABLE AS removed NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION count_rows_orders();
+FOR EACH STATEMENT EXECUTE FUNCTION count_rows_{table}();
 
 CREATE OR REPLACE FUNCTION count_rows_redemptions() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -314,71 +194,25 @@ EXECUTE FUNCTION order_products();
 -- Search tables: narrow copies of the texts. EXECUTE plans the delete of many texts each time. The
 -- plan of a first delete from an empty table would be slow for all later ones.
 
-CREATE OR REPLACE FUNCTION users_search() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION {table}_search() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
-        INSERT INTO users_search SELECT id, search_text FROM added;
+        INSERT INTO {table}_search SELECT id, search_text FROM added;
     ELSIF TG_OP = 'DELETE' THEN
-        EXECUTE 'DELETE FROM users_search USING taken WHERE rowid = taken.id';
+        EXECUTE 'DELETE FROM {table}_search USING taken WHERE rowid = taken.id';
     ELSE
-        UPDATE users_search SET rowid = NEW.id, search_text = NEW.search_text
+        UPDATE {table}_search SET rowid = NEW.id, search_text = NEW.search_text
         WHERE rowid = OLD.id;
     END IF;
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER users_search_insert AFTER INSERT ON users REFERENCING NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION users_search();
+CREATE TRIGGER {table}_search_insert AFTER INSERT ON {table} REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION {table}_search();
 
-CREATE TRIGGER users_search_delete AFTER DELETE ON users REFERENCING OLD TABLE AS taken
-FOR EACH STATEMENT EXECUTE FUNCTION users_search();
+CREATE TRIGGER {table}_search_delete AFTER DELETE ON {table} REFERENCING OLD TABLE AS taken
+FOR EACH STATEMENT EXECUTE FUNCTION {table}_search();
 
-CREATE TRIGGER users_search_update AFTER UPDATE OF id, search_text ON users
+CREATE TRIGGER {table}_search_update AFTER UPDATE OF id, search_text ON {table}
 FOR EACH ROW WHEN ((OLD.id, OLD.search_text) IS DISTINCT FROM (NEW.id, NEW.search_text))
-EXECUTE FUNCTION users_search();
-
-CREATE OR REPLACE FUNCTION coupons_search() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'INSERT' THEN
-        INSERT INTO coupons_search SELECT id, search_text FROM added;
-    ELSIF TG_OP = 'DELETE' THEN
-        EXECUTE 'DELETE FROM coupons_search USING taken WHERE rowid = taken.id';
-    ELSE
-        UPDATE coupons_search SET rowid = NEW.id, search_text = NEW.search_text
-        WHERE rowid = OLD.id;
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE TRIGGER coupons_search_insert AFTER INSERT ON coupons REFERENCING NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION coupons_search();
-
-CREATE TRIGGER coupons_search_delete AFTER DELETE ON coupons REFERENCING OLD TABLE AS taken
-FOR EACH STATEMENT EXECUTE FUNCTION coupons_search();
-
-CREATE TRIGGER coupons_search_update AFTER UPDATE OF id, search_text ON coupons
-FOR EACH ROW WHEN ((OLD.id, OLD.search_text) IS DISTINCT FROM (NEW.id, NEW.search_text))
-EXECUTE FUNCTION coupons_search();
-
-CREATE OR REPLACE FUNCTION orders_search() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'INSERT' THEN
-        INSERT INTO orders_search SELECT id, search_text FROM added;
-    ELSIF TG_OP = 'DELETE' THEN
-        EXECUTE 'DELETE FROM orders_search USING taken WHERE rowid = taken.id';
-    ELSE
-        UPDATE orders_search SET rowid = NEW.id, search_text = NEW.search_text
-        WHERE rowid = OLD.id;
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE TRIGGER orders_search_insert AFTER INSERT ON orders REFERENCING NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION orders_search();
-
-CREATE TRIGGER orders_search_delete AFTER DELETE ON orders REFERENCING OLD TABLE AS taken
-FOR EACH STATEMENT EXECUTE FUNCTION orders_search();
-
-CREATE TRIGGER orders_search_update AFTER UPDATE OF id, search_text ON orders
-FOR EACH ROW WHEN ((OLD.id, OLD.search_text) IS DISTINCT FROM (NEW.id, NEW.search_text))
-EXECUTE FUNCTION orders_search();
+EXECUTE FUNCTION {table}_search();

@@ -3,113 +3,25 @@
 -- row_counts: the number of rows of a table, by status or role and by week, for X-Total. The week
 -- begins on Monday in UTC.
 
-CREATE TRIGGER count_rows_users_insert AFTER INSERT ON users BEGIN
+CREATE TRIGGER count_rows_{table}_insert AFTER INSERT ON {table} BEGIN
     INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('users', '', date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
+    VALUES ('{table}', {new}, date(NEW.{time}, 'weekday 0', '-6 days'), 0, 1)
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 
-CREATE TRIGGER count_rows_users_delete AFTER DELETE ON users BEGIN
+CREATE TRIGGER count_rows_{table}_delete AFTER DELETE ON {table} BEGIN
     INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('users', '', date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
+    VALUES ('{table}', {old}, date(OLD.{time}, 'weekday 0', '-6 days'), 0, -1)
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 
-CREATE TRIGGER count_rows_users_update AFTER UPDATE OF created_at ON users
-WHEN OLD.created_at <> NEW.created_at BEGIN
+CREATE TRIGGER count_rows_{table}_update AFTER UPDATE OF {columns} ON {table}
+WHEN {changed} BEGIN
     INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('users', '', date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
+    VALUES ('{table}', {old}, date(OLD.{time}, 'weekday 0', '-6 days'), 0, -1)
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
     INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('users', '', date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_user_roles_insert AFTER INSERT ON user_roles BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('user_roles', NEW.role, date(NEW.registered_at, 'weekday 0', '-6 days'), 0, 1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_user_roles_delete AFTER DELETE ON user_roles BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('user_roles', OLD.role, date(OLD.registered_at, 'weekday 0', '-6 days'), 0, -1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_user_roles_update AFTER UPDATE OF registered_at, role ON user_roles
-WHEN OLD.registered_at <> NEW.registered_at OR OLD.role <> NEW.role BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('user_roles', OLD.role, date(OLD.registered_at, 'weekday 0', '-6 days'), 0, -1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('user_roles', NEW.role, date(NEW.registered_at, 'weekday 0', '-6 days'), 0, 1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_coupons_insert AFTER INSERT ON coupons BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('coupons', NEW.status, date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_coupons_delete AFTER DELETE ON coupons BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('coupons', OLD.status, date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_coupons_update AFTER UPDATE OF created_at, status ON coupons
-WHEN OLD.created_at <> NEW.created_at OR OLD.status <> NEW.status BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('coupons', OLD.status, date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('coupons', NEW.status, date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_orders_insert AFTER INSERT ON orders BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('orders', NEW.status, date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_orders_delete AFTER DELETE ON orders BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('orders', OLD.status, date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_orders_update AFTER UPDATE OF created_at, status ON orders
-WHEN OLD.created_at <> NEW.created_at OR OLD.status <> NEW.status BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('orders', OLD.status, date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('orders', NEW.status, date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_redemptions_insert AFTER INSERT ON redemptions BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('redemptions', '', date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_redemptions_delete AFTER DELETE ON redemptions BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('redemptions', '', date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-END;
-
-CREATE TRIGGER count_rows_redemptions_update AFTER UPDATE OF created_at ON redemptions
-WHEN OLD.created_at <> NEW.created_at BEGIN
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('redemptions', '', date(OLD.created_at, 'weekday 0', '-6 days'), 0, -1)
-    ON CONFLICT DO UPDATE SET count = count + excluded.count;
-    INSERT INTO row_counts (table_name, partition, week, shard, count)
-    VALUES ('redemptions', '', date(NEW.created_at, 'weekday 0', '-6 days'), 0, 1)
+    VALUES ('{table}', {new}, date(NEW.{time}, 'weekday 0', '-6 days'), 0, 1)
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;
 
@@ -169,50 +81,18 @@ END;
 
 -- Search tables: full-text indexes that contain no text of their own.
 
-CREATE TRIGGER users_search_insert AFTER INSERT ON users BEGIN
-    INSERT INTO users_search (rowid, search_text) VALUES (NEW.id, NEW.search_text);
+CREATE TRIGGER {table}_search_insert AFTER INSERT ON {table} BEGIN
+    INSERT INTO {table}_search (rowid, search_text) VALUES (NEW.id, NEW.search_text);
 END;
 
-CREATE TRIGGER users_search_delete AFTER DELETE ON users BEGIN
-    INSERT INTO users_search (users_search, rowid, search_text)
+CREATE TRIGGER {table}_search_delete AFTER DELETE ON {table} BEGIN
+    INSERT INTO {table}_search ({table}_search, rowid, search_text)
     VALUES ('delete', OLD.id, OLD.search_text);
 END;
 
-CREATE TRIGGER users_search_update AFTER UPDATE OF search_text ON users
+CREATE TRIGGER {table}_search_update AFTER UPDATE OF search_text ON {table}
 WHEN OLD.search_text <> NEW.search_text BEGIN
-    INSERT INTO users_search (users_search, rowid, search_text)
+    INSERT INTO {table}_search ({table}_search, rowid, search_text)
     VALUES ('delete', OLD.id, OLD.search_text);
-    INSERT INTO users_search (rowid, search_text) VALUES (NEW.id, NEW.search_text);
-END;
-
-CREATE TRIGGER coupons_search_insert AFTER INSERT ON coupons BEGIN
-    INSERT INTO coupons_search (rowid, search_text) VALUES (NEW.id, NEW.search_text);
-END;
-
-CREATE TRIGGER coupons_search_delete AFTER DELETE ON coupons BEGIN
-    INSERT INTO coupons_search (coupons_search, rowid, search_text)
-    VALUES ('delete', OLD.id, OLD.search_text);
-END;
-
-CREATE TRIGGER coupons_search_update AFTER UPDATE OF search_text ON coupons
-WHEN OLD.search_text <> NEW.search_text BEGIN
-    INSERT INTO coupons_search (coupons_search, rowid, search_text)
-    VALUES ('delete', OLD.id, OLD.search_text);
-    INSERT INTO coupons_search (rowid, search_text) VALUES (NEW.id, NEW.search_text);
-END;
-
-CREATE TRIGGER orders_search_insert AFTER INSERT ON orders BEGIN
-    INSERT INTO orders_search (rowid, search_text) VALUES (NEW.id, NEW.search_text);
-END;
-
-CREATE TRIGGER orders_search_delete AFTER DELETE ON orders BEGIN
-    INSERT INTO orders_search (orders_search, rowid, search_text)
-    VALUES ('delete', OLD.id, OLD.search_text);
-END;
-
-CREATE TRIGGER orders_search_update AFTER UPDATE OF search_text ON orders
-WHEN OLD.search_text <> NEW.search_text BEGIN
-    INSERT INTO orders_search (orders_search, rowid, search_text)
-    VALUES ('delete', OLD.id, OLD.search_text);
-    INSERT INTO orders_search (rowid, search_text) VALUES (NEW.id, NEW.search_text);
+    INSERT INTO {table}_search (rowid, search_text) VALUES (NEW.id, NEW.search_text);
 END;
