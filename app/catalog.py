@@ -1,7 +1,5 @@
 """What plugins extend: coupon types, order statuses, event types, orders, and hooks for changes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The console script ``shop-api``: the commands of the service, without those of Flask itself."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from importlib.metadata import entry_points

@@ -7,8 +7,6 @@
    ``flask.g``. Services check capabilities, because the order of errors is specified.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -3,8 +3,6 @@
 It adds authentication, shared schema instances, operation IDs and the error codes of operations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Bulk requests of coupons, customers and orders (spec 4.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """URL converters for the variable parts of paths (spec 4)."""
 
-from __future__ import annotations
-
 from werkzeug.routing import BaseConverter, ValidationError
 
 from app.conversions.numbers import INT64_MAX

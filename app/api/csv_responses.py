@@ -1,7 +1,5 @@
 """Rows of a response as a CSV file (reports 4)."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping

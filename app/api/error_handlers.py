@@ -1,7 +1,5 @@
 """Conversion of exceptions to error responses (decisions 1)."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Error pages for people who open an address of the API in a browser."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections.abc import Callable

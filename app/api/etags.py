@@ -5,8 +5,6 @@ The tag of a customer also changes with a new order. A write compares the tag wi
 read without ``fields``, within the transaction of the write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from hashlib import blake2b

@@ -6,8 +6,6 @@ are retried and return the stored response. Error responses are not stored, beca
 nothing and the request can be processed again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

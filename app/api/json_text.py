@@ -1,7 +1,5 @@
 """Insertion of members into the objects of a JSON text, without changing any other byte."""
 
-from __future__ import annotations
-
 import json
 import json.decoder
 import json.scanner

@@ -1,7 +1,5 @@
 """Metadata in responses: which of it a request asks for, and its place in records (records 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Requests of other dialects before routing: paths, overridden methods and the API version."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Callable, Iterable

@@ -6,8 +6,6 @@ found in the finished response, and the new keys are inserted into its text. In 
 extension is called once for all orders of a response or of a batch of a long list.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

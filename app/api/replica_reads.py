@@ -6,8 +6,6 @@ other requests use the primary. API keys and the event feed are always read from
 ``app.db.replicas.routing`` selects the replica.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import wraps

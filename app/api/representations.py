@@ -4,8 +4,6 @@ Views, events, exports and entity tags share these serializers, so that a record
 services write events, but do not know the wire format: ``init_app`` gives them the functions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any

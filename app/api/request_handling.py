@@ -1,7 +1,5 @@
 """What applies to every request of an app, before and after its view."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 from string import punctuation

@@ -1,7 +1,5 @@
 """Parsing of bodies and queries."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache

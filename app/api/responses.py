@@ -4,8 +4,6 @@ A view with ``@blp.response`` can return a finished response. flask-smorest then
 view and does not serialize anything.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Security headers, the version header, CORS and protection against cross-site requests."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from hashlib import sha256

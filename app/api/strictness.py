@@ -4,8 +4,6 @@
 parameters of operations without parameters, and sets ``Preference-Applied``.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -6,8 +6,6 @@ All API versions use the same blueprints, schemas and services. The version of a
 WSGI environ, where the second mount of the blueprints sets it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar

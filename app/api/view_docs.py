@@ -3,8 +3,6 @@
 The decorators of a blueprint store it on the view, in the attribute ``_apidoc`` of flask-smorest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

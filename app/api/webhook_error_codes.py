@@ -1,7 +1,5 @@
 """Error codes of the operations on webhooks, which the native and the legacy API share."""
 
-from __future__ import annotations
-
 _INPUT = (
     "shop_api_invalid_webhook_topic",
     "shop_api_insufficient_key_rights",

@@ -1,7 +1,5 @@
 """Lookup and verification of API keys (decisions 2)."""
 
-from __future__ import annotations
-
 import hmac
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Limits of failed logins, counted in the memory of each worker or in Redis (decisions 13)."""
 
-from __future__ import annotations
-
 import logging
 import math
 import time

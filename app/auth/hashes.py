@@ -1,7 +1,5 @@
 """Stored hashes of consumer keys and secrets, which have 160 random bits each."""
 
-from __future__ import annotations
-
 import hmac
 
 from flask import current_app

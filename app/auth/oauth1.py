@@ -6,8 +6,6 @@ form of the request, the most common form first. The number of forms does not de
 and is at most MAX_FORMS.
 """
 
-from __future__ import annotations
-
 import hmac
 from base64 import b64encode
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Requests of the legacy API as sent, before a method override and other changes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Password hashing with argon2id. Passwords are never stored, shown or logged (decisions 5)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Cache of principals, so that most requests do not look up their key."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import time

@@ -4,8 +4,6 @@ A session has the rights that its API key has at each request. Revoking the key 
 deletes the session, so it ends on all machines at once.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 

@@ -5,8 +5,6 @@ entry point in the group ``shop_api.plugins``. The function registers blueprints
 ``api.register_blueprint`` and adds to the catalog of the app. See ``docs/plugins.md``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any

@@ -1,7 +1,5 @@
 """API keys: list, create, update, rotate and revoke, natively only (decisions 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Generated coupons: batches with random codes (migration 3). Native only."""
 
-from __future__ import annotations
-
 from flask import Response
 
 from app.api.authentication import current_principal

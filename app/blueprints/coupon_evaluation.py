@@ -1,7 +1,5 @@
 """Evaluation of carts, in the native API only (redemptions 1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from flask import Response

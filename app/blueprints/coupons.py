@@ -1,7 +1,5 @@
 """Coupons: the endpoint table of the specification, section 4.1."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

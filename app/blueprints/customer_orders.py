@@ -1,7 +1,5 @@
 """The orders and downloads of a customer (spec 4.2, decisions 7 and 8)."""
 
-from __future__ import annotations
-
 from flask import Response
 
 from app.api.authentication import current_principal

@@ -1,7 +1,5 @@
 """Events: the feed of changes, and one event. Native only (events 1)."""
 
-from __future__ import annotations
-
 from flask import Response
 
 from app.api.authentication import current_principal

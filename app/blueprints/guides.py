@@ -1,7 +1,5 @@
 """Guides: the documentation site, or the Markdown files in ``docs`` if it is not built."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 

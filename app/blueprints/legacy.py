@@ -5,8 +5,6 @@ statuses and formats, and a WSGI middleware normalizes paths and overridden meth
 ``docs/legacy.md`` lists the endpoints, the tested clients and the differences to WooCommerce.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Webhooks of the legacy API, which have a form of their own (events 3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from flask import Flask, Response

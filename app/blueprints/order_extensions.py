@@ -3,8 +3,6 @@
 Every order in a response contains its customer (spec 1, 2.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Order notes: the endpoint table of orders 7."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Refunds: the endpoint table of records 2."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

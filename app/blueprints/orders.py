@@ -1,7 +1,5 @@
 """Orders: the routes of decisions 7 and orders 1."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

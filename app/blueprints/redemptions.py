@@ -1,7 +1,5 @@
 """Redemptions: reserve, confirm and release uses of coupons, natively only (redemptions 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reports, natively only (reports 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

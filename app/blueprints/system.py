@@ -3,8 +3,6 @@
 Source: decisions 2, 10 and 11.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import cast
 

@@ -1,7 +1,5 @@
 """The trash of coupons and orders (orders 4). Native only: the legacy API has no such routes."""
 
-from __future__ import annotations
-
 from flask import Response
 
 from app.api.authentication import current_principal

@@ -1,7 +1,5 @@
 """Webhooks and their deliveries (events 2). The legacy API has its own form (events 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The commands of the service. This module imports none of them, so that ``--help`` is fast."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 SCRIPT = "shop-api"

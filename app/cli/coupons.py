@@ -1,7 +1,5 @@
 """``shop-api coupons``: generate coupons with random codes, in any number."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from pathlib import Path

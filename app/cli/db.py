@@ -1,7 +1,5 @@
 """``shop-api db``: upgrade the schema, show its version, rebuild sums, and copy a shop."""
 
-from __future__ import annotations
-
 import click
 from flask.cli import AppGroup, with_appcontext
 from sqlalchemy.exc import DBAPIError

@@ -1,7 +1,5 @@
 """``shop-api db copy``: copy a shop from another database into an empty one."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

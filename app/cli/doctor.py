@@ -1,7 +1,5 @@
 """``shop-api doctor``: check an installation and suggest fixes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """``shop-api export``: write records to a file or to standard output."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from pathlib import Path
 

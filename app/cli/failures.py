@@ -1,7 +1,5 @@
 """One-line error messages for commands, with suggested fixes."""
 
-from __future__ import annotations
-
 import errno
 import sqlite3
 from collections.abc import Iterator

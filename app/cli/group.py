@@ -1,7 +1,5 @@
 """The command group of the app, which imports a command when it is used."""
 
-from __future__ import annotations
-
 import copy
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """``shop-api import coupons|customers|restore``: read records from files."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack

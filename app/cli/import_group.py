@@ -1,7 +1,5 @@
 """``shop-api import``: the group of the commands that import records."""
 
-from __future__ import annotations
-
 import click
 from flask.cli import AppGroup
 

@@ -1,7 +1,5 @@
 """``shop-api keys``: create, list, update, rotate and revoke API keys."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """How to run the commands, for messages that suggest one."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

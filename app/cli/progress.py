@@ -1,7 +1,5 @@
 """Progress of long commands: a bar on a terminal, plain lines elsewhere. Both on standard error."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """``shop-api serve``: set up the database and run gunicorn, as in ``make run``."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

@@ -1,7 +1,5 @@
 """Clean stop of a long command between two batches, so that it can be continued."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Callable, Iterator

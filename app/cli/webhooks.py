@@ -1,7 +1,5 @@
 """``shop-api webhooks``: receive deliveries on this machine, and send examples."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping

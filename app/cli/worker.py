@@ -1,7 +1,5 @@
 """``shop-api worker``: deliver webhooks, import uploads and remove expired records."""
 
-from __future__ import annotations
-
 import click
 from flask import current_app
 from flask.cli import with_appcontext

@@ -1,7 +1,5 @@
 """Types of settings: lists, URLs, networks and path prefixes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from ipaddress import ip_network

@@ -1,7 +1,5 @@
 """Location of files that are next to the package in a checkout and inside it in a wheel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parents[1]

@@ -1,7 +1,5 @@
 """Limits of the current app that schemas check."""
 
-from __future__ import annotations
-
 from flask import current_app
 
 

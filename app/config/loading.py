@@ -1,7 +1,5 @@
 """Loading of settings from the environment, ``instance/config.py`` and their defaults."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any

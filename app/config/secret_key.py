@@ -1,7 +1,5 @@
 """The server secret in the instance folder, for installations without the setting SECRET_KEY."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

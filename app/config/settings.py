@@ -4,8 +4,6 @@ A setting is read from the environment, then from ``instance/config.py``, then f
 (see ``app.config.loading``). A test compares the descriptions with ``docs/configuration.md``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import marshmallow as ma

@@ -1,7 +1,5 @@
 """URLs in the configuration of databases and Redis, without passwords in errors, and of the API."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit

@@ -5,8 +5,6 @@ or raise ValueError with a reason that a client can read. They take less than a 
 text that is longer than any date is rejected first.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Any

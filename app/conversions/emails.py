@@ -5,8 +5,6 @@ or raise ValueError with a reason that a client can read. They do not read the c
 or the request, and take linear time at most.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -4,8 +4,6 @@ The functions are pure. A day begins with the first instant whose local date is 
 can have 23 or 25 hours, and a day that a time zone skipped is empty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta

@@ -1,7 +1,5 @@
 """Orders in the form of the legacy API, which lacks newer fields (records 3 and 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

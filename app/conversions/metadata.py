@@ -1,7 +1,5 @@
 """Keys and values of metadata in requests (records 1 and 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

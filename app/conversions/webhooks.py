@@ -1,7 +1,5 @@
 """Topics, delivery URLs and secrets of webhooks (events 2 and 3)."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64decode
 from collections.abc import Collection, Mapping

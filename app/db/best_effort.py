@@ -1,7 +1,5 @@
 """Best-effort writes, which are skipped instead of waiting for a lock or a standby."""
 
-from __future__ import annotations
-
 import logging
 
 from sqlalchemy import Executable

@@ -1,7 +1,5 @@
 """Inserting many rows at once."""
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache

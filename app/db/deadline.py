@@ -5,8 +5,6 @@ the wait for a server, a pooler or a synchronous standby that hangs. Commands an
 deadline.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from contextvars import ContextVar

@@ -5,8 +5,6 @@ server connections, so nothing may depend on the state of a session: statements 
 no startup options are sent, and the statement timeout is set within each transaction.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial

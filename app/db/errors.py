@@ -1,7 +1,5 @@
 """Classification of database errors."""
 
-from __future__ import annotations
-
 import sqlite3
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError

@@ -3,8 +3,6 @@
 Released migrations use these functions, so what they do to a database must not change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The migrations of this version of the service, and the schemas that it can use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import cache

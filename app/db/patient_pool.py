@@ -1,7 +1,5 @@
 """A connection pool for a PostgreSQL server whose connections may all be in use."""
 
-from __future__ import annotations
-
 import math
 import select
 import threading

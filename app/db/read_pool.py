@@ -4,8 +4,6 @@
 database, and ``RowStream`` runs a select with more rows than fit into memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar

@@ -3,8 +3,6 @@
 Building a select of all columns takes longer than running it, so selects are cached.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar, cast

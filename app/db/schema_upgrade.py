@@ -1,7 +1,5 @@
 """Upgrading the schema of the database, for commands."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flask import current_app

@@ -6,8 +6,6 @@ narrow table on PostgreSQL, with an index if the server has pg_trgm. Shorter ter
 The results are the same.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Reads use an engine in AUTOCOMMIT mode, without transactions. Writes use the eng
 with one transaction per request.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 import threading

@@ -1,7 +1,5 @@
 """SQLite configuration: durable commits, serialized writers and checks of the database file."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import time

@@ -4,8 +4,6 @@ PostgreSQL limits each statement and each batch of a long list. This module does
 SQLite. Behind a pooler in transaction mode, each transaction sets its own limit.
 """
 
-from __future__ import annotations
-
 import math
 import sqlite3
 import time

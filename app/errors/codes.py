@@ -4,8 +4,6 @@ The comments name the source of the codes. Placeholders in messages are keyword 
 ``ShopError``. docs/errors.md lists the codes for clients.
 """
 
-from __future__ import annotations
-
 ERRORS: dict[str, tuple[int, str]] = {
     # spec 7.1
     "shop_api_invalid_coupon_id": (404, "No published coupon has this ID."),

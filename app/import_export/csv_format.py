@@ -1,7 +1,5 @@
 """Conversion of records to CSV cells and back (migration 2)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

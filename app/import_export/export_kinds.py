@@ -5,8 +5,6 @@ Redemptions are an exception: a line contains their stored status, which does no
 reservation expires.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

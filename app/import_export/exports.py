@@ -1,7 +1,5 @@
 """Export of the records that match, to a file that is complete or does not exist."""
 
-from __future__ import annotations
-
 import csv
 import os
 import sys

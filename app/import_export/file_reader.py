@@ -1,7 +1,5 @@
 """Reading of records and their line numbers from NDJSON and CSV files."""
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Filters of exports: the filters of the lists of the API, for records with any status."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

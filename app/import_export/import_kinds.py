@@ -1,7 +1,5 @@
 """The kinds of records that can be imported from files (migration 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

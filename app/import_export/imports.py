@@ -1,7 +1,5 @@
 """Import of records from files in batches, with the rules of bulk requests (migration 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field

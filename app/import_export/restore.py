@@ -1,7 +1,5 @@
 """Restore of an export into an empty database, with all IDs, times and trashed records."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

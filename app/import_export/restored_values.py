@@ -1,7 +1,5 @@
 """Conversion of the values of an exported line to the rows of a restored record."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Reading of many records from one database snapshot, in constant memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

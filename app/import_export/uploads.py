@@ -1,7 +1,5 @@
 """Imports of files that were uploaded on the admin pages, in parts that a worker runs (admin 5)."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

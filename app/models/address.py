@@ -1,7 +1,5 @@
 """Columns of billing and shipping addresses, shared by accounts and orders (spec 2.2, 2.3)."""
 
-from __future__ import annotations
-
 from typing import TypedDict
 
 from sqlalchemy import text

@@ -1,7 +1,5 @@
 """Sessions of the admin pages, and links that begin one."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import cast
 

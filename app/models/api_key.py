@@ -1,7 +1,5 @@
 """API keys (decisions 2)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import TypedDict, cast
 

@@ -1,7 +1,5 @@
 """Coupons (spec 2.1)."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Batches of generated coupons (migration 3)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import cast
 

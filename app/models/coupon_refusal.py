@@ -1,7 +1,5 @@
 """Refused coupon codes by day (reports 2)."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Order statistics of each customer as sort keys, and which of them have to be computed again."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import cast
 

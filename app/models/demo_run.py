@@ -1,7 +1,5 @@
 """Runs of ``shop-api demo``, stored so that an interrupted run can be resumed."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Permissions to download purchased files (decisions 8)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Events: what changed, written in the transaction of the change (events 1)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Idempotency records: stored responses to requests with an ``Idempotency-Key``."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import cast
 

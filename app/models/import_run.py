@@ -1,7 +1,5 @@
 """Imports of records, stored so that each of them is reported by one event (events 1)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Records that were imported from another system, and where they came from."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import cast
 

@@ -1,7 +1,5 @@
 """The last ID of an item of an order or of a refund (records 5)."""
 
-from __future__ import annotations
-
 from typing import cast
 
 from sqlalchemy import Table, UniqueConstraint, text

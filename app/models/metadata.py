@@ -1,7 +1,5 @@
 """Metadata: data that integrations attach to records (records 1)."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from sqlalchemy import ForeignKey, Index, Table, false

@@ -1,7 +1,5 @@
 """Used nonces of OAuth 1.0a signatures (decisions 12)."""
 
-from __future__ import annotations
-
 from typing import cast
 
 from sqlalchemy import BigInteger, Table

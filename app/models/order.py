@@ -1,7 +1,5 @@
 """Orders (decisions 7)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, cast

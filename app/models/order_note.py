@@ -1,7 +1,5 @@
 """Order notes, written by users or by status changes (orders 7)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import cast
 

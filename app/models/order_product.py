@@ -1,7 +1,5 @@
 """Products of orders, kept by triggers."""
 
-from __future__ import annotations
-
 from typing import cast
 
 from sqlalchemy import ForeignKey, Index, Table

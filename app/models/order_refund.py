@@ -1,7 +1,5 @@
 """Refunds of orders (records 2)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NotRequired, TypedDict, cast

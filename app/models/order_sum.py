@@ -1,7 +1,5 @@
 """Sums of the orders of each customer, kept by triggers."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import cast
 

@@ -5,8 +5,6 @@ stored. Only the stored status decides about slots, because the clocks of machin
 transaction stores the expiry before it uses the slot (``services.redemptions.slots.store_expiry``).
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Row counts per week, kept by triggers."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import cast
 

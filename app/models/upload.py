@@ -1,7 +1,5 @@
 """Uploaded files, which wait for their import on the admin pages."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import cast
 

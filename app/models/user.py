@@ -1,7 +1,5 @@
 """User accounts of customers and administrators (spec 2.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast

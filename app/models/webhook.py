@@ -1,7 +1,5 @@
 """Webhooks: receivers of events (events 2)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from enum import StrEnum
 from typing import TypedDict, cast

@@ -1,7 +1,5 @@
 """Deliveries of events to webhooks, and counts of their attempts (events 2)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypedDict, cast

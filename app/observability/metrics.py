@@ -5,8 +5,6 @@ that serves ``/metrics`` adds up the files of all workers. Without that folder, 
 process reports its own metrics.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

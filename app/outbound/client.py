@@ -5,8 +5,6 @@ that was checked before, no redirects and no proxies from the environment. Reque
 loop, so a receiver that never responds occupies a socket and no thread.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import time

@@ -6,8 +6,6 @@ to a database without a password. The rules here are explicit, because ``ipaddre
 differs between Python versions.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network

@@ -3,8 +3,6 @@
 The system function is used, so that ``/etc/hosts`` and all other sources of names apply.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

@@ -3,8 +3,6 @@
 The specification of Standard Webhooks is at https://www.standardwebhooks.com.
 """
 
-from __future__ import annotations
-
 import hmac
 import re
 import secrets

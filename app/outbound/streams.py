@@ -5,8 +5,6 @@ the event loop continues, and reads again at once if there is more. Its own stre
 of asyncio, take up to 256 KiB from the socket for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

@@ -3,8 +3,6 @@
 Pure: plain values that the caller converts from a request, an order or database rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date

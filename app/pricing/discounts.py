@@ -4,8 +4,6 @@ Pure: no database, no request. Amounts are integers of cents, and fractions of a
 until they are rounded. The settled cases of redemptions 6 are named where they apply.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal

@@ -4,8 +4,6 @@ Pure: the caller looks up the coupons, their uses and the customer's e-mail addr
 in results are integers of cents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """API key schemas (decisions 2)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.schemas.base import Base, StrictBase, list_response, request, response, update_schema

@@ -1,7 +1,5 @@
 """Base classes of schemas, wrapper keys, bulk results, errors and counts."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Customer schemas: the field tables of spec 2.2."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from functools import lru_cache

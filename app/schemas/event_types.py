@@ -4,8 +4,6 @@ They only describe events in the OpenAPI document. Events are stored as JSON, an
 returns them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

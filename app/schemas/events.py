@@ -1,7 +1,5 @@
 """Event schemas (events 1)."""
 
-from __future__ import annotations
-
 from app.schemas.base import Base
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields

@@ -1,7 +1,5 @@
 """Shared instances of schemas, and conversion of their validation errors."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -7,8 +7,6 @@ names, such as ``limit``, and documents these (decisions 16).
 ``_queries`` turn a loaded query into SQL.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property

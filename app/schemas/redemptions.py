@@ -1,7 +1,5 @@
 """Redemption schemas, and query parameters of their lists (redemptions 4)."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Reports in responses, and their query parameters (reports 1 and 2)."""
 
-from __future__ import annotations
-
 import re
 from datetime import date
 

@@ -4,8 +4,6 @@
 instances and do not pay for it (decisions 15).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Schemas of the routes that need no API key."""
 
-from __future__ import annotations
-
 import marshmallow as ma
 
 from app.schemas.base import Base

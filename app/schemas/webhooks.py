@@ -1,7 +1,5 @@
 """Webhook and delivery schemas, and query parameters of their lists (events 2)."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The context that all steps of an import share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The import of a WooCommerce database, from a source to a finished report."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

@@ -1,7 +1,5 @@
 """The kinds of records that are imported, and how conflicts with stored records are resolved."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from sqlalchemy import bindparam, case, delete, func, insert, or_, select, update

@@ -1,7 +1,5 @@
 """The report of an import: counts for each kind of record, and a line for each exception."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Table names have no prefix. Columns that do not exist in a version are read as NULL.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The source is read and converted again. Records that were edited in this shop si
 counted but not compared.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence

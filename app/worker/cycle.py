@@ -1,7 +1,5 @@
 """The database part of a worker: one transaction for each cycle."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 

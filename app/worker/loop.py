@@ -1,7 +1,5 @@
 """The main loop of a worker: one event loop that sends, and one thread that uses the database."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

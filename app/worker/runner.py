@@ -1,7 +1,5 @@
 """Sending the deliveries of one webhook, a few at a time and in order per resource."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

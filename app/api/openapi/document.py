@@ -1,7 +1,5 @@
 """The OpenAPI document: headers, security, and completion after all plugins are loaded."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Error responses in the OpenAPI document: one block per status, with an example of each code."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from string import Formatter

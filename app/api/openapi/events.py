@@ -1,7 +1,5 @@
 """Events in the OpenAPI document: the bodies of webhooks, and the event types of plugins."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Schemas and parameters in the OpenAPI document, converted from marshmallow fields."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -3,8 +3,6 @@
 An operation reads a header if its ``@blp.errors`` contain the error code of this header.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from copy import deepcopy
 from typing import Any

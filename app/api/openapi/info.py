@@ -1,7 +1,5 @@
 """The introduction of the OpenAPI document: ``info`` and the links to the guides."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

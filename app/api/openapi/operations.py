@@ -1,7 +1,5 @@
 """Operations in the OpenAPI document: IDs, authentication, and statuses with their error codes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any

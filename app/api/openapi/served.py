@@ -1,7 +1,5 @@
 """The response with the OpenAPI document: compact, compressed once, and with an entity tag."""
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import dataclass
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """``shop-api demo``: load a reproducible demo shop in bulk."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Records of the demo shop with the IDs that the examples of the OpenAPI document name."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any

@@ -3,8 +3,6 @@
 The values depend on IDs only, so that a resumed run creates the same ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names, places and products of the demo shop."""
 
-from __future__ import annotations
-
 FIRST_NAMES = [
     "Ada", "Alan", "Amélie", "Anna", "Barbara", "Carlos", "Chloé", "Dennis", "Edsger", "Elena",
     "Émile", "Fatima", "Frances", "Grace", "Hedy", "Hiro", "Ida", "Ivan", "Jana", "Jean", "Jürgen",

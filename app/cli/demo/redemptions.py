@@ -1,7 +1,5 @@
 """Coupons of the demo shop with limits, and the redemptions of its carts and orders."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """State of a replica, checked every second in a thread of each worker."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -4,8 +4,6 @@
 whether a replica can serve such a request, and lets the primary serve it otherwise.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 import time

@@ -1,7 +1,5 @@
 """SQL functions that work the same on SQLite and PostgreSQL."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

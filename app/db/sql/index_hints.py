@@ -3,8 +3,6 @@
 PostgreSQL ignores ``unindexed`` and ``frequent``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any

@@ -1,7 +1,5 @@
 """SQL that differs between SQLite and PostgreSQL, as a template for each."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, TypeVar
 

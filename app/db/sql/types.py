@@ -1,7 +1,5 @@
 """Column types that work the same on SQLite and PostgreSQL."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal

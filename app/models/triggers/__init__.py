@@ -4,8 +4,6 @@ A statement with ``{table}`` is for each table with a search, or with counts if 
 ``count_rows_``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

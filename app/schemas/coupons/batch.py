@@ -1,7 +1,5 @@
 """Schemas of generated coupons (migration 3)."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cart and evaluation schemas (redemptions 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Coupon schemas: the field tables of spec 2.1."""
 
-from __future__ import annotations
-
 from app.schemas.base import (
     Base,
     OptionalFields,

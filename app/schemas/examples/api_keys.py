@@ -1,7 +1,5 @@
 """Examples of API keys."""
 
-from __future__ import annotations
-
 from typing import Any
 
 NEW_API_KEY: dict[str, Any] = {

@@ -1,7 +1,5 @@
 """Examples of coupons and batches of coupons."""
 
-from __future__ import annotations
-
 from typing import Any
 
 NEW_COUPON: dict[str, Any] = {

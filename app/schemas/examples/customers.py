@@ -1,7 +1,5 @@
 """Examples of customers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 SHIPPING_ADDRESS = {

@@ -1,7 +1,5 @@
 """Examples of events."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.schemas.examples.coupons import BATCH, COUPON

@@ -1,7 +1,5 @@
 """Examples of orders, downloads and order notes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.schemas.examples.customers import BILLING_ADDRESS, SHIPPING_ADDRESS

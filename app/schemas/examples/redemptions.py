@@ -1,7 +1,5 @@
 """Examples of carts, evaluations and redemptions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 CART: dict[str, Any] = {

@@ -1,7 +1,5 @@
 """Examples of reports."""
 
-from __future__ import annotations
-
 from app.schemas.examples.coupons import COUPON
 from app.schemas.examples.customers import CUSTOMER
 

@@ -1,7 +1,5 @@
 """Examples of webhooks and deliveries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 NEW_WEBHOOK: dict[str, Any] = {

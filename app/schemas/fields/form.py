@@ -1,7 +1,5 @@
 """How the forms of the admin pages show the fields of a schema."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 

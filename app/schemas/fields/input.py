@@ -9,8 +9,6 @@ errors. ``clean`` can be slow and never fails, so it is skipped for users withou
 capability (decisions 17).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime

@@ -6,8 +6,6 @@ the conversions of the specification. ``app.api.openapi.fields`` converts the sc
 and adds them to the document.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Input fields of lists."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 An output field converts a stored value to a JSON value with a pure function.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Types of query parameters. Each class converts text, or raises ValueError with a reason."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import datetime

@@ -3,8 +3,6 @@
 ``legacy.orders`` has ``order_meta``.
 """
 
-from __future__ import annotations
-
 import marshmallow as ma
 
 from app.schemas.base import Base, excluding, request

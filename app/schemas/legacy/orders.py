@@ -1,7 +1,5 @@
 """Schemas of orders in the legacy API (decisions 14, orders 3 and 9, records 1 and 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Refunds in the legacy API (records 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any

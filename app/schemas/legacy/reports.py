@@ -1,7 +1,5 @@
 """Reports in the form of the legacy API (reports 3)."""
 
-from __future__ import annotations
-
 from app.schemas.base import Base, list_response, response
 from app.schemas.fields import output as fields
 from app.schemas.fields.query import ChoiceParam, IntegerParam

@@ -1,7 +1,5 @@
 """Wire format of the legacy API: queries, JSON of PHP clients, the index (decisions 12, 14)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Webhooks and deliveries in the form of the legacy API (events 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any

@@ -4,8 +4,6 @@ The schemas convert. ``app.services.orders.writes`` decides which orders are acc
 that is not supplied is absent from the loaded data.
 """
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from typing import Any

@@ -4,8 +4,6 @@ The schemas convert. ``app.services.orders.items`` decides which items are accep
 not supplied is absent from the loaded data.
 """
 
-from __future__ import annotations
-
 import re
 from decimal import ROUND_HALF_UP, Decimal
 from functools import partial

@@ -1,7 +1,5 @@
 """Order note schemas (orders 7)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import marshmallow as ma

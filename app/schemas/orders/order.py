@@ -1,7 +1,5 @@
 """Order and download schemas (spec 2.3, decisions 7 and 8)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import marshmallow as ma

@@ -1,7 +1,5 @@
 """Refund schemas: the field table of records 2."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import marshmallow as ma

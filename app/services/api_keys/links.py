@@ -1,7 +1,5 @@
 """Links that sign in once: of a key, and invitations of a colleague (admin 1 and 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta

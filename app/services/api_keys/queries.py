@@ -1,7 +1,5 @@
 """The rules for reading API keys (decisions 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sessions of the admin pages: begin, list and end them (admin 1 and 5)."""
 
-from __future__ import annotations
-
 import secrets
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Users of API keys: existing users, and users that are created together with a key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

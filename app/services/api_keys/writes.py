@@ -1,7 +1,5 @@
 """Writing API keys: create, update, rotate, revoke (decisions 2)."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace

@@ -4,8 +4,6 @@ Coupons, customers and orders are written in the same three steps, one record li
 lock, prepare, write.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a list shows: the records that match a filter (decisions 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

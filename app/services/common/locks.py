@@ -3,8 +3,6 @@
 All transactions lock orders first, then accounts, then coupons, each in the order of their IDs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -3,8 +3,6 @@
 A record is identified by its ID, and an item of an order by the IDs of the order and of the item.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any

@@ -1,7 +1,5 @@
 """The rules for metadata: entries, their values, and the limits of a record (records 1 and 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Pages of lists and their headers (decisions 6, 13)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The persons in stored responses, so that their data can be erased (docs/customers.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lists of complete records, also of those in the trash, as other dialects ask for them (wc-v3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Roles and capabilities of stored users (decisions 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from sqlalchemy import select

@@ -1,7 +1,5 @@
 """Totals and weeks of the records that database triggers count (``RowCount``)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache

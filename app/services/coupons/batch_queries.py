@@ -1,7 +1,5 @@
 """The rules for reading batches of generated coupons (migration 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

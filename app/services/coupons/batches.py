@@ -1,7 +1,5 @@
 """Batches of generated coupons: generate them, and trash the unused ones (migration 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Customers as conditions and limits of coupons see them: accounts and e-mails (redemptions 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Evaluation of the coupons of a cart (redemptions 1). Nothing is stored."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

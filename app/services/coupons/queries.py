@@ -1,7 +1,5 @@
 """The rules for reading coupons (spec 4.1, 5; decisions 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any

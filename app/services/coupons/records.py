@@ -1,7 +1,5 @@
 """Complete coupons with their metadata and uses, also those in the trash (wc-v3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

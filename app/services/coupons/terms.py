@@ -3,8 +3,6 @@
 One statement reads all coupons with their uses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The rules for writing coupons: create, update, delete (spec 3, 4.1, 4.3, 7.1; decisions 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

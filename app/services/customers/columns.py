@@ -1,7 +1,5 @@
 """Columns of customers: conversion of input, and computed columns of written accounts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Removal of the personal data of a deleted customer (events 1, docs/customers.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rules for reading customers (spec 4.2, 5, 7.2; decisions 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any

@@ -4,8 +4,6 @@ The statement that reads the customers adds up the sums of their orders, which t
 (``OrderSum``), so the statistics are exact at all times and need no statement of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

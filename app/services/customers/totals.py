@@ -4,8 +4,6 @@
 have changed since are computed from their sums instead, so that a list is always exact.
 """
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from functools import partial

@@ -1,7 +1,5 @@
 """Generated usernames of customers (decisions 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from sqlalchemy import bindparam, select

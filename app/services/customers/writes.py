@@ -1,7 +1,5 @@
 """The rules for writing customers: create, update, delete (spec 4.2, 4.3; decisions 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast

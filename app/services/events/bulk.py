@@ -1,7 +1,5 @@
 """One event for many changes, and events of records that one statement deleted (events 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar

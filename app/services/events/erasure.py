@@ -1,7 +1,5 @@
 """Removal of the personal data of a deleted customer from retained events (events 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

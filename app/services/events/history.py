@@ -1,7 +1,5 @@
 """The latest events, of a record or of all, and the users who caused them (admin 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

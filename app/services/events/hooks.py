@@ -1,7 +1,5 @@
 """Reporting changes: as events, and to the hooks of plugins (events 1, docs/plugins.md)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Writing events, in the transaction of the changes that they report (events 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Finding events by time, and by their record, without reading the others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The rules for reading events: the feed, and one event (events 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

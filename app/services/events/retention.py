@@ -1,7 +1,5 @@
 """Removal of events after ``SHOP_EVENTS_DAYS`` (events 1)."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import NamedTuple
 

@@ -9,8 +9,6 @@ An event has a higher position than an earlier event of the same record, because
 transaction waits for the lock of the record before it writes its event.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, cast
 

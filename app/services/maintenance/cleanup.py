@@ -1,7 +1,5 @@
 """Removal of expired events, deliveries, nonces and idempotency records (events 2)."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ The tables are those of the models, so a new table is copied without further cod
 triggers of the target fill them from the copied rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

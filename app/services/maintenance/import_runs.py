@@ -4,8 +4,6 @@ An import in several transactions is stored before its first transaction. If its
 a worker writes the event, so that readers of the feed are still notified of the records.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta

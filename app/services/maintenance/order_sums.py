@@ -4,8 +4,6 @@ The sums (``OrderSum``) are compared with the orders, and the totals (``Customer
 sums.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial

@@ -1,7 +1,5 @@
 """Verifying the sequences of IDs on PostgreSQL."""
 
-from __future__ import annotations
-
 from sqlalchemy import BigInteger, String, cast, func, literal, select, union_all
 from sqlalchemy.dialects.postgresql import REGCLASS
 

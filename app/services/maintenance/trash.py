@@ -3,8 +3,6 @@
 ``queries.py`` of each noun lists its trash, and ``writes.py`` moves records to it.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from decimal import Decimal
 

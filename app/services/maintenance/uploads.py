@@ -1,7 +1,5 @@
 """Uploaded files: stored for the session that sent them, until they are imported (admin 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """What needs the attention of the people who run the shop (admin 2)."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from sqlalchemy import exists, func, or_, select

@@ -1,7 +1,5 @@
 """Reads of the notes and refunds of an order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from sqlalchemy import Table, and_, select, true

@@ -1,7 +1,5 @@
 """Columns of orders: conversion, status changes, search text and automatic notes."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from base64 import b32encode

@@ -6,8 +6,6 @@ does, and before its first redemption the ID that the line keeps. Only a line wi
 by its code.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -3,8 +3,6 @@
 The functions read and compute but do not write, so that the order can still be rejected.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType

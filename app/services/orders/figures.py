@@ -1,7 +1,5 @@
 """Figures of orders that a previous release wrote during an upgrade (records 5)."""
 
-from __future__ import annotations
-
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.orm import Session
 

@@ -3,8 +3,6 @@
 The functions are pure and do not use the database.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any

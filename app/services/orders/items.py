@@ -5,8 +5,6 @@ responses do not contain are stored in ``Order.item_details``. In this module, a
 both, with amounts in cents. The functions are pure and do not use the database.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Notes of orders: read and write them (orders 7 and 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rules for reading orders and downloads (decisions 7 and 8, orders 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Complete orders, notes and refunds, also of the trash, as other dialects show them (wc-v3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

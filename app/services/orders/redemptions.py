@@ -1,7 +1,5 @@
 """Redemptions of orders: reserve, confirm and release uses of their coupons (redemptions 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The functions are pure and do not use the database. Amounts are in cents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any

@@ -3,8 +3,6 @@
 A transaction locks the order before its refunds, so that the limits hold for concurrent requests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Sums of an order in cents (orders 2 and 9). The functions are pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """The rules for writing orders: create, update, delete (orders 1 to 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal

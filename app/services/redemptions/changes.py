@@ -1,7 +1,5 @@
 """Changes of coupons by their uses: ``coupon.redeemed`` and ``coupon.released`` (events 1)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The two counts of a coupon: confirmed uses and reserved slots (redemptions 4 and 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ A reservation counts as released from the second in which it expires, without an
 only stores that, and reports it: the worker calls it every few seconds.
 """
 
-from __future__ import annotations
-
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 

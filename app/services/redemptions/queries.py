@@ -1,7 +1,5 @@
 """The rules for reading redemptions (redemptions 4 and 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

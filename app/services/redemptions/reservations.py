@@ -1,7 +1,5 @@
 """The rules for reserving a use of a coupon through the API (redemptions 4 and 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta

@@ -14,8 +14,6 @@ paragraph). Coupons without limits do not count reservations, and their reservat
 each other.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Stored redemptions and changes of a row (redemptions 4)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, update

@@ -1,7 +1,5 @@
 """The rules for confirming and releasing redemptions through the API (redemptions 4 and 6)."""
 
-from __future__ import annotations
-
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 

@@ -1,7 +1,5 @@
 """Example deliveries, which an operator sends to try a receiver (events 2)."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 from typing import Any

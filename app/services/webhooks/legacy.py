@@ -1,7 +1,5 @@
 """Reading webhooks and deliveries for the legacy API (events 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pings: requests that check immediately whether a receiver is reachable (events 2)."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """The rules for reading webhooks and their deliveries (events 2 and 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Webhooks of wc/v3: reads (wc-v3, surface 11)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

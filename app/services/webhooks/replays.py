@@ -1,7 +1,5 @@
 """Sending events again: one delivery, or all events after an ID (events 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Activating and disabling webhooks (events 2)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial

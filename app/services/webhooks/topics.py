@@ -1,7 +1,5 @@
 """Topics of webhooks: which exist, and which a key may receive (events 2 and 3, decisions 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from app.auth.principals import Permission, Principal

@@ -1,7 +1,5 @@
 """The rules for writing webhooks (events 2 and 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Conversion of API keys, so that clients can continue to use them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from sqlalchemy import select

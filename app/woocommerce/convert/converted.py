@@ -1,7 +1,5 @@
 """Records of a source, converted to the columns of this shop."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

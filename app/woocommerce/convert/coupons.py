@@ -1,7 +1,5 @@
 """Conversion of coupons from posts and their metadata."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from datetime import date

@@ -1,7 +1,5 @@
 """Conversion of accounts from ``users`` and ``usermeta``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 

@@ -3,8 +3,6 @@
 The values are those that the legacy API of the source returns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation

@@ -1,7 +1,5 @@
 """Conversion of the metadata of a source: rows that are no field of this shop (records 4 and 5)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Conversion of orders, their coupon uses, notes, refunds and downloads."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Conversion of amounts, numbers and texts of a source, with the reasons for altered values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation

@@ -1,7 +1,5 @@
 """Conversion of webhooks. Imported webhooks are paused until an operator activates them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

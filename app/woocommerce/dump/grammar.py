@@ -1,7 +1,5 @@
 """Regular expressions for the statements of a dump that are needed to find its rows."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Compiled expressions for the rows of INSERT statements, one for each table and column order."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

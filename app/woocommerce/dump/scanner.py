@@ -5,8 +5,6 @@ with its meta rows. A SQL parser would take milliseconds. Dumps of mysqldump, ma
 phpMyAdmin and WP-CLI are supported. The tests compare the rows with those read from a server.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence

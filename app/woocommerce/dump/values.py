@@ -4,8 +4,6 @@ A dump is read as UTF-8. Bytes that are not valid UTF-8 are kept as lone surroga
 ("surrogateescape").
 """
 
-from __future__ import annotations
-
 import re
 
 _ESCAPE = re.compile(r"\\(.)|''", re.DOTALL)

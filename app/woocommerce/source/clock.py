@@ -1,7 +1,5 @@
 """Conversion of the times of a shop, from UTC columns or from the local time of the shop."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo

@@ -1,7 +1,5 @@
 """Index of a source: unique values and coupon uses, collected before records are written."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Properties of products that order items contain: the SKU, and the chosen attributes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Loading of a source into the staging file: from a dump, or from a server."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 Both are read into the same record of texts, which ``convert.orders`` converts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

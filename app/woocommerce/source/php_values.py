@@ -3,8 +3,6 @@
 Only data is read: an object is never created, and its class is never looked up.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 One connection reads everything in one consistent snapshot, in ranges of the primary key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, cast

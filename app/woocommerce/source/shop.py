@@ -1,7 +1,5 @@
 """Properties of a staged source: its options, its layout and its products."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """The import steps of accounts, their API keys and their webhooks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from app.db.search import comparable

@@ -1,7 +1,5 @@
 """The import steps of coupons and of the uses that coupons store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any

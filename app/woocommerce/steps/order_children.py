@@ -1,7 +1,5 @@
 """The import steps of the notes, refunds and downloads of orders."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

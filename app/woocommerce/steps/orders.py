@@ -1,7 +1,5 @@
 """The import step of orders and of the coupon uses in their coupon lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """IDs of imported records: the ID at the source if it is unused, otherwise a new ID."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from sqlalchemy import Table, bindparam, func, select, text

@@ -1,7 +1,5 @@
 """Writing of the metadata of imported records, with the IDs of the source where they are unused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The table that maps records of a source to the records of this shop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 

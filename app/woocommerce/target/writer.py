@@ -1,7 +1,5 @@
 """Writing of converted records in bulk: inserts, updates, and records that keep their edits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast

@@ -1,7 +1,5 @@
 """The deliveries that may be sent to a webhook, in order per resource (events 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NotRequired

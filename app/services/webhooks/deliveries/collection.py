@@ -1,7 +1,5 @@
 """Creating the deliveries of new events (events 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

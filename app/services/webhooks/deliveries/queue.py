@@ -4,8 +4,6 @@ A worker leases a webhook, not a delivery. Only the holder of the lease sends to
 limits per webhook and the order per resource hold for any number of workers without further locks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """The requests of deliveries: Standard Webhooks, and the form of the legacy API (events 2, 3)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Storage of delivery attempts, and webhooks that are disabled because of them (events 2)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The times of retries, and the back-off of webhooks after failed attempts (events 2)."""
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime

@@ -1,7 +1,5 @@
 """Statistics of deliveries: counts of results, and pending work (events 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
