@@ -316,7 +316,7 @@ def _prepare_create(writes: _OrderWrites, data: Mapping[str, Any]) -> Record:
     writes.taken_keys.add(order["order_key"])
     writes.new_permissions.append(permissions)
     if STATUS_NOTE in data and status != PENDING:
-        _note_status(writes, order, PENDING, data)
+        writes.notes.append((order, status_note(order, PENDING, data[STATUS_NOTE])))
     return order
 
 
@@ -366,7 +366,7 @@ def _prepare_update(writes: _OrderWrites, order: Record | None, item: BulkItem) 
 
 
 def _note_status(writes: _OrderWrites, order: Record, before: str, data: Mapping[str, Any]) -> None:
-    """Add the note of a new status, and the refund that the status ``refunded`` means."""
+    """Add the note of a new status, and the refund that a change to ``refunded`` means."""
     writes.notes.append((order, status_note(order, before, data.get(STATUS_NOTE, {}))))
     rest = refund_of_the_rest(order, writes.actor.user_id, order["updated_at"])
     if order["status"] == REFUNDED and rest:
