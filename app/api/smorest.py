@@ -11,8 +11,10 @@ from functools import partial
 from threading import RLock
 from typing import Any
 
+import click
 import flask_smorest
 from flask import Flask, Response
+from flask_smorest.spec import openapi_cli
 from werkzeug.routing import BaseConverter
 
 from app.api import converters
@@ -27,6 +29,14 @@ from app.catalog import EXTENSION, Catalog, OrderExtension
 from app.config import VERSION
 from app.schemas.base import ErrorResponse
 from app.schemas.orders.order import OrderSchema
+
+# The commands of flask-smorest: without the one that lists names of Flask's configuration.
+openapi_cli.commands["list-config-prefixes"].hidden = True
+for _command in openapi_cli.commands.values():
+    for _option in _command.params:
+        if isinstance(_option, click.Option) and _option.name == "config_prefix":
+            _option.metavar = "VERSION"
+            _option.help = "wc_api_v3 or wc_api_v2: the document of this legacy API."
 
 
 class Api(flask_smorest.Api):
@@ -178,6 +188,7 @@ class Api(flask_smorest.Api):
         document = self._spec.to_dict()
         openapi.move_path_parameters(document)
         openapi.remove_aliases(document)
+        openapi.move_examples(document)
         openapi.describe_known(document, catalog)
         openapi.describe_limits(document, self._app.config)
         self._describe_orders(catalog.order_extensions)

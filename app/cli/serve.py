@@ -72,7 +72,7 @@ def _admin(address: str) -> str:
     """Return a link that signs in, for a terminal only, because logs are kept."""
     key_id = links.newest_administrator_key() if sys.stdout.isatty() else None
     if key_id is None:
-        return f"{address}/admin (to sign in: {program.command('keys link')})"
+        return f"{address}/admin (to sign in: {program.command(f'keys link --url {address}')})"
     return f"{sign_in_url(key_id, address)} (signs in once within 10 minutes)"
 
 

@@ -404,7 +404,7 @@ def test_serve_prints_the_first_key_and_later_the_number_of_keys(
             serving.communicate(timeout=PATIENCE)
         said.append(lines)
     first, second = said
-    link = ".venv/bin/shop-api keys link"
+    link = f".venv/bin/shop-api keys link --url http://127.0.0.1:{port}"
     key, secret = (line.split()[-1] for line in first[1:3])
     assert first[3:] == [
         "The secret is not shown again. To use it with curl, run this command:",

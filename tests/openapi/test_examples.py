@@ -64,6 +64,9 @@ def bodies(document):
             for name, part in parts.items():
                 content = part.get("content", {}).get("application/json", {})
                 shown = [content["example"]] if "example" in content else []
+                if name == "request" and content:
+                    component = content["schema"]["$ref"].rpartition("/")[2]
+                    shown += document["components"]["schemas"][component]["examples"]
                 shown += [each["value"] for each in content.get("examples", {}).values()]
                 for example in shown:
                     yield f"{method.upper()} {path} {name}", content["schema"], example

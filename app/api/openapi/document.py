@@ -137,6 +137,19 @@ def remove_aliases(document: Document) -> None:
             del operations[method]
 
 
+def move_examples(document: Document) -> None:
+    """Move the examples of request bodies to their schemas. Generators for Java ignore others."""
+    is_30 = document["openapi"].startswith("3.0")
+    schemas = document["components"]["schemas"]
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+                if name and "example" in content:
+                    example = content.pop("example")
+                    schemas[name] |= {"example": example} if is_30 else {"examples": [example]}
+
+
 def describe_known(document: Document, catalog: Catalog) -> None:
     """Add the known coupon types and order statuses, including those of plugins."""
     for schema in list(_with_key(document, KNOWN)):
