@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from flask import Response, request, stream_with_context, url_for
+from flask import Response, current_app, request, stream_with_context, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
+from app.admin.calls import api_request
 from app.admin.frame import AdminBlueprint, NavigationItem, current_session, render, see_other
 from app.admin.tables import Column, Table
 from app.admin.texts import gettext as _
@@ -26,7 +27,14 @@ from app.import_export.export_kinds import KINDS
 from app.import_export.exports import records
 from app.import_export.imports import OnConflict
 from app.import_export.snapshot import whole_snapshot
-from app.import_export.uploads import MAX_BYTES, MAX_LINES, converted, dry_run, size_of
+from app.import_export.uploads import (
+    MAX_BYTES,
+    MAX_LINES,
+    bulk_items,
+    converted,
+    dry_run,
+    size_of,
+)
 from app.services.maintenance import uploads
 from app.services.maintenance.import_runs import recent_runs
 
@@ -124,7 +132,8 @@ def upload() -> Response | BaseResponse:
         "on_conflict": on_conflict, "digest": digest, "content": content, "size": size,
         "failures": json.dumps({"notices": notices, "lines": failures}), **counts,
     })  # fmt: skip
-    return see_other("admin_data.show_upload", upload_id=upload_id)
+    shown = {"show": "request"} if "_show" in request.form else {}
+    return see_other("admin_data.show_upload", upload_id=upload_id, **shown)
 
 
 _CODE = re.compile("^shop_api_[a-z_]+: ")
@@ -149,11 +158,17 @@ def show_upload(upload_id: int) -> Response:
         Column(_("Error"), lambda row: _CODE.sub("", row["reason"]), on_phone=True),
     ]
     rows = [{"number": number, "reason": reason} for number, reason in stored["lines"]]
+    sent = None
+    if found.queued_at is None:
+        limit = current_app.config["SHOP_BULK_LIMIT"]
+        items = bulk_items(found.kind, found.on_conflict, found.content, limit)
+        sent = api_request(f"bulk_{found.kind}", body={found.kind: items})
     return render(
         "upload.html", back=(url_for("admin_data.show"), _("Import and export")),
         title=found.name or _("Upload"), upload=found, notices=stored["notices"],
         right=found.created + found.updated, table=Table(_("Lines with errors"), columns, rows),
-        is_running=is_running, refresh=2 if is_running else None,
+        sent=sent, opens="show" in request.args, is_running=is_running,
+        refresh=2 if is_running else None,
         waits=is_running and not (found.position or found.claimed_at)
         and now() - found.queued_at > PATIENCE,
     )  # fmt: skip

@@ -74,8 +74,10 @@ def _top_coupons(days: str) -> Section:
     if rights.can("list_coupon_reports"):
         query = reports.period_query(days, with_interval=False) | {"limit": 10}
         reply = reports.unless_slow(lambda: call("list_coupon_reports", query=query))
-        rows = Table(title, _coupon_columns(), reply.body["coupon_reports"] if reply else [])
-        empty = empty if reply else _(SLOW)
+        if reply:
+            rows = Table.of_reply(title, _coupon_columns(), reply, "coupon_reports")
+        else:
+            rows, empty = Table(title, (), ()), _(SLOW)
     return Section(title, "rows", rows, empty, _("reports"), link=link)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from app.admin import rights
+from app.admin.calls import ApiRequest, api_request
 from app.admin.forms import FieldSpec
 
 
@@ -27,6 +28,7 @@ class Button:
         spec: an input before the button, with the first value of ``fields`` as its value.
         question: what is asked before an action that cannot be undone.
         note: what the question adds.
+        query: the parameters of its operation, the first of ``needs``.
     """
 
     label: str
@@ -39,6 +41,7 @@ class Button:
     spec: FieldSpec | None = None
     question: str = ""
     note: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -78,6 +81,7 @@ class Section:
         form: a small form below the content: address, fields and the text of its button.
         after: what follows the content in its box.
         note: what follows the box.
+        requests: the requests of its buttons, by their labels.
         id: its ID in the page.
     """
 
@@ -90,12 +94,18 @@ class Section:
     form: tuple[str, Sequence[FieldSpec], str] | None = None
     after: Markup | str = ""
     note: str = ""
+    requests: Sequence[tuple[str, ApiRequest]] = ()
     id: str = ""
 
 
 def allowed(buttons: Sequence[Button]) -> list[Button]:
     """Return the buttons that the session can use."""
     return [each for each in buttons if rights.can(*each.needs)]
+
+
+def requests_of(label: str, operation: str, **path: Any) -> list[tuple[str, ApiRequest]]:
+    """Return the request of a button with its label, unless the session cannot use it."""
+    return [(label, api_request(operation, **path))] if rights.can(operation) else []
 
 
 def filled(pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:

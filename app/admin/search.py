@@ -8,7 +8,7 @@ from flask import Response, redirect, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import html, rights
-from app.admin.calls import call
+from app.admin.calls import ApiRequest, call
 from app.admin.frame import AdminBlueprint, render
 from app.admin.nouns import Noun
 from app.admin.nouns.coupons import COUPONS
@@ -50,27 +50,25 @@ def _hit(noun: Noun, row: dict[str, Any], text: str) -> Hit:
     return Hit(noun.url("show", row["id"]), noun.name_of(row), detail, is_exact)
 
 
-def _hits(noun: Noun, text: str) -> list[Hit]:
+def _found(noun: Noun, text: str) -> tuple[str, list[Hit], ApiRequest | None]:
+    """Return the title of a kind of records, those that match, and the request that finds them."""
     query = {"q": text.removeprefix("#") if noun is ORDERS else text}
     try:
-        rows = call(f"list_{noun.plural}", query=query | _QUERIES[noun]).body[noun.plural]
+        reply = call(f"list_{noun.plural}", query=query | _QUERIES[noun])
     except ShopError as error:
         if error.status != 400:
             raise
-        return []  # a text that the API does not accept as a search
-    return sorted((_hit(noun, row, text) for row in rows), key=lambda hit: not hit.is_exact)
+        return _(noun.title), [], None  # a text that the API does not accept as a search
+    hits = [_hit(noun, row, text) for row in reply.body[noun.plural]]
+    return _(noun.title), sorted(hits, key=lambda hit: not hit.is_exact), reply.request
 
 
 @blp.page("/search")
 def show() -> Response | BaseResponse:
     """Show what matches, or open the record if one is exact or the only one."""
     text = " ".join(request.args.get("q", "").split())[:200]
-    groups = {
-        _(noun.title): _hits(noun, text)
-        for noun in _QUERIES
-        if text and rights.can(f"list_{noun.plural}")
-    }
-    every = [hit for hits in groups.values() for hit in hits]
+    groups = [_found(noun, text) for noun in _QUERIES if text and rights.can(f"list_{noun.plural}")]
+    every = [hit for _title, hits, _sent in groups for hit in hits]
     exact = [hit for hit in every if hit.is_exact]
     chosen = exact if len(exact) == 1 else every
     if len(chosen) == 1:

@@ -73,7 +73,8 @@ class Table:
         rows: the records as the API returns them.
         total: the number of records that match.
         pages: the number of pages.
-        request: the request to the API that returns the same records.
+        requests: the request to the API that returns the same records, and those of its buttons
+            by their labels.
         searches: the label of the search box; empty without one.
         filters: choices above the table.
         tabs: tabs above the table, of the parameter ``state``.
@@ -89,7 +90,7 @@ class Table:
     rows: Sequence[dict[str, Any]]
     total: int = 0
     pages: int = 1
-    request: ApiRequest | None = None
+    requests: list[tuple[str, ApiRequest]] = field(default_factory=list)
     searches: str = ""
     filters: Sequence[Filter] = ()
     tabs: Sequence[Tab] = ()
@@ -103,8 +104,9 @@ class Table:
     def of_reply(cls, caption: str, columns: Sequence[Column], reply: Reply, key: str) -> Table:
         """Return the table of the response to a list."""
         return cls(
-            caption, columns, reply.body[key], reply.total, reply.pages, request=reply.request
-        )
+            caption, columns, reply.body[key], reply.total, reply.pages,
+            requests=[("", reply.request)],
+        )  # fmt: skip
 
     @property
     def page(self) -> int:

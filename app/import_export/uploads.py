@@ -5,16 +5,20 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import marshmallow as ma
+
 from app.auth.api_keys import principal_with_id
 from app.auth.principals import InvalidCredentials, Principal
 from app.import_export.file_reader import Line, csv_lines
-from app.import_export.import_kinds import TARGETS, Target
+from app.import_export.import_kinds import TARGETS, Target, is_trashed
 from app.import_export.imports import Counts, FileImport, OnConflict
 from app.schemas.fields.input import DecimalInput
+from app.schemas.loading import instance_of
 from app.services.maintenance import uploads
 
 MAX_BYTES = 5 * 1024 * 1024
@@ -73,6 +77,29 @@ def dry_run(
 ) -> tuple[dict[str, int], Failures]:
     """Import a file and roll it back. Return the counts, and the first lines that failed."""
     return _run(actor, kind, on_conflict, _lines(content, TARGETS[kind]), is_dry=True)
+
+
+def bulk_items(kind: str, on_conflict: str, content: bytes, limit: int) -> list[dict[str, Any]]:
+    """Return the first records of a file as the items of a bulk request that does the same."""
+    target, records = TARGETS[kind], dict[str, dict[str, Any]]()
+    schema = instance_of(target.create)
+    for line in _lines(content, target):
+        if len(records) == limit:
+            break
+        with suppress(ma.ValidationError, ValueError):
+            cells = {} if line.error or is_trashed(line.record) else line.record
+            record = target.from_cells({name: text for name, text in cells.items() if text != ""})
+            key: Any = schema.load(record).get(target.key)
+            known = {name: value for name, value in record.items() if name in schema.fields}
+            if key:
+                records[target.normalized(key)] = known
+    existing = {} if on_conflict == OnConflict.FAIL else target.existing(list(records))
+    if on_conflict == OnConflict.SKIP:
+        return [record for key, record in records.items() if key not in existing]
+    return [
+        {"id": existing[key], **record} if key in existing else record
+        for key, record in records.items()
+    ]
 
 
 def import_next_part() -> bool:

@@ -315,7 +315,9 @@ def test_trying_a_cart_again_adds_no_lines(admin, browser):
         assert lines(page) == shown
         assert 'id="item-0-price" name="item_price" value="50"' in page.html, "the first line"
         assert 'name="item_on_sale" value="0" checked' in page.html
-    full = {name: [f"{number}" for number in range(1, 6)] for name in cart if name != "item_on_sale"}
+    full = {
+        name: [f"{number}" for number in range(1, 6)] for name in cart if name != "item_on_sale"
+    }
     assert lines(browser.post(path, full)) == 6, "one line to add"
     page = browser.post(path, cart | {"item_price": ["", "5.5555555", ""]})
     assert 'href="#item-0-price"' in page.html, "an error beside the line that is shown"

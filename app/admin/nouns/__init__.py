@@ -8,7 +8,7 @@ records. The addresses follow from its name.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
@@ -47,21 +47,35 @@ class Action:
 
     Args:
         label: the text of its button.
-        title: what is done: "Moving coupons to the trash".
-        run: changes the record with an ID. It raises ShopError for one that it cannot change.
-        needs: the operation that it runs for each record.
+        title: what is done: "Moving coupons to the trash". Empty if it changes nothing.
+        operation: the operation that it runs for each record.
         undo: the action that undoes it, or an empty string.
-        spec: the field that is asked for first.
+        spec: the field of the record that it changes, which is asked for first.
         in_trash: whether it is for the trash, or None for both.
     """
 
     label: str
     title: str
-    run: Callable[[int], object]
-    needs: str
+    operation: str
     undo: str = ""
     spec: FieldSpec | None = None
     in_trash: bool | None = False
+
+    def value(self) -> Any:
+        """Return the submitted value of its field; without one, the first that it offers.
+
+        Raises:
+            InvalidParams: the field does not have this value.
+        """
+        assert self.spec is not None  # noqa: S101  # nosec B101  # only such actions have a value
+        name, options = self.spec.name, self.spec.options
+        text = request.form.get(name, next(iter(options), ""))
+        try:
+            if options and text not in options:
+                raise ValueError(_("Choose one of the values."))
+            return self.spec.value(text)
+        except ValueError as error:
+            raise InvalidParams({name: str(error)}) from None
 
 
 class Noun:
@@ -281,14 +295,24 @@ class Noun:
         table.rows = self.prepared(list(table.rows))
         table.sorts, table.name, table.tabs = self.sorts, self.name_of, self.tabs(reply)
         table.searches, table.filters = _(self.searches) if self.searches else "", self.filters()
-        table.selects = bool(self._allowed_actions(trashed=trashed))
+        acts = self._allowed_actions(trashed=trashed).values()
+        table.selects = bool(acts)
+        table.requests += [
+            (each.label, self._request(each, row["id"]))
+            for row in table.rows[:1] for each in acts if each.title
+        ]  # fmt: skip
         return table
+
+    def _request(self, action: Action, record_id: int) -> ApiRequest:
+        """Return the request of an action for a record."""
+        body = {self.name: {action.spec.name: action.value()}} if action.spec else None
+        return api_request(action.operation, body=body, **self._path(record_id))
 
     def _allowed_actions(self, *, trashed: bool) -> dict[str, Action]:
         return {
             name: action
             for name, action in self.actions().items()
-            if action.in_trash in {None, trashed} and rights.can(action.needs)
+            if action.in_trash in {None, trashed} and rights.can(action.operation)
         }
 
     def show(self, **path: Any) -> Response:
@@ -319,14 +343,22 @@ class Noun:
             labels = self._labels()
             entries = history.history(self.resource, record_id, labels) if may_read else None
             main.append(Section(_("History"), "history", entries, what=_("events")))
+        buttons = allowed(self.buttons(record))
+        dangers = allowed([*self.dangers(record), *self._delete_button(record)])
+        requests = [("", sent or api_request(f"get_{self.operation}", **self._path(record_id)))]
+        requests += [
+            (each.label, api_request(
+                each.needs[0], query=each.query, **self._path(record_id),
+                body={self.name: dict(each.fields)} if each.fields else None,
+            ))
+            for each in (*buttons, *dangers) if each.kind != "link"
+        ]  # fmt: skip
         plugins = [Section(label, "plain", value) for label, value in panels(self.name, record)]
         return render(
             "record.html", title=self.title_of(record), status_badge=self.badge(record),
             back=(self.url("show_list"), _(self.title)), notices=self.notices(record),
-            buttons=allowed(self.buttons(record)), tiles=self.tiles(record), main=main,
-            side=[*self.side(record), *plugins],
-            dangers=allowed([*self.dangers(record), *self._delete_button(record)]),
-            sent=sent or api_request(f"get_{self.operation}", **self._path(record_id)),
+            buttons=buttons, tiles=self.tiles(record), main=main,
+            side=[*self.side(record), *plugins], dangers=dangers, requests=requests,
             opens=bool(sent), result=result, secrets=secrets, note=note,
         )  # fmt: skip
 
@@ -359,7 +391,7 @@ class Noun:
             _("Delete permanently"), self.url("delete", record["id"]),
             (f"delete_{self.operation}",), "confirm", name=name,
             question=_("Delete %(noun)s %(name)s permanently?", noun=self.name, name=name),
-            note=_(self.delete_note),
+            note=_(self.delete_note), query=self._forced(),
         )]  # fmt: skip
 
     def create(self) -> Response | BaseResponse:
@@ -424,10 +456,13 @@ class Noun:
         """Return further values of the template of the forms."""
         return {}
 
+    def _forced(self) -> dict[str, str]:
+        """Return the parameters that delete a record instead of moving it to the trash."""
+        return {"force": "true"} if self.has_trash else {}
+
     def delete(self, **path: Any) -> BaseResponse:
         """Delete a record permanently."""
-        forced = {"force": "true"} if self.has_trash else {}
-        call(f"delete_{self.operation}", query=forced, **path)
+        call(f"delete_{self.operation}", query=self._forced(), **path)
         return see_other(f"{self.blp.name}.show_list", done="deleted")
 
     def trash(self, **path: Any) -> BaseResponse:
@@ -443,18 +478,14 @@ class Noun:
 
     def _trash_actions(self) -> dict[str, Action]:
         """Return the actions that move records to the trash, and restore them."""
-        noun, path = self.operation, self._path
+        trashing = _("Moving %(nouns)s to the trash", nouns=self.plural)
+        restoring = _("Restoring %(nouns)s", nouns=self.plural)
         return {
             "trash": Action(
-                _("Move to the trash"), _("Moving %(nouns)s to the trash", nouns=self.plural),
-                lambda each: call(f"delete_{noun}", **path(each)), f"delete_{noun}", "restore",
+                _("Move to the trash"), trashing, f"delete_{self.operation}", "restore"
             ),
-            "restore": Action(
-                _("Restore"), _("Restoring %(nouns)s", nouns=self.plural),
-                lambda each: call(f"restore_{noun}", **path(each)), f"restore_{noun}",
-                in_trash=True,
-            ),
-        }  # fmt: skip
+            "restore": Action(_("Restore"), restoring, f"restore_{self.operation}", in_trash=True),
+        }
 
     def ids_after(self, given: Mapping[str, str], after: int, limit: int) -> Sequence[int]:
         """Return the IDs of the records that match a table and follow an ID.
@@ -485,7 +516,34 @@ class Noun:
             ids = sorted(each for each in selected_ids() if each > position)
             part, is_last = ids[:PART], len(ids) <= PART
         back = self.url("show_list") + (f"?{query}" if query else ""), _(self.title)
-        return _process(part, actions[name], back, is_last=is_last)
+        return self._process(part, actions[name], back, is_last=is_last)
+
+    def _process(
+        self, part: Sequence[int], action: Action, back: tuple[str, str], *, is_last: bool
+    ) -> Response:
+        """Run an action for each record of a part, and show the progress or the result."""
+        given = request.form
+        failures = list(zip(given.getlist("failed_id"), given.getlist("failed"), strict=False))
+        done, failed = _number("done"), _number("failures")
+        changed = [each for each in given.get("changed", "").split(",") if each]
+        requests = {record_id: self._request(action, record_id) for record_id in part}
+        for record_id, sent in requests.items():
+            try:
+                call(action.operation, body=sent.body, **self._path(record_id))
+                done += 1
+                changed.append(str(record_id))
+            except ShopError as error:
+                failed += 1
+                failures.append((str(record_id), error.message))
+        state = {"after", "done", "failures", "failed", "failed_id", "changed"}
+        return render(
+            "progress.html", title=action.title, back=back, done_count=done, failed=failed,
+            failures=failures[:MAX_FAILURES], is_last=is_last, after=max(part, default=0),
+            kept=[each for each in given.items(multi=True) if each[0] not in state],
+            changed=",".join(changed[: MAX_UNDONE + 1]) if action.undo else "",
+            undo_action=action.undo if is_last and 0 < done <= MAX_UNDONE else "",
+            requests=[("", each) for each in list(requests.values())[:1]] if is_last else [],
+        )  # fmt: skip
 
 
 NOUNS: dict[str, Noun] = {}
@@ -503,7 +561,6 @@ def form_page(
     *,
     button: str = "",
     sent: ApiRequest | None = None,
-    shows_request: bool = True,
     **more: Any,
 ) -> Response:
     """Return the page of a form.
@@ -512,14 +569,14 @@ def form_page(
         back: address and text of the link above the title.
         button: the text of the button, by default the title.
         sent: the request that the form stands for, which is shown if it was asked for.
-        shows_request: whether it can be asked for.
-        more: further values of the template, such as ``intro``, and ``facts`` above the fields.
+        more: further values of the template, such as ``intro``, ``facts`` above the fields, and
+            ``request_note``.
     """
     return render(
         "record_form.html", title=title, form=form, back=back, button=button or title,
         has_errors=bool(form.errors), status=400 if form.errors else 200,
         sent=sent if request.form.get("_show") == "request" and not form.errors else None,
-        shows_request=shows_request, **more,
+        **more,
     )  # fmt: skip
 
 
@@ -531,29 +588,3 @@ def selected_ids() -> list[int]:
 
 def _number(name: str) -> int:
     return whole_number(request.form.get(name, "")) or 0
-
-
-def _process(
-    part: Sequence[int], action: Action, back: tuple[str, str], *, is_last: bool
-) -> Response:
-    """Run an action for each record of a part, and show the progress or the result."""
-    given = request.form
-    failures = list(zip(given.getlist("failed_id"), given.getlist("failed"), strict=False))
-    done, failed = _number("done"), _number("failures")
-    changed = [each for each in given.get("changed", "").split(",") if each]
-    for record_id in part:
-        try:
-            action.run(record_id)
-            done += 1
-            changed.append(str(record_id))
-        except ShopError as error:
-            failed += 1
-            failures.append((str(record_id), error.message))
-    state = {"after", "done", "failures", "failed", "failed_id", "changed"}
-    return render(
-        "progress.html", title=action.title, back=back, done_count=done, failed=failed,
-        failures=failures[:MAX_FAILURES], is_last=is_last, after=max(part, default=0),
-        kept=[each for each in given.items(multi=True) if each[0] not in state],
-        changed=",".join(changed[: MAX_UNDONE + 1]) if action.undo else "",
-        undo_action=action.undo if is_last and 0 < done <= MAX_UNDONE else "",
-    )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from flask import Response, redirect, request, url_for
@@ -14,13 +14,12 @@ from app.admin import html, reports, rights
 from app.admin.calls import Reply, call, loaded_query
 from app.admin.forms import CHOICES, FieldSpec, Form, specs_of
 from app.admin.nouns import NOUNS, Action, Noun, Record, selected_ids
-from app.admin.pages import Button, Section, Tile
+from app.admin.pages import Button, Section, Tile, requests_of
 from app.admin.tables import Column, Filter, Tab, Table, csv_response
 from app.admin.texts import gettext as _
 from app.api.authentication import current_principal
 from app.api.representations import COUPON
 from app.conversions.numbers import whole_number
-from app.errors import InvalidParams
 from app.schemas.coupons.coupon import CouponCreate, CouponUpdate
 from app.schemas.queries import CouponListQuery
 from app.services.coupons import queries
@@ -186,6 +185,10 @@ class Coupons(Noun):
             uses = Table.of_reply(_("Uses"), self._use_columns(record), reply, "redemptions")
             link = (self.url("download", number), _("Download CSV")) if uses.rows else None
             shown, total = len(uses.rows), html.number(reply.total)
+            for use in uses.rows[:1]:
+                for name, label in (("confirm", _("Confirm")), ("release", _("Release"))):
+                    path = {"redemption_id": use["id"]}
+                    uses.requests += requests_of(label, f"{name}_redemption", **path)
             if reply.total > shown:
                 note = _("The latest %(shown)s of %(total)s. The CSV file has all.",
                          shown=shown, total=total)  # fmt: skip
@@ -240,11 +243,10 @@ class Coupons(Noun):
     def actions(self) -> dict[str, Action]:
         spec = next(spec for spec in specs_of(CouponUpdate) if spec.name == "expiry_date")
         expiry = Action(
-            _("Set expiry date"), _("Setting the expiry date"), _set_expiry, "update_coupon",
-            spec=spec,
-        )  # fmt: skip
+            _("Set expiry date"), _("Setting the expiry date"), "update_coupon", spec=spec
+        )
         trash = self._trash_actions()
-        csv = Action(_("Download CSV"), "", lambda _id: None, "list_coupons", in_trash=None)
+        csv = Action(_("Download CSV"), "", "list_coupons", in_trash=None)
         return {"restore": trash["restore"], "trash": trash["trash"], "expiry": expiry, "csv": csv}
 
     def ids_after(self, given: Mapping[str, str], after: int, limit: int) -> Sequence[int]:
@@ -267,15 +269,6 @@ class Coupons(Noun):
             found = queries.coupons_with_ids(current_principal(), part, COUPON.columns)
             rows += COUPON.rows(found)
         return csv_response("coupons.csv", rows)
-
-
-def _set_expiry(coupon_id: int) -> None:
-    text = request.form.get("expiry_date", "")
-    try:
-        expiry = date.fromisoformat(text).isoformat() if text else ""
-    except ValueError:
-        raise InvalidParams({"expiry_date": "must be a date in the form 2026-11-29."}) from None
-    call("update_coupon", body={"coupon": {"expiry_date": expiry}}, coupon_id=coupon_id)
 
 
 def _facts(coupon: Record) -> list[tuple[str, Any]]:

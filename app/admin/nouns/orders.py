@@ -14,13 +14,12 @@ from app.admin.calls import Reply, call, loaded_query
 from app.admin.forms import CHOICES, FieldSpec, specs_of
 from app.admin.nouns import NOUNS, Action, Noun, Record
 from app.admin.nouns.coupons import COUPONS, USE_STATES
-from app.admin.pages import Button, Section, filled
+from app.admin.pages import Button, Section, filled, requests_of
 from app.admin.tables import Column, Filter, Tab, Table
 from app.admin.texts import gettext as _
 from app.admin.texts import ngettext
 from app.api.authentication import current_principal
 from app.catalog import current_catalog
-from app.errors import InvalidParams
 from app.schemas.orders.note import OrderNoteCreate
 from app.schemas.queries import OrderListQuery
 from app.services.orders import queries
@@ -130,9 +129,8 @@ class Orders(Noun):
 
     def actions(self) -> dict[str, Action]:
         status = Action(
-            _("Change status"), _("Changing the status"), _set_status, "update_order",
-            spec=_status_field(),
-        )  # fmt: skip
+            _("Change status"), _("Changing the status"), "update_order", spec=_status_field()
+        )
         trash = self._trash_actions()
         return {"restore": trash["restore"], "status": status, "trash": trash["trash"]}
 
@@ -165,14 +163,11 @@ class Orders(Noun):
             *([uses] if uses.content else []),
             Section(_("Notes"), "items", shown, _("No notes yet."), _("orders' notes"), id="notes",
                     form=add if rights.can("create_order_note") else None),
-            *([Section(_("Refunds"), "refunds", self._refunds(refunds, number, currency),
-                       id="refunds")] if refunds else []),
+            *self._refunds(refunds or [], number, currency),
         ]  # fmt: skip
 
-    def _refunds(
-        self, refunds: Sequence[Record], order_id: int, currency: str
-    ) -> list[tuple[str, Markup, str, Button | None]]:
-        """Return each refund: amount, time, reason, and the button that deletes it."""
+    def _refunds(self, refunds: Sequence[Record], order_id: int, currency: str) -> list[Section]:
+        """Return the section of refunds: amount, time, reason, and the button that deletes it."""
         found = []
         for refund in refunds:
             amount, number = html.money(refund["amount"], currency), refund["id"]
@@ -184,7 +179,10 @@ class Orders(Noun):
             may_delete = rights.can("delete_order_refund")
             found.append((amount, html.time(refund["created_at"]), refund["reason"],
                           button if may_delete else None))  # fmt: skip
-        return found
+        path = {"order_id": order_id, "refund_id": refunds[0]["id"] if refunds else 0}
+        requests = requests_of(_("Delete"), "delete_order_refund", **path)
+        section = Section(_("Refunds"), "refunds", found, requests=requests, id="refunds")
+        return [section] if found else []
 
     def side(self, record: Record) -> list[Section]:
         payment, name = record["payment_details"], customer_of(record)
@@ -209,13 +207,6 @@ class Orders(Noun):
             *address_sections(record),
             Section(_("Details"), "facts", filled(facts)),
         ]
-
-
-def _set_status(order_id: int) -> None:
-    status = request.form.get("status", "")
-    if status not in current_catalog().order_statuses:
-        raise InvalidParams({"status": "must be a status of an order."})
-    call("update_order", body={"order": {"status": status}}, order_id=order_id)
 
 
 def _children(operation: str, key: str, order_id: int) -> list[Record] | None:

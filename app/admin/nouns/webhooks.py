@@ -15,7 +15,7 @@ from app.admin.calls import api_request, call
 from app.admin.forms import specs_of
 from app.admin.frame import render, see_other
 from app.admin.nouns import Noun, Record
-from app.admin.pages import Button, Section, allowed, filled
+from app.admin.pages import Button, Section, allowed, filled, requests_of
 from app.admin.tables import Column, Filter, Table, list_query
 from app.admin.texts import gettext as _
 from app.conversions.numbers import whole_number
@@ -81,7 +81,7 @@ class Webhooks(Noun):
         return [
             Button(label, self.url("change_status", number), needs, "post", name=name,
                    fields={"status": status}),
-            Button(_("Ping"), self.url("ping", number), needs, "post", name=name),
+            Button(_("Ping"), self.url("ping", number), ("ping_webhook",), "post", name=name),
             Button(_("Edit"), self.url("edit", number), needs, tone="primary"),
         ]  # fmt: skip
 
@@ -92,6 +92,9 @@ class Webhooks(Noun):
         columns = self._delivery_columns(number)
         table = Table.of_reply(_("Deliveries"), columns, reply, "webhook_deliveries")
         table.filters = [_filter("delivered", _("State"), _("All deliveries"), STATES)]
+        for row in table.rows[:1]:
+            path = {"webhook_id": number, "delivery_id": row["id"]}
+            table.requests += requests_of(_("Send again"), "redeliver_webhook_delivery", **path)
         none = _("Nothing was delivered yet. Send a ping, or change a record.")
         return [Section(_("Deliveries"), "table", table, none)]
 
@@ -191,7 +194,8 @@ def show_delivery(webhook_id: int, delivery_id: int) -> Response:
                     _("The last response had no body.")),
             Section(_("Event"), "copyable", _event(delivery["event_id"]), no_event),
         ],
-        sent=api_request("get_webhook_delivery", **path),
+        requests=[("", api_request("get_webhook_delivery", **path)),
+                  *requests_of(_("Send again"), "redeliver_webhook_delivery", **path)],
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from marshmallow import ValidationError
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.admin import frame, html, rights
+from app.admin.calls import api_request
 from app.admin.forms import Form
 from app.admin.frame import AdminBlueprint, NavigationItem, render, see_other
 from app.admin.nouns import FORM, Record, form_page
@@ -146,10 +147,12 @@ set_form(
 def invite() -> Response:
     """Invite a colleague: show the form, then the link once."""
     title, back = _("Invite a colleague"), (url_for("admin_sessions.show"), _("Sessions"))
-    form = Form.of_new(Invitation, "invitation", KEYS.given)
+    form, sent = Form.of_new(Invitation, "invitation", KEYS.given), None
     if request.method == "POST":
         form = Form.submitted(Invitation, "invitation")
         values = form.read(everything=True)
+        key = {"username" if name == "login" else name: each for name, each in values.items()}
+        sent = api_request("create_api_key", body={"key": key})
         try:
             if not form.errors and "_show" not in request.form:
                 loaded = instance_of(Invitation).load(values)
@@ -164,7 +167,8 @@ def invite() -> Response:
         except ShopError as error:
             form.note(error)
     return form_page(
-        form, title, back, button=_("Create invitation"), shows_request=False,
+        form, title, back, button=_("Create invitation"), sent=sent,
+        request_note=_("It creates the user and the key at once, without a link."),
         intro=_("Your colleague gets a link, a user and a key with the rights that you choose. "
                 "They cannot exceed the rights of your key."),
     )  # fmt: skip
