@@ -49,6 +49,7 @@ class MountedRequests:
             )
             # Also codes and e-mail addresses. Letters beyond ASCII stay unchanged.
             rest = path[start:].translate(_LOWER)
+            rest = rest.rstrip("/") if rest.endswith("//") else rest
             environ["PATH_INFO"] = path[: start - len(self._mount)] + self._mount + rest
             environ[IN_ENVIRON] = self._version_of(rest)
             header = environ.get("HTTP_X_HTTP_METHOD_OVERRIDE", "")

@@ -10,7 +10,7 @@ from app.auth.principals import Capability, Principal
 from app.conversions.numbers import whole_number
 from app.db.session import run_in_transaction, savepoint
 from app.woocommerce_rest import errors
-from app.woocommerce_rest.arguments import Arguments
+from app.woocommerce_rest.arguments import Arguments, as_list
 from app.woocommerce_rest.errors import RestError
 from app.woocommerce_rest.frame import Call, Operation, Reply, Route, checked_arguments
 from app.woocommerce_rest.lists import ANYTHING, FORCE, ONE
@@ -97,7 +97,8 @@ def _run(call: Call, create: Operation, edit: Operation, delete: Operation) -> R
 
 
 def _items(given: Any) -> list[Any]:
-    return given if isinstance(given, list) else []
+    """Return the items of a list, or the values of an object, which is a list in PHP."""
+    return as_list(given) if isinstance(given, list | dict) else []
 
 
 def _result(call: Call, name: str, operation: Operation, item: Any) -> Any:

@@ -84,6 +84,13 @@ _ARGUMENTS = {
     "meta_data": METADATA,
 }
 FIELDS: Arguments = {name: _ARGUMENTS[name] for name in names_of("Coupon") if name in _ARGUMENTS}
+_STORED = frozenset({
+    "discount_type", "coupon_amount", "individual_use", "product_ids", "exclude_product_ids",
+    "usage_limit", "usage_limit_per_user", "limit_usage_to_x_items", "usage_count", "date_expires",
+    "expiry_date", "free_shipping", "product_categories", "exclude_product_categories",
+    "exclude_sale_items", "minimum_amount", "maximum_amount", "customer_email", "_used_by",
+})  # fmt: skip
+"""Metadata with the name under which the original stores a field. It is not shown."""
 _SUMS = [name for name in NAMES if "amount" in name]
 _LIMITS = [name for name in NAMES if "limit" in name]
 _ID_LISTS = {native for native, argument in _TABLE.values() if argument is INTEGERS}
@@ -106,7 +113,7 @@ def coupon_object(record: Record, site: Site) -> Object:
         "date_expires_gmt": None if expires is None else site.midnight(str(expires)),
         "usage_count": record["usage_count"],
         "used_by": record["used_by"],
-        "meta_data": metadata_list(record["metadata"], site),
+        "meta_data": metadata_list(record["metadata"], site, _STORED),
         "_links": site.links("coupons", record["id"], methods=site.methods["coupons"]),
     }
     return {name: shown[name] for name in names_of("Coupon")}
@@ -224,8 +231,6 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     for name in _SUMS:
         if name in call.args and not call.args[name]:
             given[name] = 0
-        if name in given and Decimal(given[name]) < 0:
-            raise RestError("coupon_invalid_amount", "Invalid discount amount.")
     for name in _LIMITS:
         if name in given:
             given[name] = abs(given[name])
@@ -236,6 +241,8 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     if "code" in given and not coupon_code(given["code"]):
         message = "The coupon code cannot be empty."
         raise RestError("woocommerce_rest_empty_coupon_code", message)
+    if Decimal(given.get("amount", 0)) < 0:
+        raise RestError("coupon_invalid_amount", "Invalid discount amount.")
     _limit_percentage({"discount_type": given.get("type")}, given)
     data: Object = instance_of(schema).load(given)
     for name in ("date_expires", "date_expires_gmt"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -52,6 +53,11 @@ BILLING_PARTS = (*PARTS, "postcode", "country", "state", "email", "phone")
 EMAIL = {"type": "string", "format": "email"}
 _BILLING = [(part, f"billing_{part}") for part in BILLING_PARTS]
 _SHIPPING = [(part, f"shipping_{part}") for part in SHIPPING_PARTS]
+_STORED = frozenset(
+    ["first_name", "last_name", "last_update", *(name for _, name in (*_BILLING, *_SHIPPING))]
+)
+"""Metadata with the name under which the original stores a field. It is not shown."""
+_HIDDEN = re.compile(r"_|.*(capabilities|user_level)$", re.DOTALL)
 
 
 def address(parts: Sequence[str]) -> dict[str, Any]:
@@ -107,7 +113,7 @@ def customer_fields(record: Record, site: Site) -> Object:
         "is_paying_customer": bool(record["is_paying"]),
         "avatar_url": avatar(record["email"]),
         "meta_data": metadata_list(
-            [entry for entry in record["metadata"] if not entry[1].startswith("_")], site
+            [entry for entry in record["metadata"] if not _HIDDEN.match(entry[1])], site, _STORED
         ),
         "orders_count": orders_count,
         "total_spent": total_spent,
@@ -118,14 +124,14 @@ def customer_fields(record: Record, site: Site) -> Object:
 def _methods(record: Record, site: Site) -> Sequence[str]:
     """Return the methods that the caller may use on an account.
 
-    Users cannot delete their own account.
+    Users cannot delete their own account, and nobody deletes staff here, as on the original.
     """
     if site.actor is None:
         return ITEM_METHODS
     if not record["is_changeable"]:
         return ITEM_METHODS[:1]
     allowed = site.methods["customers"]
-    if record["id"] != site.actor.user_id:
+    if record["id"] != site.actor.user_id and record["role"] in _DELETABLE:
         return allowed
     return tuple(each for each in allowed if each != "DELETE")
 
@@ -144,6 +150,7 @@ def _mark_changeable(records: Sequence[Object], actor: Principal | None) -> None
         )
 
 
+_DELETABLE = ("customer", "subscriber", "")
 _EVERY_RIGHT = capabilities_of(["administrator"])
 
 
@@ -259,8 +266,9 @@ def delete_customer(call: Call) -> Reply:
     """Delete a customer permanently. Its orders become orders of guests."""
     customer_id, heir = call.ids["id"], call.args.get("reassign")
     check = call.precondition(lambda record_id: _found(record_id, call.site))
+    if _record(customer_id, call.actor)["role"] not in _DELETABLE:
+        raise forbidden("delete", is_known=True)
     if not call.args.get("force"):
-        _found(customer_id, call.site)
         message = "Customers do not support trashing."
         raise RestError("woocommerce_rest_trash_not_supported", message, 501)
 
@@ -337,7 +345,7 @@ def _data(call: Call, schema: type[ma.Schema]) -> Object:
     if billing is not None and not is_email(billing):
         raise RestError("customer_invalid_billing_email", "Invalid billing email address")
     if "username" in given:
-        given["username"] = clean(given["username"])
+        given["username"] = clean(given["username"]) or given["username"]
     data: Object = instance_of(schema).load(given | native_addresses(call.given))
     if call.given.get("meta_data"):
         data["metadata"] = call.given["meta_data"]

@@ -33,6 +33,15 @@ ORDER_SHIPPING = (*ORDER_BILLING[:9], "phone")
 _BILLING = [(part, f"billing_{part}") for part in ORDER_BILLING]
 _SHIPPING = [(part, f"shipping_{part}") for part in ORDER_SHIPPING]
 _EDITABLE, _UNPAID = {"pending", "on-hold"}, {"pending", "failed"}
+_STORED = frozenset({
+    *(f"_{name}" for _, name in (*_BILLING, *_SHIPPING)),
+    "_order_key", "_order_currency", "_order_total", "_order_tax", "_order_shipping",
+    "_order_shipping_tax", "_order_version", "_cart_discount", "_cart_discount_tax", "_cart_hash",
+    "_payment_method", "_payment_method_title", "_customer_ip_address", "_customer_user_agent",
+    "_customer_user", "_transaction_id", "_created_via", "_prices_include_tax", "_date_completed",
+    "_completed_date", "_date_paid", "_paid_date",
+})  # fmt: skip
+"""Metadata with the name under which the original stores a field. It is not shown."""
 _KEY, _ID = itemgetter(1), itemgetter("id")
 _NO_IMAGE = {"id": "", "src": ""}
 
@@ -118,7 +127,7 @@ def _contents(record: Record, site: Site, page: Customers | None) -> Object:
         "date_paid": site.local(record["paid_at"]),
         "cart_hash": record["cart_hash"],
         "number": record["order_number"],
-        "meta_data": metadata_list(metadata, site),
+        "meta_data": metadata_list(metadata, site, _STORED),
         "line_items": [
             _line(line, entries, site, details.get(str(line["id"]), {}).get(META_IDS, ()))
             for line in record["line_items"]
@@ -372,11 +381,7 @@ def _unpadded(amount: str) -> str:
 _BELOW = ("GET", "DELETE")
 _PAYMENT = "_refunded_payment"
 """Metadata of an imported refund: whether the payment provider was called."""
-_OF_REFUNDS = frozenset(
-    {_PAYMENT, "_order_currency", "_order_version", "_order_total", "_order_tax", "_order_shipping",
-     "_order_shipping_tax", "_cart_discount", "_cart_discount_tax", "_prices_include_tax"}
-)  # fmt: skip
-"""Metadata of refunds in posts that the original does not show."""
+_OF_REFUNDS = _STORED | {_PAYMENT}
 
 
 def note_object(record: Record, site: Site) -> Object:
@@ -421,9 +426,7 @@ def refund_object(record: Record, site: Site, *, with_parent: bool = False) -> O
         "refunded_payment": any(
             key == _PAYMENT and value for _, key, value in record["metadata"]
         ),
-        "meta_data": metadata_list(
-            [entry for entry in record["metadata"] if entry[1] not in _OF_REFUNDS], site
-        ),
+        "meta_data": metadata_list(record["metadata"], site, _OF_REFUNDS),
         "line_items": [_line(*each, site) for each in parts("line_items")],
         "shipping_lines": [
             _shipping_line({**item, "method_id": "", "method_title": item["name"]}, entries, site)

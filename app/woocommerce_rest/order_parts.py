@@ -44,11 +44,11 @@ Record = Mapping[str, Any]
 Object = dict[str, Any]
 
 
-def _order(call: Call, code: str) -> Record:
-    """Return the order of a note or refund, unless it is in the trash."""
+def _order(call: Call, code: str, *, trashed_too: bool = False) -> Record:
+    """Return the order of a note or refund."""
     with reading_own_writes():
         found = records_by_id([call.ids["order_id"]], with_customers=False)
-    if not found or found[0]["status"] == TRASH:
+    if not found or (found[0]["status"] == TRASH and not trashed_too):
         raise RestError(code, "Invalid order ID.", 404)
     return found[0]
 
@@ -66,7 +66,7 @@ def _note(call: Call, note_id: int) -> Object:
 
 def list_notes(call: Call) -> Reply:
     """Return all notes of an order, newest first."""
-    _order(call, "woocommerce_rest_shop_order_invalid_id")
+    _order(call, "woocommerce_rest_shop_order_invalid_id", trashed_too=True)
     kind = call.args.get("type") or "any"
     wanted = {"customer": {True}, "internal": {False}}.get(kind, {True, False})
     found = notes_of(call.ids["order_id"])
@@ -75,7 +75,7 @@ def list_notes(call: Call) -> Reply:
 
 def get_note(call: Call) -> Reply:
     """Return a note of an order."""
-    _order(call, "woocommerce_rest_order_invalid_id")
+    _order(call, "woocommerce_rest_order_invalid_id", trashed_too=True)
     return Reply(_note(call, call.ids["id"]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, tzinfo
 from decimal import ROUND_HALF_UP, Decimal
@@ -158,8 +158,10 @@ def current_site() -> Site:
     )
 
 
-def metadata_list(entries: Sequence[tuple[int, str, Any]], site: Site) -> list[dict[str, Any]]:
-    """Return entries of metadata. Scalars are shown as text."""
+def metadata_list(
+    entries: Sequence[tuple[int, str, Any]], site: Site, hidden: Container[str] = ()
+) -> list[dict[str, Any]]:
+    """Return entries of metadata, without hidden keys. Scalars are shown as text."""
     if not entries:
         return []
     if site.include_meta or site.exclude_meta:
@@ -171,6 +173,7 @@ def metadata_list(entries: Sequence[tuple[int, str, Any]], site: Site) -> list[d
             "value": value if type(value) is str else shown_value(value),
         }
         for entry_id, key, value in entries
+        if key not in hidden
     ]
 
 

@@ -564,3 +564,66 @@ def test_webhooks_changed_in_the_second_of_their_creation_have_a_time(app_with):
     assert created["date_modified"] is None
     changed = shop.ok("PUT", f"/webhooks/{created['id']}", {})
     assert changed["date_modified"] > created["date_created"]
+
+
+def test_metadata_under_the_names_of_fields_is_not_shown(shop):
+    given = {
+        "coupons": ["coupon_amount", "_used_by", "erp"],
+        "orders": ["_billing_city", "_customer_user", "erp"],
+        "customers": ["billing_city", "wp_capabilities", "erp"],
+    }
+    identity = {"coupons": {"code": "named"}, "orders": {}, "customers": {"email": "n@b.example"}}
+    for resource, keys in given.items():
+        entries = [{"key": key, "value": "x"} for key in keys]
+        created = shop.ok("POST", f"/{resource}", {**identity[resource], "meta_data": entries})
+        assert [entry["key"] for entry in created["meta_data"]] == ["erp"]
+
+
+def test_bounds_of_the_cart_can_be_negative(shop):
+    coupon = shop.ok("POST", "/coupons", {"code": "low", "minimum_amount": "-5"})
+    assert coupon["minimum_amount"] == "-5.00"
+    refused = shop.send("POST", "/coupons", {"code": "lower", "amount": "-5"}).get_json()
+    assert refused["code"] == "coupon_invalid_amount"
+
+
+def test_notes_of_an_order_in_the_trash_can_be_read(shop):
+    note = shop.ok("POST", "/orders/41/notes", {"note": "Fragile"})
+    shop.ok("DELETE", "/orders/41")
+    assert note["id"] in [each["id"] for each in shop.ok("GET", "/orders/41/notes")]
+    assert shop.ok("GET", f"/orders/41/notes/{note['id']}")["note"] == "Fragile"
+    assert shop.send("POST", "/orders/41/notes", {"note": "Late"}).status_code == 404
+
+
+def test_values_of_an_object_are_items_of_a_batch(shop):
+    done = shop.ok("POST", "/coupons/batch", {"create": {"2": {"code": "a"}, "5": {"code": "b"}}})
+    assert [each["code"] for each in done["create"]] == ["a", "b"]
+
+
+def test_staff_cannot_be_deleted(shop):
+    refused = shop.send("DELETE", "/customers/2?force=true")
+    assert refused.status_code == 403
+    assert refused.get_json()["code"] == "woocommerce_rest_cannot_delete"
+    (link,) = shop.ok("GET", "/customers/2")["_links"]["self"]
+    assert "DELETE" not in link["targetHints"]["allow"]
+    assert shop.ok("DELETE", "/customers/3?force=true")["role"] == "subscriber"
+
+
+def test_search_finds_ids(shop):
+    found = shop.ok("GET", "/customers?search=5&_fields=id")
+    assert sorted(each["id"] for each in found) == [5, 9, 19]
+    assert 71 in [each["id"] for each in shop.ok("GET", "/refunds?search=47")]
+    assert shop.ok("GET", "/customers?search=5000") == []
+
+
+def test_sales_count_new_customers_only(shop):
+    (sales,) = shop.ok("GET", "/reports/sales?date_min=2025-01-01&date_max=2025-02-28")
+    assert sales["total_customers"] == 3  # the staff of January is not counted
+
+
+def test_slashes_at_the_end(shop):
+    assert shop.ok("GET", "/coupons/16//")["id"] == 16
+
+
+def test_a_username_of_blanks_is_invalid(shop):
+    refused = shop.send("POST", "/customers", {"email": "b@b.example", "username": "   "})
+    assert refused.get_json()["code"] == "registration-error-invalid-username"

@@ -1,11 +1,11 @@
 """Lists of complete records, also of those in the trash, as other dialects ask for them (wc-v3)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, literal, not_
+from sqlalchemy import ColumnElement, case, literal, not_, or_, select, union_all
 
 from app.conversions.numbers import INT64_MAX
 from app.db.read_pool import fetch
@@ -101,8 +101,18 @@ def words_of(
 def phrase_of(
     text: str, column: ColumnElement[Any], record_id: ColumnElement[int]
 ) -> Condition | None:
-    """Return the search for a text."""
-    return contains(column, text, record_id) if text.strip() else None
+    """Return the search for a text. A whole number also finds the record with this ID."""
+    if not text.strip():
+        return None
+    found = contains(column, text, record_id)
+    if not (text.isascii() and text.isdecimal()):
+        return found
+    number = min(int(text), INT64_MAX)
+    in_order = or_(found.in_order, record_id == number)
+    if found.index is None:  # a short text, which has no index
+        return replace(found, in_order=in_order, by_index=in_order)
+    by_index = record_id.in_(union_all(found.index, select(literal(number))))
+    return replace(found, in_order=in_order, by_index=by_index, index=None)
 
 
 def fetch_records(

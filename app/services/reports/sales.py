@@ -25,7 +25,7 @@ from app.auth.principals import Principal
 from app.conversions.intervals import Interval
 from app.db.read_pool import Fetch
 from app.db.sql.functions import is_indexed, json_list, json_record
-from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS, USERS
+from app.models import ORDER_REFUNDS, ORDERS, REDEMPTIONS, USER_ROLES, USERS
 from app.services.orders.sums import amount_text, divided
 from app.services.reports.period import Period, require_reports, text_of
 from app.services.reports.scope import (
@@ -98,12 +98,15 @@ def sales_report(actor: Principal, period: Period, currency: str) -> dict[str, A
     }
 
 
-def read_sales(period: Period, currency: str, statuses: Sequence[str] | None = None) -> Sales:
+def read_sales(
+    period: Period, currency: str, statuses: Sequence[str] | None = None, role: str = ""
+) -> Sales:
     """Return the sales of a period.
 
     Args:
         statuses: the statuses of counted orders, by default ``SHOP_PAID_STATUSES`` and
             ``refunded``.
+        role: counts only new accounts with this role.
 
     Raises:
         InvalidParams: the period has too many intervals.
@@ -112,7 +115,7 @@ def read_sales(period: Period, currency: str, statuses: Sequence[str] | None = N
     before, whole = period.previous, (period.since, period.until)
     spans = [(each.since, each.until) for each in parts] + [(before.since, before.until)]
     with reading() as fetch:
-        scope = scope_of(fetch, currency, statuses)
+        scope = replace(scope_of(fetch, currency, statuses), role=role)
         *found, (previous, _) = _figures(fetch, scope, spans)
         currencies = _other_currencies(fetch, scope, whole) if scope.others else []
     figures = [each for each, _ in found]
@@ -178,6 +181,10 @@ def _parts(scope: Scope, since: Any, until: Any, *, exact: bool) -> list[Select[
     refunds = ORDER_REFUNDS.join(ORDERS, ORDERS.c.id == ORDER_REFUNDS.c.order_id)
     refunded = {"refunds": func.count(), **sums_of(REFUND_SUMS, exact=exact)}
     is_guest = ORDERS.c.customer_id.is_(None)
+    created = within(USERS.c.created_at, since, until)
+    if scope.role:
+        has_role = USER_ROLES.c.role == scope.role
+        created = (has_role, *within(USER_ROLES.c.registered_at, since, until))
     accounts: Any = json_list(ORDERS.c.customer_id).filter(~is_guest)
     guests: Any = json_list(ORDERS.c.billing_email)
     figures = {"orders": func.count(), "accounts": accounts, **sums_of(ORDER_SUMS, exact=exact)}
@@ -196,9 +203,7 @@ def _parts(scope: Scope, since: Any, until: Any, *, exact: bool) -> list[Select[
         select(json_record(refunded))
         .select_from(refunds)
         .where(scope.counts_found(), *within(ORDER_REFUNDS.c.created_at, since, until)),
-        select(json_record({"new_customers": func.count()})).where(
-            *within(USERS.c.created_at, since, until)
-        ),
+        select(json_record({"new_customers": func.count()})).where(*created),
         select(json_record({"uses": func.count()})).where(
             scope.counts_use(), *within(REDEMPTIONS.c.confirmed_at, since, until)
         ),

@@ -63,6 +63,7 @@ class Scope:
         currency: their currency.
         statuses: the statuses of counted orders.
         others: whether any order has another currency than that of the shop.
+        role: counts only new accounts with this role, if there is one.
         folded: the lower-case form of each e-mail address of a guest with characters beyond ASCII.
     """
 
@@ -70,6 +71,7 @@ class Scope:
     statuses: tuple[str, ...]
     others: bool
     folded: Mapping[str, str]
+    role: str = ""
 
     def counts(self, orders: Any = ORDERS.c) -> ColumnElement[bool]:
         """Return whether an order counts."""

@@ -68,7 +68,7 @@ def woocommerce_sales(actor: Principal, period: Period) -> dict[str, Any]:
     """
     require_reports(actor)
     currency = current_app.config["SHOP_CURRENCY"]
-    sales = read_sales(period, currency, (*SOLD, "refunded"))
+    sales = read_sales(period, currency, (*SOLD, "refunded"), "customer")
     totals = sales.totals
     refunded = totals["refunded"]
     sold = totals["total"] - refunded
