@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
 from markupsafe import Markup
 
@@ -14,8 +15,6 @@ from app.admin import html
 WIDTH, HEIGHT = 1000, 160
 DATES = 5
 """The number of dates below a plot."""
-
-MAX_POINTS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +32,13 @@ class Point:
     is_open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plot:
-    """A plot of one series.
+    """A plot of one series, which the macro ``plot`` draws. The page stretches the picture.
 
     Args:
         title: what it shows.
-        points: its points, at most MAX_POINTS.
+        points: its points, at least one.
         note: a note beside the title.
         is_money: whether its values are amounts, which are a line. Numbers are bars.
     """
@@ -53,15 +52,10 @@ class Plot:
         """Return a value as text."""
         return html.money(value) if self.is_money else html.number(value)
 
-    @property
-    def table(self) -> list[tuple[str, str]]:
-        """Its numbers: period and value."""
-        return [(point.label, self.format(point.value)) for point in self.points]
-
-    @property
+    @cached_property
     def grid(self) -> list[Decimal]:
         """The values of its grid lines, from zero."""
-        return steps(max((point.value for point in self.points), default=Decimal(0)))
+        return steps(max(point.value for point in self.points))
 
     @property
     def values(self) -> list[str]:
@@ -78,9 +72,30 @@ class Plot:
         return [self.points[place].label for place in places]
 
     @property
-    def svg(self) -> Markup:
-        """The picture."""
-        return _svg(self)
+    def summary(self) -> str:
+        """What the picture shows, in words."""
+        best = max(self.points, key=lambda point: point.value)
+        period = f"{self.points[0].label} to {self.points[-1].label}"
+        return f"{self.title}, {period}, at most {self.format(best.value)} ({best.label})"
+
+    @property
+    def slot(self) -> float:
+        """The width of a period."""
+        return WIDTH / len(self.points)
+
+    def y(self, value: Decimal) -> float:
+        """Return the place of a value."""
+        return round(HEIGHT * float(1 - max(value, Decimal(0)) / self.grid[-1]), 1)
+
+    def path(self, *, is_open: bool) -> str:
+        """Return the line of the periods that have ended, or from the last one of them on."""
+        ended = sum(not point.is_open for point in self.points)
+        places = range(max(ended - 1, 0), len(self.points)) if is_open else range(ended)
+        pairs = (
+            f"{round(self.slot * (place + 0.5), 1)} {self.y(self.points[place].value)}"
+            for place in places
+        )
+        return "L".join(pairs) if len(places) > is_open else ""
 
 
 def steps(top: Decimal) -> list[Decimal]:
@@ -102,86 +117,6 @@ def short(value: Decimal) -> str:
         if value >= limit:
             return f"{(value / limit).quantize(Decimal('0.1')).normalize():f}{suffix}"
     return f"{value.normalize():f}"
-
-
-def _svg(plot: Plot) -> Markup:
-    """Return the picture, which the page stretches. The texts of its axes are beside it."""
-    points = plot.points[:MAX_POINTS]
-    grid = plot.grid
-
-    def y(value: Decimal) -> float:
-        return round(HEIGHT * float(1 - max(value, Decimal(0)) / grid[-1]), 1)
-
-    slot = WIDTH / max(len(points), 1)
-    xs = [round(slot * (index + 0.5), 1) for index in range(len(points))]
-    lines = Markup("").join(
-        Markup('<line class="grid" x1="0" x2="{}" y1="{}" y2="{}"/>').format(
-            WIDTH, y(value), y(value)
-        )
-        for value in grid
-    )
-    marks = _line(points, xs, y) if plot.is_money else _bars(points, xs, slot, y)
-    hits = Markup("").join(
-        Markup(
-            '<rect class="hit" x="{}" y="0" width="{}" height="{}"><title>{}: {}</title></rect>'
-        ).format(
-            round(x - slot / 2, 1), round(slot, 1), HEIGHT, point.label, plot.format(point.value)
-        )
-        for x, point in zip(xs, points, strict=True)
-    )
-    return Markup(
-        '<svg viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>'
-    ).format(WIDTH, HEIGHT, _summary(plot), lines + marks + hits)
-
-
-def _summary(plot: Plot) -> str:
-    if not plot.points:
-        return plot.title
-    best = max(plot.points, key=lambda point: point.value)
-    period = f"{plot.points[0].label} to {plot.points[-1].label}"
-    return f"{plot.title}, {period}, at most {plot.format(best.value)} ({best.label})"
-
-
-def _path(points: Sequence[Point], xs: Sequence[float], y: Callable[[Decimal], float]) -> str:
-    pairs = (f"{x} {y(point.value)}" for x, point in zip(xs, points, strict=True))
-    return "M" + "L".join(pairs)
-
-
-def _line(points: Sequence[Point], xs: Sequence[float], y: Callable[[Decimal], float]) -> Markup:
-    if not points:
-        return Markup()
-    closed = [point for point in points if not point.is_open]
-    count = len(closed)
-    base = HEIGHT
-    parts = []
-    if count:
-        path = _path(closed, xs[:count], y)
-        parts.append(
-            Markup('<path class="area" d="{}L{} {}L{} {}Z"/>').format(
-                path, xs[count - 1], base, xs[0], base
-            )
-        )
-        parts.append(Markup('<path class="series" d="{}"/>').format(path))
-    if count < len(points):
-        start = max(count - 1, 0)
-        path = _path(points[start:], xs[start:], y)
-        parts.append(Markup('<path class="series open" d="{}"/>').format(path))
-    return Markup("").join(parts)
-
-
-def _bars(
-    points: Sequence[Point], xs: Sequence[float], slot: float, y: Callable[[Decimal], float]
-) -> Markup:
-    width = round(slot * 0.7, 1)
-    base = HEIGHT
-    return Markup("").join(
-        Markup('<rect class="bar-mark{}" x="{}" y="{}" width="{}" height="{}"/>').format(
-            " open" if point.is_open else "", round(x - width / 2, 1), y(point.value), width,
-            round(base - y(point.value), 1),
-        )
-        for x, point in zip(xs, points, strict=True)
-        if point.value > 0
-    )  # fmt: skip
 
 
 def sparkline(values: Sequence[Decimal]) -> Markup:

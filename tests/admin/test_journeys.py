@@ -440,6 +440,21 @@ def test_nothing_scrolls_sideways_on_a_narrow_phone(shop):
             assert small == [], path
 
 
+@pytest.mark.parametrize("size", [DESKTOP, (390, 844)], ids=["laptop", "phone"])
+def test_nothing_moves_when_the_script_runs(shop, size):
+    boxes = """[...document.querySelectorAll("body *")].filter(e => e.offsetParent)
+        .map(e => [e.tagName, e.getBoundingClientRect()])
+        .map(([tag, box]) => [tag, box.x, box.y, box.width, box.height])"""
+    with shop.page(size) as page:
+        for path in pages_of(shop):
+            shop.open(page, path)
+            after = page.evaluate(boxes)
+            page.route("**/admin.js", lambda route: route.fulfill(body=""))
+            shop.open(page, path)
+            assert page.evaluate(boxes) == after, path
+            page.unroute("**/admin.js")
+
+
 @needs_node
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(shop, scheme):

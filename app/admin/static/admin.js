@@ -20,7 +20,6 @@ function say(text) {
 
 // Copying
 for (const button of all("[data-copy]")) {
-  button.hidden = false;
   button.addEventListener("click", async () => {
     const text = button.parentElement.querySelector("code").textContent;
     try {
@@ -40,20 +39,15 @@ for (const button of all("[data-copy]")) {
 // Selecting rows: one box in the head of the table, and one beside the actions on a phone
 for (const form of all("[data-selection]")) {
   const heads = all("[data-select-page]", form);
-  const acts = form.querySelector("[data-acts]");
   const counted = form.querySelector("[data-selected]");
   const rows = all("input[name=id]", form);
-  form.querySelector("[data-select-label]").hidden = false;
   const update = () => {
     const selected = rows.filter((row) => row.checked).length;
     for (const head of heads) {
-      head.hidden = false;
       head.checked = selected === rows.length;
       head.indeterminate = selected > 0 && selected < rows.length;
     }
-    counted.hidden = false;
     counted.textContent = `${selected} selected`;
-    acts.classList.toggle("idle", selected === 0);
   };
   for (const head of heads) {
     head.addEventListener("change", () => {
@@ -69,7 +63,6 @@ for (const form of all("[data-selection]")) {
 document.querySelector("form[data-continues]")?.requestSubmit();
 
 // Choices that apply at once
-for (const button of all("[data-applies]")) button.hidden = true;
 for (const select of all("[data-submits]")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }
@@ -81,7 +74,6 @@ function close(details) {
   details.querySelector("summary").focus();
 }
 for (const button of all("[data-close]")) {
-  button.hidden = false;
   button.addEventListener("click", () => close(button.closest("details")));
 }
 document.addEventListener("click", (event) => {
