@@ -71,6 +71,7 @@ def run(
     faults: bool = True,
     keep: bool = False,
     accounts: bool = False,
+    goes_on: bool = True,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Result:
     """Run a campaign and return its result. It ends early at the first violation.
@@ -84,12 +85,15 @@ def run(
         keep: whether the result contains all segments.
         accounts: whether most operations are about accounts and their addresses. Other kinds of
             operations do not have to occur then.
+        goes_on: whether the run goes on after its seconds until everything is tested. A run with a
+            planted defect does not.
         tell: is called with a line about each segment.
     """
     shop = SHOPS[database](seed, plant)
     try:
         shop.start()
         campaign = _Campaign(shop, seed, seconds, faults=faults, keep=keep, accounts=accounts)
+        campaign.goes_on = goes_on and not plant
         try:
             return campaign.run(tell)
         finally:
@@ -103,6 +107,7 @@ class _Campaign:
         self, shop: Shop, seed: int, seconds: float, *, faults: bool, keep: bool, accounts: bool
     ) -> None:
         self._shop, self._seconds, self._keep = shop, seconds, keep
+        self.goes_on = True  # until everything is tested
         self._length = LONG_SEGMENT if seconds >= LONG else SEGMENT
         self._start = time.monotonic()
         needed = MANY if seconds >= LONG else FEW
@@ -160,7 +165,7 @@ class _Campaign:
     def _run_segments(self, tell: Callable[[str], None]) -> None:
         active, most = 0.0, MOST * self._seconds / self._length
         while not self.result.violations and (
-            active < self._seconds or (self._number < most and self._not_tested())
+            active < self._seconds or (self.goes_on and self._number < most and self._not_tested())
         ):
             segment = Segment(
                 self._number, self.clock(), time.time() - self.clock(), before=self._state

@@ -32,6 +32,7 @@ MAX_PER_COUPON = 60  # operations in two seconds
 RECORDED = "0.77"  # amount of the coupon lines that clients of the legacy API compute
 LEGACY = ("/wc-api/v2", "/wc-api/v3")
 
+CURRENCY = "EUR"  # of a few orders; the shop has another one
 FEE = {"title": "Gift wrapping", "total": "2.50", "total_tax": "0.50"}
 OTHER_PATH = ("reserve", "create_order", "create_coupon")
 """Kinds of operations that use the Idempotency-Key of another path."""
@@ -51,11 +52,11 @@ WEIGHTS = {
     "rename": 1.5, "trash_coupon": 1, "restore_coupon": 2, "delete_coupon": 1.2,
     "create_coupon": 2, "conditional_update": 2, "generate": 0.5, "trash_batch": 0.5,
     "change_email": 3, "create_customer": 1, "delete_customer": 0.5, "read_only": 0.7,
-    "conditional_order": 1.5, "create_key": 0.5, "restrict_key": 0.4, "revoke_key": 0.4,
+    "conditional_order": 1.5, "conditional_customer": 1.5, "conditional_trash": 1, "create_key": 0.5, "restrict_key": 0.4, "revoke_key": 0.4,
     "use_key": 2,
     "read_coupon": 6, "read_code": 2, "read_redemption": 5, "read_order": 4,
     "read_customer": 3, "list_orders": 2, "list_coupons": 1, "list_redemptions": 2,
-    "count": 2, "read_feed": 1,
+    "count": 2, "count_orders": 3, "read_feed": 1,
 }  # fmt: skip
 """How often each kind of operation is chosen."""
 OF_ACCOUNTS = dict.fromkeys(WEIGHTS, 0.1) | {
@@ -164,6 +165,10 @@ class Generator:
         """
         if operation.kind == "reserve" and self.random.random() < 0.2:
             first, again = (self._evaluation(operation) for _ in range(2))
+            self._next.extend([operation, again])
+            return first
+        if operation.kind == "create_order" and self.random.random() < 0.2:
+            first, again = (self._prepared(self._count_of_orders()) for _ in range(2))
             self._next.extend([operation, again])
             return first
         for kind in ("order", "coupon", "customer"):
@@ -409,6 +414,8 @@ class Generator:
             ]
         if random.random() < 0.2:
             order["fee_lines"] = [FEE]
+        if random.random() < 0.1:
+            order["currency"] = CURRENCY
         return order, {"codes": codes, "order_key": key, **person}
 
     def _create_order(self) -> Operation | None:
@@ -437,6 +444,34 @@ class Generator:
             "conditional_order", "PUT", f"/orders/{order_id}", {"order": change},
             order=order_id, codes=[], needs_etag=True,
         )  # fmt: skip
+
+    def _conditional_customer(self) -> Operation | None:
+        """Update an account only if it is the one that was read before. Two clients do it at once."""
+        if not self.world.customers:
+            return None
+        customer_id = self.world.hot_customer or self.random.choice(list(self.world.customers))
+        change = {"first_name": f"name-{self.world.next_number()}"}
+        operation = self._operation(
+            "conditional_customer", "PUT", f"/customers/{customer_id}", {"customer": change},
+            customer=customer_id, needs_etag=True,
+        )  # fmt: skip
+        self.world.twins.append(operation)
+        return operation
+
+    def _conditional_trash(self) -> Operation | None:
+        """Move an order or a coupon to the trash only if it is the one that was read before.
+
+        Another client changes it meanwhile.
+        """
+        write = self._change_limit() if self.random.random() < 0.5 else self._set_status()
+        if write is None:
+            return None
+        self.world.twins.append(write)
+        kind = "coupon" if "coupon" in write.args else "order"
+        more = {"code": write.args["code"]} if kind == "coupon" else {"codes": []}
+        id_ = {kind: write.args[kind]}
+        path = f"/{kind}s/{write.args[kind]}"
+        return self._operation("conditional_trash", "DELETE", path, needs_etag=True, **id_, **more)
 
     def _set_status(self) -> Operation | None:
         order_id = self._order_id()
@@ -813,14 +848,36 @@ class Generator:
         return self._operation("read_customer", "GET", path, record=["customer", customer_id])
 
     def _read_own(self, kind: str, id_: int) -> Operation:
-        """Read what the client writes or has just written, from a replica if there is one."""
+        """Read what the client writes or has just written, from a replica if there is one.
+
+        Sometimes in a list, or in a count.
+        """
+        if self.random.random() < 0.3:
+            if kind == "coupon":
+                return self._list_coupons()
+            if kind == "order" and (order := self.world.orders.get(id_)):
+                status = order["status"]
+                is_count = self.random.random() < 0.3
+                return self._count_of_orders() if is_count else self._orders_with(status)
         code = self.world.coupons.get(id_, {}).get("code") if kind == "coupon" else None
         if code and self.random.random() < 0.5:
             return self._operation("read_code", "GET", f"/coupons/code/{code}", code=code)
         return self._operation(f"read_{kind}", "GET", f"/{kind}s/{id_}", record=[kind, id_])
 
-    def _list_orders(self) -> Operation:
+    def _count_orders(self) -> Operation:
+        if self.random.random() < 0.5:
+            return self._count_of_orders()
         status = self.random.choice(STATUSES)
+        path = f"/orders/count?filter[status]={status}"
+        return self._operation("count_orders", "GET", path, where={"status": status})
+
+    def _count_of_orders(self) -> Operation:
+        return self._operation("count_orders", "GET", "/orders/count", where={})
+
+    def _list_orders(self) -> Operation:
+        return self._orders_with(self.random.choice(STATUSES))
+
+    def _orders_with(self, status: str) -> Operation:
         path = f"/orders?filter[status]={status}"
         where = {"status": status}
         if self.random.random() < 0.5 and self.world.customers:
@@ -866,14 +923,15 @@ class Generator:
         for order in [body.get("order"), *body.get("orders", ())]:
             if order and "error" not in order and operation.kind != "list_orders":
                 world.orders[order["id"]] = order
-        if operation.kind == "trash_order":
+        is_trash = operation.kind == "conditional_trash"
+        if operation.kind == "trash_order" or (is_trash and "order" in operation.args):
             world.orders.pop(operation.args["order"], None)
             world.trashed_orders.append(operation.args["order"])
         elif operation.kind == "delete_order":
             world.orders.pop(operation.args["order"], None)
-        elif operation.kind in {"trash_coupon", "delete_coupon"}:
+        elif operation.kind in {"trash_coupon", "delete_coupon"} or is_trash:
             world.coupons.pop(operation.args["coupon"], None)
-            if operation.kind == "trash_coupon":
+            if operation.kind != "delete_coupon":
                 world.trashed_coupons.append(operation.args["coupon"])
         elif (coupon := body.get("coupon")) and operation.method != "GET":
             world.coupons[coupon["id"]] = coupon

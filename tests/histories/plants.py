@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -45,11 +44,20 @@ from app.services.orders import locks, refund_rules, refunds
 from app.services.orders import queries as order_queries
 from app.services.orders import redemptions as order_redemptions
 from app.services.orders import writes as order_writes
-from app.services.redemptions import changes, counts, reservations, slots, stored, writes
+from app.services.redemptions import (
+    changes,
+    counts,
+    reservations,
+    slots,
+    stored,
+    writes,
+)
 from app.services.reports import coupons as coupon_reports
 from app.services.reports import lists, sales, scope
 from app.services.webhooks.deliveries import collection
 from app.worker import runner
+from tests.histories import narrow_plants
+from tests.histories.planting import cached, take_with
 
 
 class _Clock(datetime):
@@ -74,19 +82,9 @@ def init_app(app: Any, api: Any) -> None:  # the signature of every plugin
 # --- limits ---
 
 
-def _take_with(*conditions: Any, per_user: bool) -> None:
-    """Let slots be taken with other conditions, and with or without the limit per user."""
-    for published, confirmed, check in slots._TAKE:
-        column = COUPONS.c.usage_count if confirmed else COUPONS.c.reserved_count
-        more = [slots.PUBLISHED] if published else []
-        more += slots._CONDITIONS[check] if per_user else []
-        slots._TAKE[published, confirmed, check] = slots._taking(column, *conditions, *more)
-    reservations._reserve_at_once = lambda *_: None  # has the conditions in a statement of its own
-
-
 def limit_before_lock(_: Any) -> None:
     """The limits are read before the lock, and not checked again."""
-    _take_with(per_user=False)
+    take_with(per_user=False)
 
 
 def no_lock(_: Any) -> None:
@@ -104,7 +102,7 @@ def no_lock(_: Any) -> None:
 def limit_off_by_one(_: Any) -> None:
     """A coupon has one use more than its limit."""
     free = COUPONS.c.usage_limit - COUPONS.c.reserved_count - terms._UNCOUNTED
-    _take_with(or_(COUPONS.c.usage_limit == 0, COUPONS.c.usage_count <= free), per_user=True)
+    take_with(or_(COUPONS.c.usage_limit == 0, COUPONS.c.usage_count <= free), per_user=True)
 
     original = evaluation.limit_reasons
 
@@ -338,22 +336,9 @@ def lost_event(_: Any) -> None:
     hooks.record = record
 
 
-def _cached(read: Any) -> Any:
-    """Return a function whose results of the last half second are used again."""
-    cache: dict[Any, Any] = {}
-
-    def cached(actor: Any, *args: Any, **kwargs: Any) -> Any:
-        key = str(args)
-        if key not in cache or time.monotonic() - cache[key][0] > 0.5:
-            cache[key] = time.monotonic(), read(actor, *args, **kwargs)
-        return cache[key][1]
-
-    return cached
-
-
 def stale_read(_: Any) -> None:
     """A process shows coupons from a cache of half a second."""
-    queries.get_coupon = _cached(queries.get_coupon)
+    queries.get_coupon = cached(queries.get_coupon)
 
 
 def refund_exceeds(_: Any) -> None:
@@ -701,17 +686,17 @@ def replay_with_200(_: Any) -> None:
 
 def code_cached(_: Any) -> None:
     """A coupon that is found by its code comes from a cache of half a second."""
-    queries.get_coupon_by_code = _cached(queries.get_coupon_by_code)
+    queries.get_coupon_by_code = cached(queries.get_coupon_by_code)
 
 
 def customer_cached(_: Any) -> None:
     """A process shows accounts from a cache of half a second."""
-    customer_queries.get_customer = _cached(customer_queries.get_customer)
+    customer_queries.get_customer = cached(customer_queries.get_customer)
 
 
 def evaluation_cached(_: Any) -> None:
     """Evaluations know coupons and their uses from a cache of half a second."""
-    cart_evaluation.coupons_by_code = _cached(cart_evaluation.coupons_by_code)
+    cart_evaluation.coupons_by_code = cached(cart_evaluation.coupons_by_code)
 
 
 def revoked_key_works(_: Any) -> None:
@@ -910,6 +895,7 @@ PLANTS: dict[str, Callable[[Any], None]] = {
         guests_not_erased,
         expires_later,
         orders_of_customer_in_trash,
+        *narrow_plants.ALL,
     )
 }
 """The planted defects by name."""

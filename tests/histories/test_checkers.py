@@ -346,9 +346,44 @@ def alter_items(segments):
             return
 
 
+def count_other_orders(segments):
+    _, operation = operations(segments, "count_orders")[0]
+    operation.response["count"] += 50
+
+
+def change_account_that_was_not_seen(segments):
+    _, operation = operations(segments, "conditional_customer")[0]
+    operation.args["seen"]["created_at"] = "2020-01-01T00:00:00Z"
+
+
+def trash_what_was_not_seen(segments):
+    _, operation = operations(segments, "conditional_trash")[0]
+    operation.args["seen"]["created_at"] = "2020-01-01T00:00:00Z"
+
+
+def live_longer_after_a_repetition(segments):
+    for segment, operation in operations(segments, "reserve"):
+        with_events = {event.request_id for event in segment.events}
+        shown = operation.response["redemption"]
+        if operation.request_id not in with_events and shown["status"] == "reserved":
+            shown["expires_at"] = "2036-01-01T00:00:00Z"
+    assert with_events
+
+
+def sell_in_another_currency(segments):
+    for segment in segments:
+        for order in segment.after["orders"].values():
+            order["currency"] = "GBP"
+
+
 @pytest.mark.parametrize(
     ("alter", "checker"),
     [
+        (count_other_orders, "sessions"),
+        (change_account_that_was_not_seen, "sessions"),
+        (trash_what_was_not_seen, "sessions"),
+        (live_longer_after_a_repetition, "orders"),
+        (sell_in_another_currency, "queries"),
         (alter_interval, "queries"),
         (alter_restored, "orders"),
         (leave_coupon_of_batch, "feed and deliveries"),

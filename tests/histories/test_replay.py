@@ -7,6 +7,7 @@ import pytest
 from tests.events.feed import feed, make_order
 from tests.histories.checkers.conditions import check_conditions
 from tests.histories.checkers.coupons import CouponChecker
+from tests.histories.checkers.records import RecordChecker
 from tests.histories.generator import CONDITIONS
 from tests.histories.history import Event, Operation, Segment
 from tests.redemptions.calls import expire
@@ -219,6 +220,32 @@ def test_a_rejection_is_explained_by_the_address_of_the_deleted_customer_of_an_o
     assert rejected.reasons == {"usage_limit_per_user"}
     redemptions = admin.get("/redemptions").get_json()["redemptions"]
     assert violations_of(events, trashed, reserved, rejected, redemptions=redemptions) == []
+
+
+@pytest.mark.one_database
+def test_a_conditional_delete_of_an_order_releases_its_coupons(
+    admin, feed, make_coupon, make_order
+):
+    """The event of a coupon is not a conditional write of this coupon."""
+    coupon = make_coupon(code="summer")
+    order = make_order(status="pending", coupon_lines=[{"code": "summer"}])
+    coupons = {coupon["id"]: admin.get(f"/coupons/{coupon['id']}").get_json()["coupon"]}
+    feed()
+    path = f"/orders/{order['id']}"
+    args = {"order": order["id"], "seen": order}
+    trashed = recorded(admin.delete(path), "conditional_trash", None, **args)
+    segment = Segment(0, 0.0, time.time(), events=[Event(each, 1.0, 2.0) for each in feed()])
+    segment.before = {"orders": {order["id"]: order}, "coupons": coupons, "customers": {}}
+    segment.after = segment.before | {"orders": {}, "redemptions": {}}
+    segment.operations = [trashed]
+    assert [event.type for event in segment.events] == ["order.deleted", "coupon.released"]
+    assert [each.text for each in RecordChecker().check(segment)] == []
+    other = order | {"created_at": "2020-01-01T00:00:00Z"}
+    trashed.args["seen"] = other
+    (violation,) = RecordChecker().check(segment)
+    assert violation.text == (
+        f"order {order['id']}: a conditional write to another state than the one seen"
+    )
 
 
 EMAIL = "ann@example.com"

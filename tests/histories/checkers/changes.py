@@ -224,6 +224,30 @@ def check_expiries(segment: Segment) -> list[Violation]:
         if not _is_between(segment, at, operation.invoked + wanted, operation.returned + wanted):
             text = f"a reservation for {wanted} s expires at {at}"
             found.append(Violation(ORDERS, text, [operation]))
+    return found + _extended(segment)
+
+
+def _extended(segment: Segment) -> list[Violation]:
+    """Check that a live reservation expires at the same time after its reference is sent again."""
+    with_events = {event.request_id for event in segment.events}
+    reserves = [each for each in segment.operations if each.kind == "reserve"]
+    unknown = {each.args["reference"] for each in reserves if each.status is None}
+    known: dict[int, set[str]] = {
+        id_: {each["expires_at"]} for id_, each in segment.before["redemptions"].items()
+    }
+    done = [each for each in reserves if each.is_done and not each.replayed]
+    for each in done:
+        if each.request_id in with_events:
+            shown = each.response["redemption"]
+            known.setdefault(shown["id"], set()).add(shown["expires_at"])
+    found = []
+    for each in done:
+        shown = each.response["redemption"]
+        is_known = shown["id"] in known and each.args["reference"] not in unknown
+        is_same = each.request_id not in with_events and shown["status"] == "reserved"
+        if is_known and is_same and shown["expires_at"] not in known[shown["id"]]:
+            text = f"redemption {shown['id']} expires at {shown['expires_at']} without a new use"
+            found.append(Violation(ORDERS, text, [each]))
     return found
 
 

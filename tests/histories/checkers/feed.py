@@ -20,7 +20,7 @@ EVENTS = {
     "delete_coupon": "coupon.deleted", "create_coupon": "coupon.created",
     "generate": "coupon_batch.created", "change_email": "customer.updated",
     "create_customer": "customer.created", "delete_customer": "customer.deleted",
-    "conditional_order": "order.updated",
+    "conditional_order": "order.updated", "conditional_customer": "customer.updated",
 }  # fmt: skip
 """The event that a successful operation writes once."""
 
@@ -98,6 +98,8 @@ def _missing(operation: Operation, events: list[Event]) -> list[Violation]:
         text = f"a rejected request has written {', '.join(types)}"
         return [Violation(NAME, text, [operation], events)] if types else []
     wanted = EVENTS.get(operation.kind)
+    if operation.kind == "conditional_trash":
+        wanted = "order.deleted" if "order" in operation.args else "coupon.deleted"
     if wanted and types.count(wanted) != 1:
         text = f"{types.count(wanted)} events {wanted} of a request, instead of one"
         return [Violation(NAME, text, [operation], events)]

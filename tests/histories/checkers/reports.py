@@ -13,6 +13,8 @@ COUNTED = frozenset({"processing", "completed", "refunded"})
 CENT = Decimal("0.01")
 INTERVALS = "hour", "hour", "hour", "day", "week", "month", "year"
 AT_ONCE = 2
+OF_OTHER = 0.25  # share of reports about the other currency
+OF_SHOP, OTHER = "USD", "EUR"  # currencies; a few orders of a run have the other one
 
 Record = dict[str, Any]
 
@@ -32,6 +34,7 @@ def ask_reports(
     first, last = (date.fromisoformat(each(days, default="2026-01-01")) for each in (min, max))
     day = timedelta(days=1)
     period = f"filter[from]={first - day}&filter[to]={last + day}"
+    period += f"&filter[currency]={OTHER}" if random.random() < OF_OTHER else ""
     coupons = [each["id"] for each in state["coupons"].values() if each["usage_count"]]
     paths = [
         f"/reports/sales?{period}&filter[interval]={random.choice(INTERVALS)}",
@@ -49,7 +52,7 @@ def ask_reports(
 def check_report(query: Record, state: Record) -> list[str]:
     """Return what is wrong in a report."""
     path, body = query["path"], query["result"]
-    shop = _Shop(state)
+    shop = _Shop(state, OTHER if f"[currency]={OTHER}" in path else OF_SHOP)
     name = path.partition("?")[0].removeprefix("/reports/")
     shown: Any
     expected: Any
@@ -116,15 +119,22 @@ def _text(amount: Decimal) -> str:
 
 
 class _Shop:
-    """The records of a snapshot that count in reports."""
+    """The records of a snapshot that count in reports of a currency.
 
-    def __init__(self, state: Record) -> None:
-        self.all = list(state["orders"].values())
+    A use without an order is in the currency of the shop.
+    """
+
+    def __init__(self, state: Record, currency: str) -> None:
+        self.all = [each for each in state["orders"].values() if each["currency"] == currency]
         self.orders = [each for each in self.all if each["status"] in COUNTED]
         ids = {each["id"] for each in self.orders}
+        shop = {"currency": OF_SHOP}
         self.refunds = [each for each in state["refunds"].values() if each["order_id"] in ids]
         self.uses = [
-            each for each in state["redemptions"].values() if each["status"] == "confirmed"
+            each
+            for each in state["redemptions"].values()
+            if each["status"] == "confirmed"
+            and state["orders"].get(each["order_id"], shop)["currency"] == currency
         ]
 
     def sales(self) -> Record:

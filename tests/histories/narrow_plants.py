@@ -1,0 +1,170 @@
+"""Planted defects (``plants``): rules that hold in most paths, and not in one."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from flask import request
+from sqlalchemy import bindparam, case, delete, null, or_
+
+from app.api import etags, idempotency, replica_reads
+from app.db.sql.types import IdList
+from app.models import COUPONS, EVENTS, ORDERS
+from app.services.coupons import terms
+from app.services.coupons import writes as coupon_writes
+from app.services.customers import writes as customer_writes
+from app.services.events import hooks
+from app.services.events import queries as event_queries
+from app.services.orders import queries as order_queries
+from app.services.orders import refunds
+from app.services.redemptions import counts, expiry, reservations, slots, writes
+from app.services.reports import scope
+from tests.histories.planting import cached, take_with
+
+
+def reserved_uncounted(_: Any) -> None:
+    """The limit per user counts confirmed uses, and not reserved ones."""
+    count = terms.number_of_redemptions(
+        terms._IS_OF_CUSTOMER, terms._IS_OF_ANOTHER_ORDER, terms.IS_CONFIRMED
+    )
+    per_user = COUPONS.c.usage_limit_per_user
+    terms._OF_CUSTOMER = terms._terms(case((per_user > 0, count), else_=null()))
+    terms._WITH_CODES = terms._OF_CUSTOMER.where(terms.HAS_ONE_OF_CODES)
+    this = terms.is_one_of(COUPONS.c.id, bindparam("coupon_ids", type_=IdList))
+    terms._WITH_IDS = terms._OF_CUSTOMER.where(this)
+    free = (or_(per_user == 0, per_user > count),)
+    slots._CONDITIONS = {**slots._CONDITIONS, slots._Check.USES_BY_CUSTOMER: free}
+    take_with(slots._HAS_SLOT, per_user=True)
+
+
+def expiry_frees_two(_: Any) -> None:
+    """An expired reservation gives two slots back."""
+    original = slots.store_expiry
+
+    def store_expiry(found: Any, expired: Any) -> Any:
+        rows = original(found, expired)
+        for row in expired:
+            counts.change_counts(found, row["coupon_id"], reserved=-int(row["holds_slot"]))
+        return rows
+
+    slots.store_expiry = reservations.store_expiry = store_expiry
+    writes.store_expiry = expiry.store_expiry = store_expiry
+
+
+def trash_forgets_reserved(_: Any) -> None:
+    """A coupon in the trash has no reserved uses, also when it is restored."""
+    original = coupon_writes.trashed_now
+    coupon_writes.trashed_now = lambda: original() | {"reserved_count": 0}
+
+
+def repetition_extends(_: Any) -> None:
+    """A reservation lives longer when its reference is reserved again."""
+    original = reservations._reserve_again
+
+    def reserve_again(found: Any, slot: Any, customer: Any, data: Any) -> Any:
+        redemption, created, changes = original(found, slot, customer, data)
+        if redemption["status"] == "reserved":
+            until = {"expires_at": reservations._given(customer, data)["expires_at"]}
+            redemption = reservations.update_redemption(found, redemption, **until)
+        return redemption, created, changes
+
+    reservations._reserve_again = reserve_again
+
+
+def customer_if_match_ignored(_: Any) -> None:
+    """``If-Match`` of a customer is ignored."""
+    customer_writes.check_precondition = lambda *_: None
+
+
+def delete_if_match_ignored(_: Any) -> None:
+    """``If-Match`` of a ``DELETE`` is ignored."""
+    original = etags._if_match_holds
+    etags._if_match_holds = lambda tag: request.method == "DELETE" or original(tag)
+
+
+def counts_cached(_: Any) -> None:
+    """Counts of orders come from a cache of half a second."""
+    order_queries.count_orders = cached(order_queries.count_orders)
+
+
+def feed_without_trash(_: Any) -> None:
+    """The feed of one resource leaves out what was deleted."""
+    original = event_queries.conditions_of
+
+    def conditions_of(query: Any) -> Any:
+        more = [EVENTS.c.type.not_like("%.deleted")] if query["resource"] else []
+        return original(query) + more
+
+    event_queries.conditions_of = conditions_of
+
+
+def events_swapped(_: Any) -> None:
+    """The events of a request are written in the opposite order."""
+    original = hooks.record
+    hooks.record = lambda found, cause, events: original(found, cause, events[::-1])[::-1]
+
+
+def bulk_key_ignored(_: Any) -> None:
+    """A bulk request is processed again with the same Idempotency-Key."""
+    original, store = idempotency._stored_response, idempotency._store_response
+
+    def stored(*args: Any) -> Any:
+        return None if request.path.endswith("/bulk") else original(*args)
+
+    def overwrite(found: Any, request_hash: str, *args: Any) -> None:
+        table = idempotency.IDEMPOTENCY_RECORDS
+        found.execute(delete(table).where(table.c.request_hash == request_hash))
+        store(found, request_hash, *args)
+
+    idempotency._stored_response, idempotency._store_response = stored, overwrite
+
+
+def refund_not_summed(_: Any) -> None:
+    """Each third refund is not added to what was refunded of its order."""
+    original = refunds._update_order
+
+    def update_order(found: Any, order: Any, after: Any) -> Any:
+        if after["total_refunded"] > order["total_refunded"] and random.random() < 0.3:
+            after["total_refunded"] = order["total_refunded"]
+        return original(found, order, after)
+
+    refunds._update_order = update_order
+
+
+def report_of_all_currencies(_: Any) -> None:
+    """Reports count the orders in all currencies."""
+
+    def has_status(self: Any, orders: Any = ORDERS.c) -> Any:
+        return orders.status.in_(self.statuses)
+
+    scope.Scope.counts = scope.Scope.counts_then = scope.Scope.counts_found = has_status
+
+
+def lists_without_position(_: Any) -> None:
+    """A replica responds to lists without the position that the request has sent."""
+    original = replica_reads.wanted
+
+    def wanted() -> Any:
+        found = original()
+        is_list = request.path.rpartition("/")[2] in {"orders", "coupons", "redemptions"}
+        return found._replace(position=None) if found and is_list else found
+
+    replica_reads.wanted = wanted
+
+
+ALL = (
+    reserved_uncounted,
+    expiry_frees_two,
+    trash_forgets_reserved,
+    repetition_extends,
+    customer_if_match_ignored,
+    delete_if_match_ignored,
+    counts_cached,
+    feed_without_trash,
+    events_swapped,
+    bulk_key_ignored,
+    refund_not_summed,
+    report_of_all_currencies,
+    lists_without_position,
+)
