@@ -69,12 +69,6 @@ class ResourceList(inputs.Input):
         return list(dict.fromkeys(value))
 
 
-class Permission(fields.Output):
-    """Permission of an API key."""
-
-    openapi = PermissionInput.openapi
-
-
 class ApiKeySchema(Base):
     """API key in a response, without its secret."""
 
@@ -82,7 +76,7 @@ class ApiKeySchema(Base):
     user_id = fields.Identifier("ID of the user, whose capabilities the key has.")
     username = fields.String("Username of the user.")
     description = fields.String(_DESCRIPTION)
-    permission = Permission(_PERMISSION)
+    permission = fields.Output(_PERMISSION, openapi=PermissionInput.openapi)
     resources = CommaList(_RESOURCES)
     truncated_key = fields.String("Last characters of the consumer key.")
     created_at = fields.Timestamp("Creation time, in UTC.")

@@ -27,12 +27,6 @@ from app.schemas.fields.form import FormField, set_form
 _CLEANED = "Tags are removed and white space is collapsed."
 
 
-class AccountEmail(inputs.Text):
-    """The e-mail address of an account to create."""
-
-    openapi = {**json_schema.EMAIL_IN, "format": "email"}
-
-
 class AccountEmailUpdate(inputs.Text):
     """The e-mail address of an account in an update, where an invalid one is ignored (spec 4.2)."""
 
@@ -173,8 +167,9 @@ BillingAddressCreate = _address_input(
 class CustomerCreate(OptionalFields):
     """Fields of a new customer. Only `email` is required."""
 
-    email = AccountEmail(
+    email = inputs.Text(
         "E-mail address. Must be unique among all accounts.",
+        openapi={**json_schema.EMAIL_IN, "format": "email"},
         required=True,
     )
     username = inputs.Text(

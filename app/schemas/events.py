@@ -3,7 +3,7 @@
 from app.schemas.base import Base
 from app.schemas.fields import json_schema
 from app.schemas.fields import output as fields
-from app.schemas.fields.query import EventLimitParam, IntegerParam, TimestampParam, WordListParam
+from app.schemas.fields.query import EventLimitParam, IntegerParam, StatusListParam, TimestampParam
 from app.schemas.queries import ReadQuery
 
 
@@ -32,12 +32,12 @@ class EventListQuery(ReadQuery):
         "Only events with a higher ID: the ID of the last event that you have processed. By "
         "default, the list starts at the oldest retained event.",
     )
-    type = WordListParam(
+    type = StatusListParam(
         "filter[type]",
         "Only these event types, separated by commas.",
         openapi=json_schema.EVENT_TYPES_PARAMETER,
     )
-    resource = WordListParam(
+    resource = StatusListParam(
         "filter[resource]",
         "Only these resources, separated by commas.",
         openapi=json_schema.EVENT_RESOURCES_PARAMETER,

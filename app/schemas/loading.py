@@ -30,7 +30,6 @@ def invalid_params(
     """Convert the nested messages of marshmallow to InvalidParams.
 
     Args:
-        error: the exception from ``Schema.load``.
         depth: the number of outer levels to drop from names, such as the location in webargs.
         reported: the unknown names that the response already reports, for a response with several
             errors. Names are added to this list. Beyond MAX_UNKNOWN names, an error reports an

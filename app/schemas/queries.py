@@ -16,10 +16,10 @@ import marshmallow as ma
 
 from app.schemas.base import Base
 from app.schemas.customers import BillingAddressSchema, ShippingAddressSchema
+from app.schemas.fields import json_schema
 from app.schemas.fields.json_schema import MAX_IDS
 from app.schemas.fields.query import (
     ChoiceParam,
-    CouponTypeParam,
     DaysParam,
     DirectionParam,
     ExactText,
@@ -189,7 +189,9 @@ class CouponFilter(Times, MetadataFilter):
     """Filter of coupons (decisions 4)."""
 
     q = TextParam("filter[q]", "Text in the code or the description, in any letter case.")
-    type = CouponTypeParam("filter[type]", "Only coupons of this type.")
+    type = TextParam(
+        "filter[type]", "Only coupons of this type.", openapi=json_schema.KNOWN_COUPON_TYPE
+    )
     state = ChoiceParam(
         "filter[state]",
         "Only coupons in this state: `expired`, `used_up` (not expired, and all uses are taken or "

@@ -13,7 +13,7 @@ from app.schemas.fields.query import (
     ChoiceParam,
     CodeParam,
     IntegerParam,
-    RedemptionStatusParam,
+    StatusListParam,
     TextParam,
 )
 from app.schemas.orders.order import OptionalId
@@ -119,9 +119,10 @@ class RedemptionFilter(Times):
     )
     reference = TextParam("filter[reference]", "Only redemptions with this reference.")
     order_id = IntegerParam("filter[order_id]", "Only redemptions of this order.")
-    status = RedemptionStatusParam(
+    status = StatusListParam(
         "filter[status]",
         "Only redemptions in these statuses, separated by commas.",
+        openapi=json_schema.REDEMPTION_STATUSES_PARAMETER,
     )
 
 

@@ -67,11 +67,7 @@ def make_strict(schema: ma.Schema) -> ma.Schema:
 
 
 def unknown_names(names: Iterable[str], known: Set[str], kind: str) -> list[UnknownName]:
-    """Return the first unknown names.
-
-    Args:
-        known: the names that are accepted.
-    """
+    """Return the first names that are not known."""
     unknown = (UnknownName(name, known, kind) for name in names if name not in known)
     return list(islice(unknown, MAX_UNKNOWN))
 

@@ -20,12 +20,6 @@ class Health(Base):
     status = fields.String("`ok`.")
 
 
-class _Seconds(fields.Output):
-    """A number of seconds, or null."""
-
-    openapi = {"type": ["number", "null"], "minimum": 0}
-
-
 class ReplicaStatus(Base):
     """State of a replica of the database."""
 
@@ -34,8 +28,9 @@ class ReplicaStatus(Base):
         "`ok`, or why it is not used: `unknown`, `lagging`, `unavailable`, `not_a_standby`, "
         "`other_timeline`, `old_schema`.",
     )
-    lag_seconds = _Seconds(
-        "Upper limit of the replication lag in seconds, or null if it is unknown."
+    lag_seconds = fields.Output(
+        "Upper limit of the replication lag in seconds, or null if it is unknown.",
+        openapi={"type": ["number", "null"], "minimum": 0},
     )
 
 

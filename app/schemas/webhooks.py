@@ -110,33 +110,26 @@ _SIGNING = (
 )
 
 
+_HTTP_STATUS: Schema = {"type": ["integer", "null"], "examples": [200]}
+
+_DELIVERY_STATE: Schema = {
+    COMPONENT: "WebhookDeliveryState",
+    "type": "string",
+    "enum": ["pending", "delivered", "failed"],
+    "description": "State of a delivery.",
+}
+
+
 class Topics(Output):
     """Event types."""
 
     openapi = TOPICS
 
 
-class OptionalStatus(Output):
-    """HTTP status, or null."""
-
-    openapi = {"type": ["integer", "null"], "examples": [200]}
-
-
 class WebhookStatus(Output):
     """Status of a webhook."""
 
     openapi = WebhookStatusInput.openapi
-
-
-class DeliveryState(Output):
-    """State of a delivery."""
-
-    openapi = {
-        COMPONENT: "WebhookDeliveryState",
-        "type": "string",
-        "enum": ["pending", "delivered", "failed"],
-        "description": "State of a delivery.",
-    }
 
 
 class WebhookSchema(Base):
@@ -254,7 +247,7 @@ WebhookReplayResponse = response(WebhookReplaySchema, "replay")
 class WebhookPingSchema(Base):
     """Result of a ping."""
 
-    status = OptionalStatus("HTTP status of the response, or null.")
+    status = Output("HTTP status of the response, or null.", openapi=_HTTP_STATUS)
     duration_ms = fields.Number("Duration in milliseconds.")
     error = fields.OptionalString(
         "`refused address`, `timeout` or `connection failed`; null with a response."
@@ -271,7 +264,7 @@ class WebhookDeliveryAttemptSchema(Base):
     """Attempt of a delivery."""
 
     at = fields.Timestamp("Start, in UTC.")
-    status = OptionalStatus("HTTP status of the response, or null.")
+    status = Output("HTTP status of the response, or null.", openapi=_HTTP_STATUS)
     duration_ms = fields.Number("Duration in milliseconds.")
     error = fields.OptionalString(
         "`refused address`, `timeout`, `connection failed` or `unexpected status`; null after a "
@@ -284,7 +277,7 @@ class WebhookDeliverySchema(Base):
 
     id = fields.Identifier("Delivery ID.")
     event_id = fields.OptionalIdentifier("Event ID, or null for the first ping.")
-    state = DeliveryState("State.")
+    state = Output("State.", openapi=_DELIVERY_STATE)
     attempts = fields.Lines(WebhookDeliveryAttemptSchema, "Attempts, oldest first.")
     next_attempt_at = fields.OptionalTimestamp("Time of the next attempt, in UTC, or null.")
     response_body = fields.String("The first 4 KiB of the last response.")

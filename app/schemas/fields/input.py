@@ -168,12 +168,6 @@ class Choice(Input):
         return str(value)
 
 
-class CouponTypeInput(Text):
-    """The name of a coupon type. The service checks that the type exists (decisions 4)."""
-
-    openapi = json_schema.KNOWN_COUPON_TYPE
-
-
 class Code(Text):
     """A coupon code, normalized (decisions 4)."""
 

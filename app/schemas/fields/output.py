@@ -31,9 +31,13 @@ class Output(ma.fields.Field[Any]):
     keeps_text = False
     openapi: json_schema.Schema = {}  # the JSON Schema of the value in the OpenAPI document
 
-    def __init__(self, meaning: str = "", **kwargs: Any) -> None:
+    def __init__(
+        self, meaning: str = "", *, openapi: json_schema.Schema | None = None, **kwargs: Any
+    ) -> None:
         kwargs.setdefault("required", True)  # in the OpenAPI document (decisions 16)
         super().__init__(**described(meaning), **kwargs)
+        if openapi is not None:
+            self.openapi = openapi
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
         return value if self.wire is None else type(self).wire(value)  # type: ignore[misc]  # not None here
@@ -49,12 +53,6 @@ class OptionalIdentifier(Output):
     """The ID of a record, or null."""
 
     openapi = json_schema.OPTIONAL_IDENTIFIER
-
-
-class GuestId(Output):
-    """The ID of a customer without an account."""
-
-    openapi = {"type": "integer", "const": 0}
 
 
 class Number(Output):
@@ -95,9 +93,9 @@ class OnRequest(Output):
     ``app.api.metadata`` and ``app.api.representations`` add it.
     """
 
-    def __init__(self, meaning: str, *, name: str) -> None:
+    def __init__(self, meaning: str, *, name: str, **kwargs: Any) -> None:
         # Not a name of the record, so that nothing else adds the value.
-        super().__init__(meaning, required=False, attribute=f"on_request_{name}")
+        super().__init__(meaning, required=False, attribute=f"on_request_{name}", **kwargs)
 
 
 class Metadata(OnRequest):
@@ -190,12 +188,6 @@ class Date(Output):
     @staticmethod
     def wire(value: date | None) -> str | None:
         return None if value is None else f"{value.isoformat()}T00:00:00Z"
-
-
-class EchoedIdentifier(Output):
-    """The ID in a bulk item, even if no record has this ID (decisions 13)."""
-
-    openapi = {"type": "integer"}
 
 
 class Identifiers(Output):

@@ -87,12 +87,6 @@ class TrueWord(TextParam):
         return "" if value in {"true", "false"} else "must be true or false."
 
 
-class CouponTypeParam(TextParam):
-    """The name of a coupon type."""
-
-    openapi = json_schema.KNOWN_COUPON_TYPE
-
-
 class StatusListParam(TextParam):
     """Order statuses, separated by commas."""
 
@@ -107,18 +101,6 @@ class CodeParam(TextParam):
 
     def read(self, value: str) -> str:
         return text.coupon_code(super().read(value))
-
-
-class WordListParam(StatusListParam):
-    """Names, separated by commas."""
-
-    openapi = json_schema.TEXT_PARAMETER
-
-
-class RedemptionStatusParam(StatusListParam):
-    """Statuses of redemptions, separated by commas."""
-
-    openapi = json_schema.REDEMPTION_STATUSES_PARAMETER
 
 
 class FieldList(QueryField):

@@ -28,12 +28,7 @@ _MEANING = "Metadata to set. Keys that begin with `_`, lists, objects and null a
 
 
 def with_meta(native: type[Base], key: str) -> type[Base]:
-    """Return an input schema whose metadata has the name of the legacy API.
-
-    Args:
-        native: the schema of the native API.
-        key: the name, such as ``coupon_meta``.
-    """
+    """Return an input schema with a legacy name of the metadata, such as ``coupon_meta``."""
     parts = {
         key: LegacyMetadataInput(_MEANING, attribute="metadata"),
         "Meta": excluding("metadata"),

@@ -38,12 +38,6 @@ class LegacySalesInterval(Base):
     customers = fields.Number("Number of accounts that were created.")
 
 
-class DecimalNumber(fields.Output):
-    """An amount as a JSON number."""
-
-    openapi = {"type": "number"}
-
-
 class LegacySalesSchema(Base):
     """Sales of a period."""
 
@@ -54,7 +48,7 @@ class LegacySalesSchema(Base):
     total_items = fields.Number("Units in the orders.")
     total_tax = fields.Amount("Sum of the taxes, with those of shipping.")
     total_shipping = fields.Amount("Sum of the shipping, without taxes.")
-    total_refunds = DecimalNumber("Sum of the refunds of the period.")
+    total_refunds = fields.Output("Sum of the refunds of the period.", openapi={"type": "number"})
     total_discount = fields.Amount("Sum of the discounts.")
     totals_grouped_by = fields.String("`day` or `month`.")
     totals = fields.by_name(

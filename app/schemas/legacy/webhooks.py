@@ -171,11 +171,7 @@ def legacy_webhook(webhook: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def legacy_delivery(delivery: Mapping[str, Any], url: str, body: str) -> dict[str, Any]:
-    """Return a delivery as the legacy API returns it.
-
-    Args:
-        url: URL of the receiver.
-    """
+    """Return a delivery to the URL of a receiver as the legacy API returns it."""
     attempts = delivery["attempts"]
     last: Mapping[str, Any] = (
         attempts[-1] if attempts else {"status": None, "duration_ms": 0, "error": ""}

@@ -34,35 +34,19 @@ from app.schemas.orders.item_input import (
 from app.schemas.orders.order import OrderSchema
 
 
-class OrderStatus(inputs.Text):
-    """Name of an order status. The registry contains the known statuses."""
-
-    openapi = json_schema.KNOWN_ORDER_STATUS
-
-
-class Currency(inputs.Text):
-    """Currency code."""
-
-    openapi = json_schema.CURRENCY_IN
-
-
-class CustomerId(inputs.Input):
-    """ID of an account, 0 for a guest. Text must be a number (orders 9)."""
+class NumberedId(inputs.Input):
+    """ID of an account or an order, 0 for none. Text must be a number (orders 9)."""
 
     openapi = json_schema.INTEGER_IN
 
     def convert(self, value: Any) -> int:
-        """Return the ID, whether or not it identifies an account, or raise ValueError."""
+        """Return the ID, whether or not it identifies a record, or raise ValueError."""
         is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
         if not is_number and not (
             isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+\s*", value, re.ASCII)
         ):
             raise ValueError("must be an integer.")
         return numbers.integer(value)
-
-
-class ParentId(CustomerId):
-    """ID of an order, 0 for none. Text must be a number."""
 
 
 class OrderNumber(inputs.Text):
@@ -88,11 +72,14 @@ class PaymentDetailsCreate(Base):
 class OrderFields(Base):
     """Fields of an order on create and update, without its lists."""
 
-    status = OrderStatus(
-        "Order status. By default `pending`, or `processing` if the order is paid."
+    status = inputs.Text(
+        "Order status. By default `pending`, or `processing` if the order is paid.",
+        openapi=json_schema.KNOWN_ORDER_STATUS,
     )
-    currency = Currency("Three letters. By default, the currency of the shop.")
-    customer_id = CustomerId("ID of the customer account, 0 for a guest.")
+    currency = inputs.Text(
+        "Three letters. By default, the currency of the shop.", openapi=json_schema.CURRENCY_IN
+    )
+    customer_id = NumberedId("ID of the customer account, 0 for a guest.")
     payment_details = inputs.InputPart(PaymentDetailsCreate)
     billing_address = inputs.InputPart(BillingAddressCreate)
     shipping_address = inputs.InputPart(ShippingAddressCreate)
@@ -103,7 +90,7 @@ class OrderFields(Base):
         "Tax on shipping. By default the sum of `total_tax` of the shipping lines."
     )
     transaction_id = inputs.Text("Number of the payment at the payment provider.")
-    parent_id = ParentId("ID of the order to which this one belongs, 0 for none.")
+    parent_id = NumberedId("ID of the order to which this one belongs, 0 for none.")
     prices_include_tax = inputs.StrictTrue("Whether the prices of the shop included tax.")
     metadata = inputs.MetadataInput(inputs.METADATA)
 

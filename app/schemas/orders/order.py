@@ -170,29 +170,20 @@ def _completed(lines: list[dict[str, Any]], defaults: dict[str, Any]) -> list[di
     return [line if "taxes" in line else line | defaults for line in lines]
 
 
-class TotalRefunded(fields.OnRequest):
-    """Sum of the refunds of an order."""
-
-    openapi = json_schema.AMOUNT
-
-
-class Refunds(fields.OnRequest):
-    """Refunds of an order, in short."""
-
-    openapi = {
-        "type": "array",
-        "items": {
-            json_schema.COMPONENT: "OrderRefundSummary",
-            "description": "Refund of an order, in short.",
-            "type": "object",
-            "properties": {
-                "id": {"type": "integer", "format": "int64", "description": "Refund ID."},
-                "reason": {"type": "string", "description": "Reason for the refund."},
-                "total": {"type": "string", "description": "Amount, negative."},
-            },
-            "required": ["id", "reason", "total"],
+_REFUNDS: json_schema.Schema = {
+    "type": "array",
+    "items": {
+        json_schema.COMPONENT: "OrderRefundSummary",
+        "description": "Refund of an order, in short.",
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer", "format": "int64", "description": "Refund ID."},
+            "reason": {"type": "string", "description": "Reason for the refund."},
+            "total": {"type": "string", "description": "Amount, negative."},
         },
-    }
+        "required": ["id", "reason", "total"],
+    },
+}
 
 
 class OrderSchema(Base):
@@ -247,17 +238,24 @@ class OrderSchema(Base):
     discount_tax = fields.Amount("Tax that the discounts of the line items saved.")
     cart_hash = fields.String("Hash of the cart in the shop that the order was imported from.")
     version = fields.String("Version of the shop that the order was imported from.")
-    total_refunded = TotalRefunded(
-        "Sum of the refunds. Only if `fields` names it.", name="total_refunded"
+    total_refunded = fields.OnRequest(
+        "Sum of the refunds. Only if `fields` names it.",
+        name="total_refunded",
+        openapi=json_schema.AMOUNT,
     )
-    refunds = Refunds("Refunds, oldest first. Only if `fields` names it.", name="refunds")
+    refunds = fields.OnRequest(
+        "Refunds, oldest first. Only if `fields` names it.", name="refunds", openapi=_REFUNDS
+    )
     metadata = fields.Metadata()
 
 
 class GuestCustomerSchema(Base):
     """Customer of a guest order: exactly six keys (spec 2.3)."""
 
-    id = fields.GuestId("Always 0, which distinguishes a guest from a customer account.")
+    id = fields.Output(
+        "Always 0, which distinguishes a guest from a customer account.",
+        openapi={"type": "integer", "const": 0},
+    )
     email = fields.String("Billing e-mail address.")
     first_name = fields.String("Billing first name.")
     last_name = fields.String("Billing last name.")
